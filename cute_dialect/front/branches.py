@@ -6,13 +6,26 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.front.aliases import Surroundings
 from cute_dialect.front.errors import MergeError, SyntaxErrorInKernel
 from cute_dialect.front.jumps import VALUE
 from cute_dialect.front.merge import is_value
-from cute_dialect.front.mutable_state import Snapshot, U, is_mutable, kept_in, put, same
+from cute_dialect.front.mutable_state import (
+    Snapshot,
+    U,
+    empty_like,
+    is_mutable,
+    kept_in,
+    parts_of,
+    put,
+    same,
+    set_part,
+)
 from cute_dialect.front.values import Dynamic, Form, form_of
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from xdsl.ir import Attribute, Block, Operation, SSAValue
 
     from cute_dialect.front.analysis import Site
@@ -27,12 +40,14 @@ __all__ = [
     "check_depth",
     "check_iterator",
     "check_unmoved",
+    "consumers",
     "erase",
     "pick",
     "place_name",
     "regions",
     "remember_lost",
     "slots_of",
+    "unchanged",
 ]
 
 _CHEAP = """
@@ -89,6 +104,12 @@ def remember_lost(tracer: Tracer, name: str, lost: Lost, path: str | None = None
     tracer.state.setdefault("lost", {})[name, path or lost.site.path] = lost
 
 
+def had_reason(tracer: Tracer, site: Site, name: str) -> bool:
+    """Return True if a name without a value has lost it in an earlier merge that failed."""
+    lost = tracer.state.get("lost", {}).get((name, site.path))
+    return lost is not None and isinstance(lost.error, MergeError)
+
+
 def blank(form: Form, tracer: Tracer) -> list[SSAValue]:
     """Return placeholder leaves for a value that is never read."""
     from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType
@@ -110,11 +131,23 @@ def blank(form: Form, tracer: Tracer) -> list[SSAValue]:
 class Merger:
     """The results of a branch: pairs of leaves, one per side."""
 
-    def __init__(self, tracer: Tracer, condition: SSAValue, blocks: Sequence[Block], before: Snapshot | None):
+    def __init__(
+        self,
+        tracer: Tracer,
+        condition: SSAValue,
+        blocks: Sequence[Block],
+        before: Snapshot,
+        heaps: Sequence[Mapping[int, Any]],
+        names: Mapping[str, tuple[Any, Any]],
+    ):
         self.tracer = tracer
         self.condition = condition
         self.blocks = blocks
         self.before = before
+        self.heaps = heaps
+        self.names = names
+        self.surroundings: Surroundings | None = None
+        self.kept: list[Any] = []
         self.types: list[Attribute] = []
         self.pairs: list[tuple[SSAValue, SSAValue]] = []
         self.made: list[tuple[list[int | SSAValue], Form, Callable[[Any], None]]] = []
@@ -124,6 +157,8 @@ class Merger:
     def merge(self, a: Any, b: Any, use: Callable[[Any], None], *, returned: bool = False) -> None:
         """Merge two values. ``use`` is called with the result once the branch is built.  Raises MergeError."""
         if same(a, b):
+            if a is b:
+                self.kept.append(a)
             use(a)
             return
         if a is U or b is U:
@@ -176,7 +211,7 @@ class Merger:
         return (type(a) is type(b) and kept_in(a) is not None) or (isinstance(a, tuple) and type(a) is type(b))
 
     def structure(self, a: Any, b: Any, use: Callable[[Any], None]) -> None:
-        """Merge containers or instances element by element. Mutable ones must have been created on both sides."""
+        """Merge containers or instances element by element into a new one, which replaces those of both sides."""
         key = (id(a), id(b))
         if key in self.fresh:
             use(self.fresh[key])
@@ -187,27 +222,32 @@ class Merger:
             self.rebuilt(a, b, list(range(len(a))), lambda i: (a[i], b[i]), use)
             return
         if is_mutable(a) and not is_value(a):
-            self.check_new(a, b)
-        x: Any = kept_in(a)
-        y: Any = kept_in(b)
-        if isinstance(x, set) or isinstance(y, set):
-            raise MergeError("F209", "it is one of two sets", hint="use a list, or the same set on both sides")
+            self.check_aliases(a, b)
+        x, y = self.content(a, 0), self.content(b, 1)
+        if isinstance(x, set | bytearray) or isinstance(y, set | bytearray):
+            raise MergeError(
+                "F209", f"it is one of two {type(a).__name__}s", hint="use a list, or the same object on both sides"
+            )
         check_shape(a, x, y)
-        if is_value(a):
-            made = copy.copy(a)
-        else:
-            made = object.__new__(type(a)) if not isinstance(a, list | dict) else copy.copy(a)
+        made = copy.copy(a) if is_value(a) else empty_like(a, x)
         self.fresh[key] = made
-        for slot in slots_of(x):
-
-            def set_(value: Any, slot: Any = slot) -> None:
-                if isinstance(made, list | dict):
-                    made[slot] = value
-                else:
-                    object.__setattr__(made, slot, value)
-
-            self.merge(x[slot], y[slot], set_)
+        first, second = (
+            parts_of(obj, kept, self.attributes(obj, side)) for side, (obj, kept) in enumerate(((a, x), (b, y)))
+        )
+        check_shape(a, first, second)
+        for part in first:
+            self.merge(first[part], second[part], lambda value, part=part: set_part(made, part, value))
         use(made)
+
+    def content(self, obj: Any, side: int) -> Any:
+        """Return the contents of an object at the end of a side."""
+        known = self.heaps[side].get(id(obj))
+        return kept_in(obj) if known is None else known
+
+    def attributes(self, obj: Any, side: int) -> Any:
+        """Return the attributes that an instance of a container class had at the end of a side, if recorded."""
+        held = getattr(obj, "__dict__", None)
+        return None if held is None else self.heaps[side].get(id(held))
 
     def rebuilt(self, a: Any, b: Any, slots: list[int], get: Callable[[int], Any], use: Callable[[Any], None]) -> None:
         """Merge two tuples. The result is built when all elements are known."""
@@ -226,20 +266,50 @@ class Merger:
             x, y = get(i)
             self.merge(x, y, lambda value, i=i: set_(value, i))
 
-    def check_new(self, a: Any, b: Any) -> None:
-        """Raise F209 unless two mutable objects were created in the branch and correspond one to one."""
+    def check_aliases(self, a: Any, b: Any) -> None:
+        """Raise F209 unless two mutable objects correspond one to one and no other reference shows either."""
         name = type(a).__name__
-        if self.before is not None and (id(a) in self.before.seen or id(b) in self.before.seen):
-            raise MergeError(
-                "F209", f"it is one of two {name} objects, one of which existed before the branch",
-                hint="change it in place, or copy it on both sides",
-            )  # fmt: skip
         first, second = self.partners
         if first.setdefault(id(a), b) is not b or second.setdefault(id(b), a) is not a:
             raise MergeError(
                 "F209", f"two names share one {name} object on one side and have different ones on the other",
                 hint="use a separate object for each name",
             )  # fmt: skip
+        old = [obj for obj in (a, b) if id(obj) in self.before.seen]
+        if old:
+            self.visible().check(old)
+
+    def visible(self) -> Surroundings:
+        """Return the objects that other references show after the branch."""
+        if self.surroundings is None:
+            contents = {key: unchanged(x, self.heaps[1][key]) for key, x in self.heaps[0].items()}
+            kept = [x for x, y in self.names.values() if x is y]
+            self.surroundings = Surroundings(self.names, kept, contents, consumers(self.tracer))
+        return self.surroundings
+
+    def check_kept(self) -> None:
+        """Raise F209 if a merged object is also part of a value that both sides leave equal."""
+        if self.surroundings is None:
+            return
+        self.surroundings.reached.add(self.kept)
+        self.surroundings.check(
+            obj for partners in self.partners for obj in partners.values() if id(obj) in self.before.seen
+        )
+
+    def is_replaced(self, obj: Any) -> bool:
+        """Return True if a merged object replaces this one."""
+        return any(partners.get(id(obj), obj) is not obj for partners in self.partners)
+
+    def mark(self) -> Any:
+        """Return the state to which :meth:`forget` returns."""
+        counts = len(self.made), len(self.pairs), len(self.types), len(self.kept)
+        return counts, dict(self.fresh), tuple(dict(p) for p in self.partners)
+
+    def forget(self, mark: Any) -> None:
+        """Drop the results of a merge that failed."""
+        counts, self.fresh, self.partners = mark
+        for results, n in zip((self.made, self.pairs, self.types, self.kept), counts):
+            del results[n:]
 
     # ---------------------------------------------------------------------------------------------------- the result
 
@@ -251,6 +321,20 @@ class Merger:
     def yields(self, side: int) -> list[SSAValue]:
         """Return the leaves that a side yields."""
         return [pair[side] for pair in self.pairs]
+
+
+def consumers(tracer: Tracer) -> list[FrameType]:
+    """Return the frames of generators that ``for`` statements are consuming, outermost first."""
+    return tracer.state.setdefault("consumers", [])
+
+
+def unchanged(x: Any, y: Any) -> Any:
+    """Return the part of an object's contents that is the same in two states."""
+    if isinstance(x, dict):
+        return {k: v for k, v in x.items() if k in y and y[k] is v}
+    if isinstance(x, set):
+        return x & y
+    return [v for v, w in zip(x, y) if v is w]
 
 
 def slots_of(kept: Any) -> list[Any]:
@@ -269,6 +353,11 @@ def check_shape(obj: Any, x: Any, y: Any, first: str = "on one side", second: st
             only = sorted(str(k) for k in set(x) ^ set(y))
             what = "keys" if isinstance(obj, dict) else "attributes"
             raise MergeError("F207", f"{_an(name)} has different {what} {first} and {second}: {', '.join(only)}")
+        if isinstance(obj, dict) and list(x) != list(y):
+            raise MergeError(
+                "F207", f"{_an(name)} has its keys in another order {first} than {second}",
+                hint="insert the keys in the same order",
+            )  # fmt: skip
     elif len(x) != len(y):
         raise MergeError(
             "F207", f"{_an(name)} has {_elements(len(x))} {first} and {len(y)} {second}",
@@ -388,7 +477,8 @@ class Branch:
         """Emit the ``scf.if`` and return the merged values of the names; merged object fields are stored."""
         tracer, site = self.tracer, self.site
         assert self.snap is not None
-        merger = Merger(tracer, self.condition, self.blocks, self.snap)
+        pairs = dict(zip(site.names, zip(*self.outs)))
+        merger = Merger(tracer, self.condition, self.blocks, self.snap, self.heaps, pairs)
         final: list[Any] = [U] * len(site.leaving)
         for i, at in enumerate(site.leaving):
             name, a, b = site.names[at], self.outs[0][at], self.outs[1][at]
@@ -396,18 +486,29 @@ class Branch:
             def set_(value: Any, i: int = i) -> None:
                 final[i] = value
 
-            counts = len(merger.made), len(merger.pairs), len(merger.types)
+            mark = merger.mark()
             try:
                 merger.merge(a, b, set_, returned=name == VALUE)
-                if (a is U) != (b is U) and name != VALUE:
+                if (
+                    (a is U) != (b is U)
+                    and name != VALUE
+                    and not (self.entry[at] is U and had_reason(tracer, site, name))
+                ):
                     remember_lost(tracer, name, Lost(site, "side" if b is U else "other side"))
             except MergeError as e:  # The error is raised only if the name is read.
-                del merger.made[counts[0] :], merger.pairs[counts[1] :], merger.types[counts[2] :]
+                merger.forget(mark)
                 final[i] = U
                 remember_lost(tracer, name, Lost(site, e))
         for key, (obj, _) in self.snap.objects.items():
             x, y = (heap[key] for heap in self.heaps)
-            self.merge_places(merger, obj, x, y)
+            if merger.is_replaced(obj):
+                self.snap.restore(obj)  # An enclosing loop compares it.
+            else:
+                self.merge_places(merger, obj, x, y)
+        try:
+            merger.check_kept()
+        except MergeError as e:
+            raise named(e, "a container or object", site) from None
         op = self.make(merger)
         merger.finish(op.results)
         return tuple(final)
@@ -484,15 +585,18 @@ def pick(tracer: Tracer, condition: Any, first: Callable[[], Any], second: Calla
         heaps.append(snap.state())
         snap.restore()
     del regions(tracer)[depth:]
-    merger = Merger(tracer, condition.ssa, blocks, snap)
+    merger = Merger(tracer, condition.ssa, blocks, snap, heaps, {})
     result: list[Any] = []
     merger.merge(values[0], values[1], result.append)
     for key, (obj, _) in snap.objects.items():
         x, y = (heap[key] for heap in heaps)
+        if merger.is_replaced(obj):
+            continue
         check_shape(obj, x, y)
         for slot in slots_of(x):
             if x[slot] is not y[slot]:
                 merger.merge(x[slot], y[slot], lambda value, obj=obj, slot=slot: put(obj, slot, value))
+    merger.check_kept()
     if all(_is_cheap(b) for b in blocks) and all(_selectable(t) for t in merger.types):
         for block in blocks:
             splice(block, tracer)

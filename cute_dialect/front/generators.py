@@ -10,7 +10,7 @@ import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.front.branches import regions
+from cute_dialect.front.branches import consumers, regions
 from cute_dialect.front.errors import LoopError
 from cute_dialect.front.mutable_state import Snapshot, U
 from cute_dialect.front.rolled import Attached, Rolled
@@ -22,15 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["GeneratorFor", "consumers"]
 
 
-def consumers(tracer: Tracer) -> list[Any]:
-    """Return the frames of generators that ``for`` statements are consuming, outermost first."""
-    return tracer.state.setdefault("consumers", [])
-
-
 class GeneratorFor(Attached):
     """A ``for`` over a converted generator."""
 
     enters = True
+    __cute_iterates__ = True
 
     def __init__(self, tracer: Tracer, generator: Generator[Any, Any, Any], site: Site, values: Mapping[str, Any]):
         self.tracer = tracer
@@ -49,6 +45,11 @@ class GeneratorFor(Attached):
     def rolled(self) -> bool:
         """True if the body is traced into a loop of the generator, or if names receive their values after it."""
         return self.region is not None
+
+    @property
+    def iterated(self) -> tuple[Any, ...]:
+        """The generator, while it is suspended."""
+        return () if self.generator.gi_running or self.generator.gi_frame is None else (self.generator,)
 
     def __iter__(self) -> Iterator[Any]:
         return self

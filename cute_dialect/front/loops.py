@@ -33,20 +33,34 @@ __all__ = ["MOST_TURNS", "For", "StaticFor", "loop_over"]
 MOST_TURNS = 4096
 """Maximum number of iterations of a loop that is unrolled at compile time."""
 
+_IMMUTABLE = (range, tuple, UnrolledRange)
+
 
 class StaticFor:
     """A ``for`` loop that Python runs at compile time."""
 
-    __slots__ = ("iterable",)
+    __slots__ = ("iterable", "iterated")
+    __cute_iterates__ = True
     rolled = False
     enters = False
     caught = ()
 
     def __init__(self, iterable: Iterable[Any]):
         self.iterable = iterable
+        self.iterated: tuple[Any, ...] = ()
+        """The iterable, while the loop runs."""
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.iterable)
+        return iter(self.iterable) if type(self.iterable) in _IMMUTABLE else self.elements()
+
+    def elements(self) -> Iterator[Any]:
+        """Iterate over an iterable that the loop body may change."""
+        self.iterated = (self.iterable,)
+        try:
+            for element in self.iterable:  # noqa: UP028  ('yield from' closes a generator after a 'break')
+                yield element
+        finally:
+            self.iterated = ()
 
     def over(self, flags: Sequence[Any]) -> bool:
         """Return True if a jump with a static condition has ended the loop."""
@@ -63,6 +77,7 @@ class For(Rolled):
         self.numbers = numbers
         self.static = static
         self.rolled = self.enters = True
+        self.replaces = static is None or len(static) > MOST_TURNS  # Shorter loops are unrolled.
         self.caught: tuple[type[BaseException], ...] = (Exception,) if static is not None else ()
         self.bounds()
         self.last_op = tracer.block.last_op  # The bounds stay if the trace of the body is discarded.

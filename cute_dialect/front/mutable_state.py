@@ -16,6 +16,7 @@ and a change raises an error.  Libraries and the language's own values are not s
 
 from __future__ import annotations
 
+import copy
 import enum
 import io
 import sys
@@ -44,7 +45,19 @@ from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.errors import LimitError
 from cute_dialect.front.values import Dynamic, same_static
 
-__all__ = ["LIMIT", "Snapshot", "U", "attributes_of", "is_mutable", "kept_in", "same"]
+__all__ = [
+    "LIMIT",
+    "Snapshot",
+    "U",
+    "attributes_of",
+    "empty_like",
+    "is_mutable",
+    "kept_in",
+    "names_read",
+    "parts_of",
+    "same",
+    "set_part",
+]
 
 LIMIT = 20_000
 """Maximum number of objects that a snapshot may reach."""
@@ -245,6 +258,47 @@ def put(obj: Any, slot: Any, value: Any) -> None:
         object.__setattr__(obj, slot, value)
 
 
+def parts_of(obj: Any, kept: Any, attributes: Any = None) -> dict[tuple[bool, Any], Any]:
+    """Return the parts of a container or instance by ``(True, index or key)`` and ``(False, attribute)``.
+
+    Args:
+        obj: the container or instance.
+        kept: its contents, as returned by :func:`kept_in`.
+        attributes: the attributes of an instance of a container class, if not the current ones.
+    """
+    items = _KINDS[type(obj)] in (_LIST, _DICT, _DEQUE, _TUPLE)
+    parts = {(items, k): v for k, v in (kept.items() if isinstance(kept, dict) else enumerate(kept))}
+    if type(obj) in _WITH_DICT:
+        held: dict[str, Any] = obj.__dict__ if attributes is None else attributes
+        parts.update(((False, k), v) for k, v in held.items())
+    return parts
+
+
+def empty_like(obj: Any, kept: Any) -> Any:
+    """Return a new object of the same class, whose parts are then set.
+
+    Args:
+        obj: a container or instance.
+        kept: its contents, as returned by :func:`kept_in`. Only their number and the keys matter.
+    """
+    if _KINDS[type(obj)] not in (_LIST, _DICT, _DEQUE):
+        return object.__new__(type(obj))
+    made = copy.copy(obj)
+    if type(obj) in _WITH_DICT:
+        made.__dict__.clear()
+    put_back(made, kept)
+    return made
+
+
+def set_part(obj: Any, part: tuple[bool, Any], value: Any) -> None:
+    """Set an element or attribute of an object that :func:`empty_like` made."""
+    is_item, key = part
+    if is_item:
+        obj[key] = value
+    else:
+        object.__setattr__(obj, key, value)
+
+
 def _led_to(f: FunctionType) -> list[Any]:
     """Return the objects reachable from a function.
 
@@ -259,7 +313,7 @@ def _led_to(f: FunctionType) -> list[Any]:
         found += f.__kwdefaults__.values()
     if is_users(code.co_filename, f.__module__):
         found.append(f.__dict__)
-        names = _names_read(code)
+        names = names_read(code)
         for name in names:
             value = f.__globals__.get(name)
             if value is not None:
@@ -271,7 +325,7 @@ def _led_to(f: FunctionType) -> list[Any]:
     return found
 
 
-def _names_read(code: CodeType) -> Collection[str]:
+def names_read(code: CodeType) -> Collection[str]:
     """Return the global and attribute names in a function and its nested functions."""
     known = _NAMES_READ.get(id(code))
     if known is None or known[0] is not code:
@@ -368,7 +422,7 @@ class Snapshot:
             if kind == _TUPLE:
                 todo += obj
             elif kind == _FUNCTION:
-                todo += _led_to(obj)
+                todo += self.led_to(obj)
                 self.watch(obj.__globals__)
             elif kind == _METHOD:
                 todo += (obj.__func__, obj.__self__)
@@ -384,11 +438,11 @@ class Snapshot:
             elif kind == _DECORATED:
                 todo += [getattr(obj, n, None) for n in ("function", "__self__")]
             elif kind == _CLASS:
-                kept = _attributes(obj)
+                kept = self.content(obj, kind)
                 objects[key] = (obj, kept)
                 todo += [*kept.values(), *obj.__bases__]
             else:
-                kept = _kept(obj, kind)
+                kept = self.content(obj, kind)
                 objects[key] = (obj, kept)
                 todo += kept.values() if isinstance(kept, dict) else kept or ()
                 if kind == _DICT:
@@ -402,6 +456,14 @@ class Snapshot:
                     "F170", f"more than {LIMIT:,} Python objects are reachable from the names in this branch or loop",
                     hint="keep large Python data in NumPy arrays, or away from functions that kernels call",
                 )  # fmt: skip
+
+    def content(self, obj: Any, kind: int) -> Any:
+        """Return a copy of the contents of a mutable object."""
+        return _attributes(obj) if kind == _CLASS else _kept(obj, kind)
+
+    def led_to(self, f: FunctionType) -> list[Any]:
+        """Return the objects to which the search continues from a function."""
+        return _led_to(f)
 
     def cells(self) -> list[Any]:
         return [kept[0] for obj, kept in self.objects.values() if type(obj) is CellType]
@@ -423,9 +485,9 @@ class Snapshot:
                     return name, str(names.get("__name__"))
         return None
 
-    def restore(self) -> None:
-        """Restore all objects."""
-        for obj, kept in self.objects.values():
+    def restore(self, only: Any = None) -> None:
+        """Restore all objects, or one of them."""
+        for obj, kept in self.objects.values() if only is None else (self.objects[id(only)],):
             if not _holds(_kept_now(obj), kept):
                 put_back(obj, kept)
 

@@ -7,23 +7,27 @@ change are added, the trace is discarded, and the body is traced again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import CellType
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.front.aliases import Surroundings, shared_error
 from cute_dialect.front.branches import (
     Lost,
     blank,
     check_depth,
     check_shape,
     check_unmoved,
+    consumers,
     erase,
     place_name,
     regions,
     remember_lost,
     slots_of,
+    unchanged,
 )
 from cute_dialect.front.errors import LoopError, MergeError
 from cute_dialect.front.jumps import VALUE
-from cute_dialect.front.merge import UnsaidForm, is_value
+from cute_dialect.front.merge import UnsaidForm, carried_form, holds_containers, is_value, replaced_in, shared_in
 from cute_dialect.front.mutable_state import Snapshot, U, is_mutable, put, same
 from cute_dialect.front.values import Form, form_of
 
@@ -82,6 +86,8 @@ class Rolled:
     site: Site
     tracer: Tracer
     rolled: bool
+    replaces = True
+    """True if the loop carries lists, dicts and objects that its body replaces."""
     caught: tuple[type[BaseException], ...]
 
     def begin(self, tracer: Tracer, site: Site, values: Mapping[str, Any]) -> None:
@@ -101,6 +107,7 @@ class Rolled:
         self.depth = len(regions(tracer))
         self.locals: dict[int, Form] = {}
         self.heap: dict[tuple[int, Any], Form] = {}
+        self.replaced: set[int] = set()
         self.lost: dict[int, Lost] = {}
         self.dead: set[int] = set()
         self.settled: set[int] = set()
@@ -166,6 +173,7 @@ class Rolled:
             raise LoopError("F221", f"the types of the loop-carried values do not converge: {names}", notes=self.note())
         if self.rounds > 1:
             self.again_from_the_start()
+            self.drop_replaced()
         self.blocks = [block]
         self.dead.clear()
         regions(tracer).append(self)
@@ -180,6 +188,14 @@ class Rolled:
             put(self.snap.objects[key][0], slot, form.make(self.arguments(block, form)))
         self.entry = entry
         self.entry_heap = self.snap.state()
+
+    def drop_replaced(self) -> None:
+        """Stop carrying the contents of objects from before the loop that an iteration replaces."""
+        forms = [(f, self.values[i]) for i, f in self.locals.items()]
+        forms += [(f, self.snap.objects[key][1][slot]) for (key, slot), f in self.heap.items()]
+        self.replaced = {id(x) for f, value in forms if value is not U for x in replaced_in(f, value)}
+        for at in [at for at in self.heap if at[0] in self.replaced]:
+            del self.heap[at]
 
     def attach(self, consumer: Attached) -> None:
         """Also carry the changes of a ``for`` body that consumes the values yielded by this loop."""
@@ -240,6 +256,8 @@ class Rolled:
                     del self.locals[i]
                     self.lose(i, "side")
                     grown = True
+                elif holds_containers(form):
+                    grown |= self.fits(i, form, after)
                 elif same(before, after) or (name in site.flags and after is False):
                     self.unchanged.append(i)
                 else:
@@ -259,9 +277,45 @@ class Rolled:
             except MergeError as e:
                 raise self.place_error(e, obj, None) from None
             for slot in slots_of(x):
-                if x[slot] is not y[slot]:
+                if x[slot] is not y[slot] or ((key, slot) in self.heap and holds_containers(self.heap[key, slot])):
                     grown |= self.carry_place(obj, key, slot, x[slot], y[slot])
-        return grown
+        return grown or self.loses_shared(values, heap)
+
+    def loses_shared(self, values: Sequence[Any], heap: Mapping[int, Any]) -> bool:
+        """Return True if a name cannot be carried because something else refers to an object that it replaces.
+
+        Raises LoopError for an attribute or element.
+        """
+        names = [(i, f) for i, f in self.locals.items() if holds_containers(f)]
+        places = [(at, f) for at, f in self.heap.items() if holds_containers(f)]
+        if not names and not places:
+            return False
+        contents = {key: unchanged(x, heap[key]) for key, x in self.entry_heap.items()}
+        kept = [v for i, v in enumerate(self.entry) if i not in self.locals and v is values[i]]
+        static = [x for form in (*self.locals.values(), *self.heap.values()) for x in shared_in(form)]
+        around = Surroundings(self.site.names, [*kept, *static], contents, consumers(self.tracer))
+        first: set[int] = set()
+        last: set[int] = set()
+        for i, form in names:
+            try:
+                around.check_once(replaced_in(form, self.values[i]), first)
+                around.check_once(replaced_in(form, values[i]), last)
+            except MergeError as e:
+                del self.locals[i]
+                self.lose(i, self.changes(e, self.names[i]))
+                return True
+        variables = [v for i, v in enumerate(values) if i in self.locals]
+        for (key, slot), form in places:
+            obj, initial = self.snap.objects[key]
+            now = heap[key][slot]
+            if type(obj) is CellType and any(now is v for v in variables):
+                continue  # It is the variable of one of the names.
+            try:
+                around.check_once(replaced_in(form, initial[slot]), first)
+                around.check_once(replaced_in(form, now), last)
+            except MergeError as e:
+                raise self.place_error(e, obj, slot) from None
+        return False
 
     def lose(self, i: int, error: MergeError | str) -> None:
         """Leave a name without a value in the loop and after it."""
@@ -274,7 +328,8 @@ class Rolled:
         if name == VALUE and after is U:
             return False
         try:
-            joined = form.join(form_of(after)).loosened()
+            after_form = carried_form(after, self.values[i]) if holds_containers(form) else form_of(after)
+            joined = form.join(after_form).loosened()
             if joined == form:
                 return False
             self.locals[i] = joined
@@ -307,10 +362,8 @@ class Rolled:
             return True
         try:
             if _other_mutable(before, after):
-                kind = type(before if is_mutable(before) else after).__name__
-                raise MergeError(
-                    "F220", f"it is a different {kind} object after an iteration", hint="change it in place"
-                )
+                self.locals[i] = self.replaced_form(before, after)
+                return True
             form = form_of(before).widened().loosened()
             if len(form.types) != 1 or not isinstance(before, int | float):
                 form = form_of(before).join(form_of(after)).loosened()
@@ -322,6 +375,13 @@ class Rolled:
             self.lose(i, self.changes(e, name))
         return True
 
+    def replaced_form(self, before: Any, after: Any) -> Form:
+        """Return the form of a container or object that an iteration replaces by another one."""
+        kind = type(before if is_mutable(before) else after).__name__
+        if not self.replaces or self.attached is not None or type(before) is not type(after):
+            raise MergeError("F220", f"it is a different {kind} object after an iteration", hint="change it in place")
+        return carried_form(before, after).join(carried_form(after, before)).loosened()
+
     def carry_flag(self, i: int, after: Any) -> bool:
         """Record that a jump may end the loop. Return True if the body must be traced again."""
         raise NotImplementedError
@@ -332,13 +392,18 @@ class Rolled:
         Return True if the body must be traced again.
         """
         form = self.heap.get((key, slot))
-        if same(before, after) or before is after is U:
+        if before is after is U or (same(before, after) and not (form is not None and holds_containers(form))):
             return False
         try:
-            if _other_mutable(before, after):
-                raise MergeError("F220", "it is a different object after an iteration", hint="change it in place")
-            first = form_of(self.snap.objects[key][1][slot])
-            if form is None and first.widened() != first:  # A number is treated like a local.
+            if key in self.replaced:
+                raise shared_error(obj)
+            initial = self.snap.objects[key][1][slot]
+            first = form_of(initial)
+            if form is not None and holds_containers(form):
+                joined = form.join(carried_form(after, initial)).loosened()
+            elif _other_mutable(before, after):
+                joined = self.replaced_form(before, after)
+            elif form is None and first.widened() != first:  # A number is treated like a local.
                 joined = first.widened().loosened()
             else:
                 try:
@@ -388,6 +453,7 @@ class Rolled:
     def initial(self) -> list[SSAValue]:
         """Return the initial values of the loop."""
         leaves: list[SSAValue] = []
+        self.snap.restore()  # Forms of containers read the contents from before the loop.
         with self.tracer.into(self.saved):
             for i, form in self.locals.items():
                 value = self.values[i]

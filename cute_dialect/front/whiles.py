@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.front.boolean_ops import truth_of
 from cute_dialect.front.branches import regions, slots_of
 from cute_dialect.front.errors import LoopError, StaticError
+from cute_dialect.front.merge import holds_containers, shaped_like
 from cute_dialect.front.mutable_state import U, put, same
 from cute_dialect.front.rolled import Retrace, Rolled
 from cute_dialect.front.values import Form, form_of
@@ -77,6 +78,7 @@ class While(Rolled):
         own = [values.get(n, U) for n in self.site.names]
         self.tested = own + list(self.entry[len(own) :])
         self.tested_heap = self.snap.state()
+        self.take_replaced()
         self.after = Block()
         self.blocks.append(self.after)
         self.tracer.block = self.after
@@ -132,7 +134,7 @@ class While(Rolled):
         del regions(tracer)[self.depth + 1 :]
         out = self.ending(values)
         heap = self.snap.state()
-        if self.compare(out, heap) or self.settle():
+        if self.compare(out, heap) or self.settle() or self.loses_shared(self.tested, self.tested_heap):
             return
         tracer.op("scf.yield", self.outgoing(out, heap), ())
         tracer.block = self.before
@@ -140,6 +142,16 @@ class While(Rolled):
         forwarded = self.forwarded(exits)
         tracer.op("scf.condition", [self.condition, *forwarded], ())
         self.make(forwarded, exits)
+
+    def take_replaced(self) -> None:
+        """Record the contents of the objects that an iteration replaces, because the body may change them."""
+        values = {i: (form, self.tested[i]) for i, form in self.locals.items()}
+        values |= {(key, slot): (form, self.tested_heap[key][slot]) for (key, slot), form in self.heap.items()}
+        self.tested_parts: dict[Any, tuple[Form, list[SSAValue]]] = {}
+        for at, (form, value) in values.items():
+            if holds_containers(form) and value is not U:
+                exact = shaped_like(form, value)
+                self.tested_parts[at] = exact, exact.take(value)
 
     def exits(self) -> list[tuple[Any, Form, list[SSAValue]]]:
         """Return the carried values at the exit, after the failed test."""
@@ -151,7 +163,7 @@ class While(Rolled):
             if i not in self.locals and same(value, self.values[i]):
                 continue
             form = form_of(value)
-            found.append((i, form, form.take(value)))
+            found.append((i, *self.tested_parts.get(i, (form, form.take(value)))))
         for key, (_, kept) in self.snap.objects.items():
             now = self.tested_heap[key]
             if isinstance(now, set):
@@ -159,7 +171,8 @@ class While(Rolled):
             for slot in slots_of(now):
                 if (key, slot) in self.heap or now[slot] is not kept[slot]:
                     form = form_of(now[slot])
-                    found.append(((key, slot), form, form.take(now[slot])))
+                    taken = self.tested_parts.get((key, slot), (form, form.take(now[slot])))
+                    found.append(((key, slot), *taken))
         return found
 
     def forwarded(self, exits: Sequence[tuple[Any, Form, list[SSAValue]]]) -> list[SSAValue]:

@@ -2,7 +2,8 @@
 
 The functions draw from branches, loops, ``break``, ``continue``, early returns, lists, objects, dicts, dataclasses,
 ternaries, chains, walrus, helpers and generators.  Functions, lambdas, classes and generators are defined at any depth
-and change the variables around them by ``nonlocal``; lists, dicts and objects are rebound anywhere.
+and change the variables around them by ``nonlocal``; lists, dicts and objects are replaced, exchanged and aliased
+anywhere.
 
 Multiplications are reduced and floats are small dyadic numbers, so 32 bits hold every value exactly and Python's
 numbers are the reference.
@@ -30,6 +31,7 @@ class Box:
     def __init__(self, v):
         self.v = v
         self.w = 0
+        self.q = [v, 1]
     def add(self, x):
         if x > 1:
             self.v = (self.v + x) % 97
@@ -69,6 +71,14 @@ def count(n, k):
         yield i + k
         i += 1
 
+def renewed(v, c):
+    if c > 1:
+        v = [c, v[0]]
+    elif c < 0:
+        return [v[1], v[0]]
+    v[0] += 1
+    return v
+
 def each(values):
     for value in values:
         yield value, value + 1
@@ -90,7 +100,8 @@ class _Writer:
         return self.r.choice(choices)
 
     def atom(self) -> str:
-        names = ("a", "b", "s.v", "xs[0]", "xs[1]", "d['p']", "o.m", "t.q", "k", "acc.m", "Acc.n")
+        names = ("a", "b", "s.v", "xs[0]", "xs[1]", "d['p']", "o.m", "t.q", "k", "acc.m", "Acc.n",
+            "ys[0]", "ys[1]", "ps[0][1]", "ps[1][0]", "s.q[0]")  # fmt: skip
         return self.pick(*self.ints, *self.ints, *names, str(self.r.randint(-3, 6)))
 
     def int(self, depth: int = 0) -> str:
@@ -153,7 +164,8 @@ class _Writer:
         )
 
     def target(self) -> str:
-        return self.pick(*self.ints, *self.ints, "s.v", "s.w", "xs[0]", "xs[1]", "d['p']", "d['r']", "o.m", "o.n")
+        return self.pick(*self.ints, *self.ints, "s.v", "s.w", "xs[0]", "xs[1]", "d['p']", "d['r']", "o.m", "o.n",
+            "ys[0]", "ps[0][1]", "ps[1][0]", "s.q[0]", "s.q[1]")  # fmt: skip
 
     def statement(self) -> str:
         k = self.r.random()
@@ -197,16 +209,38 @@ class _Writer:
             return f"match {self.int()}:\n    case 1 | 2:\n{self.body(8)}\n    case _:\n{self.body(8)}"
         if k < 0.94:
             return f"try:\n{self.body()}\nfinally:\n    x = {self.int()}"
-        if self.r.random() < 0.15:
-            return self.pick(
-                f"s = Box({self.int()})", f"o = Point({self.int()}, {self.int()})", f"acc = Acc({self.int()})",
-                f"d = {{'p': {self.int()}, 'r': {self.int()}}}", f"xs = [{self.int()}, {self.int()}]",
-            )  # fmt: skip
+        if self.r.random() < 0.5:
+            return self.replaced()
         return self.pick(
             f"if {self.bool()}:\n    u = {self.int()}\nelse:\n    u = 3\nx = u", f"u = {self.int()}\ny = u",
             f"e = s\ne.v = {self.int()}", "xs.append(x)\nxs.pop()", f"xs = [{self.int()}, {self.int()}]",
             f"with Manager():\n{self.body()}",
         )  # fmt: skip
+
+    def replaced(self) -> str:
+        """Return a statement that replaces a list, dict or object by another one, or makes a second name for it."""
+        name = self.pick("xs", "ys", "s.q", "ps[0]", "ps[1]")
+        two = f"[{self.int()}, {self.int()}]"
+        k = self.r.random()
+        if k < 0.4:
+            return f"{name} = {two}"
+        if k < 0.55:
+            return self.pick(
+                "xs, ys = ys, xs", "ps = [ps[1], ps[0]]", f"ps = [{two}, ps[0]]", "xs, s.q = s.q, xs",
+                "ps[0], ps[1] = ps[1], ps[0]", f"{name} = [{name}[1], {name}[0] + 1]",
+            )  # fmt: skip
+        if k < 0.7:
+            return self.pick(
+                f"s = Box({self.int()})", f"o = Point({self.int()}, {self.int()})", f"acc = Acc({self.int()})",
+                f"d = {{'p': {self.int()}, 'r': {self.int()}}}", f"d = {{'r': d['p'], 'p': {self.int()}}}",
+            )  # fmt: skip
+        if k < 0.8:
+            return f"{name} = {name} if {self.bool()} else {two}"
+        if k < 0.9:
+            return f"{name} = renewed({self.pick(name, two, 'list(xs)')}, {self.int()})"
+        if k < 0.95:
+            return f"{name} = list({self.pick('xs', 'ys', 's.q')})"
+        return f"e = {name}\n{name} = {two}\nx = e[0]\n{self.pick('e[1] = 4', 'ys = e', 'pass')}"
 
     def nested_function(self) -> str:
         """Return a function, method or generator that is defined here, and its use."""
@@ -286,6 +320,8 @@ def f(a, b, n, h, flag):
     ok = False
     s = Box(b)
     xs = [a, 2]
+    ys = [b, a]
+    ps = [[1, a], [b, 3]]
     d = {{"p": b, "r": 1}}
     o = Point(a, 3)
     t = Pair(b, 2)
@@ -313,12 +349,13 @@ def f(a, b, n, h, flag):
             z = 0
     acc = Acc()
 {textwrap.indent(body, "    ")}
-    y += s.v * 3 + xs[0] + acc.m + Acc.n
+    y += s.v * 3 + xs[0] + acc.m + Acc.n + ys[1] * 7 + ps[0][0] * 11
+    x += ys[0] * 5 + ps[0][1] + ps[1][0] * 3 + ps[1][1] * 17 + s.q[0] * 19 + s.q[1] * 23
     return (x + o.m * 2 + d["p"] + k, y, z + s.w + xs[1] + o.n + t.p * 5 + d["r"], g, ok)
 """
 
 
-_SHARED = ("x", "y", "z", "k", "g", "ok", "s", "xs", "d", "o", "t", "acc")
+_SHARED = ("x", "y", "z", "k", "g", "ok", "s", "xs", "ys", "ps", "d", "o", "t", "acc")
 """The variables of a random function that those inside it may change."""
 
 

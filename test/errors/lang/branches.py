@@ -193,15 +193,135 @@ trace(f)
 def f(a, b):
     xs, ys = [a], [b]
     zs = xs if a < b else ys
-    return zs[0]
+    zs[0] += 1
+    return xs[0]
 
 
 trace(f)
 #: MergeError
-#: branches.py:3:10: error F209: it is one of two list objects, one of which existed before the branch
+#: branches.py:3:10: error F209: it refers to two different list objects, and 'xs' also refers to one of them
 #:     3 |     zs = xs if a < b else ys
 #:       |          ^^^^^^^^^^^^^^^^^^^
-#: hint: change it in place, or copy it on both sides
+#: hint: change it in place (xs[:] = …), or copy it first (xs = list(xs))
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a new list on one side, and another name for the old one
+def f(a, b):
+    xs = [a]
+    ys = xs
+    if a < b:
+        xs = [b]
+    xs[0] += 1
+    return ys[0]
+
+
+trace(f)
+#: MergeError
+#: branches.py:6:5: error F209: 'xs' differs after this branch: it refers to two different list objects, and 'ys' also refers to one of them
+#:     6 |     xs[0] += 1
+#:       |     ^^
+#: branches.py:4:8: note: the branch
+#:     4 |     if a < b:
+#:       |        ^^^^^
+#: hint: change it in place (xs[:] = …), or copy it first (xs = list(xs))
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a new dict on one side, which an object also holds
+class Box:
+    pass
+
+
+def f(a, b):
+    box = Box()
+    box.kept = d = {"n": a}
+    if a < b:
+        d = {"n": b}
+    return d["n"] + box.kept["n"]
+
+
+trace(f)
+#: MergeError
+#: branches.py:10:12: error F209: 'd' differs after this branch: it refers to two different dict objects, and another variable, element or attribute also refers to one of them
+#:    10 |     return d["n"] + box.kept["n"]
+#:       |            ^
+#: branches.py:8:8: note: the branch
+#:     8 |     if a < b:
+#:       |        ^^^^^
+#: hint: change it in place (d.update(…)), or copy it first (d = dict(d))
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a new object on one side, while a loop goes over a list with the old one
+class Box:
+    def __init__(self, n):
+        self.n = n
+
+
+def f(a, b):
+    x = Box(a)
+    total = 0
+    for box in [Box(1), x]:
+        if a < b:
+            x = Box(b)
+        total += box.n
+    return x.n + total
+
+
+trace(f)
+#: MergeError
+#: branches.py:13:12: error F209: 'x' differs after this branch: it refers to two different Box objects, and another variable, element or attribute also refers to one of them
+#:    13 |     return x.n + total
+#:       |            ^
+#: branches.py:10:12: note: the branch
+#:    10 |         if a < b:
+#:       |            ^^^^^
+#: hint: change its attributes in place
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a list that both sides put into another one
+def f(a, b):
+    xs = [a]
+    if a < b:
+        held = [xs]
+        xs = [b]
+    else:
+        held = [xs]
+    return xs[0] + held[0][0]
+
+
+trace(f)
+#: MergeError
+#: branches.py:3:8: error F209: a container or object differs after this branch: it refers to two different list objects, and another variable, element or attribute also refers to one of them
+#:     3 |     if a < b:
+#:       |        ^^^^^
+#: branches.py:3:8: note: the branch
+#:     3 |     if a < b:
+#:       |        ^^^^^
+#: hint: change it in place (xs[:] = …), or copy it first (xs = list(xs))
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== dicts with their keys in another order
+def f(a, b):
+    if a < b:
+        d = {"x": a, "y": b}
+    else:
+        d = {"y": a, "x": b}
+    return list(d.values())
+
+
+trace(f)
+#: MergeError
+#: branches.py:6:17: error F207: 'd' differs after this branch: a dict has its keys in another order on one side than on the other
+#:     6 |     return list(d.values())
+#:       |                 ^
+#: branches.py:2:8: note: the branch
+#:     2 |     if a < b:
+#:       |        ^^^^^
+#: hint: insert the keys in the same order
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 

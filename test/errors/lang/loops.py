@@ -125,23 +125,127 @@ trace(f)
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
-# ===== a new list each turn
+# ===== a new list each iteration, and another name for the first one
 def f(a, b):
-    xs = [a]
+    xs = ys = [a]
     for i in range(b):
         xs = [xs[0] + i]
-    return xs[0]
+    return xs[0] + ys[0]
 
 
 trace(f)
 #: MergeError
-#: loops.py:4:15: error F220: 'xs' changes between iterations of this loop: it is a different list object after an iteration
+#: loops.py:4:15: error F220: 'xs' changes between iterations of this loop: it refers to two different list objects, and 'ys' also refers to one of them
 #:     4 |         xs = [xs[0] + i]
 #:       |               ^^
 #: loops.py:3:14: note: the loop
 #:     3 |     for i in range(b):
 #:       |              ^^^^^^^^
-#: hint: change it in place
+#: hint: change it in place (xs[:] = …), or copy it first (xs = list(xs))
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a new list each iteration, and another name for it
+def f(a, b):
+    xs, ys = [a], [b]
+    for i in range(b):
+        xs = ys = [xs[0] + i]
+    return xs[0] + ys[0]
+
+
+trace(f)
+#: MergeError
+#: loops.py:5:20: error F220: 'ys' changes between iterations of this loop: it refers to two different list objects, and another variable, element or attribute also refers to one of them
+#:     5 |     return xs[0] + ys[0]
+#:       |                    ^^
+#: loops.py:3:14: note: the loop
+#:     3 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: hint: change it in place (xs[:] = …), or copy it first (xs = list(xs))
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a list changed by another name, and replaced
+class Box:
+    pass
+
+
+def f(a, b):
+    box = Box()
+    box.kept = xs = [a]
+    for i in range(b):
+        box.kept = [box.kept[0] + i]
+        xs[0] += 1
+    return xs[0]
+
+
+trace(f)
+#: LoopError
+#: loops.py:8:14: error F220: element 0 of a list changes between iterations of this loop: it refers to two different list objects, and another variable, element or attribute also refers to one of them
+#:     8 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: loops.py:8:14: note: the loop
+#:     8 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: hint: change it in place (xs[:] = …), or copy it first (xs = list(xs))
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a list of another length each iteration
+def f(a, b):
+    xs = [a]
+    for i in range(b):
+        xs = [i, b]
+    return xs[0]
+
+
+trace(f)
+#: MergeError
+#: loops.py:5:12: error F220: 'xs' changes between iterations of this loop: it is a list of 1 or 2 elements
+#:     5 |     return xs[0]
+#:       |            ^^
+#: loops.py:3:14: note: the loop
+#:     3 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: hint: its length must be the same in each iteration
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a dict with another key each iteration
+def f(a, b):
+    d = {"first": a}
+    for i in range(b):
+        d = {"next": i}
+    return d
+
+
+trace(f)
+#: MergeError
+#: loops.py:5:12: error F220: 'd' changes between iterations of this loop: it refers to two dict objects with different keys or attributes, or another order of keys
+#:     5 |     return d
+#:       |            ^
+#: loops.py:3:14: note: the loop
+#:     3 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a list with a list or a number
+def f(a, b):
+    xs = [[a], 1]
+    for i in range(b):
+        xs = [i, 1]
+    return xs[0]
+
+
+trace(f)
+#: MergeError
+#: loops.py:5:12: error F220: 'xs' changes between iterations of this loop: it is a list object or Int32
+#:     5 |     return xs[0]
+#:       |            ^^
+#: loops.py:3:14: note: the loop
+#:     3 |     for i in range(b):
+#:       |              ^^^^^^^^
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 

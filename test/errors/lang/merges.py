@@ -421,7 +421,7 @@ trace(f)
 #: merges.py:2:8: note: the branch
 #:     2 |     if x[0, 0] > 0:
 #:       |        ^^^^^^^^^^^
-#: hint: use a list, or the same set on both sides
+#: hint: use a list, or the same object on both sides
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -564,20 +564,21 @@ class Holder:
 
 def f(x):
     h = Holder()
-    h.a = A(x[0, 0])
+    h.a = first = A(x[0, 0])
     for i in range(x.shape[0]):
         h.a = A(x[i, 0])
+    x[0, 0] = first.n
 
 
 trace(f)
 #: LoopError
-#: merges.py:13:14: error F220: Holder.a changes between iterations of this loop: it is a different object after an iteration
+#: merges.py:13:14: error F220: Holder.a changes between iterations of this loop: it refers to two different A objects, and 'first' also refers to one of them
 #:    13 |     for i in range(x.shape[0]):
 #:       |              ^^^^^^^^^^^^^^^^^
 #: merges.py:13:14: note: the loop
 #:    13 |     for i in range(x.shape[0]):
 #:       |              ^^^^^^^^^^^^^^^^^
-#: hint: change it in place
+#: hint: change its attributes in place
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
