@@ -289,7 +289,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
-    wrong = _contradiction(options)
+    wrong = _contradiction(options) or (_unwritable(options.json) if options.json else "")
     if wrong:
         print(f"cute-bench: error: {wrong}", file=sys.stderr)
         return 1
@@ -500,6 +500,22 @@ def _cpu_machine() -> dict[str, str]:
         "cores": str(os.cpu_count()),
         "python": platform.python_version(),
     }
+
+
+def _unwritable(path: str) -> str:
+    """Return the error message for a file that cannot be written, or an empty string."""
+    import os
+
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        is_new = not os.path.exists(path)
+        with open(path, "a", encoding="utf-8"):
+            pass
+        if is_new:
+            os.unlink(path)
+        return ""
+    except OSError as e:
+        return f"--json: cannot write {path}: {e.strerror}"
 
 
 def _write_json(path: str, result: Mapping[str, object]) -> None:

@@ -239,6 +239,8 @@ class Job:
 
         try:
             result = process(self, engine, source, sources, chunk)
+        except CommandLineError:
+            raise
         except Exception as e:
             if self.debug:
                 raise

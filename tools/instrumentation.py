@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from cute_dialect.tools.opt_options import OptOptions
+from cute_dialect.tools.opt_options import CommandLineError, OptOptions
 
 if TYPE_CHECKING:
     from cute_dialect.pipelines.runner import IR, Step
@@ -79,9 +79,12 @@ class IRDumper:
             sys.stderr.write(f"// -----// {title} //----- //\n{text}\n")
             return
         folder = os.path.join(self._folder, self._chunk)
-        os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, file + ".mlir"), "w", encoding="utf-8") as f:
-            f.write(text)
+        try:
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, file + ".mlir"), "w", encoding="utf-8") as f:
+                f.write(text)
+        except OSError as e:
+            raise CommandLineError(f"option '--mlir-print-ir-tree-dir': cannot write {folder}: {e.strerror}") from None
 
 
 def _selected(options: OptOptions, when: str) -> tuple[str, ...] | None:

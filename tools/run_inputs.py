@@ -223,7 +223,9 @@ def _make(spec: _Spec, param: Param, name: str, random: _Random) -> Tensor:
         try:
             dtype = numpy_dtype(spec.dtype)
         except NotAnArray as e:
-            raise SpecError(f"parameter {name}: {e}") from e
+            raise SpecError(
+                f"parameter {name}: '{spec.dtype}' is not an element type; write a shape like 64x4096xf32"
+            ) from e
     elif data is not None:
         dtype = data.dtype
     else:
@@ -270,7 +272,8 @@ def _load(path: str, name: str) -> AnyArray:
     try:
         data = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as e:
-        raise SpecError(f"parameter {name}: cannot read {path}: {e}") from e
+        why = e.strerror if isinstance(e, OSError) and e.strerror else e
+        raise SpecError(f"parameter {name}: cannot read {path}: {why}") from e
     if not isinstance(data, np.ndarray):
         raise SpecError(f"parameter {name}: {path} does not hold a single array")
     return cast(AnyArray, data)

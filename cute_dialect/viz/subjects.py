@@ -13,6 +13,7 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.text import TextError, parse_composed_layout, parse_layout, parse_swizzle, to_text
 from cute_dialect.algebra.trees import column_major, is_static, product, tree_leaves
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Swizzle
+from cute_dialect.algebra.verify import verify_layout
 from cute_dialect.viz.errors import DrawingError
 
 __all__ = [
@@ -194,6 +195,11 @@ def layout_given(x: Any, sizes: Sizes = None) -> Subject:
     value, names = found if isinstance(found, tuple) else (found, ())
     if isinstance(value, Swizzle):
         raise DrawingError(f"{value} is a swizzle, not a layout; use draw_swizzle")
+    if isinstance(x, str):
+        try:
+            verify_layout(value.outer if isinstance(value, ComposedLayout) else value)
+        except AlgebraError as e:
+            raise DrawingError(f"{x} is not a layout: {e}") from None
     count = len(_dynamic(value))
     if not count:
         if sizes:

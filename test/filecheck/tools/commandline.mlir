@@ -11,6 +11,7 @@
 // RUN: not cute-opt %s %s 2>&1 | filecheck %s --check-prefix=TWO
 // RUN: not cute-opt %S/commandlin.mlir 2>&1 | filecheck %s --check-prefix=MISSING
 // RUN: not cute-opt %s --emit=sass 2>&1 | filecheck %s --check-prefix=EMIT
+// RUN: not cute-opt %s --mlir-print-ir-tree-dir=%s/not 2>&1 | filecheck %s --check-prefix=TREE
 // RUN: not cute-opt %s -o %s/not/there 2>&1 | filecheck %s --check-prefix=OUTPUT
 
 // PASS: cute-opt: error: unknown option or pass '--cannonicalize'; did you mean 'canonicalize'?
@@ -27,6 +28,7 @@
 // TWO: cute-opt: error: expected at most one input file, got 2
 // MISSING: commandlin.mlir: error: cannot open the input file: No such file or directory; did you mean 'commandline.mlir'?
 // EMIT: cute-opt: error: option '--emit': expected one of mlir, llvm, ptx, cubin, got 'sass'
+// TREE: cute-opt: error: option '--mlir-print-ir-tree-dir': cannot write {{.*}}: Not a directory
 // OUTPUT: error: cannot write the output file: Not a directory
 func.func @empty() {
   return

@@ -22,6 +22,7 @@ from cute_dialect.tools.cute_bench import main
         (["gemm", "--batched", "--regret", "x"], "--batched cannot be combined with --fit or --regret"),
         (["rows", "--groups", "rows"], "--groups applies only to op, got rows"),
         (["rows", "--runs", "0"], "--runs must be at least 1"),
+        (["algebra", "--json", "/dev/null/x/y"], "--json: cannot write /dev/null/x/y: Not a directory"),
     ],
 )
 def test_contradictions(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

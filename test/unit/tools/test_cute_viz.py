@@ -92,6 +92,10 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
             ["(4,8):(8,1", "-o", "x.svg"],
             "cute-viz: error: expected ',' or ')', got the end\n  (4,8):(8,1\n            ^\n",
         ),
+        (
+            ["(-4,8):(8,1)"],
+            "cute-viz: error: (-4,8):(8,1) is not a layout: expected extents >= 1, got -4 in (-4,8):(8,1)\n",
+        ),
         (["(4,8):(8,1)", "--size", "m"], "cute-viz: error: --size: expected NAME=NUMBER such as m=8, got 'm'\n"),
         (
             ["(4,m)", "--size", "m=2", "--size", "m=3"],
