@@ -2,8 +2,8 @@
 
 :func:`node_of` makes an autograd function of a forward and a backward function.  Both take a :class:`Context`, which
 has the interface of torch's ``ctx``.  While a call is recorded, each node adds itself to the recording.  If the call
-added one node, :meth:`Node.replayed` returns a function that launches the recorded kernels and adds a node whose backward
-pass is cached as well: it is recorded when it first runs, and replayed afterwards.
+added one node, :meth:`Node.replayed` returns a function that launches the recorded kernels and adds a node whose
+backward pass is cached as well: it is recorded when it first runs, and replayed afterwards.
 
 Host time of a node in µs, in Python 3.11 on a shared virtual machine: 2.6 to add it (``torch.add`` 1.0).
 """
@@ -23,7 +23,7 @@ import torch
 
 from cute_dialect.op.conv.arguments import tf32_of_convolutions
 from cute_dialect.op.dtypes import tf32_allowed
-from cute_dialect.op.known import KnownCalls
+from cute_dialect.op.known import AddressMismatch, KnownCalls
 from cute_dialect.op.recording import CURRENT, Recording
 
 __all__ = ["Context", "Node", "apply_of", "node_of"]
@@ -83,7 +83,7 @@ class Node(NamedTuple):
     def replayed(self, recording: Recording, tensors: Sequence[Any], result: Any) -> Callable[..., Any] | None:
         """Return ``run(*tensors)``, which replays a recorded call and adds its node; None if it cannot be replayed.
 
-        ``run`` returns None, and does nothing, if the addresses do not match.
+        ``run`` raises AddressMismatch, and does nothing, if the addresses do not match.
 
         Args:
             result: the value that the call returned.
@@ -112,24 +112,12 @@ class Node(NamedTuple):
         if run is None:
             return None
         kept = tuple([i for i, t in enumerate(self.saved) if t is not None])
-        replay = self.context.replay = _Replay(self, run, tuple(places), kept)
-        apply = _apply_of(len(tensors), tuple(saved), constants, self.context.materializes)
-        whole = form == "found"
-        pick = None if whole else _pick_of(form)
-
-        def again(*given: Any) -> Any:
-            try:
-                return apply(replay, *given)
-            except _Missed:
-                return None
-
-        def again_and_pick(*given: Any) -> Any:
-            try:
-                return pick(apply(replay, *given))  # type: ignore[misc]
-            except _Missed:
-                return None
-
-        return again if whole else again_and_pick
+        replay = self.context.replay = _Replay(self, tuple(places), kept)
+        apply = _apply_of(run, replay, len(tensors), tuple(saved), constants, self.context.materializes)
+        if form == "found":
+            return apply
+        pick = _pick_of(form)
+        return lambda *given: pick(apply(*given))
 
 
 def apply_of(function: type[torch.autograd.Function]) -> Callable[..., Any]:
@@ -176,15 +164,10 @@ def node_of(forward: Callable[..., Any], backward: Callable[..., Any]) -> type[t
 # ------------------------------------------------------------------------------------------------------------- replay
 
 
-class _Missed(Exception):
-    """The addresses of the tensors do not match the recording."""
-
-
 class _Replay:
     """A recorded node."""
 
-    def __init__(self, node: Node, run: Callable[..., Any], places: tuple[int, ...], saved: tuple[int, ...]) -> None:
-        self.run = run
+    def __init__(self, node: Node, places: tuple[int, ...], saved: tuple[int, ...]) -> None:
         self._places = places  # index in the node's arguments of each tensor of the call, -1 for none
         self._saved = saved  # index among the node's saved tensors of each saved tensor that is not None
         self._count = len(node.args), len(node.saved)
@@ -193,10 +176,10 @@ class _Replay:
         self._has_f32 = any([t.dtype == torch.float32 for t in node.saved if t is not None])
 
     def gradients(self, needs: tuple[bool, ...], saved: tuple[Any, ...], grads: tuple[Any, ...]) -> Any:
-        """Return None, and the gradients of the tensors of the call.
+        """Return the gradients of the tensors of the call.
 
         Args:
-            needs: False, and whether each tensor needs a gradient.
+            needs: whether each tensor needs a gradient.
             saved: the saved tensors that are not None.
             grads: gradients of the results.
         """
@@ -212,7 +195,7 @@ class _Replay:
             return done
         args, count = self._count
         of_args, of_saved = [False] * args, [None] * count
-        for place, need in zip(self._places, needs[1:]):
+        for place, need in zip(self._places, needs):
             if place >= 0:
                 of_args[place] = need
         for place, t in zip(self._saved, saved):
@@ -222,17 +205,17 @@ class _Replay:
         def compute() -> tuple[Any, ...]:
             found = self._backward(context, *grads)
             found = found if isinstance(found, tuple) else (found,)
-            return (None, *[None if place < 0 else found[place] for place in self._places])
+            return tuple([None if place < 0 else found[place] for place in self._places])
 
         return compute() if torch.is_grad_enabled() else self._calls.recorded(how, tensors, compute, views=True)
 
     def of_recorded(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the gradients of the arguments of the node that was recorded."""
         of_args = ctx.needs_input_grad
-        needs = (False, *[place >= 0 and of_args[place] for place in self._places])
+        needs = tuple([place >= 0 and of_args[place] for place in self._places])
         found = self.gradients(needs, tuple([t for t in ctx.saved_tensors if t is not None]), grads)
         made: list[Any] = [None] * len(of_args)
-        for place, grad in zip(self._places, found[1:]):
+        for place, grad in zip(self._places, found):
             if place >= 0:
                 made[place] = grad
         return tuple(made)
@@ -259,32 +242,43 @@ def _pick_of(form: str) -> Callable[[Any], Any]:
     return cast("Callable[[Any], Any]", eval(f"lambda found: {form}"))
 
 
-@lru_cache(maxsize=256)
 def _apply_of(
-    tensors: int, saved: tuple[str, ...], constants: tuple[int, ...], materializes: bool
+    run: Callable[..., Any], replay: _Replay, tensors: int, saved: tuple[str, ...], constants: tuple[int, ...],
+    materializes: bool,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return the ``apply(replay, *tensors)`` of nodes that save tensors alike.
+    """Return ``apply(*tensors)``, which replays a call and adds its node.
+
+    Each recording has an autograd function of its own, because a closure is faster than an argument or an attribute.
 
     Args:
+        run: replays the forward pass.
+        replay: replays the backward pass.
         saved: saved tensors, as code over the arguments ``a0``, ``a1``, …, the outputs ``found``, and ``more`` tensors.
         constants: indices of outputs without gradients.
     """
-    given = "".join(f", a{i}" for i in range(tensors))
-    lines = [
-        f"def forward(ctx, replay{given}):",
-        f"    found = replay.run({given[2:]})",
-        "    if found is None:",
-        "        raise missed",
-        *["    found, more = found"] * any(x.startswith("more") for x in saved),
-        "    ctx.replay = replay",
-        *[f"    ctx.save_for_backward({', '.join(saved)})"] * bool(saved),
-        *["    ctx.set_materialize_grads(False)"] * (not materializes),
-        *[f"    ctx.mark_non_differentiable({', '.join(f'found[{i}]' for i in constants)})"] * bool(constants),
-        "    return found",
-        "def backward(ctx, *grads):",
-        "    return ctx.replay.gradients(ctx.needs_input_grad, ctx.saved_tensors, grads)",
-    ]
-    space: dict[str, Any] = {"missed": _Missed}
-    exec(compile("\n".join(lines) + "\n", "<a replayed node>", "exec"), space)
-    functions = {name: staticmethod(space[name]) for name in ("forward", "backward")}
+    forward, backward = _maker(tensors, saved, constants, materializes)(run, replay.gradients, AddressMismatch)
+    functions = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     return apply_of(type("Replayed", (torch.autograd.Function,), functions))
+
+
+@lru_cache(maxsize=256)
+def _maker(tensors: int, saved: tuple[str, ...], constants: tuple[int, ...], materializes: bool) -> Callable[..., Any]:
+    given = ", ".join(f"a{i}" for i in range(tensors))
+    lines = [
+        "def make(run, gradients, mismatch):",
+        f"    def forward(ctx, {given}):",
+        f"        found = run({given})",
+        "        if found is None:",
+        "            raise mismatch",
+        *["        found, more = found"] * any(x.startswith("more") for x in saved),
+        *[f"        ctx.save_for_backward({', '.join(saved)})"] * bool(saved),
+        *["        ctx.set_materialize_grads(False)"] * (not materializes),
+        *[f"        ctx.mark_non_differentiable({', '.join(f'found[{i}]' for i in constants)})"] * bool(constants),
+        "        return found",
+        "    def backward(ctx, *grads):",
+        "        return gradients(ctx.needs_input_grad, ctx.saved_tensors, grads)",
+        "    return forward, backward",
+    ]
+    space: dict[str, Any] = {}
+    exec(compile("\n".join(lines) + "\n", "<a replayed node>", "exec"), space)
+    return cast("Callable[..., Any]", space["make"])

@@ -139,7 +139,7 @@ def linear(x: Array, weight: Array, bias: Array = None, activation: Spelled = ""
 
     if more or _LINEAR.is_traced():
         return compute()
-    return (_LINEAR.differentiable if learns else _LINEAR.recorded)((spelled(activation), bias is None), given, compute)
+    return _LINEAR.computed((spelled(activation), bias is None), given, compute)
 
 
 def matmul(
@@ -199,7 +199,7 @@ def matmul(
 
     if not usual or _MATMUL.is_traced():
         return compute()
-    return (_MATMUL.differentiable if learns else _MATMUL.recorded)(how, (a, b), compute)
+    return _MATMUL.computed(how, (a, b), compute)
 
 
 _LINEAR, _MATMUL = KnownCalls(), KnownCalls()

@@ -123,11 +123,13 @@ def mm(
                 return done
         extras = LinearCombination()
         return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
-    extras = LinearCombination(alpha, beta, c, bias, spelled(activation), hook, math, accumulator)
+    activation = spelled(activation) if activation else ""
     if again:
-        done = FUSED[2].again((dtype, out is None, extras.key), *given_of(a, b, out, extras))
+        how = _fused_key(dtype, out, alpha, beta, c, bias, activation, hook, math, accumulator)
+        done = FUSED[2].again(how, *_given_of(a, b, out, c, bias))
         if done is not None:
             return done
+    extras = LinearCombination(alpha, beta, c, bias, activation, hook, math, accumulator)
     return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
 
 
@@ -197,11 +199,13 @@ def bmm(
         return _computed(
             "bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k)
         )
-    extras = LinearCombination(alpha, beta, c, bias, spelled(activation), hook, math, accumulator)
+    activation = spelled(activation) if activation else ""
     if again:
-        done = FUSED[3].again((dtype, out is None, extras.key), *given_of(a, b, out, extras))
+        how = _fused_key(dtype, out, alpha, beta, c, bias, activation, hook, math, accumulator)
+        done = FUSED[3].again(how, *_given_of(a, b, out, c, bias))
         if done is not None:
             return done
+    extras = LinearCombination(alpha, beta, c, bias, activation, hook, math, accumulator)
     return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
 
 
@@ -269,9 +273,23 @@ def _factor(call: str, name: str, value: Any) -> float:
         raise DtypeError(f"{call}: {name} is a {type(value).__name__}; pass a number") from None
 
 
-def given_of(a: Any, b: Any, out: Any, extras: LinearCombination) -> tuple[Any, ...]:
+def _given_of(a: Any, b: Any, out: Any, c: Any, bias: Any) -> tuple[Any, ...]:
     """Return the arrays of a call that are not None."""
-    return (a, b, *extras.tensors) if out is None else (a, b, out, *extras.tensors)
+    found = (a, b) if out is None else (a, b, out)
+    if c is not None:
+        found += (c,)
+    return found if bias is None else (*found, bias)
+
+
+def _fused_key(
+    dtype: object, out: object, alpha: float, beta: float, c: object, bias: object, activation: str, hook: object,
+    math: str, accumulator: object,
+) -> tuple[object, ...]:  # fmt: skip
+    """Return the cache key of the arguments that are not arrays; zeros have a sign."""
+    return (
+        dtype, out is None, alpha or repr(alpha), beta or repr(beta), c is None, bias is None, activation, hook, math,
+        accumulator,
+    )  # fmt: skip
 
 
 def _graph(
@@ -341,7 +359,8 @@ def _computed(
         elif extras.usual:
             cached = PLAIN[rank], (dtype, out is None), (a, b) if out is None else (a, b, out)
         else:
-            cached = FUSED[rank], (dtype, out is None, extras.key), given_of(a, b, out, extras)
+            how = _fused_key(dtype, out, *extras)
+            cached = FUSED[rank], how, _given_of(a, b, out, extras.c, extras.bias)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(a, torch.Tensor):
         given: list[Any] = [

@@ -20,6 +20,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakSet
 
 from cute_dialect.op.dtypes import tf32_allowed
 from cute_dialect.op.recording import CURRENT, Recording, is_eager, recorded
@@ -28,7 +29,7 @@ from cute_dialect.runtime.fast_call import guard_of
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["KnownCalls", "LinearCombination", "key_of", "number"]
+__all__ = ["AddressMismatch", "KnownCalls", "LinearCombination", "forget_calls", "key_of", "number"]
 
 _LIMIT = 1024
 """Maximum number of cached specializations."""
@@ -94,11 +95,18 @@ class CachedCall(NamedTuple):
     guard: Callable[..., bool]
     """Returns True if tensors have the recorded types, shapes, strides and device, and need gradients as recorded."""
     runs: tuple[Callable[..., Any], ...]
-    """Replay the call; one for each pattern of address bits and shared memory.  Empty if it cannot be replayed."""
+    """Replay the call; one for each pattern of address bits and shared memory.  Empty if it cannot be replayed.
+
+    Each returns None, or raises AddressMismatch, for another pattern.
+    """
     allowed: bool | None
     """Whether torch allowed TF32 when the call was recorded, if its first tensor is f32."""
     gradients: bool | None = None
     """Whether gradients were enabled, if a tensor requires them.  Not all releases of torch guard this."""
+
+
+class AddressMismatch(Exception):
+    """The low bits or the overlap of addresses differ from those of the recorded call."""
 
 
 def _never(*tensors: object) -> bool:
@@ -107,6 +115,15 @@ def _never(*tensors: object) -> bool:
 
 
 _NONE = CachedCall(_never, _never, (), None)
+
+
+_CACHES: WeakSet[KnownCalls] = WeakSet()
+
+
+def forget_calls() -> None:
+    """Remove the calls of all caches, so that later calls choose kernels again."""
+    for calls in list(_CACHES):
+        calls.clear()
 
 
 class KnownCalls:
@@ -121,18 +138,21 @@ class KnownCalls:
     """
 
     def __init__(self) -> None:
+        _CACHES.add(self)
         self._found: dict[object, CachedCall] = {}
+        self._failed: set[object] = set()  # keys of calls whose first recording failed
         self._last: CachedCall = _NONE
         self._grad: Callable[[], bool] = _never
         self.is_traced: Callable[[], bool] = _ask_torch
         """Returns True while ``torch.compile`` traces a call; such a call is not cached."""
 
     def __len__(self) -> int:
-        return len(self._found)
+        return sum([bool(x.runs) for x in self._found.values()])
 
     def clear(self) -> None:
         """Remove all calls."""
         self._found.clear()
+        self._failed.clear()
         self._last = _NONE
 
     def again(self, how: object, *tensors: Any) -> Any:
@@ -164,10 +184,16 @@ class KnownCalls:
         if (known.allowed is not None and known.allowed is not tf32_allowed()) or CURRENT.recording is not None:
             return None
         runs = known.runs
-        done = runs[0](*tensors)
+        try:
+            done = runs[0](*tensors)
+        except AddressMismatch:
+            done = None
         if done is None and len(runs) > 1:
             for run in runs[1:]:
-                done = run(*tensors)
+                try:
+                    done = run(*tensors)
+                except AddressMismatch:
+                    continue
                 if done is not None:
                     break
         return done
@@ -178,7 +204,7 @@ class KnownCalls:
             return None
         found = self._found.get((how, key_of(tensors, False), False))
         if found is not None:
-            found = found._replace(guard=guard_of(tensors) or _never, gradients=False)
+            found = found._replace(guard=_guard_of(tensors), gradients=False)
             self._found[how, key_of(tensors), False] = found
         return found
 
@@ -194,19 +220,26 @@ class KnownCalls:
         """
         if CURRENT.recording is not None or not self._can_remember(how, tensors):
             return compute()
+        key = (how, key_of(tensors), False)
+        if not self._may_add(key):
+            return compute()
         with recorded(tensors) as recording:
             result = compute()
         if recording is not None:
-            self.remember(how, tensors, recording, result, views)
+            self._add(key, how, tensors, recording.again(result, views))
         return result
 
-    def remember(
-        self, how: object, tensors: Sequence[Any], recording: Recording, result: Any, views: bool = False
-    ) -> None:  # fmt: skip
+    def computed(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
+        """Compute a call, with gradients if an argument requires them, and cache it."""
+        if CURRENT.recording is not None or not self._is_plain(how, tensors):
+            return compute()
+        return (self.differentiable if self._learns(tensors) else self.recorded)(how, tensors, compute)
+
+    def remember(self, how: object, tensors: Sequence[Any], recording: Recording, result: Any) -> None:
         """Cache a call that ``recording`` describes and that returned ``result``, if it can be replayed."""
         if not self._can_remember(how, tensors):
             return
-        run = recording.again(result, views)
+        run = recording.again(result)
         if run is not None:
             self._add((how, key_of(tensors), False), how, tensors, run)
 
@@ -219,8 +252,7 @@ class KnownCalls:
         if CURRENT.recording is not None or not self._is_plain(how, tensors):
             return compute()
         key = (how, key_of(tensors), True)
-        old = self._found.get(key)
-        if not is_eager(tensors) or (old is not None and len(old.runs) in (0, _RUNS)):
+        if not self._may_add(key) or not is_eager(tensors):
             return compute()
         with recorded(tensors) as recording:
             result = compute()
@@ -230,19 +262,30 @@ class KnownCalls:
         self._add(key, how, tensors, run)
         return result
 
+    def _may_add(self, key: object) -> bool:
+        """Return False if a call cannot be replayed, or has the maximum number of recordings."""
+        old = self._found.get(key)
+        return old is None or len(old.runs) not in (0, _RUNS)
+
     def _add(self, key: object, how: object, tensors: Sequence[Any], run: Callable[..., Any] | None) -> None:
-        """Cache a recording, or that the call cannot be replayed (``run`` is None)."""
+        """Cache a recording, or that the call cannot be replayed (``run`` is None).
+
+        The first recording of a call may fail because of work that is done once, so a call is recorded twice.
+        """
         import torch
 
-        if len(self._found) >= _LIMIT:
-            self._found.clear()
+        if len(self._found) >= _LIMIT or len(self._failed) >= _LIMIT:
+            self.clear()
+        if run is None and key not in self._failed:
+            self._failed.add(key)
+            return
         allowed = tf32_allowed() if tensors[0].dtype == torch.float32 else None
         old = self._found.get(key)
         runs = () if run is None else (run,)
         if old is not None and old.allowed is allowed:
             runs += old.runs[: _RUNS - 1]
         gradients = self._grad() if any([t.requires_grad for t in tensors]) else None
-        self._found[key] = CachedCall(how, guard_of(tensors) or _never, runs, allowed, gradients)
+        self._found[key] = CachedCall(how, _guard_of(tensors), runs, allowed, gradients)
         self._last = _NONE
 
     def _can_remember(self, how: object, tensors: Sequence[Any]) -> bool:
@@ -265,6 +308,24 @@ class KnownCalls:
         except TypeError:  # a list may change
             return False
         return True
+
+
+def _guard_of(tensors: Sequence[Any]) -> Callable[..., bool]:
+    """Return the guard of tensors.  torch's guard rejects a tensor that is passed twice, so it gets each one once."""
+    first = [next(i for i, x in enumerate(tensors) if x is t) for t in tensors]
+    places = tuple(sorted(set(first)))
+    check = guard_of([tensors[i] for i in places]) or _never
+    if len(places) == len(tensors) or check is _never:
+        return check
+    same = [(i, j) for i, j in zip(first, range(len(first))) if i != j]
+
+    def guard(*given: Any) -> bool:
+        for i, j in same:
+            if given[i] is not given[j]:
+                return False
+        return check(*[given[i] for i in places])
+
+    return guard
 
 
 def _ask_torch() -> bool:

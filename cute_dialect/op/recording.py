@@ -133,8 +133,9 @@ def _watching() -> Any:
 _MAKING = {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided"}
 _COPYING = {"aten::_to_copy", "aten::clone"}
 PURE = {
-    "aten::add", "aten::div", "aten::eq", "aten::exp", "aten::full_like", "aten::gt", "aten::isinf", "aten::mul",
-    "aten::neg", "aten::scalar_tensor", "aten::sub", "aten::sum", "aten::where", "aten::zeros_like",
+    "aten::add", "aten::arange", "aten::div", "aten::eq", "aten::exp", "aten::full_like", "aten::ge", "aten::gt",
+    "aten::isinf", "aten::le", "aten::lt", "aten::mul", "aten::neg", "aten::new_ones", "aten::new_zeros", "aten::ones",
+    "aten::scalar_tensor", "aten::sub", "aten::sum", "aten::where", "aten::zeros", "aten::zeros_like",
 }  # fmt: skip
 """Torch operators that a recording may contain.
 

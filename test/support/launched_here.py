@@ -120,7 +120,8 @@ def here(seen: Seen) -> Iterator[Seen]:
         stack.enter_context(patch.object(gemm, "_MM", gemm.PLAIN[2]))
         stack.enter_context(patch.object(gemm, "_BMM", gemm.PLAIN[3]))
         stack.enter_context(patch.object(scaled, "KNOWN", KnownCalls()))
-        stack.enter_context(patch.object(functions, "KNOWN", KnownCalls()))
+        for name in ("KNOWN", "LAYERS"):
+            stack.enter_context(patch.object(functions, name, KnownCalls()))
         for name in ("_LINEAR", "_MATMUL"):
             stack.enter_context(patch.object(layers, name, KnownCalls()))
         yield seen

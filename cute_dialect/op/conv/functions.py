@@ -86,10 +86,25 @@ def conv2d(
 
     Raises subclasses of OpError.
     """
+    usual = (
+        out is None and c is None and epilogue is None and args is None and accumulator is None and kernel is None
+        and split_k is None and device is None and stream is None and not run and alpha == 1.0
+        and isinstance(activation, str) and not LAYERS.is_traced()
+    )  # fmt: skip
+    how = (stride, padding, dilation, groups, activation, mode, data_format, dtype, math, bias is None)
+    if usual:
+        how = (*how, _multiplies(x))
+        done = LAYERS.again(how, x, f) if bias is None else LAYERS.again(how, x, f, bias)
+        if done is not None:
+            return done
     arrays = {"x": x, "f": f, "out": out, "c": c, "bias": bias}
     given = ConvArguments(stride, padding, dilation, groups, None, mode, data_format, dtype, split_k, kernel)
     extras = LinearCombination(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
-    return computed(2, FPROP, arrays, given, extras, device, stream, run, epilogue, args)
+
+    def compute() -> Any:
+        return computed(2, FPROP, arrays, given, extras, device, stream, run, epilogue, args)
+
+    return LAYERS.computed(how, (x, f) if bias is None else (x, f, bias), compute) if usual else compute()
 
 
 def conv2d_input(
@@ -267,6 +282,8 @@ def _of_rank(
 
 KNOWN = KnownCalls()
 """Recorded calls on torch tensors on a GPU."""
+LAYERS = KnownCalls()
+"""Recorded calls of ``conv2d`` with few arguments, whose keys take less time."""
 
 
 def computed(

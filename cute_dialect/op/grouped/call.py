@@ -41,13 +41,13 @@ from cute_dialect.op.errors import (
 from cute_dialect.op.grouped.choosing import as_grouped, average, choose, majors_of
 from cute_dialect.op.grouped.combination import combined, of_graph
 from cute_dialect.op.grouped.kernels import kernel_of
-from cute_dialect.op.grouped.known import KnownGroups, Launch
 from cute_dialect.op.grouped.mma_sync import MATH, base_of, is_of_warps, launches_of
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
 from cute_dialect.op.operands import check_result, matrix
 from cute_dialect.op.product import Interpreted, options_of
+from cute_dialect.op.recording import launched
 from cute_dialect.op.select.gemm_dispatch import gpu_of, here
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.op.select.kernel_override import KernelOverride, kernel_for
@@ -106,7 +106,9 @@ class _Call(NamedTuple):
         self.launched.append((config, given))
         if self.planned:
             return
-        report = kernel_of(config, self.where.cpu)(*given, **options_of(self.where, self.stream, self.run))
+        report = launched(
+            kernel_of(config, self.where.cpu), *given, **options_of(self.where, self.stream, self.run)
+        )  # fmt: skip
         if report is not None and "report" in self.run:
             self.run["report"](report)
 
@@ -127,7 +129,7 @@ def planned(name: str, g: GroupedArguments, device: object = None, stream: objec
 
 def computed(
     name: str, g: GroupedArguments, device: object = None, stream: object = None, run: Any = None,
-    known: tuple[KnownGroups, Sequence[Any], object] | None = None, *, only_plan: bool = False,
+    *, only_plan: bool = False,
 ) -> Any:  # fmt: skip
     """Compute a grouped GEMM.
 
@@ -137,7 +139,6 @@ def computed(
         device: None or "gpu" for the GPU, "cpu" for the interpreter.
         stream: stream of the launches.
         run: options of the interpreter.
-        known: cache of calls, and the tensors and options that identify this one, to record it.
         only_plan: True to return a :class:`Planned`.
 
     Raises:
@@ -171,25 +172,11 @@ def computed(
             result = _computed(call, g, views)
             if only_plan:
                 return Planned(result, call.launched, where)
-            if known is not None and not where.cpu and where.library.name == "torch":
-                _remember(known, call, result)
             return result
     except OpError as e:
         if str(e).startswith(f"{name}: "):
             raise
         raise type(e)(f"{name}: {e}") from None  # Errors from shared code do not name the function.
-
-
-def _remember(known: tuple[KnownGroups, Sequence[Any], object], call: _Call, result: Any) -> None:
-    """Record a call for replay, unless something was copied."""
-    calls, tensors, how = known
-    launches: list[Launch] = []
-    for config, given in call.launched:
-        launch = kernel_of(config).by_address(*given)
-        if launch is None:
-            return
-        launches.append(Launch(launch, [x.pointer if isinstance(x, ArrayView) else None for x in given]))
-    calls.remember(tensors, how, result, launches)
 
 
 def _check_numbers(call: str, name: str, x: Any, a: Any) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.op.gemm import bmm
 from cute_dialect.op.grouped.call import SCHEDULES, GroupedArguments, computed
-from cute_dialect.op.grouped.known import KnownGroups
 from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.known import KnownCalls
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def grouped_mm(
         alpha, applied, rest, dtype, bias is None, offs is None, lengths is None, row_groups is None
     )  # fmt: skip
     if plain and not _tracing():
-        done = KNOWN.again(tensors, how)
+        done = KNOWN.again(how, *tensors)
         if done is not None:
             return done
     if schedule not in SCHEDULES:  # Other values are schedules of the interpreter.
@@ -136,16 +136,20 @@ def grouped_mm(
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(a, torch.Tensor):
         return computed("grouped_mm", given, device, stream, run)
-    if _dispatched(torch, given):
-        from cute_dialect.op.grouped.operators import by_operator
 
-        return by_operator("grouped_mm", given, device, stream, run)
-    if not plain or a.dtype == torch.float32 or not all(torch.is_tensor(t) for t in tensors) or _checked():
+    def compute() -> Any:
+        if _dispatched(torch, given):
+            from cute_dialect.op.grouped.operators import by_operator
+
+            return by_operator("grouped_mm", given, device, stream, run)
         return computed("grouped_mm", given, device, stream, run)
-    return computed("grouped_mm", given, known=(KNOWN, tensors, how))
+
+    if not plain or not all(torch.is_tensor(t) for t in tensors) or _checked() or _tracing():
+        return compute()
+    return KNOWN.computed(how, tensors, compute)
 
 
-KNOWN = KnownGroups()
+KNOWN = KnownCalls()
 """Cached calls."""
 
 

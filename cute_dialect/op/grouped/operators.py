@@ -25,6 +25,7 @@ from cute_dialect.op.grouped.call import GroupedArguments, computed
 from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.shapes import shapes_of
 from cute_dialect.op.operators import summed
+from cute_dialect.op.recording import launched
 from cute_dialect.op.torch_operator import TorchOperator
 
 __all__ = ["by_operator", "group_bounds", "grouped_mm"]
@@ -102,7 +103,7 @@ def _shaped(
 def _bounds(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
     begins, ends = (torch.empty(groups, dtype=torch.int32, device=row_groups.device) for _ in range(2))
     options: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
-    kernel_of(BoundsConfig(), device == "cpu")(row_groups.contiguous(), begins, ends, **options)
+    launched(kernel_of(BoundsConfig(), device == "cpu"), row_groups.contiguous(), begins, ends, **options)
     return begins, ends
 
 

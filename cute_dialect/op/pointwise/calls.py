@@ -46,6 +46,8 @@ _BETWEEN_NUMBERS = {
 }  # fmt: skip
 """Functions of numbers, which do not take booleans only."""
 
+_NUMBERS = frozenset((bool, int, float))
+
 _MOST = 2**30
 """Limit of elements per merged mode, and of vectors per call."""
 
@@ -119,9 +121,12 @@ class Elementwise:
         """Compute the function; for the arguments see :func:`elementwise`."""
         if unknown:
             check_keywords(self.name, self.__call__, unknown, interpreted=False)
-        tensors = tuple([x for x in arrays if not isinstance(x, bool | int | float)])
         code = getattr(self.function, "__code__", None)
-        numbers = (dtype, code, *[repr(x) if isinstance(x, bool | int | float) else None for x in arrays])
+        if _NUMBERS.isdisjoint(map(type, arrays)):
+            tensors, numbers = arrays, (dtype, code, len(arrays))
+        else:
+            tensors = tuple([x for x in arrays if not isinstance(x, bool | int | float)])
+            numbers = (dtype, code, *[repr(x) if isinstance(x, bool | int | float) else None for x in arrays])
         plain = out is None and device is None
         if plain and not self._known.is_traced():
             done = self._known.again(numbers, *tensors)
@@ -136,7 +141,7 @@ class Elementwise:
             from cute_dialect.op.pointwise.gradients import learned
 
             if plain and not self._is_random and not self._known.is_traced():
-                return self._known.differentiable(numbers, tensors, lambda: learned(self, arrays, dtype, device))
+                return self._known.computed(numbers, tensors, lambda: learned(self, arrays, dtype, device))
             return learned(self, arrays, dtype, device)
         return self.computed(arrays, out, dtype, device, (tensors, numbers) if plain else None)
 

@@ -56,13 +56,12 @@ _KNOWN = {
         "mean",
         "max",
         "logsumexp",
-        "cross_entropy",
         "transpose",
     )
 }  # fmt: skip
 """Cached calls by function."""
 _LOSSES = KnownCalls()
-"""Cached calls of ``cross_entropy`` whose losses need gradients."""
+"""Cached calls of ``cross_entropy``: of the losses with gradients, and of all results without."""
 
 
 def row_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
@@ -545,6 +544,12 @@ def cross_entropy(
         label_smoothing: fraction of a row's loss that is the mean over all classes.
         device: ``"cpu"`` runs on the interpreter.
     """
+    how = (ignore_index, reduction)
+    usual = weight is None and not label_smoothing and device is None and not unknown and not _LOSSES.is_traced()
+    if usual:
+        done = _LOSSES.again(how, x, target)
+        if done is not None:
+            return done[0] if type(done) is tuple else done
     if unknown:
         check_keywords("cross_entropy", cross_entropy, unknown, interpreted=False)
     if weight is not None or label_smoothing:
@@ -559,16 +564,13 @@ def cross_entropy(
         else:
             losses, lse, _ = cross_entropy_with_lse(x, target, ignore_index, "none", device)
         return of_classes(losses, lse, x, target, weight, label_smoothing, ignore_index, reduction)
-    if device is None and getattr(x, "requires_grad", False) and not _LOSSES.is_traced():
-        done = _LOSSES.again((ignore_index, reduction), x, target)
-        if done is not None:
-            return done
     operators = _operators("cross_entropy", None, x)
     if operators is not None:
-        how = (ignore_index, reduction)
-        return _differentiable(
-            _LOSSES, how, (x, target), device, lambda: operators.cross_entropy(x, target, ignore_index, reduction)[0]
-        )
+
+        def compute() -> Any:
+            return operators.cross_entropy(x, target, ignore_index, reduction)[0]
+
+        return _LOSSES.differentiable(how, (x, target), compute) if usual else compute()
     return cross_entropy_with_lse(x, target, ignore_index, reduction, device)[0]
 
 
@@ -579,12 +581,12 @@ def cross_entropy_with_lse(
     x: Array, target: Array, ignore_index: int = -100, reduction: str = "mean", device: object = None
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Return the losses, ``logsumexp`` of each row in f32, and the number of targets in f32 (None for ``none``)."""
-    call, known = "cross_entropy", _KNOWN["cross_entropy"]
+    call, known = "cross_entropy", _LOSSES
     if reduction not in _REDUCTIONS:
         raise UnsupportedError(f"{call}: reduction={reduction!r} is not supported; use 'mean', 'sum' or 'none'")
     if device is None:
         done = known.again((ignore_index, reduction), x, target)
-        if done is not None:
+        if type(done) is tuple:
             return done if reduction != "none" else (*done, None)
     one = RowCall(call, {"x": x, "target": target}, device, others=("target",))
     n = one.length()

@@ -15,12 +15,12 @@ from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.lang.timing import differs
-from cute_dialect.op import gemm, scaled
-from cute_dialect.op.conv import functions as of_images
+from cute_dialect.op import gemm
 from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.errors import DeviceError, UnsupportedError
 from cute_dialect.op.kernel_prefetch import Prefetch, prefetch
 from cute_dialect.op.keywords import checks_keywords
+from cute_dialect.op.known import forget_calls
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.candidates import differing
 from cute_dialect.op.select.cost_model import COSTS, Costs, costs_of, ranked
@@ -266,8 +266,4 @@ def _made(kernels: Mapping[Choice, Choice | ConvConfig], until: float) -> tuple[
 def _forget() -> None:
     """Clear caches, so that later calls look up the tables again."""
     gemm_dispatch.way_of.cache_clear()
-    for known in (gemm.PLAIN, gemm.FUSED, gemm.GRAPHS):
-        for calls in known.values():
-            calls.clear()
-    for calls in (scaled.KNOWN, of_images.KNOWN):
-        calls.clear()
+    forget_calls()

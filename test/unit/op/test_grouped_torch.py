@@ -11,8 +11,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.grouped import functions  # noqa: E402
-from cute_dialect.op.grouped.known import KnownGroups, Launch  # noqa: E402
+from cute_dialect.op import arrays, recording  # noqa: E402
+from cute_dialect.op.grouped import call, functions  # noqa: E402
+from cute_dialect.op.known import KnownCalls  # noqa: E402
 
 ENDS = torch.tensor([5, 5, 30, 37], dtype=torch.int32)
 PARTS = [slice(0, 5), slice(5, 5), slice(5, 30), slice(30, 37)]
@@ -105,46 +106,43 @@ def test_the_operator_and_the_module() -> None:
         op.grouped_mm(torch.zeros(40, 24).to(torch.float8_e4m3fn), b, ENDS, device="cpu")
 
 
-def test_calls_that_are_known() -> None:
-    launched: list[tuple[int, ...]] = []
+class Noted:
+    """A kernel that computes nothing and records the addresses of its replayed launches."""
 
-    def launch(*given: int) -> None:
-        launched.append(given)
+    alignment = 16
 
-    calls = KnownGroups(lambda number: 77)
-    a, b, offs, result = torch.zeros(8, 16), torch.zeros(3, 16, 8), torch.zeros(4, dtype=torch.int32), torch.zeros(8, 8)
-    first = [Launch(launch, [a.data_ptr(), b.data_ptr(), result.data_ptr(), offs.data_ptr() + 4, None])]
-    assert calls.again([a, b, offs], "as ever") is None
-    assert calls.remember([a, b, offs], "as ever", result, first)
-    others = [torch.ones(8, 16), torch.ones(3, 16, 8), torch.ones(4, dtype=torch.int32)]
-    found = calls.again(others, "as ever")
-    x, y, ends = (t.data_ptr() for t in others)
-    assert found.shape == (8, 8) and launched == [(77, x, y, found.data_ptr(), ends + 4, 0)]
-    assert calls.again(others, "otherwise") is None and calls.again([*others[:2], offs.long()], "as ever") is None
-    assert calls.again([torch.ones(129)[1:].view(8, 16), *others[1:]], "as ever") is None  # another alignment
-    own = [Launch(launch, [a.data_ptr(), torch.ones(3).data_ptr()])]
-    assert not calls.remember([a, b, offs], "copied", result, own)
-    assert not calls.remember([a, a, offs], "twice", result, first) and len(calls) == 1
+    def __init__(self) -> None:
+        self.launched: list[tuple[int, ...]] = []
+
+    def __call__(self, *given: Any, **_: Any) -> None:
+        return None
+
+    def by_address(self, *given: Any) -> Any:
+        return lambda *addresses: self.launched.append(addresses)
 
 
 def test_a_call_that_is_known_is_launched_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    launched: list[tuple[int, ...]] = []
-    calls = KnownGroups(lambda number: 77)
-    monkeypatch.setattr(functions, "KNOWN", calls)
-    a, b, offs, result = torch.zeros(8, 16), torch.zeros(3, 16, 8), torch.zeros(3, dtype=torch.int32), torch.zeros(8, 8)
-    how = (2.0, "relu", "keep", None, True, False, True, True)
-    there = [x.data_ptr() for x in (a, b, result, offs)]
-    assert calls.remember([a, b, offs], how, result, [Launch(lambda *given: launched.append(given), there)])
+    kernel = Noted()
+    monkeypatch.setattr(functions, "KNOWN", KnownCalls())
+    monkeypatch.setattr(arrays, "_check_place", lambda *_: None)
+    monkeypatch.setattr(call, "gpu_of", lambda _: ("NVIDIA H200", 132))
+    monkeypatch.setattr(call, "kernel_of", lambda config, cpu=False: kernel)
+    monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 77)
+    a, b, offs = torch.zeros(8, 16).half(), torch.zeros(3, 16, 8).half(), torch.zeros(3, dtype=torch.int32)
     given = {"alpha": 2.0, "activation": "relu"}
-    x = torch.ones(8, 16)
+    op.grouped_mm(a, b, offs, **given)
+    assert not kernel.launched
+    x = torch.ones(8, 16).half()
     for turn in range(3):  # found, then guarded
         found = op.grouped_mm(x, b, offs, **given)
-        assert found.shape == (8, 8) and len(launched) == turn + 1
-        assert launched[-1] == (77, x.data_ptr(), b.data_ptr(), found.data_ptr(), offs.data_ptr())
-    assert calls.again([x, b, offs], (3.0, *how[1:])) is None
+        assert found.shape == (8, 8) and len(kernel.launched) == turn + 1
+        assert {*map(torch.Tensor.data_ptr, (x, b, found, offs))} <= {*kernel.launched[-1]}
     x.requires_grad_()
-    assert calls.again([x, b, offs], how) is None and len(launched) == 3  # gradients are torch's dispatcher's
+    for turn in range(3):  # computed, then replayed with gradients
+        found = op.grouped_mm(x, b, offs, **given)
+        assert found.requires_grad and len(kernel.launched) == turn + 3
     with torch.no_grad():
-        assert op.grouped_mm(x, b, offs, **given) is not None and len(launched) == 4
-    away = torch.zeros(132)[4:].view(8, 16)  # begins at a whole 16 bytes, but not where the others do
-    assert op.grouped_mm(away, b, offs, **given) is not None and len(launched) == 5
+        assert op.grouped_mm(x, b, offs, **given) is not None and len(kernel.launched) == 6
+    away = torch.zeros(132).half()[4:].view(8, 16)  # another alignment
+    op.grouped_mm(away, b, offs, **given)
+    assert len(kernel.launched) == 6
