@@ -17,6 +17,7 @@ from cute_dialect.interp.instructions.data import bits_of, enum_word, from_bits
 from cute_dialect.interp.instructions.float_math import to_int
 from cute_dialect.interp.instructions.ptx_rows import KINDS, Row, Words, pattern
 from cute_dialect.interp.instructions.ptx_scalars import canonical, finish, flush
+from cute_dialect.interp.instructions.ptx_text import not_modelled
 from cute_dialect.interp.rounding import FORMATS, TO_INTEGER, exact_f64, narrow, rounded, wide_int
 from cute_dialect.interp.types import int_leaf
 from cute_dialect.interp.values import Array, Regs, to_lanes
@@ -34,7 +35,7 @@ def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
     """
     row = next((r for r in ROWS if re.fullmatch(pattern(r.syntax), opcode)), None)
     if row is None:
-        raise InterpError("unsupported", f"PTX instruction {opcode} is not supported")
+        raise not_modelled(opcode)
     words = Words(opcode)
     (result,), sources = row.kinds(words)
     slots = [c.use(v) for v in op.operands]

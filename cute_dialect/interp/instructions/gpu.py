@@ -553,7 +553,7 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"griddepcontrol\.(wait|launch_dependents)", _ptx_grid_control),
     (r"(fence|membar).*", _ptx_fence),
     (r"setmaxnreg.*", _setmaxnreg),
-    (r"prefetch.*|applypriority.*|discard.*|nanosleep.*", no_effect),
+    (r"prefetch.*|applypriority.*|nanosleep.*", no_effect),
 )
 
 

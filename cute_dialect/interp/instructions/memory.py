@@ -15,7 +15,7 @@ from cute_dialect.interp.exec.group import Group, Wait
 from cute_dialect.interp.exec.poison_flags import Offset, promise_address
 from cute_dialect.interp.instructions.data import enum_word, ints_of
 from cute_dialect.interp.instructions.order import order_of_op, order_of_ptx
-from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled
 from cute_dialect.interp.memory.accesses import Site, check_written, load, locate, store
 from cute_dialect.interp.memory.addresses import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, place
 from cute_dialect.interp.race.flags import GPU, RELAXED
@@ -697,9 +697,7 @@ def _atomic(text: Text, s: Statement) -> None:
     m = re.search(r"\.(add|min|max|and|or|xor|exch|inc|dec)\b", s.opcode)
     packed = re.search(r"\.(f16x2|bf16x2)$", s.opcode)
     if m is None:
-        raise InterpError(
-            "unsupported", f"{s.opcode} is not supported; use add, min, max, and, or, xor, exch, inc or dec"
-        )
+        raise not_modelled(s.opcode)
     kind = m[1]
     if packed is not None:
         base = float_leaf(packed[1][:-2])

@@ -35,7 +35,7 @@ from cute_dialect.interp.instructions import (
     wgmma,
 )
 from cute_dialect.interp.instructions.ptx_rows import Row, bits, put, table, typed
-from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, parse
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled, parse
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, to_lanes
 
@@ -60,7 +60,7 @@ def _compile_statements(text: Text) -> None:
     for s in text.statements:
         handler = _handler(s.opcode)
         if handler is None:
-            raise InterpError("unsupported", f"PTX instruction {s.opcode} is not supported")
+            raise not_modelled(s.opcode)
         handler(text, s)
 
 

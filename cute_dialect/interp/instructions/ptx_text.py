@@ -170,6 +170,21 @@ Handler: TypeAlias = "Callable[[Text, Statement], None]"
 """Compiles one statement of a text."""
 
 
+_INSTEAD = (
+    (r"elect\.sync", "use cute.arch.elect_one()"),
+    (r"atom\..*cas.*", "use cute.arch.atomic_cas()"),
+    (r"(atom|red)\b.*", "the modelled operations are add, min, max, and, or, xor, exch, inc and dec"),
+    (r"discard\..*", "the bytes would be undefined afterwards; write them instead"),
+    (r"bra\b.*", "use an if or a loop of the language"),
+)
+
+
+def not_modelled(opcode: str) -> InterpError:
+    """Return the error for a PTX instruction that the interpreter cannot execute."""
+    instead = next((f"; {text}" for pattern, text in _INSTEAD if re.fullmatch(pattern, opcode)), "")
+    return InterpError("unsupported", f"the PTX instruction {opcode} is not modelled by the interpreter{instead}")
+
+
 def no_effect(text: Text, s: Statement) -> None:
     """Compile an instruction without effect on values, such as a prefetch."""
     text.emit(s, lambda R, g: None)

@@ -107,4 +107,4 @@ def test_instructions_that_change_maps_are_refused_by_name(text: str) -> None:
     module = kernel(f'nvvm.inline_ptx "{text}" ro(%w : !llvm.ptr<1>)\nllvm.return', "%w: !llvm.ptr<1>")
     with pytest.raises(InterpError) as e:
         run_kernel(module, "k", [Pointer(np.zeros(16, np.int64))], 1, 32)
-    assert e.value.message == f"PTX instruction {text.split()[0]} is not supported"
+    assert e.value.message == f"the PTX instruction {text.split()[0]} is not modelled by the interpreter"

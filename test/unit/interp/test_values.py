@@ -69,18 +69,36 @@ def test_what_the_page_says_is_refused(opcode: str) -> None:
     text = f'func.func @f(%a: i32) -> i32 {{ %r = nvvm.inline_ptx "{opcode} $0, $1;" ro(%a : i32) -> i32\nfunc.return %r : i32 }}'
     with pytest.raises(InterpError) as e:
         run_function(parse(text), "f", [1])
-    assert e.value.message == f"PTX instruction {opcode} is not supported"
+    assert e.value.message == f"the PTX instruction {opcode} is not modelled by the interpreter"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "hint"),
+    [
+        ("discard.global.L2 [$1], 128", "the bytes would be undefined afterwards; write them instead"),
+        ("elect.sync _|p, -1", "use cute.arch.elect_one()"),
+        ("atom.global.cas.b32 $0, [$1], 0, 5", "use cute.arch.atomic_cas()"),
+        ("bra L", "use an if or a loop of the language"),
+    ],
+)
+def test_instructions_that_are_not_modelled_name_a_replacement(instruction: str, hint: str) -> None:
+    text = f'func.func @f(%a: i64) -> i32 {{ %r = nvvm.inline_ptx "{instruction};" ro(%a : i64) -> i32\nfunc.return %r : i32 }}'
+    with pytest.raises(InterpError) as e:
+        run_function(parse(text), "f", [1])
+    opcode = instruction.split()[0]
+    assert e.value.kind == "unsupported"
+    assert e.value.message == f"the PTX instruction {opcode} is not modelled by the interpreter; {hint}"
 
 
 @pytest.mark.parametrize(
     ("instruction", "message"),
     [
-        ("add.rz.f16 $0, $1, $2;", "PTX instruction add.rz.f16 is not supported"),
-        ("add.sat.u32 $0, $1, $2;", "PTX instruction add.sat.u32 is not supported"),
-        ("setp.lo.s32 $0, $1, $2;", "PTX instruction setp.lo.s32 is not supported"),
-        ("add.cc.u32 $0, $1, $2;", "PTX instruction add.cc.u32 is not supported"),
-        ("fma.f32 $0, $1, $2, $1;", "PTX instruction fma.f32 is not supported"),
-        ("cvt.rs.f16x2.f32 $0, $1, $2, $1;", "PTX instruction cvt.rs.f16x2.f32 is not supported"),
+        ("add.rz.f16 $0, $1, $2;", "the PTX instruction add.rz.f16 is not modelled by the interpreter"),
+        ("add.sat.u32 $0, $1, $2;", "the PTX instruction add.sat.u32 is not modelled by the interpreter"),
+        ("setp.lo.s32 $0, $1, $2;", "the PTX instruction setp.lo.s32 is not modelled by the interpreter"),
+        ("add.cc.u32 $0, $1, $2;", "the PTX instruction add.cc.u32 is not modelled by the interpreter"),
+        ("fma.f32 $0, $1, $2, $1;", "the PTX instruction fma.f32 is not modelled by the interpreter"),
+        ("cvt.rs.f16x2.f32 $0, $1, $2, $1;", "the PTX instruction cvt.rs.f16x2.f32 is not modelled by the interpreter"),
         ("add.s64 $0, $1, $2;", "add.s64: the register is i32; s64 needs 64 bits"),
         ("add.s32 $0, $1, 1.0;", "add.s32: literal 1.0 is not of type s32"),
         ("add.f32 $0, $1, 1;", "add.f32: literal 1 is not of type f32"),
@@ -170,7 +188,7 @@ def test_nvvm_conversions_obey_their_attributes(op: str, instruction: str, sourc
 
 def test_an_intrinsic_without_an_instruction_is_refused() -> None:
     text = 'func.func @f(%a: f32) -> f32 { %r = llvm.call_intrinsic "llvm.nvvm.sqrt.ru.f"(%a) : (f32) -> f32\nfunc.return %r : f32 }'
-    with pytest.raises(InterpError, match=r"PTX instruction sqrt\.ru\.f32 is not supported"):
+    with pytest.raises(InterpError, match=r"PTX instruction sqrt\.ru\.f32 is not modelled"):
         run_function(parse(text), "f", [1.0])
 
 
