@@ -22,6 +22,7 @@ from cute_dialect.kernels.row_config import RowConfig
 from cute_dialect.kernels.row_sums import sum_text
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.sgemm import sgemm_text
+from cute_dialect.kernels.streamed_rows import elements_text, statistics_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.kernels.transpose_narrow import narrow_text
 
@@ -106,13 +107,13 @@ def _rows(name: str, op: str, element: str, shape: tuple[int, int], config: RowC
         rng = np.random.default_rng(n)
         x = rng.standard_normal((rows, n)).astype(DTYPES[element])
         w = [rng.standard_normal(n).astype(DTYPES[element]) for _ in range(weights)]
-        y = np.full(rows if op == "sum" else (rows, n), np.nan, DTYPES[element])
+        y = np.full(rows if op in ("sum", "mean") else (rows, n), np.nan, DTYPES[element])
         return [x, *w, y, *([1e-5] if weights else [])]
 
     def right(arrays: Sequence[Any]) -> bool:
         x, *w, y = (a.astype(np.float64) for a in arrays[: weights + 2])
-        if op == "sum":
-            exact = x.sum(1)
+        if op in ("sum", "mean"):
+            exact = x.sum(1) if op == "sum" else x.mean(1)
         elif op == "softmax":
             e = np.exp(x - x.max(1, keepdims=True))
             exact = e / e.sum(1, keepdims=True)
@@ -123,7 +124,9 @@ def _rows(name: str, op: str, element: str, shape: tuple[int, int], config: RowC
         scale = np.abs(exact).max()
         return bool(np.abs(y - exact).max() <= {"f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}[element] * scale)
 
-    return Subject(name, lambda: (sum_text if op == "sum" else row_text)(op, element, n, config), op, [make], right)
+    return Subject(
+        name, lambda: (sum_text if op in ("sum", "mean") else row_text)(op, element, n, config), op, [make], right
+    )
 
 
 def _add() -> Subject:
@@ -190,6 +193,35 @@ def _packed(op: str, n: int, *shapes: int) -> Subject:
     )
 
 
+def _streamed(step: str, n: int) -> Subject:
+    """One of the two kernels of softmax for rows of any length, with two slices of a row."""
+    rows, width = 2, 1 if n % 4 else 4
+    half = -(-(n // width) // 2) * width
+
+    def exact(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x = x.astype(np.float64)
+        parts = np.zeros((rows, 5))
+        for i, own in enumerate((x[:, :half], x[:, half:])):
+            m = own.max(1)
+            parts[:, 2 * i], parts[:, 2 * i + 1] = m, np.exp(own - m[:, None]).sum(1)
+        parts[:, 4] = x[:, 0]
+        e = np.exp(x - x.max(1, keepdims=True))
+        return parts, e / e.sum(1, keepdims=True)
+
+    def make() -> list[Any]:
+        x = np.random.default_rng(n).standard_normal((rows, n)).astype(np.float32)
+        if step == "statistics":
+            return [x, np.full((rows, 5), np.nan, np.float32)]
+        return [x, np.full((rows, n), np.nan, np.float32), exact(x)[0].astype(np.float32), rows]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        wanted = exact(arrays[0])[0 if step == "statistics" else 1]
+        return bool(np.abs(arrays[1] - wanted).max() <= 1e-5 * np.abs(wanted).max())
+
+    text = statistics_text if step == "statistics" else elements_text
+    return Subject(f"streamed {step} of {n} columns", lambda: text("softmax", "f32"), f"launch_{step}", [make], right)
+
+
 def _tma_copy() -> Subject:
     def make() -> list[np.ndarray]:
         a = _integers(np.random.default_rng(0), (72, 136), "f16")
@@ -234,6 +266,11 @@ def subjects() -> list[Subject]:
             ahead="the last read of a step is of the next stage, which is not the one that is filled after the barrier",
         ),
         _rows("row sum, a warp a row", "sum", "f32", (5, 200)),
+        _rows("row mean, a block a row", "mean", "f32", (3, 1000)),
+        _streamed("statistics", 40),
+        _streamed("statistics", 41),
+        _streamed("elements", 40),
+        _streamed("elements", 41),
         _rows("softmax, a block a row", "softmax", "f32", (3, 1000)),
         _rows("softmax, a cluster a row", "softmax", "f16", (3, 2048), RowConfig(128, 1, cluster=2)),
         _rows("RMSNorm in shared memory", "rmsnorm", "f16", (5, 1024), RowConfig(128, shared=1)),
