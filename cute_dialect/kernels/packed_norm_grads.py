@@ -13,9 +13,8 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.packed_rows import THREADS, PackedPlan, Values, is_packed_length, total, values_of
-from cute_dialect.kernels.packed_tile import LANES, PackedTile
-from cute_dialect.kernels.row_config import width
+from cute_dialect.kernels.packed_rows import THREADS, PackedPlan, Values, is_packed_length, total
+from cute_dialect.kernels.packed_tile import LANES, RowTile
 from cute_dialect.kernels.row_grads import part_stride
 from cute_dialect.kernels.rows import add, pivot_of, wide
 from cute_dialect.kernels.traced_text import printed
@@ -26,25 +25,24 @@ RESIDENT = 4
 """Blocks of a multiprocessor, with up to 128 registers per thread."""
 
 
-MOST_COLUMNS, MOST_VECTORS = 12, 7
-"""Largest row length, and number of vectors of a thread, whose gradients and sums fit the registers."""
+MOST_COLUMNS = 15
+"""Largest row length whose gradients and sums fit the registers."""
 
 
 def is_packed_norm_length(element: str, n: int) -> bool:
     """Return True if the gradients of norms of rows of ``n`` elements are computed in packed form.
 
     >>> [n for n in range(1, 40) if is_packed_norm_length("f16", n)]
-    [1, 2, 3, 4, 5, 6, 7, 10, 12]
+    [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]
     """
-    vectors = n * PackedPlan("", element, n).rows // width(element)
-    return is_packed_length(element, n) and n <= MOST_COLUMNS and vectors <= MOST_VECTORS
+    return is_packed_length(element, n) and n <= MOST_COLUMNS
 
 
 def packed_norm_blocks(element: str, n: int, rows: int, processors: int) -> int:
     """Return the number of blocks: as many as the GPU holds at once, at most one per tile.
 
     >>> packed_norm_blocks("bf16", 3, 10**6, 132), packed_norm_blocks("bf16", 3, 5000, 132)
-    (528, 5)
+    (528, 8)
     """
     each = PackedPlan("", element, n).rows * THREADS
     return min(RESIDENT * processors, -(-rows // each))
@@ -76,27 +74,26 @@ def packed_norm_backward(
     """Compute the gradients of this block's tiles, and the sums of the gradients of weights and biases."""
     if parts is not None:
         cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the parts may start, and waits.
-    n, dtype = plan.n, type_of_mlir(plan.element)
-    tile = PackedTile(dtype, n, plan.rows, THREADS)
+    n, vectors, warps = plan.n, [kind for kind in "wb" if kind in plan.takes], THREADS // LANES
+    sources = [x, d] if r is None else [x, d, r]
+    tile = RowTile(type_of_mlir(plan.element), n, plan.rows, THREADS, len(sources))
     weights = None if w is None else [wide(w[i]) for i in range(n)]
-    vectors, warps = [kind for kind in "wb" if kind in plan.takes], THREADS // LANES
     sums = cute.make_rmem_tensor(max(1, len(vectors) * n), cute.Float32)
     sums.fill(0.0)
-    each = LANES * tile.vectors
-    tile.reads = "all"  # the previous tile's store
-    for first in range(tile.first, cute.ceil_div(cute.size(x), tile.width), cute.arch.grid_dim().x * warps * each):
+    step = cute.arch.grid_dim().x * warps * tile.vectors
+    for first in range(tile.first, cute.ceil_div(cute.size(x), tile.width), step):
         tile.first = first
-        loaded = tile.load([x, d] if r is None else [x, d, r], None)
-        out = cute.make_rmem_tensor(tile.elements, dtype)
+        cute.arch.sync_warp()  # the previous tile has been stored
+        tile.fetch(sources)
         for row in cute.range_constexpr(plan.rows):
-            values = [values_of(t, row, n) for t in loaded]
+            values = [tile.values(i, row) for i in range(len(sources))]
             found, normed = gradient(plan.op, values[0], values[1], weights, eps)
-            for i in range(n):
-                out[row * n + i] = (found[i] if r is None else found[i] + values[2][i]).to(dtype)
-                for at, kind in enumerate(vectors):
+            tile.replace(0, row, found if r is None else [a + b for a, b in zip(found, values[2])])
+            for at, kind in enumerate(vectors):
+                for i in range(n):
                     more = values[1][i] * normed[i] if kind == "w" else values[1][i]
                     sums[at * n + i] = sums[at * n + i] + more
-        tile.store(y, out, None)
+        tile.store([(y, 0)])
     if parts is not None:
         thread, count = cute.arch.thread_idx().x, len(vectors) * n
         table = cute.smem_tensor(cute.Float32, cute.make_layout((warps, count), stride=(count, 1)))

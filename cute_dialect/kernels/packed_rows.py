@@ -1,10 +1,10 @@
 """Row kernels for short contiguous rows: a thread computes whole rows in registers.
 
-Rows of ``n`` elements, where ``n`` is not a multiple of a 16-byte vector, begin at any address. A thread therefore has
-the smallest number of rows that are whole vectors, which a :class:`~cute_dialect.kernels.packed_tile.PackedTile` loads
-and stores. No reduction crosses threads. The row length is static, so a kernel is compiled for each.
+Rows of ``n`` elements, where ``n`` is not a multiple of a 16-byte vector, begin at any address. A
+:class:`~cute_dialect.kernels.packed_tile.RowTile` therefore loads and stores vectors of several rows. No reduction
+crosses threads. The row length is static, so a kernel is compiled for each.
 
-    text = packed_text("softmax", "f16", 3)         # 8 rows of 3 elements are 3 vectors
+    text = packed_text("softmax", "f16", 3)         # a thread has 5 rows of 3 elements
     text = packed_text("layernorm", "bf16", 5, "wb")
 
 Operations have the same definitions as in :mod:`.rows`, :mod:`.row_sums` and :mod:`.row_grads`.
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.packed_tile import PackedTile, rows_per_thread
+from cute_dialect.kernels.packed_tile import LANES, RowTile
 from cute_dialect.kernels.row_config import OPS, has_two, width
 from cute_dialect.kernels.row_sums import SUMS
 from cute_dialect.kernels.rows import LN_2, LOWEST, add, equal, pivot_of, power, tree, wide
@@ -29,8 +29,11 @@ __all__ = ["is_packed_length", "packed_entropy_text", "packed_text"]
 
 THREADS = 128
 
-MOST_VECTORS = 16
-"""Largest number of vectors of a thread, which take 4 registers each."""
+ELEMENTS = 16
+"""Elements of a thread, unless a row has more."""
+
+MOST_COLUMNS = 40
+"""Largest row length. A thread has a register for each element."""
 
 
 def is_packed_length(element: str, n: int) -> bool:
@@ -38,11 +41,19 @@ def is_packed_length(element: str, n: int) -> bool:
 
     Rows of whole vectors need no packing.
 
-    >>> [n for n in range(1, 40) if is_packed_length("f16", n)]
-    [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 18, 20, 22, 26, 28, 30, 36]
+    >>> is_packed_length("f16", 3), is_packed_length("f16", 16), is_packed_length("f16", 41)
+    (True, False, False)
     """
-    w = width(element)
-    return n % w != 0 and n <= 5 * w and n * rows_per_thread(w, n) // w <= MOST_VECTORS
+    return n % width(element) != 0 and n <= MOST_COLUMNS
+
+
+def rows_per_thread(n: int) -> int:
+    """Return the number of rows of a thread.
+
+    >>> [rows_per_thread(n) for n in (1, 3, 5, 9, 30)]
+    [16, 5, 3, 1, 1]
+    """
+    return max(1, ELEMENTS // n)
 
 
 class PackedPlan(NamedTuple):
@@ -56,7 +67,7 @@ class PackedPlan(NamedTuple):
     @property
     def rows(self) -> int:
         """Rows of a thread."""
-        return rows_per_thread(width(self.element), self.n)
+        return rows_per_thread(self.n)
 
     @property
     def name(self) -> str:
@@ -168,62 +179,53 @@ NUMBERS: dict[str, Callable[..., Any]] = {
 # --------------------------------------------------------------------------------------------------------- kernels
 
 
-def values_of(tensor: cute.Tensor, row: int, n: int) -> Values:
-    """Return the elements of one of this thread's rows as ``f32``."""
-    return [wide(tensor[row * n + i]) for i in range(n)]
-
-
 def packed_kernel(
     x: cute.Tensor, r: Any, w: Any, b: Any, y: cute.Tensor, s: Any, eps: Any, plan: cute.Constexpr[PackedPlan]
 ):  # fmt: skip
     """Compute this thread's rows. The operands are those of :mod:`.rows`, with matrices as vectors."""
-    n, dtype, two = plan.n, type_of_mlir(plan.element), has_two(plan.takes)
-    tile = PackedTile(dtype, n, plan.rows, THREADS)
-    loaded = tile.load([x, r] if two else [x], None)
-    rows, first = cute.size(x) // n, tile.thread * plan.rows
+    n, two = plan.n, has_two(plan.takes)
+    tile = RowTile(type_of_mlir(plan.element), n, plan.rows, THREADS, 2 if two else 1)
+    places = row_places(tile, plan, cute.size(x) // n)
+    gradients = [wide(r[place]) for place in places] if "g" in plan.takes else []
     vectors = [[wide(v[i]) for i in range(n)] if v is not None else None for v in (w, b)]
-    out = cute.make_rmem_tensor(tile.elements if plan.op in MAPPED else plan.rows, dtype)
-    sums = cute.make_rmem_tensor(tile.elements, dtype) if "r" in plan.takes else None
-    for row in cute.range_constexpr(plan.rows):
-        values = values_of(loaded[0], row, n)
+    tile.fetch([x, r] if two else [x])
+    numbers: list[Any] = []
+    for row in range(plan.rows):
+        values = tile.values(0, row)
         if plan.op in NUMBERS:
-            out[row] = NUMBERS[plan.op](values).to(dtype)
+            numbers.append(NUMBERS[plan.op](values))
             continue
         given: list[Any] = [eps] if "norm" in plan.op else []
-        if two:
-            more = values_of(loaded[1], row, n)
-            if sums is None:
-                given = [more]
-            else:
-                for i in range(n):
-                    sums[row * n + i] = (values[i] + more[i]).to(dtype)
-                values = values_of(sums, row, n)
-        if "g" in plan.takes:
-            given = [wide(r[cute.min(first + row, rows - 1)])]
+        if "r" in plan.takes:
+            tile.replace(1, row, [v + more for v, more in zip(values, tile.values(1, row))])
+            values = tile.values(1, row)
+        elif two:
+            given = [tile.values(1, row)]
+        elif gradients:
+            given = [gradients[row]]
         found = MAPPED[plan.op](values, *given)
         if vectors[0] is not None:
             found = [v * f for v, f in zip(found, vectors[0])]
         if vectors[1] is not None:
             found = [v + f for v, f in zip(found, vectors[1])]
-        for i in range(n):
-            out[row * n + i] = found[i].to(dtype)
-    if plan.op in NUMBERS:
-        store_numbers(y, out, first, rows)
+        tile.replace(0, row, found)
+    if numbers:
+        store_numbers(y, numbers, tile)
     else:
-        if sums is not None:
-            tile.store(s, sums, None)
-        tile.store(y, out, None)
+        tile.store([(y, 0)] if s is None else [(y, 0), (s, 1)])
 
 
-def store_numbers(y: cute.Tensor, numbers: cute.Tensor, first: Any, rows: Any) -> None:
+def row_places(tile: RowTile, plan: PackedPlan, rows: Any) -> list[Any]:
+    """Return the indices of this thread's rows, clamped to the last row."""
+    return [cute.min(tile.first_row + i * LANES + tile.lane, rows - 1) for i in range(plan.rows)]
+
+
+def store_numbers(y: cute.Tensor, numbers: list[Any], tile: RowTile) -> None:
     """Store a number for each of this thread's rows."""
-    count = cute.size(numbers)
-    if first + count <= rows:
-        cute.autovec_copy(numbers, cute.make_tensor(y.iterator + first, cute.make_layout(count)))
-    else:
-        for i in cute.range_constexpr(count):
-            if first + i < rows:
-                y[first + i] = numbers[i]
+    for i, number in enumerate(numbers):
+        row = tile.first_row + i * LANES + tile.lane
+        if row < y.shape[0]:
+            y[row] = number.to(y.element_type)
 
 
 @cute.jit
@@ -280,21 +282,20 @@ def packed_entropy(
     """Compute the losses and the logsumexp of this thread's rows."""
     cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the losses may start, and waits.
     n = plan.n
-    tile = PackedTile(type_of_mlir(plan.element), n, plan.rows, THREADS)
-    rows, first = t.shape[0], tile.thread * plan.rows
-    targets = [t[cute.min(first + i, rows - 1)].to(cute.Int32) for i in range(plan.rows)]
-    (loaded,) = tile.load([x], None)
-    losses, logs = (cute.make_rmem_tensor(plan.rows, cute.Float32) for _ in range(2))
-    for row in cute.range_constexpr(plan.rows):
-        values, target = values_of(loaded, row, n), targets[row]
+    tile = RowTile(type_of_mlir(plan.element), n, plan.rows, THREADS)
+    targets = [t[place].to(cute.Int32) for place in row_places(tile, plan, t.shape[0])]
+    tile.fetch([x])
+    losses, logs = [], []
+    for row, target in enumerate(targets):
+        values = tile.values(0, row)
         m, log = largest_and_log(values)
         picked = values[0]
         for i in range(1, n):
             picked = cute.where(target == i, values[i], picked)
-        logs[row] = m + log
-        losses[row] = cute.where(target == ignored, 0.0, m - picked + log)
-    store_numbers(y, losses, first, rows)
-    store_numbers(z, logs, first, rows)
+        logs.append(m + log)
+        losses.append(cute.where(target == ignored, 0.0, m - picked + log))
+    store_numbers(y, losses, tile)
+    store_numbers(z, logs, tile)
 
 
 def packed_entropy_backward(
@@ -302,21 +303,18 @@ def packed_entropy_backward(
     plan: cute.Constexpr[PackedPlan],
 ):  # fmt: skip
     """Compute the gradients of this thread's rows."""
-    n, dtype = plan.n, type_of_mlir(plan.element)
-    tile = PackedTile(dtype, n, plan.rows, THREADS)
-    rows, first = t.shape[0], tile.thread * plan.rows
-    places = [cute.min(first + i, rows - 1) for i in range(plan.rows)]
+    tile = RowTile(type_of_mlir(plan.element), plan.n, plan.rows, THREADS)
+    places = row_places(tile, plan, t.shape[0])
     targets, logs = [t[i].to(cute.Int32) for i in places], [lse[i] for i in places]
     factors = [wide(g[i]) for i in places]
     if count is not None:
         factors = [f / count[0] for f in factors]
-    (loaded,) = tile.load([x], None)
-    out = cute.make_rmem_tensor(tile.elements, dtype)
-    for row in cute.range_constexpr(plan.rows):
-        by = cute.where(targets[row] == ignored, 0.0, factors[row])
-        for i, v in enumerate(values_of(loaded, row, n)):
-            out[row * n + i] = (power(v, logs[row]) * by - cute.where(targets[row] == i, by, 0.0)).to(dtype)
-    tile.store(y, out, None)
+    tile.fetch([x])
+    for row in range(plan.rows):
+        by, log = cute.where(targets[row] == ignored, 0.0, factors[row]), logs[row]
+        values = enumerate(tile.values(0, row))
+        tile.replace(0, row, [power(v, log) * by - cute.where(targets[row] == i, by, 0.0) for i, v in values])
+    tile.store([(y, 0)])
 
 
 @cute.jit

@@ -1,7 +1,7 @@
 """Transpose of matrices with few columns or few rows, with 16-byte accesses on both sides.
 
 A thread transposes ``w`` rows of a narrow matrix in registers, where ``w`` elements are 16 bytes. The narrow matrix is
-contiguous and moves through :class:`~cute_dialect.kernels.packed_tile.PackedTile`. The rows of the wide matrix are
+contiguous and moves through :class:`~cute_dialect.kernels.packed_tile.VectorTile`. The rows of the wide matrix are
 accessed directly: consecutive threads have consecutive vectors. If its rows are not aligned to 16 bytes, vectors are as
 long as their alignment allows (``unit`` elements).
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.packed_tile import LANES, PackedTile
+from cute_dialect.kernels.packed_tile import LANES, VectorTile
 from cute_dialect.kernels.row_memory import part
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.kernels.transpose import BYTES
@@ -38,11 +38,11 @@ def most_columns(element: str) -> int:
 def transpose_narrow(narrow: cute.Tensor, wide: cute.Tensor, tall: cute.Constexpr[bool]):
     """Transpose this thread's rows of the narrow matrix, and the rows after the last full group of ``w``."""
     n, rows = wide.shape
-    tile = PackedTile(narrow.element_type, n, 128 // narrow.element_type.width, THREADS)
+    tile = VectorTile(narrow.element_type, n, THREADS)
     w, groups = tile.width, rows // tile.width
     first = tile.thread * w
     if tall:
-        (values,) = tile.load([narrow], groups * n)
+        values = tile.fetch(narrow, groups * n)
         if tile.thread < groups:
             for column in cute.range_constexpr(n):
                 out = cute.make_rmem_tensor(w, tile.dtype)

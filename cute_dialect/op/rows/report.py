@@ -17,8 +17,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length, packed_norm_blocks
-from cute_dialect.kernels.packed_rows import is_packed_length
-from cute_dialect.kernels.packed_tile import rows_per_thread
+from cute_dialect.kernels.packed_rows import is_packed_length, rows_per_thread
 from cute_dialect.kernels.row_config import BITS, RowConfig, capacity, row_class, width
 from cute_dialect.kernels.row_grads import entropy_class, gradient_class
 from cute_dialect.kernels.row_sums import SUMS, loss_parts, sum_class
@@ -68,11 +67,8 @@ class RowExplanation(NamedTuple):
             vectors = f"up to {c.chunks} vectors of 16 bytes per thread, {where}"
         begins = "at multiples of 16 bytes"
         if self.kernels[0].name.startswith("rows-packed"):
-            each = rows_per_thread(width(self.element), self.n)
-            who, vectors = (
-                "1 thread",
-                f"which has {each} rows, {each * self.n // width(self.element)} vectors of 16 bytes",
-            )
+            each = rows_per_thread(self.n)
+            who, vectors = "1 thread", f"which has {each} rows"
             begins = "anywhere: a warp loads consecutive vectors and exchanges them"
         elif not self.whole:
             begins = "anywhere: vectors from its first 16-byte boundary on, the elements around them one by one"
