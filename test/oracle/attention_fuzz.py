@@ -40,6 +40,7 @@ def configuration(r: random.Random) -> AttentionConfig:
             from_end=r.random() < 0.5, packed=r.random() < 0.4, lse=True, tile_m=r.choice((64, 128, 192)),
             tile_n=r.choice(TILES[head]), stages=r.choice((1, 2, 3)), q_stages=r.choice((1, 2)),
             overlap=r.random() < 0.8, pingpong=r.random() < 0.8, lazy=r.random() < 0.8, sms=r.choice((1, 2, 5)),
+            pairs=r.random() < 0.5,
         )  # fmt: skip
         c = c._replace(split=not c.packed and r.random() < 0.4)
         try:

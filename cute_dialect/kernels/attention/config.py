@@ -22,7 +22,15 @@ SMEM = 232448
 """Shared memory available to a block, in bytes."""
 
 _FLAGS = {"end": "from_end", "packed": "packed", "lse": "lse", "split": "split"}
-_LETTERS = {"s": "stages", "q": "q_stages", "o": "overlap", "p": "pingpong", "l": "lazy", "sms": "sms"}
+_LETTERS = {
+    "s": "stages",
+    "q": "q_stages",
+    "o": "overlap",
+    "p": "pingpong",
+    "l": "lazy",
+    "pairs": "pairs",
+    "sms": "sms",
+}
 """Words of a kernel's name -> the fields that they set."""
 
 
@@ -47,6 +55,9 @@ class AttentionConfig(NamedTuple):
         True  # consumers issue their MMAs alternately, so that one's softmax overlaps with the other's MMAs
     )
     lazy: bool = True  # rescale the accumulator only if a row maximum has grown by more than softmax.SLACK
+    # With keys bounded on the right, a block takes tiles in pairs of equal total length. Fewer tiles than
+    # multiprocessors need no pairs.
+    pairs: bool = True
     sms: int = 132  # multiprocessors of the GPU
 
     @property
@@ -63,6 +74,11 @@ class AttentionConfig(NamedTuple):
     def bounded(self) -> tuple[bool, bool]:
         """(left, right): True if the mask bounds the keys of a query on that side."""
         return self.mask in ("left", "both"), self.mask in ("right", "both")
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Return True if a work item is a pair of tiles."""
+        return self.pairs and self.bounded[1] and not self.split
 
     @property
     def key_bytes(self) -> int:

@@ -31,7 +31,7 @@ class Problem(NamedTuple):
         """Return the number of work items: tiles, pairs of tiles, or tiles times slices of keys."""
         if c.split:
             return rows * heads * batch * parts
-        return (cute.ceil_div(rows, 2) if c.bounded[1] else rows) * heads * batch
+        return (cute.ceil_div(rows, 2) if c.takes_pairs else rows) * heads * batch
 
 
 class Place(NamedTuple):
@@ -62,15 +62,15 @@ def nothing_of(number: Any) -> Any:
 class Tiles:
     """The tiles of all blocks. Tiles of one head are adjacent, so that its keys stay in the L2.
 
-    With keys bounded on the right, later tiles see more keys. A block therefore takes tiles in pairs of equal total
-    length: the first with the last, the second with the last but one. The middle tile is paired with one that does not
-    exist.
+    With keys bounded on the right, later tiles see more keys. If there are many, a block therefore takes tiles in pairs
+    of equal total length: the first with the last, the second with the last but one. The middle tile is paired with one
+    that does not exist.
     """
 
     def __init__(self, c: AttentionConfig, problem: Problem):
         self.c, self.problem = c, problem
         self.rows = cute.assume(problem.rows, range=(0, None))
-        self.paired = c.bounded[1] and not c.split
+        self.paired = c.takes_pairs
         self.units = cute.ceil_div(self.rows, 2) if self.paired else self.rows
 
     def grid(self) -> Any:

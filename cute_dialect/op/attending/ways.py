@@ -26,10 +26,10 @@ _MOST = 64
 _MOST_WAVES = 8
 """Waves of tiles from which keys are not divided: the last wave then takes little of the time."""
 
-_OF_128 = 1.15
-"""Time per row in tiles of 128 queries, relative to tiles of 192, which load the keys for more rows.
+_TILE = 94
+"""Time of a tile that does not depend on its queries, for heads of 64, in queries.
 
-Measured for heads of 64 and 1k to 4k keys on an H200, 2026-11-27.
+Measured with tiles of 64, 128 and 192 queries for 755 keys on an H200, 2026-11-28; 1k to 4k keys agree.
 """
 
 _BESIDE, _COMBINED, _BYTES = 1, 3, 3.6e6
@@ -126,7 +126,13 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
     if kernel is None:
         found = default_config(form.element, head, form.mask, few=not form.packed and form.queries <= 64)
         if found.tile_m > 128:
-            found = min((found, found._replace(tile_m=128)), key=lambda c: _rows_taken(form, c))
+            tiles = [found, found._replace(tile_m=128)]
+            if not form.packed and _parts(form, found) == 1:
+                tiles.append(found._replace(tile_m=64, q_stages=1))
+            found = min(tiles, key=lambda c: _time(form, c))
+        bounded = form.mask in ("right", "both") and not form.packed
+        if bounded and form.rows > found.tile_m and _tiles(form, found) <= found.sms:
+            found = found._replace(pairs=False)
     elif isinstance(kernel, str):
         found = config_named(kernel)
     elif isinstance(kernel, AttentionConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -138,14 +144,26 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
     )  # fmt: skip
 
 
-def _rows_taken(form: Form, config: AttentionConfig) -> float:
-    """Return the cost of the rows of a head, with padding rows, in rows that see all keys."""
-    seen = float(form.keys)
+def _tiles(form: Form, config: AttentionConfig) -> int:
+    """Return the number of tiles of queries."""
+    return -(-max(1, form.rows) // config.tile_m) * form.heads * form.batch
+
+
+def _time(form: Form, config: AttentionConfig) -> float:
+    """Return the time of the multiprocessor that has most tiles, for heads of 64, in pairs of a query and a key."""
+    tiles, longest = _tiles(form, config), float(form.keys)
+    mean = longest
     if form.mask != "full":  # a tile loads the keys that any of its rows sees
         wide = form.left + form.right if form.mask == "both" else form.keys / 2
-        seen = min(seen, wide + (config.tile_m + config.tile_n) / 2)
-    rows = -(-max(1, form.rows) // config.tile_m) * config.tile_m
-    return rows * seen * (_OF_128 if config.tile_m == 128 else 1.0)
+        mean = min(mean, wide + (config.tile_m + config.tile_n) / 2)
+    waves: float = -(-tiles // config.sms)
+    if form.packed or _parts(form, config) > 1:  # the work is divided evenly
+        waves = tiles / config.sms
+    elif waves == 1 and form.mask != "both":
+        mean = longest
+    elif form.mask == "right":
+        waves = 2 * -(-tiles // (2 * config.sms))
+    return waves * (config.tile_m + _TILE) * mean
 
 
 def _steps(form: Form, config: AttentionConfig) -> int:
@@ -163,7 +181,7 @@ def _parts(form: Form, config: AttentionConfig) -> int:
     fitted to measurements.  There is one slice if a mask shortens the tiles and there is one for each multiprocessor,
     or if there are so many tiles that the last wave does not matter.
     """
-    tiles = -(-form.rows // config.tile_m) * form.heads * form.batch
+    tiles = _tiles(form, config) if form.rows else 0
     most = _MOST_WAVES * config.sms if form.mask == "full" else config.sms
     if form.packed or not 0 < tiles < most:
         return 1

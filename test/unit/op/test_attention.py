@@ -443,9 +443,26 @@ def test_torch_takes_it() -> None:
 
 
 def test_tiles_of_heads_of_64() -> None:
-    """Tiles have 192 queries, unless short sequences would leave one mostly empty or the diagonal would cut it."""
+    """Tiles have 192 queries, or fewer if multiprocessors would be idle in the last wave."""
     for queries, causal, rows in (
-        (1024, False, 192), (1024, True, 128), (4096, True, 192), (256, False, 128), (192, False, 192),
+        (1024, False, 128), (1024, True, 128), (4096, True, 192), (2048, False, 192), (256, False, 64),
+        (192, False, 64),
     ):  # fmt: skip
         found = op.explain(op.attention, (4, 8, queries, 64), (4, 8, queries, 64), causal=causal)
         assert f"-{rows}x128" in found.kernels[0].name
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("window", [None, (40, 10)])
+def test_tiles_alone_and_in_pairs(pairs: bool, window: tuple[int, int] | None) -> None:
+    """Blocks take the tiles of a masked call in pairs, or one by one if there are fewer than multiprocessors."""
+    rng = np.random.default_rng(3)
+    q, k, v = (rng.standard_normal((1, 1, 150, 64)).astype(np.float16) for _ in range(3))
+    causal = window is None
+    usual = op.explain(op.attention, q, k, causal=causal, window=window).way.config
+    assert not usual.pairs and usual.name.endswith("-pairs0")
+    config = usual._replace(pairs=pairs, tile_m=64, tile_n=32, stages=2)
+    found = op.attention(q, k, v, causal=causal, window=window, kernel=config, device="cpu")
+    want = op.attention(q, k, v, causal=causal, window=window, kernel=config._replace(tile_m=192), device="cpu")
+    assert not usual._replace(mask="full").takes_pairs and config.takes_pairs == pairs
+    np.testing.assert_allclose(found.astype(np.float32), want.astype(np.float32), rtol=2.0**-9, atol=2.0**-9)
