@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
 
     from cute_dialect.interp import Pointer, Progress, RunOptions, RunReport
-    from cute_dialect.interp.exec.arguments import Argument
+    from cute_dialect.interp.memory.arguments import Argument
     from cute_dialect.interp.memory.buffers import Elements
     from cute_dialect.runtime.launch import CompiledModule
 

@@ -200,7 +200,7 @@ PAGES: Mapping[str, Page] = {
         (
             _front("Reports", "cute_dialect.interp.reports.run_report"),
             _front("Runs of lowered modules", "cute_dialect.interp.exec.launch", "cute_dialect.interp.options",
-                   "cute_dialect.interp.exec.arguments", "cute_dialect.interp.memory.tensor_map"),
+                   "cute_dialect.interp.memory.arguments", "cute_dialect.interp.memory.tensor_map"),
         ),
     ),
     "errors": Page(

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from cute_dialect.interp.instructions import (
     conversions,
-    data,
     float_ops,
     integer_ops,
+    moves,
     ptx_scalars,
 )
 from cute_dialect.interp.instructions.ptx_rows import Row, expand
@@ -108,7 +108,7 @@ KINDS_OF_OPS: tuple[tuple[str, Iterable[str]], ...] = (
     ("exact integers", integer_ops.OPS),
     (
         "none, bits are moved or reinterpreted",
-        (n for n in data.OPS if not n.endswith("constant") and ".mlir." not in n),
+        (n for n in moves.OPS if not n.endswith("constant") and ".mlir." not in n),
     ),
     ("rounded once", sorted(float_ops.ROUNDED_ONCE)),
     ("computed in f64, then rounded", sorted(set(float_ops.OPS) - float_ops.ROUNDED_ONCE)),

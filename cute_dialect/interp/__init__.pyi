@@ -1,7 +1,7 @@
 # ruff: noqa: I001 (sorting would make a statement of each name)
 """The public names of the interpreter: each from the module that defines it."""
 
-from cute_dialect.interp.exec.arguments import (
+from cute_dialect.interp.memory.arguments import (
     Pointer as Pointer,
 )
 from cute_dialect.interp.errors import (

@@ -20,7 +20,7 @@ from xdsl.parser import Parser
 
 from cute_dialect.interp import RunOptions, RunReport
 from cute_dialect.interp import run_kernel as run_with_options
-from cute_dialect.interp.exec.arguments import Argument
+from cute_dialect.interp.memory.arguments import Argument
 from cute_dialect.ir.context import make_context
 from cute_dialect.runtime.launch_shape import Dim3, LaunchShape
 

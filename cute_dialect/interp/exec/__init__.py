@@ -1,1 +1,1 @@
-"""Launch, schedule and compiled code: what runs, in which order, on which lanes."""
+"""Launches: programs, the choice of blocks, and schedules."""

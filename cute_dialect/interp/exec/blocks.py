@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cute_dialect.interp.errors import InterpError
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.machine import Dim3
+    from cute_dialect.interp.machine.machine import Dim3
 
 _SYNTAX = "numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]"
 

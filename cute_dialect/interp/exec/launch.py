@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.interp.compiler.function_compiler import Function
+from cute_dialect.interp.compiler.uniform import barriers_uniform
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
-from cute_dialect.interp.exec.arguments import Argument, Binder, Pointer
 from cute_dialect.interp.exec.blocks import choose
-from cute_dialect.interp.exec.compiler import Function
-from cute_dialect.interp.exec.group import Group
-from cute_dialect.interp.exec.machine import Counter, Dim3, Machine
 from cute_dialect.interp.exec.program import Program, lay_out_shared, place_globals, symbol_name
 from cute_dialect.interp.exec.schedule import run_warps, run_wide, shared_buffer
-from cute_dialect.interp.exec.uniform import barriers_uniform
+from cute_dialect.interp.machine.group import Group
+from cute_dialect.interp.machine.machine import Counter, Dim3, Machine
 from cute_dialect.interp.memory.allocations import Allocations
+from cute_dialect.interp.memory.arguments import Argument, Binder, Pointer
 from cute_dialect.interp.memory.tensor_map import TensorMap
 from cute_dialect.interp.options import RunOptions
 from cute_dialect.interp.race.pdl import PrecedingGrids
@@ -36,7 +36,7 @@ from cute_dialect.runtime.progress import Task
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.exec.group import Observer
+    from cute_dialect.interp.machine.group import Observer
     from cute_dialect.interp.memory.accesses import Part, Site
 
 MAX_THREADS = DEFAULT_TARGET.threads

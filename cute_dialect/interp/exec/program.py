@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.interp.compiler.cfg import compile_region
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Function, result_types
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
-from cute_dialect.interp.exec.cfg import compile_region
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler, Function, result_types
-from cute_dialect.interp.exec.machine import Machine
-from cute_dialect.interp.instructions.data import literal
+from cute_dialect.interp.instructions.moves import literal
 from cute_dialect.interp.instructions.table import OPS, PREFIXES
+from cute_dialect.interp.machine.machine import Machine
 from cute_dialect.interp.memory.addresses import SMEM_ORIGIN
 from cute_dialect.interp.memory.allocations import Allocations, shared_allocations
 from cute_dialect.interp.memory.provenance import Segment, parameters

@@ -8,13 +8,13 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.errors import InterpError
-from cute_dialect.interp.exec.barriers import Block, Cluster, RegisterPool
-from cute_dialect.interp.exec.compiler import Function
-from cute_dialect.interp.exec.group import Group, Wait
-from cute_dialect.interp.exec.machine import Machine
-from cute_dialect.interp.exec.spurious import Spurious
-from cute_dialect.interp.exec.transfers import Transfers
+from cute_dialect.interp.machine.barriers import Block, Cluster, RegisterPool
+from cute_dialect.interp.machine.group import Group, Wait
+from cute_dialect.interp.machine.machine import Machine
+from cute_dialect.interp.machine.spurious import Spurious
+from cute_dialect.interp.machine.transfers import Transfers
 from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.buffers import UNINIT_BYTE, Buffer
 from cute_dialect.interp.reports.profile import occupancy

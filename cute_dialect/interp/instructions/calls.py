@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group, Wait
 from cute_dialect.interp.instructions import float_ops, gpu, printf
 from cute_dialect.interp.instructions.conversions import emit_cvt
 from cute_dialect.interp.instructions.float_math import FUNCTIONS
@@ -17,6 +16,7 @@ from cute_dialect.interp.instructions.ptx import compile_text
 from cute_dialect.interp.instructions.ptx_rows import KINDS
 from cute_dialect.interp.instructions.ptx_text import Statement, Text
 from cute_dialect.interp.instructions.sparse import mma_sp_by_name
+from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.values import Regs
 
 if TYPE_CHECKING:

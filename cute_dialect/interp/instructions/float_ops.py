@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.compiler.poison_flags import promise
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group
-from cute_dialect.interp.exec.poison_flags import promise
-from cute_dialect.interp.instructions.data import not_negative
 from cute_dialect.interp.instructions.float_math import FUNCTIONS, compare, minmax, rounded_once, to_int
+from cute_dialect.interp.instructions.moves import not_negative
+from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.rounding import narrow, wide_int
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int

@@ -10,14 +10,14 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
+from cute_dialect.interp.compiler.cfg import segments
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.compiler.steps import Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
-from cute_dialect.interp.exec.cfg import segments
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group, Wait
-from cute_dialect.interp.exec.steps import Step
-from cute_dialect.interp.instructions.data import enum_word
+from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.order import fence_of_op, fence_of_ptx
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, no_effect, number
+from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.memory.addresses import WINDOW_BITS
 from cute_dialect.interp.race.flags import Fence
 from cute_dialect.interp.race.pdl import WAIT

@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.compiler.poison_flags import Report, Text, promise
+from cute_dialect.interp.compiler.steps import Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group
-from cute_dialect.interp.exec.poison_flags import Report, Text, promise
-from cute_dialect.interp.exec.steps import Step
-from cute_dialect.interp.instructions.data import enum_word, overflow_flags
 from cute_dialect.interp.instructions.integer_math import (
     Integer,
     count_ones,
@@ -35,6 +33,8 @@ from cute_dialect.interp.instructions.integer_math import (
     reverse_bits,
     trailing_zeros,
 )
+from cute_dialect.interp.instructions.moves import enum_word, overflow_flags
+from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, Value, normalise, to_lanes, unsigned, wrap_int
 

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler.cfg import segments
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.compiler.undefined import origin_of, some, whole
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
-from cute_dialect.interp.exec.cfg import segments
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group
-from cute_dialect.interp.exec.undefined import origin_of, some, whole
-from cute_dialect.interp.instructions.data import bits_of, enum_word
+from cute_dialect.interp.instructions.moves import bits_of, enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text
+from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.memory.accesses import Site, load, store
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
 from cute_dialect.interp.values import Array, Mask, Regs, Undefined, Value, to_lanes

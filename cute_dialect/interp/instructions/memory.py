@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.compiler.poison_flags import Offset, promise_address
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group, Wait
-from cute_dialect.interp.exec.poison_flags import Offset, promise_address
-from cute_dialect.interp.instructions.data import enum_word, ints_of
+from cute_dialect.interp.instructions.moves import enum_word, ints_of
 from cute_dialect.interp.instructions.order import order_of_op, order_of_ptx
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled
+from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.memory.accesses import Site, check_written, load, locate, store
 from cute_dialect.interp.memory.addresses import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, place
 from cute_dialect.interp.race.flags import GPU, RELAXED

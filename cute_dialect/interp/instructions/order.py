@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
-from cute_dialect.interp.instructions.data import enum_word
+from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.race.flags import ACQ_REL, ACQUIRE, CLUSTER, CTA, GPU, RELAXED, RELEASE, WEAK, Fence, Sync
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, attr_of
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group
+from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.memory.accesses import Site, load
 from cute_dialect.interp.types import float_leaf, int_leaf, round_up
 from cute_dialect.interp.values import Regs, to_lanes

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler.cfg import segments
+from cute_dialect.interp.compiler.control import compile_nothing
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.compiler.undefined import emit_hidden
 from cute_dialect.interp.errors import InterpError, attr_of
-from cute_dialect.interp.exec.cfg import segments
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.control import compile_nothing
-from cute_dialect.interp.exec.group import Group
-from cute_dialect.interp.exec.undefined import emit_hidden
 from cute_dialect.interp.instructions import (
-    asynchronous,
-    bulk,
+    async_copies,
+    bulk_copies,
     conversions,
     gpu,
     matrix,
@@ -36,6 +35,7 @@ from cute_dialect.interp.instructions import (
 )
 from cute_dialect.interp.instructions.ptx_rows import Row, bits, put, table, typed
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled, parse
+from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, to_lanes
 
@@ -80,7 +80,7 @@ def _wait_loop(text: Text) -> bool:
     if len(tries) != 1 or others or not any(n.startswith("bra") for n in names):
         return False
     repeats = _repeats(text, tries[0])
-    asynchronous.wait(text, tries[0], loops=repeats, used=repeats)  # Only branches read the result.
+    async_copies.wait(text, tries[0], loops=repeats, used=repeats)  # Only branches read the result.
     return True
 
 
@@ -208,9 +208,9 @@ _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
     (re.compile(pattern), handler)
     for pattern, handler in (
         *sparse.TABLE,
-        *asynchronous.TABLE,
+        *async_copies.TABLE,
         *wgmma.TABLE,
-        *bulk.TABLE,
+        *bulk_copies.TABLE,
         *gpu.TABLE,
         *memory.TABLE,
         *warp.TABLE,

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from cute_dialect.interp.compiler.poison_flags import fail
 from cute_dialect.interp.errors import InterpError
-from cute_dialect.interp.exec.group import Group
-from cute_dialect.interp.exec.poison_flags import fail
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
+from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, merge, to_lanes
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from cute_dialect.interp.compiler.function_compiler import FnCompiler
+from cute_dialect.interp.compiler.steps import Step, settle
 from cute_dialect.interp.errors import InterpError, OpInfo, PoisonUse
-from cute_dialect.interp.exec.compiler import FnCompiler
-from cute_dialect.interp.exec.group import Group
-from cute_dialect.interp.exec.steps import Step, settle
+from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
 from cute_dialect.interp.values import Mask, Regs, to_lanes, wrap_int
 

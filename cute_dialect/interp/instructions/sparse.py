@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cute_dialect.interp.compiler.cfg import segments
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.compiler.steps import Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
-from cute_dialect.interp.exec.cfg import segments
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group
-from cute_dialect.interp.exec.sparse import expand, positions, words_of
-from cute_dialect.interp.exec.steps import Step
-from cute_dialect.interp.exec.wgmma import Shape
 from cute_dialect.interp.instructions import wgmma
-from cute_dialect.interp.instructions.data import enum_word
 from cute_dialect.interp.instructions.matrix import decode, shape_of, whole_warps
+from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Statement, Text, number
+from cute_dialect.interp.machine.group import Group
+from cute_dialect.interp.machine.sparse_metadata import expand, positions, words_of
+from cute_dialect.interp.machine.wgmma import Shape
 from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Regs, active_uniform, to_lanes
 

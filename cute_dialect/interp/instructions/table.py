@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cute_dialect.interp.exec.control import (
+from cute_dialect.interp.compiler.control import (
     compile_execute_region,
     compile_for,
     compile_if,
@@ -12,16 +12,16 @@ from cute_dialect.interp.exec.control import (
     compile_while,
 )
 from cute_dialect.interp.instructions import (
-    asynchronous,
-    bulk,
+    async_copies,
+    bulk_copies,
     calls,
     conversions,
-    data,
     float_ops,
     gpu,
     integer_ops,
     matrix,
     memory,
+    moves,
     printf,
     ptx,
     sparse,
@@ -31,7 +31,7 @@ from cute_dialect.interp.instructions import (
 )
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.compiler import Builder
+    from cute_dialect.interp.compiler.function_compiler import Builder
 
 OPS: dict[str, Builder] = {
     "scf.if": compile_if,
@@ -41,7 +41,7 @@ OPS: dict[str, Builder] = {
     "scf.index_switch": compile_index_switch,
     **integer_ops.OPS,
     **float_ops.OPS,
-    **data.OPS,
+    **moves.OPS,
     **vectors.OPS,
     **memory.OPS,
     **gpu.OPS,
@@ -49,8 +49,8 @@ OPS: dict[str, Builder] = {
     **conversions.OPS,
     **matrix.OPS,
     **sparse.OPS,
-    **asynchronous.OPS,
-    **bulk.OPS,
+    **async_copies.OPS,
+    **bulk_copies.OPS,
     **wgmma.OPS,
     **printf.OPS,
     **ptx.OPS,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group
+from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.types import Leaf, type_of
 from cute_dialect.interp.values import (
     POISON,
@@ -26,7 +26,7 @@ from cute_dialect.interp.values import (
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-from cute_dialect.interp.instructions.data import enum_word, ints_of
+from cute_dialect.interp.instructions.moves import enum_word, ints_of
 
 DYNAMIC = -(1 << 63)
 

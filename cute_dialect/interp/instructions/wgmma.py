@@ -1,4 +1,4 @@
-"""wgmma instructions: nvvm ops and inline PTX. `exec.wgmma` computes them."""
+"""wgmma instructions: nvvm ops and inline PTX. `machine.wgmma` computes them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import InterpError, attr_of
-from cute_dialect.interp.exec import wgmma
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group, Wait
-from cute_dialect.interp.exec.wgmma import Shape
-from cute_dialect.interp.instructions.data import enum_word
 from cute_dialect.interp.instructions.matrix import shape_of
+from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
+from cute_dialect.interp.machine import wgmma
+from cute_dialect.interp.machine.group import Group, Wait
+from cute_dialect.interp.machine.wgmma import Shape
 from cute_dialect.interp.values import Regs, active_uniform
 
 if TYPE_CHECKING:

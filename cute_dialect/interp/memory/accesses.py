@@ -30,7 +30,7 @@ from cute_dialect.interp.values import POISON, Array, Origin, Poison, Undefined,
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.memory.allocations import Allocation
     from cute_dialect.interp.memory.provenance import Parameter
 

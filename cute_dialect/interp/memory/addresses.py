@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 from cute_dialect.interp.errors import Fault
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.memory.accesses import Site
     from cute_dialect.interp.memory.allocations import Allocation, Allocations
     from cute_dialect.interp.memory.buffers import Buffer

@@ -23,7 +23,7 @@ from cute_dialect.interp.memory.allocations import Allocation, Allocations
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.exec.compiler import FnCompiler
+    from cute_dialect.interp.compiler.function_compiler import FnCompiler
     from cute_dialect.interp.memory.accesses import Site
 
 

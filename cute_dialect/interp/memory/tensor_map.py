@@ -30,7 +30,7 @@ from cute_dialect.interp.errors import Fault
 
 if TYPE_CHECKING:
     from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorMapSpec
-    from cute_dialect.interp.exec.arguments import Pointer
+    from cute_dialect.interp.memory.arguments import Pointer
     from cute_dialect.interp.memory.buffers import Buffer, GlobalMemory
     from cute_dialect.interp.values import Array
 

@@ -24,8 +24,8 @@ from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.barriers import MBarrier
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.barriers import MBarrier
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.race.flags import Known, Snapshot
 
 MEMORY, PROXY, EXECUTION, PROXY_CLUSTER, PROXY_GLOBAL = ROWS = range(5)

@@ -28,7 +28,7 @@ from cute_dialect.interp.race.clocks import MEMORY, PROXY_GLOBAL
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.memory.accesses import Site
     from cute_dialect.interp.memory.buffers import Buffer
     from cute_dialect.interp.race.clocks import WarpClocks

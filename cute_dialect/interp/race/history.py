@@ -91,7 +91,7 @@ class Past:
 
 
 class Added(NamedTuple):
-    """The relaxed atomics since the last weak write, per granule, for `race_wide`.
+    """The relaxed atomics since the last weak write, per granule, for `lockstep`.
 
     Fields: thread (-1 for none, or MANY), its time, block (or MANY), element size, and site.
     """
@@ -140,7 +140,7 @@ class Shadow:
         self.r_clock = np.zeros((rows, n), np.int32)
         self.r_site = np.full((rows, n), -1, np.int32)
         self.rows: dict[int, int] = {}
-        self.written = False  # for `race_wide`: True after the first write
+        self.written = False  # for `lockstep`: True after the first write
         self.w_cluster: Array | None = None
         self.r_cluster: Array | None = None
         self.more = np.zeros(n, np.int32)  # sequence number from which `past` counts for a granule, 0 for never
@@ -150,7 +150,7 @@ class Shadow:
         # number + 2 of the noalias argument of the accesses, 1 for another pointer, -1 for several
         self.through: Array | None = None
         self.changed: Array | None = None  # True if any of these accesses was a write
-        self.added: Added | None = None  # for `race_wide`
+        self.added: Added | None = None  # for `lockstep`
         self.constant: Array | None = None  # site of the invariant load that has read the granule, -1 for none
 
     @staticmethod

@@ -24,8 +24,8 @@ from cute_dialect.interp.race.clocks import EXECUTION, FOREVER, MEMORY
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.barriers import Block, Cluster
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.barriers import Block, Cluster
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.memory.buffers import Buffer
     from cute_dialect.interp.race.clocks import ClusterClocks
     from cute_dialect.interp.race.history import Shadow

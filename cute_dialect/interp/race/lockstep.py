@@ -3,7 +3,7 @@
 If only block-wide barriers and waits for cp.async order threads, logical time is one number per block: the barriers
 passed so far. Accesses by different threads of a block are ordered if a barrier separates them; accesses by different
 blocks never are. Each granule records the thread and time of its last write. For the reads and atomics since, it
-records one thread, or that there were several. `race` handles all other synchronization.
+records one thread, or that there were several. `monitor` handles all other synchronization.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -26,8 +26,8 @@ from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Value
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.group import Group
-    from cute_dialect.interp.exec.machine import Machine
+    from cute_dialect.interp.machine.group import Group
+    from cute_dialect.interp.machine.machine import Machine
     from cute_dialect.interp.memory.accesses import Part, Site
     from cute_dialect.interp.memory.buffers import Buffer
 

@@ -21,7 +21,7 @@ from cute_dialect.interp.race.flags import CLUSTER, CTA, GPU
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.memory.buffers import Buffer
 
 

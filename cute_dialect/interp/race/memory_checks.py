@@ -4,8 +4,7 @@ A data race is a pair of accesses to the same byte, at least one of them a write
 and that are not morally strong (PTX ISA 9.0, 8.7.2). A weak access is therefore compared with the last weak write and
 the strong accesses since, and a write also with the weak reads since. A strong access is compared with the same, except
 strong accesses that it may race with. A weak write that passes is ordered after all of these, so they are dropped:
-order after the write implies order after them. `access_history` stores the accesses; `strong_accesses` decides which
-may race.
+order after the write implies order after them. `history` stores the accesses, and decides which strong ones may race.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -29,8 +28,8 @@ from cute_dialect.interp.values import Array, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cute_dialect.interp.exec.group import Group
-    from cute_dialect.interp.exec.machine import Machine
+    from cute_dialect.interp.machine.group import Group
+    from cute_dialect.interp.machine.machine import Machine
     from cute_dialect.interp.memory.accesses import Part, Site
     from cute_dialect.interp.memory.buffers import Buffer
 

@@ -4,7 +4,7 @@ Each access to shared or global memory is compared with the earlier accesses to 
 access that synchronization does not order before it is a race, under any schedule. The first race ends the run with an
 `InterpError` of kind "race".
 
-`clocks` tracks the order of threads. Clusters are ordered only by flags in global memory (`flags`). `race_memory`
+`clocks` tracks the order of threads. Clusters are ordered only by flags in global memory (`flags`). `memory_checks`
 compares accesses.
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, OpInfo
-from cute_dialect.interp.exec.wgmma import operand_units
+from cute_dialect.interp.machine.wgmma import operand_units
 from cute_dialect.interp.memory.tensor_map import MAP_BYTES
 from cute_dialect.interp.race.clocks import (
     EXECUTION,
@@ -40,10 +40,10 @@ from cute_dialect.interp.values import Array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cute_dialect.interp.exec.barriers import Block, Cluster, MBarrier, NamedBarrier
-    from cute_dialect.interp.exec.group import Group
-    from cute_dialect.interp.exec.machine import Machine
-    from cute_dialect.interp.exec.wgmma import Instruction, Warpgroup
+    from cute_dialect.interp.machine.barriers import Block, Cluster, MBarrier, NamedBarrier
+    from cute_dialect.interp.machine.group import Group
+    from cute_dialect.interp.machine.machine import Machine
+    from cute_dialect.interp.machine.wgmma import Instruction, Warpgroup
     from cute_dialect.interp.memory.accesses import Part, Site
     from cute_dialect.interp.memory.buffers import Buffer
 

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, attr_of
-from cute_dialect.interp.exec.arguments import Argument, Pointer
+from cute_dialect.interp.memory.arguments import Argument, Pointer
 from cute_dialect.interp.memory.tensor_map import TensorMap
 from cute_dialect.interp.race.clocks import MEMORY
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.exec.compiler import Function
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.compiler.function_compiler import Function
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.memory.buffers import Buffer, GlobalMemory
     from cute_dialect.interp.values import Array
 

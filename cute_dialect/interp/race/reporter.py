@@ -20,8 +20,8 @@ from cute_dialect.ir.diagnostics import location_frames
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.exec.group import Group
-    from cute_dialect.interp.exec.machine import Machine
+    from cute_dialect.interp.machine.group import Group
+    from cute_dialect.interp.machine.machine import Machine
     from cute_dialect.interp.memory.accesses import Site
 
 __all__ = ["WORD", "Reporter"]

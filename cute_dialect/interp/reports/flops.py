@@ -16,8 +16,8 @@ from cute_dialect.interp.errors import op_name, op_text
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.exec.group import Group, Wait
-    from cute_dialect.interp.exec.steps import GenStep, Step
+    from cute_dialect.interp.compiler.steps import GenStep, Step
+    from cute_dialect.interp.machine.group import Group, Wait
     from cute_dialect.interp.values import Regs
 
 __all__ = ["FlopCount", "flops_of"]

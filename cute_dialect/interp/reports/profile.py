@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.memory.accesses import Part, Site
     from cute_dialect.interp.memory.buffers import Buffer
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo
-    from cute_dialect.interp.exec.barriers import Block
-    from cute_dialect.interp.exec.group import Group, Wait
-    from cute_dialect.interp.exec.machine import Machine
-    from cute_dialect.interp.exec.transfers import Transfer
-    from cute_dialect.interp.exec.wgmma import Instruction, Warpgroup
+    from cute_dialect.interp.machine.barriers import Block
+    from cute_dialect.interp.machine.group import Group, Wait
+    from cute_dialect.interp.machine.machine import Machine
+    from cute_dialect.interp.machine.transfers import Transfer
+    from cute_dialect.interp.machine.wgmma import Instruction, Warpgroup
 
 __all__ = ["Copy", "Phase", "Product", "Recorder", "Slice", "Timeline"]
 

@@ -24,6 +24,14 @@ DRIVER = ("runtime",)
 """Layers before ``pipelines`` that may import cuda-python; it is the CUDA driver to them."""
 
 
+INNER_LAYERS = {
+    "interp": (
+        "errors", "types", "values", "rounding", "exact", "memory", "reports", "options", "machine", "race", "compiler",
+        "instructions", "exec", "cute_values", "cute_eval", "validate",
+    ),
+}  # fmt: skip
+"""The layers within a package: its modules and folders import only those to their left."""
+
 RECORDS = ("cute_nvgpu.FAMILIES", "cute_nvgpu.TO_NVGPU", "cute_nvgpu.family")
 """Records that dialect and passes may import from the families. The records name everything else as strings."""
 
@@ -99,6 +107,20 @@ def test_imports_go_left(layer: str) -> None:
     for module in MODULES:
         if layer_of(module) == layer:
             wrong += [f"{module} {what}" for what in wrong_imports(module, layer)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", INNER_LAYERS)
+def test_imports_within_a_package_go_left(package: str) -> None:
+    order, prefix = INNER_LAYERS[package], f"cute_dialect.{package}."
+    wrong: list[str] = []
+    for module, path in MODULES.items():
+        if module.startswith(prefix):
+            mine = order.index(module.removeprefix(prefix).split(".")[0])
+            for name, line in imports(path):
+                inner = name.removeprefix(prefix).split(".")[0] if name.startswith(prefix) else ""
+                if inner in order[mine + 1 :]:
+                    wrong.append(f"{module} line {line}: {order[mine]} imports {name} of the later layer {inner}")
     assert not wrong, "\n".join(wrong)
 
 

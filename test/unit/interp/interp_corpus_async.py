@@ -8,7 +8,7 @@ import numpy as np
 from interp_corpus import CONSTANTS, FULL, MAP, PAIR, Kernel
 
 from cute_dialect.interp import Pointer, TensorMap
-from cute_dialect.interp.exec.arguments import Argument
+from cute_dialect.interp.memory.arguments import Argument
 
 # -- a TMA load of 16 x 32 floats, which all threads wait for ----------------------------------------------------------
 

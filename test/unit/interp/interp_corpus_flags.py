@@ -8,7 +8,7 @@ import numpy as np
 from interp_corpus import CONSTANTS, FULL, Kernel
 
 from cute_dialect.interp import Pointer
-from cute_dialect.interp.exec.arguments import Argument
+from cute_dialect.interp.memory.arguments import Argument
 
 # -- a message: block 0 writes 64 numbers and a flag, block 1 waits for it and turns them round ------------------------
 

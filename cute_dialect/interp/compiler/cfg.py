@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cute_dialect.interp.compiler.function_compiler import FnCompiler, RegionCode, result_types
+from cute_dialect.interp.compiler.nontermination import Exits, Patience, exits_of
+from cute_dialect.interp.compiler.steps import Run, recover
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
-from cute_dialect.interp.exec.compiler import FnCompiler, RegionCode, result_types
-from cute_dialect.interp.exec.group import Group, Wait
-from cute_dialect.interp.exec.nontermination import Exits, Patience, exits_of
-from cute_dialect.interp.exec.steps import Run, recover
+from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.types import Leaf, type_of
 from cute_dialect.interp.values import POISON, Mask, Regs, Undefined, merge, normalise, truth
 

@@ -13,7 +13,7 @@ from cute_dialect.interp.errors import (
     InterpError,
     OpInfo,
 )
-from cute_dialect.interp.exec.group import Group, Wait
+from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.values import POISON, Pending, Regs, Undefined, Value
 
 if TYPE_CHECKING:

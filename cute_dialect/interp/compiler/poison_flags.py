@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, op_name
-from cute_dialect.interp.exec.group import Group
+from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.memory.accesses import Site
 from cute_dialect.interp.memory.addresses import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS
 from cute_dialect.interp.types import int_leaf
@@ -36,8 +36,8 @@ from cute_dialect.interp.values import Array, Regs, Value, wrap_int
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.exec.compiler import FnCompiler
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.compiler.function_compiler import FnCompiler
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.values import Array, Regs, Value
 
 Bad: TypeAlias = "Array | np.generic | bool"

@@ -27,9 +27,9 @@ from cute_dialect.interp.values import Origin, Undefined, splat, to_lanes
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.exec.compiler import FnCompiler
-    from cute_dialect.interp.exec.group import Group, Wait
-    from cute_dialect.interp.exec.steps import Step
+    from cute_dialect.interp.compiler.function_compiler import FnCompiler
+    from cute_dialect.interp.compiler.steps import Step
+    from cute_dialect.interp.machine.group import Group, Wait
     from cute_dialect.interp.types import Leaf
     from cute_dialect.interp.values import Array, Regs, Value
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from cute_dialect.interp.compiler import undefined
+from cute_dialect.interp.compiler.steps import Code, GenStep, Run, Step
 from cute_dialect.interp.errors import (
     InterpError,
     OpInfo,
@@ -18,9 +20,7 @@ from cute_dialect.interp.errors import (
     op_name,
     op_text,
 )
-from cute_dialect.interp.exec import undefined
-from cute_dialect.interp.exec.group import Group
-from cute_dialect.interp.exec.steps import Code, GenStep, Run, Step
+from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.memory.allocations import local_allocation
 from cute_dialect.interp.memory.provenance import Pieces
 from cute_dialect.interp.types import Leaf, Type, type_of

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from cute_dialect.interp.errors import InterpError
-from cute_dialect.interp.exec.barriers import Block
-from cute_dialect.interp.exec.spurious import Spurious
-from cute_dialect.interp.exec.transfers import Transfers
+from cute_dialect.interp.machine.barriers import Block
+from cute_dialect.interp.machine.spurious import Spurious
+from cute_dialect.interp.machine.transfers import Transfers
 from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.buffers import Buffer, GlobalMemory
 from cute_dialect.interp.reports.run_report import RunReport
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.group import Observer
+    from cute_dialect.interp.machine.group import Observer
     from cute_dialect.interp.memory.provenance import Segment
     from cute_dialect.interp.race.monitor import Monitor
     from cute_dialect.interp.reports.timeline import Recorder

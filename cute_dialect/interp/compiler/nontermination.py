@@ -25,8 +25,8 @@ from cute_dialect.interp.errors import OpInfo, attr_of, op_name
 from cute_dialect.interp.values import Regs, Value
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.compiler import FnCompiler
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.compiler.function_compiler import FnCompiler
+    from cute_dialect.interp.machine.group import Group
 
 Feeds: TypeAlias = "Callable[[Block, SSAValue], Iterable[SSAValue]]"
 HARD = 1000  # limit, in units of max_steps, while the deciding values change

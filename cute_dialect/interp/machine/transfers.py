@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cute_dialect.interp.errors import Fault, OpInfo
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.group import Group
 
 
 class Transfer:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
-from cute_dialect.interp.exec.machine import Counter, Dim3, Machine
+from cute_dialect.interp.machine.machine import Counter, Dim3, Machine
 from cute_dialect.interp.memory.accesses import Site
 from cute_dialect.interp.memory.addresses import LOCAL_WINDOW, place
 from cute_dialect.interp.memory.buffers import WRITTEN, Buffer, GlobalMemory
@@ -18,7 +18,7 @@ from cute_dialect.interp.values import Array, Mask, Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cute_dialect.interp.exec.transfers import BulkGroups
+    from cute_dialect.interp.machine.transfers import BulkGroups
     from cute_dialect.interp.memory.accesses import Part
     from cute_dialect.interp.race.clocks import WarpClocks
 

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, OpInfo
-from cute_dialect.interp.exec.sparse import expand_warpgroup
+from cute_dialect.interp.machine.sparse_metadata import expand_warpgroup
 from cute_dialect.interp.memory.addresses import SMEM_ORIGIN
 from cute_dialect.interp.types import float_leaf, int_leaf
 from cute_dialect.interp.values import Array, Pending, Undefined, Value, to_lanes
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.barriers import Block
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.barriers import Block
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.types import Leaf
 
 _ELEMENTS = {"f16": "f16", "bf16": "bf16", "tf32": "f32", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}

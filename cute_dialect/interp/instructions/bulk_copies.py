@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler.cfg import segments
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
-from cute_dialect.interp.exec.barriers import Block, MBarrier, find_mbarrier, shared_at
-from cute_dialect.interp.exec.cfg import segments
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import Group, Wait
-from cute_dialect.interp.exec.transfers import BulkGroups, Transfer
-from cute_dialect.interp.instructions.data import enum_word
+from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, no_effect, number
+from cute_dialect.interp.machine.barriers import Block, MBarrier, find_mbarrier, shared_at
+from cute_dialect.interp.machine.group import Group, Wait
+from cute_dialect.interp.machine.transfers import BulkGroups, Transfer
 from cute_dialect.interp.memory.accesses import Site
 from cute_dialect.interp.memory.addresses import SMEM_ORIGIN, WINDOW_BITS
 from cute_dialect.interp.memory.buffers import WRITTEN, Buffer

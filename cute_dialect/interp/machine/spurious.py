@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.values import Array
 
 MAX_FAILURES = 3

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.errors import Fault
-from cute_dialect.interp.exec.wgmma import Warpgroup
+from cute_dialect.interp.machine.wgmma import Warpgroup
 from cute_dialect.interp.memory.addresses import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, outside
 
 if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo
-    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.memory.allocations import Allocation
     from cute_dialect.interp.memory.buffers import Buffer
     from cute_dialect.interp.race.clocks import Meeting

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.compiler.steps import Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
-from cute_dialect.interp.exec.barriers import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at, shared_at
-from cute_dialect.interp.exec.compiler import Builder, FnCompiler
-from cute_dialect.interp.exec.group import AsyncCopy, Group, Wait
-from cute_dialect.interp.exec.steps import Step
 from cute_dialect.interp.instructions.memory import apply_atomic, spin_point
 from cute_dialect.interp.instructions.order import sync_of_op, sync_of_ptx
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
+from cute_dialect.interp.machine.barriers import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at, shared_at
+from cute_dialect.interp.machine.group import AsyncCopy, Group, Wait
 from cute_dialect.interp.memory.accesses import Site, check_written, load, locate, store
 from cute_dialect.interp.race.flags import Sync
 from cute_dialect.interp.types import Leaf, int_leaf

@@ -1,0 +1,1 @@
+"""The machine that compiled code runs on: groups of lanes, barriers, copies in flight and wgmma."""
