@@ -276,8 +276,10 @@ def launch(
     slabs = cute.ceil_div(channels, config.groups * config.width) * config.parts
     resident = _MULTIPROCESSORS * config.blocks
     share = cute.max(1, cute.min(tiles * slabs * len(config.classes) // (_ROUNDS * resident), _TILES))
-    kernel = direct(image, filter, result, (strips, bands, tiles), addends, config)
-    grid = cute.ceil_div(tiles, share), slabs, len(config.classes)
+    blocks = cute.ceil_div(tiles, share)
+    kernel = direct(image, filter, result, (strips, bands, tiles, slabs, blocks), addends, config)
+    # Adjacent blocks compute adjacent channels, so that L2 merges the lines that they share.
+    grid = cute.assume(blocks * slabs, range=(0, None)), 1, len(config.classes)
     kernel.launch(grid=grid, block=config.threads, min_blocks_per_mp=config.blocks)
 
 
@@ -297,8 +299,9 @@ def direct(
     image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]
 ):  # fmt: skip
     """Compute tiles of pixels of some groups."""
-    strips, bands, tiles = sizes
-    block, slab, number_of_class = cute.arch.block_idx()
+    strips, bands, tiles, slabs, blocks = sizes
+    block, _, number_of_class = cute.arch.block_idx()
+    block, slab = divmod(block, slabs)
     kind, out = image.element_type, result.element_type
     pixel, tap, line = config.memory
     rows, columns = config.halo
@@ -315,7 +318,7 @@ def direct(
         cute.arch.sync_threads()  # Copies write the same lines, without the padding.
     _load_filters(config, filter, filters, slab)
     fused = Fused(config.epilogue, addends, pairs=False) if config.epilogue.active else None
-    for tile in range(block, tiles, cute.arch.grid_dim().x):
+    for tile in range(block, tiles, blocks):
         rest, strip = divmod(tile, strips)
         n, band = divmod(rest, bands)
         place = band * config.tile[0], strip * config.tile[1], n, slab
@@ -352,41 +355,53 @@ def clear_vectors(memory: Any, threads: int) -> None:
         cute.copy(atom, zeros, cute.make_tensor(target, cute.make_layout(VECTOR)))
 
 
-def copy_vectors(kind: Any, size: int, total: Any, threads: int, place: Any) -> None:
-    """Copy vectors of ``size`` elements to shared memory, with all threads.
+def copy_vectors(kind: Any, size: int, total: Any, vectors: int, threads: int, place: Any) -> None:
+    """Copy lines of ``vectors`` vectors of ``size`` elements to shared memory, with all threads.
 
-    ``place(i)`` returns source, target and a flag for vector ``i``. A vector whose flag is false is filled with zeros.
+    ``place(line, i)`` returns source, target and a flag for vector ``i`` of a line. A vector whose flag is false is
+    filled with zeros.
+
+    Args:
+        total: number of lines.
     """
-    thread, vector = cute.arch.thread_idx().x, cute.make_layout(size)
-    size_in_bytes = size * kind.width // 8
-    if size_in_bytes >= 4:
-        atom = cute.make_copy_atom(cpasync.CopyG2SOp(), kind, num_bits_per_copy=8 * size_in_bytes)
-        _copy_async(atom, vector, (thread, total, threads), place, size_in_bytes)
+    thread, size_in_bytes = cute.arch.thread_idx().x, size * kind.width // 8
+    copy = _copy_async if size_in_bytes >= 4 else _copy_elements
+    at_once = threads // vectors
+    if at_once * vectors * 4 >= threads * 3:  # Each thread copies the same vector of all its lines.
+        line, i = divmod(thread, vectors)
+        _copy_if(line < at_once, copy, kind, size, (line, total, at_once), lambda at: place(at, i))
     else:
-        _copy_elements(kind, (thread, total, threads), place)
+        copy(kind, size, (thread, total * vectors, threads), lambda i: place(*divmod(i, vectors)))
 
 
-def _copy_async(atom: Any, vector: Any, sizes: Any, place: Any, align: int) -> None:
-    thread, total, threads = sizes
-    flag = cute.make_rmem_tensor(1, cute.Boolean)
-    for i in range(thread, total, threads):
+def _copy_if(flag: Any, copy: Any, kind: Any, size: int, sizes: Any, place: Any) -> None:
+    if flag:
+        copy(kind, size, sizes, place)
+
+
+def _copy_async(kind: Any, size: int, sizes: Any, place: Any) -> None:
+    first, total, step = sizes
+    bytes = size * kind.width // 8
+    atom = cute.make_copy_atom(cpasync.CopyG2SOp(), kind, num_bits_per_copy=8 * bytes)
+    flag, vector = cute.make_rmem_tensor(1, cute.Boolean), cute.make_layout(size)
+    for i in range(first, total, step):
         source, target, flag[0] = place(i)
-        source, target = (cute.make_tensor(x.align(align), vector) for x in (source, target))
+        source, target = (cute.make_tensor(x.align(bytes), vector) for x in (source, target))
         cute.copy(atom, source, target, pred=flag)
 
 
-def _copy_elements(kind: Any, sizes: Any, place: Any) -> None:
+def _copy_elements(kind: Any, size: int, sizes: Any, place: Any) -> None:
     """Copy elements one by one, in batches that issue all loads before the stores."""
-    thread, total, threads = sizes
-    atom, one = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind), cute.make_layout(1)
-    for start in range(thread, total, threads * _AT_ONCE):
+    first, total, step = sizes
+    atom, one = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind), cute.make_layout(size)
+    for start in range(first, total, step * _AT_ONCE):
         held = cute.make_rmem_tensor((1, _AT_ONCE), kind)
         flags = cute.make_rmem_tensor((1, _AT_ONCE), cute.Boolean)
         there = cute.make_rmem_tensor((1, _AT_ONCE), cute.Boolean)
         held.fill(0)
         targets = list[Any]()
         for k in cute.range_constexpr(_AT_ONCE):
-            i = start + k * threads
+            i = start + k * step
             source, target, flag = place(cute.min(i, total - 1))
             there[0, k] = i < total
             flags[0, k] = flag & there[0, k]
@@ -408,9 +423,8 @@ def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) ->
         width = min(width, config.channels)
     vectors, taps = -(-width // size), config.window.taps[0] * config.window.taps[1]
 
-    def place(i: Any) -> Any:
-        rest, c = divmod(i, vectors)
-        rest, at = divmod(rest, taps)
+    def place(i: Any, c: Any) -> Any:
+        rest, at = divmod(i, taps)
         group, k = divmod(rest, lines)
         line, channel = k, c * size
         row = at * count + group * config.lines[0] + k
@@ -423,7 +437,7 @@ def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) ->
         source = filter[None, at, whole].iterator + channel
         return source, filters.iterator + row * tap + c * size, flag
 
-    copy_vectors(filter.element_type, size, config.groups * lines * taps * vectors, config.threads, place)
+    copy_vectors(filter.element_type, size, config.groups * lines * taps, vectors, config.threads, place)
 
 
 def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> None:
@@ -438,8 +452,7 @@ def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> 
     vectors = config.groups * of_group
     first = slab // config.parts * config.groups
 
-    def place(i: Any) -> Any:
-        at, c = divmod(i, vectors)
+    def place(at: Any, c: Any) -> Any:
         y, x = divmod(at, columns)
         group, of = divmod(c, of_group)
         channel = (first + group) * config.depth + of * size
@@ -451,7 +464,7 @@ def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> 
             inside & (channel < image.shape[0]),
         )
 
-    copy_vectors(image.element_type, size, rows * columns * vectors, config.threads, place)
+    copy_vectors(image.element_type, size, rows * columns, vectors, config.threads, place)
 
 
 class _Warp:

@@ -195,8 +195,7 @@ def _load(config: DirectWeightsConfig, x: Any, target: Any, origin: Any, sizes: 
     of_group = -(-min(deep, channels) // size)
     vectors = config.groups * of_group
 
-    def place(i: Any) -> Any:
-        at, c = divmod(i, vectors)
+    def place(at: Any, c: Any) -> Any:
         y, at_x = divmod(at, columns)
         group, of = divmod(c, of_group)
         offset = at * line + group * deep + of * size
@@ -206,7 +205,7 @@ def _load(config: DirectWeightsConfig, x: Any, target: Any, origin: Any, sizes: 
         flag = flag & (of < channels) & (channel < x.shape[0])
         return x[None, x0 + at_x, y0 + y, n].iterator + channel, target + offset, flag
 
-    copy_vectors(x.element_type, size, rows * columns * vectors, config.threads, place)
+    copy_vectors(x.element_type, size, rows * columns, vectors, config.threads, place)
 
 
 class _Warp:

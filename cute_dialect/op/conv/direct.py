@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.conv.arguments import Call, Prepared
 
 __all__ = [
-    "CLOCK", "MEMORY", "direct", "direct_config", "direct_configs", "direct_tiles", "is_narrow", "microseconds",
-    "pixels_of", "vector_of",
+    "CLOCK", "MEMORY", "NARROW", "direct", "direct_config", "direct_configs", "direct_tiles", "is_narrow",
+    "microseconds", "pixels_of", "vector_of",
 ]  # fmt: skip
 
 MEMORY = 227 * 1024
@@ -132,7 +132,9 @@ arrive. Fitted to times of 11 problems and 9 kernels each on an H200.
 """
 
 
-_NARROW = 0.6
+_FIT, _SPILLED = 150, 1.25
+"""Registers above which some are spilled if filters are kept in registers, and the factor of the time then."""
+NARROW = 0.85
 """Exponent of the cost of vectors of fewer than 8 elements."""
 
 
@@ -143,13 +145,14 @@ def _cost(g: Geometry, c: DirectConfig, sms: int) -> float:
     tiles = g.image[0] * -(-extents[0] // h) * -(-extents[1] // w)
     blocks = tiles * -(-g.groups // c.groups) * c.parts * len(c.classes)
     share = max(1, min(16, blocks // (4 * sms * c.blocks)))  # tiles for which a block loads filters once
-    of_filters = taps * c.channels * -(-c.filters // c.parts) * (8 / c.vectors[1]) ** _NARROW / share
-    loaded = c.groups * (rows * columns * c.depth * (8 / c.vectors[0]) ** _NARROW + of_filters)
+    of_filters = taps * c.channels * -(-c.filters // c.parts) * (8 / c.vectors[1]) ** NARROW / share
+    loaded = c.groups * (rows * columns * c.depth * (8 / c.vectors[0]) ** NARROW + of_filters)
     atoms = -(-h * w // (16 * c.atoms * c.warps[1])) * c.warps[1] * c.atoms * c.units
     steps, results = max(len(x.taps) for x in c.classes) * c.deep / 16, c.narrow // 8
     shared = _SHARED * (1 if c.held else 1 + results / 2 / c.atoms)
     cycles = 2 * loaded / _COPIED + 2 * h * w * c.groups * c.wide / _STORED + _START
     cycles += atoms * steps * max(shared, _MMA * results)
+    cycles *= _SPILLED if c.held and c.registers > _FIT else 1.0
     return max(1.0, blocks / (sms * c.blocks)) * cycles * c.blocks**0.85 * (1.35 if c.blocks == 1 else 1.0)
 
 

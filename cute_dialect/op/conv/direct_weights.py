@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
-from cute_dialect.op.conv.direct import CLOCK, MEMORY, direct_tiles, is_narrow, vector_of
+from cute_dialect.op.conv.direct import CLOCK, MEMORY, NARROW, direct_tiles, is_narrow, vector_of
 from cute_dialect.op.conv.geometry import Geometry
 
 __all__ = ["DirectWeights", "direct_weights_of", "direct_weights_of_all", "launch_of", "microseconds"]
@@ -72,8 +72,8 @@ def _cost(g: Geometry, found: DirectWeights, sms: int) -> float:
     c = found.config
     (h, w), (rows, columns) = c.tile, c.halo
     loaded = 2 * c.groups * (
-        rows * columns * min(c.deep, c.channels) * (8 / c.vectors[0]) ** 0.6
-        + h * w * min(c.wide, c.filters) * (8 / c.vectors[1]) ** 0.6
+        rows * columns * min(c.deep, c.channels) * (8 / c.vectors[0]) ** NARROW
+        + h * w * min(c.wide, c.filters) * (8 / c.vectors[1]) ** NARROW
     )  # fmt: skip
     atoms = -(-h * w // (16 * c.warps[2])) * c.warps[2]
     cycles = 2 * atoms * c.groups * c.warps[1] * (c.pairs * max(6, 2.4 * c.wide // 8) + 4 * c.warps[1]) / 2

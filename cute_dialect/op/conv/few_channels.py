@@ -29,26 +29,13 @@ __all__ = ["FewChannels", "few_channels", "microseconds_of"]
 
 FewChannels: TypeAlias = DepthwiseConfig | DirectConfig | PartialWeights
 
-_ALONE = 256
-"""Maximum product of channels and filters of a convolution without groups: 16 by 16, or 8 by 32."""
 _WIDE = 32
 """Channels per group above which an im2col GEMM may be faster, if it supports the problem."""
-_FASTER = 0.8
-"""Ratio of predicted times below which image tiles are preferred to a GEMM."""
-_FEW = 1.8
-"""The same ratio for groups of at most 8 channels or filters, whose GEMMs take longer than predicted."""
-_WRITTEN = 1.5
-"""The same ratio for a GEMM whose columns are written to memory."""
-_FOLDED = 0.6
-"""The same ratio for a GEMM of folded filter columns.
+_FASTER, _FOLDED, _FEW = 0.95, 0.7, 1.8
+"""Ratios of predicted times below which image tiles are preferred to a GEMM.
 
-At n32 224^2, 7x7 filters of 3->64 with stride 2 take 82 us (fprop) and 120 us (wgrad) on an H200; 95 and 140 us are
-predicted.
-"""
-_SKINNY = 8
-"""Maximum channels or filters of a convolution of one tap that is preferred without a margin.
-
-The GEMM of 40 by 8 channels at n24 220^2 takes 83 us on an H200 and is predicted to take 50 us.
+_FOLDED holds for a GEMM of folded filter columns, _FEW for groups of at most 8 channels or filters, whose GEMMs take
+longer than predicted.
 """
 
 
@@ -82,16 +69,10 @@ def few_channels(asked: ConvRequest, sms: int = 132) -> FewChannels | None:
 def _is_faster(asked: ConvRequest, found: DirectConfig | PartialWeights, sms: int) -> bool:
     """Return True if image tiles are faster than a GEMM for a convolution without groups."""
     g = asked.geometry
-    if g.window.taps[-1] == 1 and g.taps > 1:  # may be a window that narrow() has folded, for an im2col GEMM
-        return False
-    c, k = g.filter[-1], g.filter[0]
-    if g.taps > 1 and c * k <= _ALONE and c % 8 == 0 and k % 8 == 0 and max(c, k) <= 16:
-        return True
-    margin = 1.0 if g.taps == 1 and min(c, k) <= _SKINNY else _FASTER
-    if not g.is_product and narrow(asked, sms=sms) is not None:
-        margin = _FOLDED
-    elif not served(asked) and not g.is_product:
-        margin = _WRITTEN
+    if g.window.taps[-1] == 1 and g.taps > 1 and g.filter[-1] in (8, 16, 32, 64):
+        return False  # It may be a window that narrow() has folded, for an im2col GEMM.
+    folded = not g.is_product and narrow(asked, sms=sms) is not None
+    margin = _FOLDED if folded else _FASTER
     return microseconds_of(asked, found, sms) < margin * gemm_microseconds(asked, sms=sms)
 
 

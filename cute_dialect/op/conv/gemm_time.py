@@ -43,9 +43,8 @@ def gemm_microseconds(asked: ConvRequest, gpu: str = "", sms: int = 132) -> floa
     if left is not None:
         found = chosen_with_time(asked._replace(geometry=left), gpu, sms)
         assert found is not None
-        launches = 3 if g.kind == WGRAD else 2
         moved = (prod(g.image) + prod(left.image)) * BITS[asked.element] / 8
-        return found[0] + launches * _LAUNCH + moved / _FOLDED
+        return found[0] + 3 * _LAUNCH + moved / _FOLDED
     found = chosen_with_time(asked, gpu, sms)
     if found is None:
         return _columns(asked, gpu, sms)
