@@ -85,6 +85,7 @@ def run_on_cpu(
         schedule=schedule,
         seed=seed,
         max_steps=max_steps,
+        chip=module.manifest["chip"],
     )
     total: RunReport | None = None
     for plan in plans:

@@ -63,6 +63,9 @@ class Target(NamedTuple):
     sm_blocks: int
     """Maximum number of resident blocks per SM."""
 
+    sms: int
+    """Number of SMs, assumed if there is no GPU to query: those of the largest GPU with the chip."""
+
     sm_registers: int = 64 * 1024
     """Number of 32-bit registers per SM."""
 
@@ -90,9 +93,6 @@ class Target(NamedTuple):
     opt_in_cluster: int = 16
     """Maximum cluster size if the kernel opts in; a GPU may support less."""
 
-    sms: int = 132
-    """Number of SMs assumed if there is no GPU to query: those of an H100 or H200 SXM."""
-
     @property
     def number(self) -> int:
         """Number of the chip: 90 for ``sm_90a``."""
@@ -100,46 +100,47 @@ class Target(NamedTuple):
 
 
 _TARGETS = (
-    # chip, PTX, shared memory of an SM and of a block, threads and blocks of an SM
-    Target("sm_50", 40, 64 * KIB, 48 * KIB, 2048, 32),
-    Target("sm_52", 41, 96 * KIB, 48 * KIB, 2048, 32),
-    Target("sm_53", 42, 64 * KIB, 48 * KIB, 2048, 32),
-    Target("sm_60", 50, 64 * KIB, 48 * KIB, 2048, 32),
-    Target("sm_61", 50, 96 * KIB, 48 * KIB, 2048, 32),
-    Target("sm_62", 50, 64 * KIB, 48 * KIB, 2048, 32),
-    Target("sm_70", 60, 96 * KIB, 96 * KIB, 2048, 32),
-    Target("sm_72", 61, 96 * KIB, 96 * KIB, 2048, 32),
-    Target("sm_75", 63, 64 * KIB, 64 * KIB, 1024, 16),
-    Target("sm_80", 70, 164 * KIB, 163 * KIB, 2048, 32),
-    Target("sm_86", 71, 100 * KIB, 99 * KIB, 1536, 16),
-    Target("sm_87", 74, 164 * KIB, 163 * KIB, 1536, 16),
-    Target("sm_88", 90, 100 * KIB, 99 * KIB, 1536, 16),
-    Target("sm_89", 78, 100 * KIB, 99 * KIB, 1536, 24),
-    Target("sm_90", 78, 228 * KIB, 227 * KIB, 2048, 32),
-    Target("sm_90a", 80, 228 * KIB, 227 * KIB, 2048, 32),
-    Target("sm_100", 86, 228 * KIB, 227 * KIB, 2048, 32),
-    Target("sm_100a", 86, 228 * KIB, 227 * KIB, 2048, 32),
-    Target("sm_100f", 88, 228 * KIB, 227 * KIB, 2048, 32),
-    Target("sm_101", 86, 228 * KIB, 227 * KIB, 1536, 24),
-    Target("sm_101a", 86, 228 * KIB, 227 * KIB, 1536, 24),
-    Target("sm_101f", 88, 228 * KIB, 227 * KIB, 1536, 24),
-    Target("sm_103", 88, 228 * KIB, 227 * KIB, 2048, 32),
-    Target("sm_103a", 88, 228 * KIB, 227 * KIB, 2048, 32),
-    Target("sm_103f", 88, 228 * KIB, 227 * KIB, 2048, 32),
-    Target("sm_110", 90, 228 * KIB, 227 * KIB, 1536, 24),
-    Target("sm_110a", 90, 228 * KIB, 227 * KIB, 1536, 24),
-    Target("sm_110f", 90, 228 * KIB, 227 * KIB, 1536, 24),
-    Target("sm_120", 87, 100 * KIB, 99 * KIB, 1536, 24),
-    Target("sm_120a", 87, 100 * KIB, 99 * KIB, 1536, 24),
-    Target("sm_120f", 88, 100 * KIB, 99 * KIB, 1536, 24),
-    Target("sm_121", 88, 100 * KIB, 99 * KIB, 1536, 24),
-    Target("sm_121a", 88, 100 * KIB, 99 * KIB, 1536, 24),
-    Target("sm_121f", 88, 100 * KIB, 99 * KIB, 1536, 24),
+    # chip, PTX, shared memory of an SM and of a block, threads and blocks of an SM, SMs
+    Target("sm_50", 40, 64 * KIB, 48 * KIB, 2048, 32, 5),
+    Target("sm_52", 41, 96 * KIB, 48 * KIB, 2048, 32, 24),
+    Target("sm_53", 42, 64 * KIB, 48 * KIB, 2048, 32, 2),
+    Target("sm_60", 50, 64 * KIB, 48 * KIB, 2048, 32, 56),
+    Target("sm_61", 50, 96 * KIB, 48 * KIB, 2048, 32, 30),
+    Target("sm_62", 50, 64 * KIB, 48 * KIB, 2048, 32, 2),
+    Target("sm_70", 60, 96 * KIB, 96 * KIB, 2048, 32, 80),
+    Target("sm_72", 61, 96 * KIB, 96 * KIB, 2048, 32, 8),
+    Target("sm_75", 63, 64 * KIB, 64 * KIB, 1024, 16, 72),
+    Target("sm_80", 70, 164 * KIB, 163 * KIB, 2048, 32, 108),
+    Target("sm_86", 71, 100 * KIB, 99 * KIB, 1536, 16, 84),
+    Target("sm_87", 74, 164 * KIB, 163 * KIB, 1536, 16, 16),
+    Target("sm_88", 90, 100 * KIB, 99 * KIB, 1536, 16, 84),
+    Target("sm_89", 78, 100 * KIB, 99 * KIB, 1536, 24, 142),
+    Target("sm_90", 78, 228 * KIB, 227 * KIB, 2048, 32, 132),
+    Target("sm_90a", 80, 228 * KIB, 227 * KIB, 2048, 32, 132),
+    Target("sm_100", 86, 228 * KIB, 227 * KIB, 2048, 32, 148),
+    Target("sm_100a", 86, 228 * KIB, 227 * KIB, 2048, 32, 148),
+    Target("sm_100f", 88, 228 * KIB, 227 * KIB, 2048, 32, 148),
+    Target("sm_101", 86, 228 * KIB, 227 * KIB, 1536, 24, 20),
+    Target("sm_101a", 86, 228 * KIB, 227 * KIB, 1536, 24, 20),
+    Target("sm_101f", 88, 228 * KIB, 227 * KIB, 1536, 24, 20),
+    Target("sm_103", 88, 228 * KIB, 227 * KIB, 2048, 32, 160),
+    Target("sm_103a", 88, 228 * KIB, 227 * KIB, 2048, 32, 160),
+    Target("sm_103f", 88, 228 * KIB, 227 * KIB, 2048, 32, 160),
+    Target("sm_110", 90, 228 * KIB, 227 * KIB, 1536, 24, 20),
+    Target("sm_110a", 90, 228 * KIB, 227 * KIB, 1536, 24, 20),
+    Target("sm_110f", 90, 228 * KIB, 227 * KIB, 1536, 24, 20),
+    Target("sm_120", 87, 100 * KIB, 99 * KIB, 1536, 24, 188),
+    Target("sm_120a", 87, 100 * KIB, 99 * KIB, 1536, 24, 188),
+    Target("sm_120f", 88, 100 * KIB, 99 * KIB, 1536, 24, 188),
+    Target("sm_121", 88, 100 * KIB, 99 * KIB, 1536, 24, 48),
+    Target("sm_121a", 88, 100 * KIB, 99 * KIB, 1536, 24, 48),
+    Target("sm_121f", 88, 100 * KIB, 99 * KIB, 1536, 24, 48),
 )
 
 TARGETS: Mapping[str, Target] = {target.chip: target for target in _TARGETS}
 """Chip -> target.  The guide has no column for sm_88, which gets the limits of sm_86, the smallest of its generation.
-sm_101 is an earlier name of sm_110."""
+sm_101 is an earlier name of sm_110. The numbers of SMs are those of GTX 750 Ti, M40, Tegra X1, P100, P40, TX2, V100,
+Xavier, RTX 8000, A100, A40, Orin, L40, H100 SXM, B200, B300, Thor, RTX PRO 6000 Blackwell and GB10."""
 
 DEFAULT_CHIP = "sm_90a"
 """Chip for which code is generated by default."""

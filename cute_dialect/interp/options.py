@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.reports.run_report import Progress
 from cute_dialect.runtime.call_options import CHECKS, REPORTS, SCHEDULES, read_checks
@@ -33,6 +34,7 @@ class RunOptions:
       `RunReport.unchecked` is the number of blocks that ran without them
     - reports: "banks", "coalescing" and "occupancy" fill `RunReport.profile`; "timeline" fills `RunReport.timeline` and
       runs warp by warp; "flops" fills `RunReport.flops`
+    - chip: the target chip. Its number of SMs and their limits determine how many blocks are resident at once
     - width: "warp" runs warp by warp. "auto" runs many whole blocks in lockstep where the result cannot differ
 
     Raises:
@@ -50,11 +52,14 @@ class RunOptions:
     checks: Sequence[str] | str = ()
     check_budget: int | None = None
     reports: Sequence[str] = ()
+    chip: str = DEFAULT_CHIP
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             known = ", ".join(f'"{s}"' for s in SCHEDULES)
             raise InterpError("argument", f"unknown schedule {self.schedule!r}; use one of {known}")
+        if self.chip not in TARGETS:
+            raise InterpError("argument", f"unknown chip {self.chip!r}; use one of {', '.join(TARGETS)}")
         if self.width not in WIDTHS:
             raise InterpError("argument", f'unknown width {self.width!r}; use "auto" or "warp"')
         if isinstance(self.checks, str):

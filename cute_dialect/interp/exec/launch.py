@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.arch.targets import DEFAULT_TARGET, TARGETS
 from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.compiler.uniform import barriers_uniform
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
@@ -127,7 +127,7 @@ def run_kernel(
     checks, blocks, budget = options.checks, options.blocks, options.check_budget
     program = Program(module, options.overflow)
     func = _find(program, kernel)
-    machine = Machine(Counter(_steps(options.max_steps)), grid3, block3, True)
+    machine = Machine(Counter(_steps(options.max_steps)), grid3, block3, True, TARGETS[options.chip])
     if machine.threads > MAX_THREADS:
         raise InterpError("argument", f"a block has at most {MAX_THREADS} threads, got {machine.threads}")
     _check_bounds(func, block3)
@@ -175,7 +175,7 @@ def run_kernel(
         machine.observe = machine.monitor.observe
     unchecked_observe: Observer | None = None
     if counted:
-        machine.report.profile = Profile(counted, machine.threads, machine.smem_size)
+        machine.report.profile = Profile(counted, machine.threads, machine.smem_size, machine.target)
         unchecked_observe = machine.report.profile.observe
         machine.observe = _both(machine.observe, unchecked_observe)
     machine.wide = wide

@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.machine.barriers import Block, Cluster, RegisterPool
@@ -312,15 +311,16 @@ def resident_blocks(machine: Machine) -> int:
     Registers are not counted, since ptxas has not compiled the kernel. A GPU may therefore hold fewer.
     """
     x, y, z = machine.cluster
-    held = max(1, occupancy(machine.threads, machine.smem_size).blocks) * DEFAULT_TARGET.sms
+    per_sm = occupancy(machine.threads, machine.smem_size, target=machine.target).blocks
+    held = max(1, per_sm) * machine.target.sms
     return max(1, held // (x * y * z)) * (x * y * z)
 
 
 def _no_room(machine: Machine, most: int, waiting: list[list[int]]) -> tuple[str, str]:
     """Return the deadlock notes for resident blocks that wait for blocks that cannot start."""
-    t = DEFAULT_TARGET
+    t = machine.target
     absent = sum(map(len, waiting))
-    per_sm = max(1, occupancy(machine.threads, machine.smem_size).blocks)
+    per_sm = max(1, occupancy(machine.threads, machine.smem_size, target=t).blocks)
     block = f"{machine.threads} threads and {machine.smem_size} bytes of shared memory"
     return (
         f"the GPU holds at most {most} blocks of {block} at once ({t.sms} SMs of {t.chip}, {per_sm} blocks an SM); "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from cute_dialect.arch.targets import DEFAULT_TARGET, Target
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.machine.barriers import Block
 from cute_dialect.interp.machine.spurious import Spurious
@@ -65,7 +66,10 @@ class Machine:
     - monitor: the race check, which keeps the clocks of threads and copies; None if it is off
     """
 
-    def __init__(self, count: Counter, grid: Dim3, block: Dim3, is_kernel: bool) -> None:
+    def __init__(
+        self, count: Counter, grid: Dim3, block: Dim3, is_kernel: bool, target: Target = DEFAULT_TARGET
+    ) -> None:
+        self.target = target
         self.memory = GlobalMemory()
         self.count = count
         self.grid = grid

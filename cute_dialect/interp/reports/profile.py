@@ -6,8 +6,8 @@
   of thread i xor 1, or each that of thread i xor 2 (measured; it agrees with the counters of an H200). Ideal: the words
   of the request, 32 at a time.
 - A global request takes one transaction per 32-byte sector that it touches. Ideal: its bytes, 32 at a time.
-- Occupancy: blocks per SM of sm_90, limited by threads (2048), blocks (32), shared memory (228 KiB, of which each block
-  reserves 1 KiB) and, if known, registers (65536).
+- Occupancy: blocks per SM of the target, limited by threads, blocks, shared memory (each block reserves 1 KiB) and, if
+  known, registers. On sm_90 an SM has 2048 threads, 32 blocks, 228 KiB and 65536 registers.
 
 TMA copies are not counted, since they have no bank conflicts of this kind.
 """
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cute_dialect.arch.targets import DEFAULT_TARGET as SM
+from cute_dialect.arch.targets import DEFAULT_TARGET, Target
 from cute_dialect.interp.errors import location_text, op_name, op_text
 from cute_dialect.interp.values import Array, Value
 
@@ -71,9 +71,11 @@ class Occupancy(NamedTuple):
     warps: int
     percent: float
     limit: str
+    most_warps: int = 64
 
     def __str__(self) -> str:
-        return f"{self.blocks} blocks, {self.warps} of 64 warps an SM ({self.percent} %), limited by {self.limit}"
+        warps = f"{self.warps} of {self.most_warps} warps an SM ({self.percent} %)"
+        return f"{self.blocks} blocks, {warps}, limited by {self.limit}"
 
 
 class _Count:
@@ -87,8 +89,9 @@ class _Count:
 class Profile:
     """Access counts of a launch. `reports` selects from "banks", "coalescing" and "occupancy"."""
 
-    def __init__(self, reports: Sequence[str], threads: int, shared: int) -> None:
+    def __init__(self, reports: Sequence[str], threads: int, shared: int, target: Target = DEFAULT_TARGET) -> None:
         self.reports = tuple(reports)
+        self.target = target
         self.threads = threads
         self.shared = shared
         self.registers = 0  # per thread, 0 until ptxas has reported it
@@ -150,8 +153,8 @@ class Profile:
 
     @property
     def occupancy(self) -> Occupancy:
-        """Occupancy of an SM of sm_90 for the kernel's threads, shared memory and registers."""
-        return occupancy(self.threads, self.shared, self.registers)
+        """Occupancy of an SM for the kernel's threads, shared memory and registers."""
+        return occupancy(self.threads, self.shared, self.registers, self.target)
 
     def json(self) -> dict[str, object]:
         """Return the report as plain data."""
@@ -232,25 +235,27 @@ def sector_transactions(address: Array, nbytes: int) -> tuple[int, int]:
     return sectors, -(-len(np.unique(address)) * nbytes // 32)
 
 
-def occupancy(threads: int, shared: int, registers: int = 0) -> Occupancy:
-    """Return the occupancy of an SM of sm_90.
+def occupancy(threads: int, shared: int, registers: int = 0, target: Target = DEFAULT_TARGET) -> Occupancy:
+    """Return the occupancy of an SM.
 
     Args:
         threads: Threads per block.
         shared: Bytes of shared memory per block.
         registers: Registers per thread, 0 if unknown.
+        target: The chip, by default sm_90a.
 
     >>> occupancy(384, 229504, 168)
-    Occupancy(blocks=1, warps=12, percent=18.8, limit='shared memory')
+    Occupancy(blocks=1, warps=12, percent=18.8, limit='shared memory', most_warps=64)
     """
     warps = -(-threads // 32)
-    limits = {"threads": SM.sm_threads // (SM.warp * warps), "blocks": SM.sm_blocks}
-    limits["shared memory"] = SM.sm_shared // (shared + SM.reserved_shared)
+    limits = {"threads": target.sm_threads // (target.warp * warps), "blocks": target.sm_blocks}
+    limits["shared memory"] = target.sm_shared // (shared + target.reserved_shared)
     if registers:
-        limits["registers"] = SM.sm_registers // (-(-registers // 8) * 8 * SM.warp * warps)
+        limits["registers"] = target.sm_registers // (-(-registers // 8) * 8 * target.warp * warps)
     which = min(limits, key=lambda k: (limits[k], k == "registers"))
     blocks = limits[which]
-    return Occupancy(blocks, blocks * warps, round(100 * blocks * warps / 64, 1), which)
+    most = target.sm_threads // target.warp
+    return Occupancy(blocks, blocks * warps, round(100 * blocks * warps / most, 1), which, most)
 
 
 __all__ = ["Line", "Occupancy", "Profile", "bank_transactions", "occupancy", "sector_transactions"]

@@ -323,6 +323,40 @@ def test_blocks_that_wait_for_later_blocks_become_resident() -> None:
     assert any("polls memory" in n for n in e.value.notes)
 
 
+def test_the_number_of_resident_blocks_is_that_of_the_chip() -> None:
+    """All blocks but the last poll a flag that the last one sets."""
+    module = kernel(
+        """
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %c69 = arith.constant 69 : i32
+        %last = arith.cmpi eq, %cta, %c69 : i32
+        scf.if %last {
+          "llvm.store"(%c1, %a) <{alignment = 4 : i64, ordering = 5 : i64}> : (i32, !llvm.ptr<1>) -> ()
+        } else {
+          scf.while () : () -> () {
+            %f = "llvm.load"(%a) <{alignment = 4 : i64, ordering = 4 : i64}> : (!llvm.ptr<1>) -> i32
+            %again = arith.cmpi eq, %f, %c0 : i32
+            scf.condition(%again)
+          } do {
+            scf.yield
+          }
+        }
+        llvm.return
+        """,
+        "%a: !llvm.ptr<1>",
+    )
+    a = np.zeros(2, np.int32)
+    run_kernel(module, "k", [Pointer(a)], grid=(70,), block=(1,), chip="sm_87")
+    assert a.tolist() == [1, 0]
+    a[:] = 0
+    with pytest.raises(InterpError, match="deadlock") as e:
+        run_kernel(module, "k", [Pointer(a)], grid=(70,), block=(1,), chip="sm_53")
+    assert any("at most 64 blocks" in n and "(2 SMs of sm_53, 32 blocks an SM)" in n for n in e.value.notes)
+    with pytest.raises(InterpError, match="unknown chip 'sm_5'; use one of sm_50, "):
+        run_kernel(module, "k", [Pointer(a)], chip="sm_5")
+
+
 @pytest.mark.parametrize("loop", ["scf", "cf"])
 def test_step_limit(loop: str) -> None:
     bodies = {

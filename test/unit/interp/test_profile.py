@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from interp_corpus import KERNELS
 from interp_support import DSMEM, kernel, run_kernel
 
+from cute_dialect.arch.targets import TARGETS
 from cute_dialect.interp import Pointer
 from cute_dialect.interp.reports.profile import bank_transactions, occupancy, sector_transactions
 
@@ -112,11 +113,12 @@ def test_padding_of_the_transpose_pays() -> None:
 
 
 def test_occupancy() -> None:
-    """The occupancy limits of sm_90 by threads, blocks, shared memory and registers."""
+    """The occupancy limits by threads, blocks, shared memory and registers."""
     assert occupancy(256, 0)[:2] == (8, 64)
     assert occupancy(32, 0)[:2] == (32, 32)
     assert occupancy(128, 100 * 1024)[:2] == (2, 8)
-    assert occupancy(128, 0, 128) == (4, 16, 25.0, "registers")
+    assert occupancy(128, 0, 128) == (4, 16, 25.0, "registers", 64)
+    assert occupancy(256, 0, target=TARGETS["sm_86"]) == (6, 48, 100.0, "threads", 48)
 
 
 def test_command_line(tmp_path: os.PathLike[str], capsys: pytest.CaptureFixture[str]) -> None:
