@@ -7,12 +7,15 @@ Python's ranges never wrap and may have negative steps.  A machine counter wraps
 range                                   counter
 ======================================  ====================================================================
 end far from the limit of the type      the index itself
-Int32 with a positive step              the index itself; the interpreter reports a range that wraps
+step and start known to be positive     the index itself, as an unsigned number, which cannot wrap
 8 and 16 bits                           ``index * sign`` in Int32
 step known, or known to be positive     ``|index - start|``, from 0 to the distance of the bounds
 the same, if that counter may wrap      the iteration number
 any other step                          the index, and the remaining distance to its last value
 ======================================  ====================================================================
+
+The kernels of this package count the index itself in Int32: the launcher limits the extents that end their ranges. The
+interpreter checks that the index does not wrap.
 
 ``range(n - 1, -1, -1)`` counts ``j`` from 0 to ``n``, with the index ``n - 1 - j``.
 """
@@ -37,7 +40,11 @@ __all__ = ["Counter", "choose_counter"]
 _MOST_LONG_STEP = 1 << 20
 """Steps up to this size need 2**43 iterations to wrap a 64-bit distance."""
 
+_MOST_OFFSET = 1 << 16
+"""Constants up to this size may be added to the index of a thread that still counts as positive."""
+
 _SIZES = ("nvvm.read.ptx.sreg.ntid.", "nvvm.read.ptx.sreg.nctaid.", "nvvm.read.ptx.sreg.cluster.nctaid.")
+_PLACES = ("nvvm.read.ptx.sreg.tid.", "nvvm.read.ptx.sreg.ctaid.", "nvvm.read.ptx.sreg.cluster.ctaid.")
 
 _GROWING = {
     f"arith.{name}"
@@ -77,8 +84,11 @@ class Counter:
         return self.user.of(self.user(number).ssa, self.known)
 
 
-def _is_launch_size(value: SSAValue, depth: int = 8) -> bool:
-    """Return True for the grid or block size of a launch and values derived by growth, such as the total threads."""
+def _is_launch_size(value: SSAValue, depth: int = 8, *, places: bool = False) -> bool:
+    """Return True for the grid or block size of a launch and values derived by growth, such as the total threads.
+
+    With ``places`` also for the indices of threads and blocks, and for 0.
+    """
     from xdsl.dialects.arith import ConstantOp
     from xdsl.dialects.builtin import IntegerAttr
     from xdsl.ir import Operation
@@ -87,10 +97,12 @@ def _is_launch_size(value: SSAValue, depth: int = 8) -> bool:
     if not isinstance(op, Operation) or depth == 0:
         return False
     if isinstance(op, ConstantOp):
-        return isinstance(op.value, IntegerAttr) and op.value.value.data > 0
-    if op.name.startswith(_SIZES):
+        if not isinstance(op.value, IntegerAttr):
+            return False
+        return 0 <= op.value.value.data <= _MOST_OFFSET if places else op.value.value.data > 0
+    if op.name.startswith(_SIZES) or (places and op.name.startswith(_PLACES)):
         return True
-    return op.name in _GROWING and all(_is_launch_size(v, depth - 1) for v in op.operands)
+    return op.name in _GROWING and all(_is_launch_size(v, depth - 1, places=places) for v in op.operands)
 
 
 def _known(first: Any, last: Any, step: Any) -> Facts:
@@ -106,27 +118,34 @@ def _known(first: Any, last: Any, step: Any) -> Facts:
     return Facts(low, None if a.high is None or below is None else max(a.high, below), divisor)
 
 
-def choose_counter(tracer: Tracer, kind: Any, first: Any, last: Any, step: Any) -> Counter:
-    """Return the counter of a range of type ``kind``. A static step may be of another type."""
+def choose_counter(tracer: Tracer, kind: Any, first: Any, last: Any, step: Any, *, bounded: bool = False) -> Counter:
+    """Return the counter of a range of type ``kind``. A static step may be of another type.
+
+    ``bounded`` promises that an Int32 index does not wrap.
+    """
     known = _known(first, last, step)
     if not step.is_static:
         step = kind(step)
         launch = kind is Int32 and (is_natural(step) or _is_launch_size(step.ssa))
         _check_step(tracer, step, positive=launch)
-        if launch:
+        if launch and (bounded or not _may_wrap(kind, last, _ends(step)[1])):
             _check_end(tracer, last, step)
             return Counter(kind, first, last, step, known)
+        if launch and _starts_at_zero_or_above(tracer, first):
+            return _unsigned_index(kind, first, last, step, known)
         if kind.width < 32:
             return _widened(kind, first, last, step, known)
         if kind.signed and is_natural(step) and is_natural(first):
             return _distance(kind, first, last, step, known)
         return _remaining(kind, first, last, step, known)
     size = abs(step.value)
-    if step.value > 0 and not _may_wrap(kind, last, size):
+    if step.value > 0 and ((bounded and kind is Int32 and not last.is_static) or not _may_wrap(kind, last, size)):
         _check_end(tracer, last, step)
         return Counter(kind, first, last, kind(step), known)
     if kind.width < 32:
         return _widened(kind, first, last, step, known)
+    if step.value > 0 and kind.signed and _starts_at_zero_or_above(tracer, first):
+        return _unsigned_index(kind, first, last, kind(step), known)
     a, b = _ends(first), _ends(last)
     most = a[1] - b[0] if step.value < 0 else b[1] - a[0]
     if size == 1 or most <= (1 << kind.width) - size or (kind.width == 64 and size <= _MOST_LONG_STEP):
@@ -140,14 +159,22 @@ def _ends(x: Any) -> tuple[int, int]:
     return low if facts.low is None else facts.low, high if facts.high is None else facts.high
 
 
-def _may_wrap(kind: Any, last: Any, step: int) -> bool:
-    """Return True if the first value past the end may not fit the type of the index.
-
-    Int32 is excluded: it is the type of most loops, and wraps only in ranges that end within one step of 2**31.
-    """
-    if step == 1 or (kind is Int32 and not last.is_static):
+def _starts_at_zero_or_above(tracer: Tracer, first: Any) -> bool:
+    """Return True if a range starts at a number known to be positive or at the index of a thread or block."""
+    if is_natural(first):
+        return True
+    if first.is_static or not _is_launch_size(first.ssa, places=True):
         return False
-    return _ends(last)[1] > least_greatest(kind)[1] - (step - 1)
+    if tracer.state.get("asserts"):
+        _assert(
+            tracer, first >= 0, "the start of range is negative: the number of threads of this launch exceeds Int32"
+        )
+    return True
+
+
+def _may_wrap(kind: Any, last: Any, step: int) -> bool:
+    """Return True if the first value past the end may not fit the type of the index."""
+    return step != 1 and _ends(last)[1] > least_greatest(kind)[1] - (step - 1)
 
 
 def _widened(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Counter:
@@ -165,6 +192,14 @@ def _widened(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Count
     counter = Counter(kind, first, last, step, known)
     counter.scale = sign
     return counter
+
+
+def _unsigned_index(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Counter:
+    """Count a signed index that is never negative as an unsigned one, whose sum with a step cannot wrap."""
+    wide = _unsigned(kind)
+    if not is_natural(last):
+        last = select(last < 0, kind(0), last)
+    return Counter(kind, wide(first), wide(last), wide(step), known)
 
 
 def _distance(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Counter:

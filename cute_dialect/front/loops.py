@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.files import PACKAGE
 from cute_dialect.front.boolean_ops import both, inverted
 from cute_dialect.front.branches import check_iterator, regions
 from cute_dialect.front.convert import is_converted
@@ -105,7 +106,9 @@ class For(Rolled):
             literal(kind, y) if isinstance(y, int) and (x is not step or y > 0) else x
             for x, y in zip((start, stop, step), bounds)
         )
-        self.counter = choose_counter(self.tracer, kind, kind(start), kind(stop), step)
+        self.counter = choose_counter(
+            self.tracer, kind, kind(start), kind(stop), step, bounded=self.site.path.startswith(PACKAGE)
+        )
 
     def __iter__(self) -> Iterator[Any]:
         return self
