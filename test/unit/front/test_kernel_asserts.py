@@ -163,7 +163,7 @@ def counts(x: cute.Tensor, n: cute.Int32):
 
 @cute.jit
 def run_counts(x: cute.Tensor, n: cute.Int32):
-    counts(x, n).launch(grid=1, block=1)
+    counts(x, n).launch(grid=n, block=1)
 
 
 def test_starts_of_loops_are_checked_on_the_interpreter_and_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
