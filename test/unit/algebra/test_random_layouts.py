@@ -57,7 +57,7 @@ def test_where_the_peer_differs(name, operands, ours, theirs, reason) -> None:
     assert algebra_peer.disagreement(name, operands) == (ours, theirs), reason
 
 
-def test_arguments_of_every_kind() -> None:
+def test_random_arguments() -> None:
     """``test/oracle/argument_fuzz.py`` has more."""
     for seed in range(5000):
         argument_fuzz.case(seed)
@@ -66,7 +66,7 @@ def test_arguments_of_every_kind() -> None:
 @pytest.mark.parametrize(
     "layout", ["(4,8):(8,1)", "(4,8):(1,4)", "((2,2),3):((1,12),4)", "(4,8):(1,5)", "8:0", "(4,1):(2,7)", "7"]
 )
-def test_idx2crd_finds_what_crd2idx_gives(layout: str) -> None:
+def test_idx2crd_inverts_crd2idx(layout: str) -> None:
     value = algebra.Layout(layout)
     for i in range(int(algebra.size(layout))):  # pyright: ignore[reportArgumentType]
         at = algebra.crd2idx(i, value)

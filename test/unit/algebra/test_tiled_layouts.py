@@ -270,7 +270,7 @@ def test_thread_coord() -> None:
     assert thread_coord(13, Layout("((2,4),(2)):((1,2),(8))")) == ((1, 2), (1,))
 
 
-def test_what_has_no_values_or_numbers_is_refused() -> None:
+def test_empty_tiles_and_basis_strides_are_rejected() -> None:
     """Fragments and tiles of nothing, threads by basis elements, projections deeper than a tiler."""
     for fragment, tiler, tv in (("8:0", 5, "():()"), ("():()", 4, "4:1"), ("4:2", (0, 1), "(2,2):(2,1)")):
         with pytest.raises(AlgebraError, match="expected a non-empty fragment, thread-value layout and tile"):

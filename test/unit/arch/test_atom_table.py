@@ -209,7 +209,7 @@ def test_finding() -> None:
         (lambda: bits_of("f17"), "as element type, got 'f17'"),
     ],
 )
-def test_finding_nothing(search: Callable[[], object], message: str) -> None:
+def test_unknown_atoms_are_rejected(search: Callable[[], object], message: str) -> None:
     with pytest.raises(AtomError) as error:
         search()
     assert message in str(error.value)

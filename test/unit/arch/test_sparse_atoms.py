@@ -273,7 +273,7 @@ def test_a_is_half() -> None:
         (lambda: find_mma_sp((16, 8, 16), ("f32", "f16", "f16", "f32"), True), "16x8x16, saturating for D"),
     ],
 )
-def test_finding_nothing(search: Callable[[], object], message: str) -> None:
+def test_unknown_atoms_are_rejected(search: Callable[[], object], message: str) -> None:
     with pytest.raises(AtomError) as error:
         search()
     assert message in str(error.value)

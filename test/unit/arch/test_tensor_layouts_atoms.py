@@ -83,7 +83,7 @@ def test_shared_atoms(name: str) -> None:
         same_function(ours.dst, other.dst_layout_bits)
 
 
-def test_what_is_not_shared_has_a_reason() -> None:
+def test_atoms_missing_here_have_a_reason() -> None:
     for name in THEIRS:
         if reason(name) is not None:
             assert name not in ATOMS

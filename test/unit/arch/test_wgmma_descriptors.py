@@ -157,7 +157,7 @@ def random_layout(rng: random.Random) -> Layout:
 
 
 @pytest.mark.slow
-def test_whatever_is_accepted_is_right() -> None:
+def test_accepted_layouts_have_correct_descriptors() -> None:
     rng = random.Random(7)
     accepted = 0
     for _ in range(400):

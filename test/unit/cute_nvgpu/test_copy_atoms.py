@@ -34,7 +34,7 @@ def test_the_descriptor_of_the_language_is_that_of_the_row(case: CopyCase) -> No
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda c: c.name)
-def test_each_atom_moves_what_its_table_says(module: CompiledModule, case: CopyCase) -> None:
+def test_each_atom_copies_according_to_its_table(module: CompiledModule, case: CopyCase) -> None:
     source, out, expected = run_case(case)
     module.kernel(case.name)(source, out, device="cpu", grid=(1, 1, 1))
     assert np.array_equal(out.view(f"u{out.itemsize}"), expected.view(f"u{out.itemsize}"))

@@ -73,6 +73,6 @@ def test_a_product_by_copies_made_from_the_mma() -> None:
     assert np.array_equal(d, a @ b.T)
 
 
-def test_what_does_not_fit_is_an_error() -> None:
+def test_mismatched_element_widths_are_rejected() -> None:
     with pytest.raises(CuteError, match="as wide as A's f16"):
         cute.make_tiled_copy_A(PLAIN, MMAS["warp"])

@@ -456,7 +456,7 @@ def run_with_metadata(word: int, row: int) -> np.ndarray:
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("bits", "text"), [(0b0000, "0000"), (0b0001, "0001"), (0b1011, "1011"), (0b1111, "1111")])
-def test_metadata_that_means_nothing_is_an_error(bits: int, text: str) -> None:
+def test_invalid_metadata_is_rejected(bits: int, text: str) -> None:
     assert np.all(run_with_metadata(0x4484, 11) == 16)
     with pytest.raises(InterpError) as error:
         run_with_metadata(0x4404 | bits << 4, 11)

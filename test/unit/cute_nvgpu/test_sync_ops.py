@@ -81,7 +81,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("text, message", ERRORS, ids=[e[0][:40] for e in ERRORS])
-def test_misuse_is_told(text: str, message: str) -> None:
+def test_misuse_is_reported(text: str, message: str) -> None:
     line = text if text.startswith("%") else "cute_nvgpu.arch." + text
     with pytest.raises(Exception, match=message):
         read_example(line).verify()

@@ -25,7 +25,7 @@ def test_shuffle_of_bf16_moves_bits() -> None:
     assert o.tolist() == (np.arange(32) ^ 1).tolist()
 
 
-def test_atomics_give_what_was_there() -> None:
+def test_atomics_return_the_old_value() -> None:
     """A ticket counter: each thread gets its own number; then compare-and-swap by the first and exchange by one."""
     body = (
         '%p = cute.get_iter(%n) : !cute.memref<i32, gmem, "4:1">\n%one = arith.constant 1 : i32\n'

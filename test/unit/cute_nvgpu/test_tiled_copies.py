@@ -144,7 +144,7 @@ def test_copies_made_for_an_mma_move_its_fragments(operand: str, warps: tuple[in
     assert set(np.unique(got.view(np.uint16))) == set(source.view(np.uint16).ravel())
 
 
-def test_a_fragment_that_lies_in_memory_is_loaded_and_stored_all_the_same() -> None:
+def test_fragments_in_memory_are_loaded_and_stored() -> None:
     tv = "(32,(2,4)):(2,(1,64))"
 
     @cute.kernel

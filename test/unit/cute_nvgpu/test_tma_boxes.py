@@ -106,7 +106,7 @@ def test_element_strides() -> None:
         ("(8,48):(1@1,1@0)", "(8,48):(48,1)", (64, 8), "got 48"),
     ],
 )
-def test_what_does_not_fit(coords: str, smem: str, counts: tuple[int, ...], message: str) -> None:
+def test_mismatched_arguments_are_rejected(coords: str, smem: str, counts: tuple[int, ...], message: str) -> None:
     with pytest.raises(TmaError) as error:
         list(boxes(text.parse_layout(coords), text.parse_layout(smem), counts))
     assert message in str(error.value)

@@ -87,7 +87,7 @@ def test_example(shape: tuple[int, int], padding: int, kernel: str) -> None:
     assert (wholes[1][:, columns:] == 7).all()
 
 
-def test_the_plan_says_why_it_fell_back() -> None:
+def test_plan_reports_the_reason_of_the_fallback() -> None:
     a = np.zeros((8, 33), np.float16)
     (reason,) = compiled(EXAMPLE).kernel("launch").plan(a, a.copy()).rejected
     assert reason.startswith(
@@ -96,7 +96,7 @@ def test_the_plan_says_why_it_fell_back() -> None:
     assert "got 66" in reason
 
 
-def test_a_kernel_asked_for_by_name_has_no_fallback() -> None:
+def test_kernel_selected_by_name_has_no_fallback() -> None:
     a = np.zeros((8, 33), np.float16)
     with pytest.raises(TensorMapError, match="dimension 1: expected a stride that is a positive multiple of 16 bytes"):
         compiled(EXAMPLE).kernel("copy_tma").plan(a, a.copy())
@@ -342,7 +342,7 @@ def test_other_calls_are_refused() -> None:
         build_manifest(parse_module(text), make_context("all"), chip="sm_90a", features="+ptx83", opt_level=3)
 
 
-def test_plans_name_what_is_launched() -> None:
+def test_plan_names_the_launched_kernel() -> None:
     a = np.zeros((130, 104), np.float16)
     plan: Plan = compiled(EXAMPLE).kernel("launch").plan(a, a.copy())
     assert (plan.kernel, plan.shape.grid, plan.shape.block, plan.rejected) == ("copy_tma", (4, 1, 1), (32, 1, 1), ())

@@ -178,7 +178,7 @@ def test_the_pipelines_text() -> None:
     assert "nvgpu" not in row.text()
 
 
-def test_what_is_not_carried_exists() -> None:
+def test_ops_without_lowering_to_nvgpu_exist() -> None:
     from cute_dialect.passes.to_base import handler_of
 
     listed = (EXAMPLES.parents[1] / "docs" / "nvgpu.md").read_text()

@@ -57,7 +57,7 @@ def test_ops_of_a_file(file: str, least: int) -> None:
     assert inferred >= least
 
 
-def test_each_kind_of_op() -> None:
+def test_inference_for_each_class_of_op() -> None:
     assert infer("cute.slice", '!cute.layout<"((4,8),?):((1,4),32)">;!cute.coord<"(_,3)">') == [
         '!cute.layout<"((4,8)):((1,4))">'
     ]
@@ -71,13 +71,13 @@ def test_each_kind_of_op() -> None:
     assert infer("cf.assert", "i1", msg='"x"') == []
 
 
-def test_what_does_not_determine_its_results() -> None:
+def test_ops_with_undetermined_results_need_result_types() -> None:
     for name, operands in (("arith.extsi", "i32"), ("scf.if", "i1"), ("nvvm.read.ptx.sreg.tid.x", "")):
         with pytest.raises(TypeError, match=f"'{name}' needs result.types: "):
             infer(name, operands)
 
 
-def test_what_is_wrong_is_wrong_each_time() -> None:
+def test_errors_are_not_memoized() -> None:
     for _ in range(2):
         with pytest.raises(AlgebraError, match=r"'arith.addi' op operand 'rhs': .*i32.*i64"):
             infer("arith.addi", "i32;i64")
@@ -113,7 +113,7 @@ class Counting(AnyOp):
         return list(operand_types)
 
 
-def test_asked_once() -> None:
+def test_equal_types_are_inferred_once() -> None:
     """Equal types that are not the same objects are one form."""
     first, again = ([attribute('!cute.layout<"(97,?):(1,98)">')] for _ in range(2))
     assert first[0] is not again[0]

@@ -162,7 +162,7 @@ def test_inference_over_values_emits_the_arithmetic() -> None:
     assert kind == "int_tuple" and _value(index) == "add(mul(c,8):i32,3):i32"
 
 
-def test_inference_over_values_keeps_what_is_only_moved() -> None:
+def test_inference_over_values_keeps_bound_leaves() -> None:
     layout = bound("layout", parse_layout("((16,128),(?,?{i64})):((?,1),(?,128))"), "a", "b", "c", "d")
     ((kind, part),) = SliceOp.infer([layout, bound("coord", parse_coord("((_,_),?)"), "x")], {})
     assert (kind, to_text(part)) == ("layout", "(16,128):(?,1)")

@@ -40,6 +40,6 @@ def test_others_are_as_they_are_written(options: str) -> None:
     assert str(layout(f'!cute.memref<f16, {options}, "(32,64):(64,1)">')) == "(32,64):(64,1)"
 
 
-def test_what_has_no_layout() -> None:
+def test_types_without_a_layout() -> None:
     drawing, part = drawing_of(Parser(make_context(), '!cute.int_tuple<"4">').parse_type())
     assert drawing is None and not part

@@ -85,7 +85,7 @@ def test_each_line_has_its_groups(data: dict[str, Any]) -> None:
         assert any(p["groups"]) or not p["lines"], p["key"]
 
 
-def test_the_line_of_the_conflict_becomes_loads_of_shared_memory(data: dict[str, Any]) -> None:
+def test_line_of_a_bank_conflict_maps_to_shared_loads(data: dict[str, Any]) -> None:
     """The line maps to its instructions and back in every pane, without the accesses of other lines."""
     at = LINE - 1
     (load,) = [x for x in lines_of(data, "trace", "source", at) if "cute.memref.load" in x]
@@ -261,7 +261,7 @@ def test_dark(slow: Any) -> None:
     slow.find_element("id", "theme").click()
 
 
-def test_a_narrow_window_shows_what_fits(slow: Any, page: Path) -> None:
+def test_narrow_window(slow: Any, page: Path) -> None:
     slow.set_window_size(1280, 800)
     try:
         open_page(slow, page)
@@ -398,7 +398,7 @@ def test_programs(
 # ------------------------------------------------------------------------------------------------- pieces of the page
 
 
-def test_what_bounds_a_run() -> None:
+def test_roofline_bound_of_a_run() -> None:
     """By hand: 24,000 bytes take 5 ns at 4.8 TB/s, 9.895 million operations 10 ns at 989.5 TFLOP/s."""
     found = Roofline({"f32 units": 0.0, "tensor cores, 16-bit": 9.895e6}, 20_000, 4_000)
     assert found.times == {"memory": 5.0, "f32 units": 0.0, "tensor cores, 16-bit": 10.0}

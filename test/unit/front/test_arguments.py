@@ -204,7 +204,7 @@ def test_trees_of_integers() -> None:
     assert len(seen) == 1
 
 
-def test_one_value_twice_is_one_parameter_and_constants_are_none() -> None:
+def test_equal_arguments_share_a_parameter_and_constants_have_none() -> None:
     @cute.kernel
     def k(a: Any, b: Any, n: Any, m: Any, text: Any) -> None:
         b[tid()] = a[tid()] + n + m
@@ -235,7 +235,7 @@ def test_pointers() -> None:
         run("a", y, device="cpu")
 
 
-def test_a_stream_is_no_part_of_the_kind() -> None:
+def test_streams_do_not_select_the_specialization() -> None:
     @cute.jit
     def run(x: Any, y: Any, stream: cute.Stream) -> None:
         scale(x, y, 2).launch(grid=1, block=32, stream=stream)

@@ -91,7 +91,7 @@ def test_they_are_comments() -> None:
     assert without == plain
 
 
-def test_without_a_source_there_are_none() -> None:
+def test_functions_without_source_have_no_comments() -> None:
     space: dict[str, Any] = {"cute": cute}
     exec("def bare(x, y):\n    # not to be found\n    y[0] = x[0]\n", space)
     text = cute.trace(cute.kernel(space["bare"]), *ARRAYS, grid=1, block=1).mlir(comments=True)

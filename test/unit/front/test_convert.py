@@ -203,7 +203,7 @@ def test_same_behaviour(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
     assert outcome(converted(f)) == outcome(f)
 
 
-def test_what_python_tells() -> None:
+def test_converted_functions_keep_python_metadata() -> None:
     made = converted(jumps)
     assert (made.__name__, made.__qualname__, made.__doc__) == (jumps.__name__, jumps.__qualname__, jumps.__doc__)
     assert made.__globals__ is jumps.__globals__ and made.__module__ == jumps.__module__

@@ -394,7 +394,7 @@ def test_a_target_without_cp_async() -> None:
         )
 
 
-def test_what_a_tiled_copy_is() -> None:
+def test_description_of_a_tiled_copy() -> None:
     tiled = cute.make_tiled_copy_tv(atom(), *threads_and_values())
     assert tiled.describe() == (
         "atom      !cute_nvgpu.atom.universal_copy<f32>\nthreads   32, values of Float32\n"

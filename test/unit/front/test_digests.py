@@ -77,7 +77,7 @@ def module(folder: Path, text: str) -> Any:
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_what_a_kernel_gets_to_counts(tmp_path: Path, what: str) -> None:
+def test_digest_depends_on_everything_reachable(tmp_path: Path, what: str) -> None:
     text, expression, old, new = CASES[what]
     assert text.count(old) >= 1
     whole = text + KERNEL.format(expression)
@@ -103,13 +103,13 @@ def test_what_a_kernel_gets_to_counts(tmp_path: Path, what: str) -> None:
         ("import random as T", "T.random()", "kernel uses random.random, which depends on the machine"),
     ],
 )
-def test_what_has_none(tmp_path: Path, text: str, expression: str, said: str) -> None:
+def test_objects_without_a_digest(tmp_path: Path, text: str, expression: str, said: str) -> None:
     with pytest.raises(NoDigest) as error:
         digest_of(module(tmp_path, text + KERNEL.format(expression)).kernel)
     assert str(error.value) == said
 
 
-def test_what_leads_back_to_itself_has_one(tmp_path: Path) -> None:
+def test_cyclic_references_have_a_digest(tmp_path: Path) -> None:
     text = (
         "L = [1]\nL.append(L)\nclass C: pass\nc = C()\nc.c = c\ndef f(n): return kernel and g(n)\ndef g(n): return f(n)"
     )

@@ -118,7 +118,7 @@ def folder(compiled: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(compiled, tmp_path / "copy"))
 
 
-def test_the_next_process_traces_nothing(folder: Path) -> None:
+def test_next_process_does_not_trace(folder: Path) -> None:
     again = run(folder)
     assert (again["number"], again["traced"], again["errors"]) == (7654321, False, "")
 
@@ -142,7 +142,7 @@ CHANGES = {
 
 @pytest.mark.sample("its place")
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_it_depends_on(folder: Path, what: str) -> None:
+def test_changed_dependencies_are_retraced(folder: Path, what: str) -> None:
     file, old, new, number = CHANGES[what]
     path = folder / f"{file}.py"
     assert old in path.read_text()
@@ -152,7 +152,7 @@ def test_what_it_depends_on(folder: Path, what: str) -> None:
 
 
 @pytest.mark.slow
-def test_an_annotation_of_a_variable_counts_though_no_code_says_it(folder: Path) -> None:
+def test_variable_annotations_are_dependencies(folder: Path) -> None:
     """``n: cute.Int64 = …`` converts, and Python's own code of both is the same."""
     text = PROGRAM.replace("    y[i] = x[i] +", "    z: cute.{} = i\n    y[i] = x[i] +") + MAIN
     write(folder, text.replace("{}", "Int32"))
@@ -181,7 +181,7 @@ def test_an_annotation_of_a_variable_counts_though_no_code_says_it(folder: Path)
         ),
     ],
 )
-def test_what_has_no_digest_is_traced_each_time_and_said(folder: Path, change: str, said: str) -> None:
+def test_functions_without_a_digest_are_retraced_with_a_remark(folder: Path, change: str, said: str) -> None:
     text = (PROGRAM + MAIN).replace("FACTOR = 300\n", f"FACTOR = 300\n{change}").replace("by() +", "by() + key() +")
     write(folder, text)
     for _ in range(2):
@@ -211,7 +211,7 @@ def test_functions_that_no_name_leads_to(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_trace_that_changes_what_it_reads_is_not_kept(folder: Path) -> None:
+def test_traces_that_modify_dependencies_are_not_cached(folder: Path) -> None:
     text = (PROGRAM + MAIN).replace("FACTOR = 300\n", "FACTOR = 300\nSEEN = []\n")
     write(folder, text.replace("    i = cute", "    SEEN.append(1)\n    i = cute"))
     found = [run(folder) for _ in range(2)]
@@ -322,7 +322,7 @@ def test_another_release_of_the_compiler_is_a_miss(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_traced_when_that_is_asked_for(folder: Path) -> None:
+def test_cached_specializations_are_traced_on_demand(folder: Path) -> None:
     ask = """
 import program
 k = program.main()
@@ -353,7 +353,7 @@ assert program.main() is not k
 
 
 @pytest.mark.slow
-def test_the_multiprocessors_that_a_trace_asked_for(folder: Path) -> None:
+def test_sm_count_queried_by_a_trace_is_a_dependency(folder: Path) -> None:
     text = PROGRAM.replace("by() +", "(cute.utils.HardwareInfo().get_device_multiprocessor_count() - 131) +") + MAIN
     write(folder, text)
     gpu = """

@@ -90,7 +90,7 @@ def test_other_rules_keep_their_promise_for_all_numbers(kind: Any) -> None:
             assert {-(-x // y) for x in xs for y in ys if y} <= set(members(kind, made))
 
 
-def test_what_wraps_is_not_known() -> None:
+def test_products_that_may_wrap_have_no_range() -> None:
     """A product of an extent may wrap, so only its divisor is known. A divided extent keeps its range too."""
     extent = of(cute.Int32, Facts(0))
     four, fifth = cute.Int32(4), cute.Int32(5)
@@ -116,7 +116,7 @@ def stored(x: Any, *numbers: Any) -> None:
         x[i, 0] = n if isinstance(n, cute.Numeric) else cute.Int32(n)
 
 
-def test_extents_ids_and_what_is_computed_of_them_have_no_sign() -> None:
+def test_extents_and_indices_are_non_negative() -> None:
     def body(x: Any) -> None:
         m, n = x.shape
         t, b = cute.arch.thread_idx().x, cute.arch.block_idx().x
@@ -141,7 +141,7 @@ def test_a_number_that_may_be_negative_keeps_its_sign() -> None:
     assert text.count("cute.ceil_div") == 1 and not re.findall("divui|minui|cmpi u", text)
 
 
-def test_loop_variables_and_what_loops_change() -> None:
+def test_ranges_of_loop_variables() -> None:
     """An index that counts from or to 0 is non-negative; a value that the loop changes may not be."""
 
     def up(x: Any) -> None:
@@ -158,7 +158,7 @@ def test_loop_variables_and_what_loops_change() -> None:
     assert text.count("divui") == 1 and text.count("remui") == 1 and text.count("floordivsi") == 1
 
 
-def test_branches_keep_what_both_sides_know() -> None:
+def test_branches_join_facts_of_both_sides() -> None:
     def body(x: Any) -> None:
         (m, n), t = x.shape, cute.arch.thread_idx().x
         a = m if t == 0 else n
@@ -191,7 +191,7 @@ def run(x: cute.Tensor, out: cute.Tensor, n: cute.Int32):
     divide(x, out, tiles, cute.make_layout((x.shape[0], 2)), n).launch(grid=1, block=1)
 
 
-def test_kernels_know_what_the_host_knew() -> None:
+def test_facts_reach_kernels_from_the_host() -> None:
     x, out = np.zeros(10, np.int32), np.full(6, -1, np.int32)
     run(x, out, -7, device="cpu")
     assert out.tolist() == [0, 3, -3, 0, 0, 0]

@@ -106,7 +106,7 @@ def test_vectors(kind: Any) -> None:
         same(got.reshape(-1), wanted.reshape(-1), x.reshape(-1), y.reshape(-1))
 
 
-def test_a_short_quotient_makes_no_turn_of_the_loop() -> None:
+def test_short_quotients_need_no_loop_iteration() -> None:
     """The IR has one loop per division and no library call."""
     compiled = cute.compile(divides, *[np.zeros(4, np.float32)] * 4, grid=1, block=128, chip="sm_90a", device="cpu")
     text = compiled.mlir()

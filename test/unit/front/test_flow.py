@@ -265,7 +265,7 @@ def test_a_loop_without_jumps_is_counted() -> None:
     assert ops_of(f) == ["arith.cmpi", "arith.select", "scf.for", "arith.addi"]  # The bound is clamped to 0.
 
 
-def test_what_does_not_change_is_not_carried() -> None:
+def test_unchanged_variables_are_not_carried() -> None:
     def f(a: int, b: int) -> tuple[int, int]:
         s, scale = 0, 3
         for i in range(a):
@@ -312,7 +312,7 @@ def test_a_manager_may_be_a_branch() -> None:
     assert (traced.run(3, 1), traced.run(1, 3)) == (11, 3)
 
 
-def test_a_trace_in_vain_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_discarded_traces_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     def f(a: int, b: int) -> int:
         xs = [a, b]
         for i in range(a):
@@ -325,7 +325,7 @@ def test_a_trace_in_vain_prints_nothing(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == "turn ? [Int32(?), Int32(?)]\nafter\n"
 
 
-def test_globals_of_the_module_are_places() -> None:
+def test_module_globals_can_be_assigned_through() -> None:
     COUNTS.clear()
     COUNTS.extend([0, 5])
 
@@ -403,7 +403,7 @@ def test_unroll_is_an_attribute_of_the_loop() -> None:
     assert "{cute.unroll = 4 : i32}" in text_of(Traced(f, [Int32, Int32]).module)
 
 
-def test_a_loop_without_copies_says_so_to_ptxas() -> None:
+def test_no_unroll_is_passed_to_ptxas() -> None:
     from tracing import text_of
 
     def f(a: int) -> int:

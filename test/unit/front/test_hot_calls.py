@@ -185,7 +185,7 @@ def test_a_stream_among_the_arguments(gpu: FakeDriver) -> None:
     assert run.cache_info().misses == 1
 
 
-def test_a_compiled_kind_has_quick_calls_too(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_specializations_have_fast_calls(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = OnGpu(32), OnGpu(32)
 
     @cute.jit
@@ -204,7 +204,7 @@ def test_a_compiled_kind_has_quick_calls_too(gpu: FakeDriver, monkeypatch: pytes
     assert len(gpu.launches) == 3
 
 
-def test_what_a_call_leaves_out_costs_nothing(gpu: FakeDriver) -> None:
+def test_omitted_defaults_keep_calls_fast(gpu: FakeDriver) -> None:
     """Calls that omit a default constant of the specialization are fast too."""
     x, y = OnGpu(32), OnGpu(32)
 
@@ -317,7 +317,7 @@ def test_methods(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]
     assert len(gpu.launches) == len(addresses)
 
 
-def test_objects_of_this_package_are_what_their_attributes_are() -> None:
+def test_package_objects_compare_by_attributes() -> None:
     from cute_dialect.front.unchanged import unchanged_since
 
     raster = cute.utils.GroupedRaster((4, 4), 8)

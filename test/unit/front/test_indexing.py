@@ -173,7 +173,7 @@ def test_an_unsigned_element_type() -> None:
     assert (y == x).all()
 
 
-def test_stores_convert_where_nothing_is_lost() -> None:
+def test_stores_convert_without_loss() -> None:
     def body(f: Any, h: Any, i: Any) -> None:
         tid = thread()
         h[tid] = f[tid]

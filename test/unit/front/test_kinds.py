@@ -42,7 +42,7 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
 
 
-def test_a_changed_global_makes_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_globals_respecialize(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = arrays()
     run.cache_clear()
     run(x, y)
@@ -180,7 +180,7 @@ def test_type_parameters(tmp_path: Path) -> None:
     assert x[0] == 5
 
 
-def test_the_kinds_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_cached_specializations_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     from cute_dialect.front import specializations
 
     monkeypatch.setattr(specializations, "MOST", 2)
@@ -193,7 +193,7 @@ def test_the_kinds_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f.cache_info()[:3] == (1, 4, 2)
 
 
-def test_threads_compile_a_kind_once() -> None:
+def test_threads_share_one_compilation() -> None:
     traces: list[int] = []
 
     @cute.jit
@@ -319,7 +319,7 @@ def test_explain() -> None:
     assert "arith.mulf" in lines[at + 1]
 
 
-def test_what_a_launch_refuses() -> None:
+def test_invalid_launches_are_rejected() -> None:
     x, y = arrays()
 
     def launched(**how: Any) -> Any:
@@ -407,7 +407,7 @@ def test_floats_in_a_host_function() -> None:
     assert (y == x * (np.float32(0.1) * np.float32(7) + np.float32(0.5))).all()
 
 
-def test_decorating_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decorators_do_not_read_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """Source and signature are read at the first call only."""
 
     def body(x: Any) -> None: ...

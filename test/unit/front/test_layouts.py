@@ -81,7 +81,7 @@ def test_the_layout_of_a_tiled_copy() -> None:
     assert tiler == (16, 128) and str(tv) == "((32,4),(4,4)):((64,4),(16,1))"
 
 
-def test_static_functions_emit_nothing() -> None:
+def test_static_layout_functions_emit_no_ops() -> None:
     def body(x: Any) -> None:
         a = cute.make_layout((12, 10), stride=(10, 1))
         assert str(cute.zipped_divide(a, (4, 5))) == "((4,5),(3,2)):((10,1),(40,5))"
@@ -91,7 +91,7 @@ def test_static_functions_emit_nothing() -> None:
     assert "cute." not in text_of(trace_kernel(body, {"x": "i32"}))
 
 
-def test_dynamic_layouts_know_what_is_static() -> None:
+def test_dynamic_layouts_keep_static_parts() -> None:
     def body(n: Any) -> None:
         m = cute.Int32.of(n)
         a = cute.make_layout((m, 8), stride=(8, 1))
@@ -166,7 +166,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "text"), REFUSED)
-def test_what_is_refused(call: Callable[[], Any], text: str) -> None:
+def test_invalid_arguments_are_rejected(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(LayoutError) as caught:
         call()
     assert str(caught.value) == "error " + text
@@ -302,7 +302,7 @@ def random_tree(rng: random.Random, depth: int = 2) -> Any:
     return tuple(random_tree(rng, depth - 1) for _ in range(rng.randrange(1, 4)))
 
 
-def test_static_layouts_map_what_brute_force_maps() -> None:
+def test_static_layouts_match_brute_force() -> None:
     rng = random.Random(5)
     for _ in range(40):
         shape = (random_tree(rng), random_tree(rng))

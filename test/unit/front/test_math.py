@@ -112,7 +112,7 @@ def test_least_and_greatest() -> None:
     assert [float(f) for f in found[4:]] == [1.5, 1.0]
 
 
-def test_what_python_calls() -> None:
+def test_python_builtins() -> None:
     pairs = (divmod(cute.Int32(17), 5), divmod(17, cute.Int32(5)))
     assert [[x.value for x in pair] for pair in pairs] == [[3, 2], [3, 2]]
     assert round(cute.Float32(2.5)).value == 2 and math.floor(cute.Float32(-0.5)).value == -1
@@ -185,7 +185,7 @@ def test_promises() -> None:
         (lambda: cute.FastDivmodDivisor(1.0), "error F239: the divisor must be Int32 or Uint32, got 1.0"),
     ],
 )  # fmt: skip
-def test_what_is_refused(call: Any, text: str) -> None:
+def test_invalid_arguments_are_rejected(call: Any, text: str) -> None:
     with pytest.raises(CompileError) as caught:
         call()
     assert str(caught.value) == text

@@ -135,7 +135,7 @@ def test_integers_compute_as_python_does(seed: int) -> None:
     assert not wrong, f"{wrong[:5]}\n{text[:3000]}"
 
 
-def test_chains_of_integers_whose_ranges_are_known() -> None:
+def test_integer_expressions_with_known_ranges() -> None:
     """Folding by ranges, divisors and powers of two does not change results."""
     rng = random.Random(11)
     chains = [[(rng.choice(OPERATIONS), rng.choice([1, 2, 3, 4, 6, 8, 12, 32])) for _ in range(5)] for _ in range(120)]
@@ -336,13 +336,13 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "text"), REFUSED)
-def test_what_is_refused(call: Callable[[], Any], text: str) -> None:
+def test_invalid_arguments_are_rejected(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(CompileError) as caught:
         call()
     assert str(caught.value) == text
 
 
-def test_what_a_kernel_refuses() -> None:
+def test_conversions_rejected_in_a_kernel() -> None:
     def body(n: Any) -> None:
         x = cute.Int32.of(n)
         for call, text in (

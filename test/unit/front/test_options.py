@@ -41,7 +41,7 @@ def careful(x: Any) -> None:
     scale(x).launch(grid=1, block=32)
 
 
-def test_options_of_the_decorator_hold_for_each_kind() -> None:
+def test_decorator_options_apply_to_each_specialization() -> None:
     made = cute.trace(careful, X).options
     assert (made.opt_level, made.lineinfo, made.assertions) == (1, True, True)
     k = cute.compile(careful, X)
@@ -76,13 +76,13 @@ def test_the_chip_and_ptxas() -> None:
         ("--ptxas-options=-O1", "PtxasOptions: '-O1' is set by the compiler and cannot be given"),
     ],
 )
-def test_what_is_refused(text: str, said: str) -> None:
+def test_invalid_arguments_are_rejected(text: str, said: str) -> None:
     with pytest.raises(cute.CompileError) as error:
         cute.compile(run, X, options=text)
     assert error.value.code == "F103" and error.value.message.startswith(said)
 
 
-def test_the_decorators_refuse_what_they_cannot_do() -> None:
+def test_decorators_reject_invalid_options() -> None:
     with pytest.raises(cute.CompileError, match="F103: options: unknown option '--fast'"):
         cute.jit(options="--fast")(run.function)
     with pytest.raises(cute.CompileError, match="F103: inline=False is not supported"):

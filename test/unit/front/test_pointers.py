@@ -97,6 +97,6 @@ def test_errors(body: Callable[[Any], object], text: str) -> None:
     assert f"{e.code}: {e.message}" + (f"\nhint: {e.hint}" if e.hint else "") == text
 
 
-def test_an_unused_pointer_emits_nothing_else() -> None:
+def test_unused_pointers_emit_one_op() -> None:
     module = trace_kernel(lambda x: x.iterator.memspace, {"x": X}, Tensor.of)
     assert text_of(module).count("cute.get_iter") == 1

@@ -98,7 +98,7 @@ def test_line_information_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert same(kind, wanted) and f'"{__file__}"' in kind.ptx
 
 
-def test_what_fails_is_said_when_all_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_are_reported_after_all_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
     run.cache_clear()
 
     def message(call: Callable[[], object]) -> str:
@@ -113,7 +113,7 @@ def test_what_fails_is_said_when_all_are_done(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_what_a_worker_dies_of_is_compiled_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crashed_workers_fall_back_to_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     from cute_dialect.pipelines import isolate
 
     run.cache_clear()

@@ -94,7 +94,7 @@ def test_print_tensor(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_long_rows_are_printed_in_pieces(capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_rows_are_printed_in_chunks(capsys: pytest.CaptureFixture[str]) -> None:
     def body(x: Any, n: Any) -> None:
         cute.print_tensor(cute.arange(70))
 

@@ -249,7 +249,7 @@ def ampere() -> Any:
     return cute.make_tiled_mma(warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16)), (2, 2, 1))
 
 
-def test_what_a_tiled_product_is() -> None:
+def test_properties_of_a_tiled_mma() -> None:
     mma = ampere()
     assert mma.shape_mnk == (16, 8, 16) and mma.tile_shape_mnk == (32, 16, 16) and mma.size == 128
     assert str(mma.thr_layout_vmnk) == "(32,2,2,1):(1,32,64,0)"

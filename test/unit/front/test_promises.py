@@ -101,7 +101,7 @@ def test_a_promise_needs_a_fallback_of_the_same_arguments() -> None:
     assert "'strong' and its fallback, the kernel 'weak', take different arguments" in refused(swapped)
 
 
-def test_a_promise_says_more_than_is_known() -> None:
+def test_promises_beyond_known_facts() -> None:
     @cute.jit
     def denied(x: Any, y: Any) -> None:
         cute.promise(x, "(?,?,?):(?,?,1)")

@@ -81,7 +81,7 @@ def launch(kernel: cute.Constexpr, x: cute.Tensor, out: cute.Tensor, n: cute.Int
 
 
 @pytest.mark.parametrize("n", [0, 1, 9])
-def test_frozen_dataclasses_change_from_turn_to_turn(n: int) -> None:
+def test_loops_carry_frozen_dataclasses(n: int) -> None:
     x, out = np.arange(9, dtype=np.float32), np.zeros(2, np.float32)
     launch(walk_kernel, x, out, n, device="cpu", checks=CHECKS)
     walk = Walk(0, 0.0)
@@ -136,7 +136,7 @@ def accumulate(n: cute.Int32, wrong: cute.Constexpr):
     accumulate_kernel(mma, n, wrong).launch(grid=1, block=128)
 
 
-def test_a_setting_of_the_turn_before_is_not_read() -> None:
+def test_mma_state_of_the_previous_iteration_is_not_read() -> None:
     text = cute.trace(accumulate, cute.Int32, False, chip="sm_90a").mlir()
     assert "cute.gemm" in text
     with pytest.raises(CuteError) as e:

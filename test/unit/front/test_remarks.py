@@ -30,7 +30,7 @@ def remarks(kernel: Any) -> list[str]:
     return found
 
 
-def test_loops_that_are_not_counted() -> None:
+def test_loops_that_become_while_loops_have_a_remark() -> None:
     @cute.kernel
     def jumps(x: cute.Tensor, n: cute.Int32) -> None:
         for i in range(n):
@@ -41,7 +41,7 @@ def test_loops_that_are_not_counted() -> None:
     assert remarks(jumps) == ["+2:18: remark R1: this loop is compiled as a while loop because a jump may end it early"]
 
 
-def test_loops_whose_turns_are_traced() -> None:
+def test_unrolled_loops_have_a_remark() -> None:
     @cute.kernel
     def unrolled(x: cute.Tensor, n: cute.Int32) -> None:
         numbers = [1.0, 2.0, 3.0]
@@ -53,7 +53,7 @@ def test_loops_whose_turns_are_traced() -> None:
     assert said.endswith(" (+4:20)")
 
 
-def test_a_loop_like_any_other_is_no_news() -> None:
+def test_plain_loops_have_no_remark() -> None:
     @cute.kernel
     def plain(x: cute.Tensor, n: cute.Int32) -> None:
         for i in range(3):

@@ -173,7 +173,7 @@ def test_defaults_are_replaced(lib: Any):
     assert call() == 35
 
 
-def test_a_partial_and_what_is_under_it(lib: Any):
+def test_changed_partials_are_recompiled(lib: Any):
     call = calls(lambda x: lib.bound(x))
     assert call() == 11
     lib.with_default.__code__ = (lambda x, by=1, *, more=0: x + 300).__code__
@@ -256,7 +256,7 @@ def test_an_attribute_of_a_function_is_replaced(lib: Any):
     assert call() == 30
 
 
-def test_a_compiled_function_stays_what_it_was(lib: Any):
+def test_ahead_of_time_functions_are_not_recompiled(lib: Any):
     call = calls(lambda x: lib.helper(x))
     o = np.array([0, 10], np.float32)
     run: Any = call.run  # pyright: ignore[reportFunctionMemberAccess]
@@ -268,7 +268,7 @@ def test_a_compiled_function_stays_what_it_was(lib: Any):
     assert o[0] == 510
 
 
-def test_what_is_the_same_is_not_compiled_again(lib: Any):
+def test_unchanged_functions_are_not_recompiled(lib: Any):
     call = calls(lambda x: lib.outer(x) + lib.adder.add(x) + lib.TABLE["add"](x) + lib.with_default(x))
     call()
     run: Any = call.run  # pyright: ignore[reportFunctionMemberAccess]

@@ -118,7 +118,7 @@ def test_views_keep_an_unsigned_element_type() -> None:
     trace_kernel(body, {"x": '!cute.memref<i8, gmem, "(4,8):(8,1)">'})
 
 
-def test_forms_meet_in_what_both_promise() -> None:
+def test_joined_tensors_keep_common_facts() -> None:
     """Two tensors of a loop or branch: where their layouts differ, the extents and strides are known at run time."""
     from cute_dialect.front.values import form_of
 

@@ -57,7 +57,7 @@ def test_a_variable_of_an_enclosing_function_that_changes():
 
 
 @pytest.mark.parametrize("what", ["list", "dict", "array", "object", "class", "nested"])
-def test_what_an_object_holds_changes(what: str):
+def test_changed_attributes_recompile(what: str):
     settings, table, names, array = Settings(), [7], {"scale": 7}, np.array([7])
     nested = [{"a": (Settings(),)}]
 
@@ -115,7 +115,7 @@ def test_a_global_that_a_method_of_a_constant_reads(monkeypatch: pytest.MonkeyPa
     assert out[0] == 8
 
 
-def test_what_does_not_change_is_not_compiled_again():
+def test_unchanged_objects_do_not_recompile():
     loop: list[Any] = [7]
     loop.append(loop)
     deep: list[Any] = []
@@ -130,7 +130,7 @@ def test_what_does_not_change_is_not_compiled_again():
     assert [a is b for a, b in zip(call.kinds(), first, strict=True)] == [True]
 
 
-def test_what_the_trace_itself_changes_is_no_reason_to_compile_again():
+def test_changes_by_the_trace_do_not_recompile():
     seen: list[str] = []
 
     @cute.jit

@@ -101,7 +101,7 @@ def test_a_run_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
-def test_what_is_missing_is_said_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_arguments_are_reported_before_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Missing arguments are reported before numpy and the interpreter are imported; cached kernels need no xDSL."""
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))

@@ -63,7 +63,7 @@ def test_star_import_and_dir_give_the_list(package: str) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_loads_nothing_until_a_name_is_used(package: str) -> None:
+def test_packages_import_lazily(package: str) -> None:
     start = f"('{package}.', 'cute_dialect.front.')"
     code = (
         f"import sys, {package} as p; names = lambda: {{m for m in sys.modules if m.startswith({start})}}; "
@@ -72,7 +72,7 @@ def test_a_package_loads_nothing_until_a_name_is_used(package: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_operations_import_what_they_need_when_they_are_called() -> None:
+def test_operations_import_lazily() -> None:
     """Neither torch nor numpy nor a compiler, to import the package; no torch and no compiler to choose a kernel."""
     code = (
         "import sys; from cute_dialect import op; found = {'torch', 'numpy', 'xdsl', 'mlir'} & {*sys.modules}; "

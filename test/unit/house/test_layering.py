@@ -152,7 +152,7 @@ def test_records_hold_strings_only() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
-def test_families_import_those_they_use(family: Family) -> None:
+def test_families_import_only_recorded_families(family: Family) -> None:
     """A family imports itself and the families that its record names."""
     allowed = {family.name, *family.uses, "family"}
     for module, path in MODULES.items():
@@ -163,7 +163,7 @@ def test_families_import_those_they_use(family: Family) -> None:
 
 
 @pytest.mark.end_to_end
-def test_families_are_reached_by_name_in_few_places() -> None:
+def test_families_are_imported_by_name_in_listed_modules() -> None:
     """Those who ask where something is and import it are listed."""
     found: set[str] = set()
     for module, path in MODULES.items():
@@ -173,7 +173,7 @@ def test_families_are_reached_by_name_in_few_places() -> None:
     assert found == set(BY_NAME)
 
 
-def test_unit_tests_lie_as_the_package_does() -> None:
+def test_folders_of_unit_tests_match_the_package() -> None:
     """A folder a layer; ``upstream`` belongs to the dialect, ``house`` is about the repository itself."""
     unit = ROOT / "test" / "unit"
     single_modules = {"type_text", "errors", "exports", "files", "tracebacks"}

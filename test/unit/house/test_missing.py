@@ -102,7 +102,7 @@ def test_without_numpy(tmp_path: Path) -> None:
         assert done.stderr == "cute-run: error: numpy is not installed: pip install 'numpy>=1.26'\n"
 
 
-def test_benchmarks_that_need_torch_say_so_first(
+def test_benchmarks_report_missing_torch_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     from cute_dialect.tools.cute_bench import _CASES  # pyright: ignore[reportPrivateUsage]
@@ -156,7 +156,7 @@ def test_without_ptxas(no_ptxas: None, capsys: pytest.CaptureFixture[str], tmp_p
 
 
 @pytest.mark.slow
-def test_a_ptxas_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_invalid_ptxas_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "ptxas"
     for text, said in (
         ("not a program", f"cannot run {path}: Exec format error; set CUTE_PTXAS to another ptxas"),

@@ -7,7 +7,7 @@ from prose import ROOT, check, everything, files, prose_of_page, prose_of_python
 
 
 @pytest.mark.slow  # make lint runs the same check
-def test_nothing_is_found() -> None:
+def test_prose_has_no_findings() -> None:
     found = [f for file in files(everything()) for f in check(file)]
     assert not found, "\n".join(map(str, found[-40:]))
 

@@ -140,7 +140,7 @@ def test_every_access_is_bounded(name: str, schedule: str) -> None:
     )
 
 
-def test_pointers_that_take_turns_are_right() -> None:
+def test_swapped_pointers_are_in_bounds() -> None:
     """With double buffering by swapped pointers, each pointer may access all of shared memory."""
     body = (
         "%r:2 = scf.for %j = %c0 to %c4 step %c1 iter_args(%x = %a, %y = %b) -> (!llvm.ptr<3>, !llvm.ptr<3>) : i32 {\n"

@@ -376,7 +376,7 @@ def test_step_limit(loop: str) -> None:
     assert e.value.kind == "limit"
 
 
-def test_step_limit_says_where_each_warp_is() -> None:
+def test_step_limit_reports_the_position_of_each_warp() -> None:
     """Warp 1 waits at a barrier for warp 0, which never arrives; ops of other warps do not count."""
     body = """
         %c32 = arith.constant 32 : i32
@@ -426,7 +426,7 @@ def test_wrong_max_steps() -> None:
         run_kernel(kernel("llvm.return"), "k", [], max_steps=0)
 
 
-def test_a_flag_that_nothing_sets() -> None:
+def test_flag_that_is_never_set() -> None:
     body = """
         %c0 = arith.constant 0 : i32
         scf.while : () -> () {

@@ -588,7 +588,7 @@ def test_the_same_array_twice_is_one_buffer() -> None:
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_ops_are_found_by_name_whatever_their_class(own: bool) -> None:
+def test_ops_are_found_by_name(own: bool) -> None:
     """Ops of our upstream dialects and of xDSL's own dialects run alike."""
     t = "!llvm.struct<(i8, struct<(i64, ptr<3>)>, array<2 x i16>)>"
     module = kernel(
@@ -621,7 +621,7 @@ def test_ops_are_found_by_name_whatever_their_class(own: bool) -> None:
     assert a.tolist() == [32 * 31 + sum(range(32))]
 
 
-def test_errors_in_a_called_function_say_who_called() -> None:
+def test_errors_in_a_called_function_show_the_call() -> None:
     globals_ = """
       llvm.func @get(%p: !llvm.ptr<1>) -> i32 {
         %x = llvm.load %p : !llvm.ptr<1> -> i32

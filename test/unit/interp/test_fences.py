@@ -175,7 +175,7 @@ def test_a_fence_counts_for_the_threads_that_issue_it() -> None:
         "membar.gpu",
     ],
 )
-def test_what_is_not_modelled_is_refused(fence: str) -> None:
+def test_unmodelled_fences_are_rejected(fence: str) -> None:
     with pytest.raises(InterpError) as e:
         run_kernel(kernel(f'nvvm.inline_ptx "{fence};"\nllvm.return'), "k", [])
     assert e.value.kind == "unsupported"

@@ -60,7 +60,7 @@ def test_atomics_of_two_widths(width: str) -> None:
 
 
 @BOTH
-def test_what_several_blocks_have_added_is_read_after_all_of_them(width: str) -> None:
+def test_sum_of_several_blocks_is_read_after_all_of_them(width: str) -> None:
     """The last to add is of the reader's own block and ordered before it; another block's is not."""
     read = f"{red('device')}\nnvvm.barrier0\n%other = arith.cmpi ne, %cta, %c0 : i32\nscf.if %other {{ READ }}"
     assert "nothing orders this access after the one in another block" in run(
@@ -113,7 +113,7 @@ def test_a_weak_write_after_a_strong_read(read: str) -> None:
     assert run(body.replace("llvm.store %c1", "llvm.store volatile %c1"), threads=1) == ""
 
 
-def test_lanes_that_do_not_share_what_one_has_acquired() -> None:
+def test_acquire_of_one_lane_does_not_order_the_others() -> None:
     """Lane 0 acquires the flag, and all lanes read a word that the flag protects."""
     body = f"""
         %flag = llvm.getelementptr %b[8] : ({P}) -> {P}, i32
@@ -150,7 +150,7 @@ STORE = f"llvm.store %tid, %mine : i32, {P}"
 
 @BOTH
 @pytest.mark.parametrize("name", NC)
-def test_invariant_loads_of_what_the_kernel_writes(name: str, width: str) -> None:
+def test_invariant_loads_of_written_memory(name: str, width: str) -> None:
     load = NC[name]
     assert run(load, 1, width) == ""
     assert run(f"{load}\nllvm.store %v, %b : i32, {P}".replace("%v, %b", "%c0, %b"), 1, width) == ""

@@ -24,7 +24,7 @@ def test_no_mutant_is_missed(kernel: str, kinds: str, share: float, capsys: pyte
 
 
 @pytest.mark.slow
-def test_a_missed_mutant_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missed_mutants_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Without the proofs, equal mutants count as missed."""
     monkeypatch.setattr(mutants, "proof", lambda *_: "")
     assert mutants.main(["--only", "tma copy", "--kinds", "move"]) == 1

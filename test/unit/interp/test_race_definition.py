@@ -112,7 +112,7 @@ def test_both_detectors_see_every_race_and_no_other(program: list[Step]) -> None
         assert found == want, (width, program)
 
 
-def test_what_is_reported() -> None:
+def test_reported_race() -> None:
     program = [Step("store"), Step("load", 1, 1)]
     try:
         run_kernel(

@@ -78,7 +78,7 @@ def test_every_element_of_a_swizzled_tile() -> None:
     assert len(seen) == 256
 
 
-def test_what_has_no_coordinate() -> None:
+def test_bytes_without_a_coordinate() -> None:
     padded = Allocation("%s", 64, 96, '!cute.memref<f32, smem, "(4,3):(1,8)">')
     known = Allocations([padded, Allocation("%t", 160, 8)])
     assert known.place(64 + 4 * 5) == ", byte 20 of %s"  # between two columns

@@ -50,7 +50,7 @@ def test_clusters_run_whole() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "3:x", "sample", "sample:0", "sample:2:x", "1;2", "64", "-1", "60:65"])
-def test_what_cannot_be_read(text: str) -> None:
+def test_invalid_block_selections_are_rejected(text: str) -> None:
     with pytest.raises(InterpError, match=r"invalid blocks|not (all )?exist|it must have at least one"):
         choose(text, (64, 1, 1), (1, 1, 1))
     with pytest.raises(InterpError, match="select at least one of the 64 blocks"):
@@ -81,7 +81,7 @@ def test_other_blocks_leave_no_trace(width: str) -> None:
     assert np.array_equal(out[~mask], before[~mask]) and not np.array_equal(out[mask], before[mask])
 
 
-def test_what_atomics_and_copies_write() -> None:
+def test_atomics_and_copies_mark_written_bytes() -> None:
     body = """
       %i = llvm.getelementptr %a[%cta] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
       %one = arith.constant 1 : i32
@@ -124,7 +124,7 @@ def test_a_missing_partner_is_named() -> None:
     assert e.value.kind == "deadlock"
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     k = KERNELS["scale"]
     for width in ("auto", "warp"):
         told: list[Progress] = []
@@ -134,7 +134,7 @@ def test_progress_is_told() -> None:
         assert all(a.done <= b.done and a.lane_ops <= b.lane_ops for a, b in pairwise(told))
 
 
-def test_checks_compare_what_was_written() -> None:
+def test_checks_compare_written_elements_only() -> None:
     a = np.arange(12.0).reshape(3, 4)
     c = np.full((3, 4), np.nan)
     c[1] = a[1] + 1

@@ -236,7 +236,7 @@ def test_uninit_by_byte(stores: list[str], load: str, at: int, missing: str, wid
 
 
 @pytest.mark.parametrize("size", [16, 4, 0])
-def test_cp_async_writes_what_it_fills_with_zeros(size: int) -> None:
+def test_cp_async_writes_its_zero_fill(size: int) -> None:
     body = (
         f"%n = arith.constant {size} : i32\n"
         '"nvvm.cp.async.shared.global"(%d, %a, %n) <{modifier = #nvvm<load_cache_modifier ca>, size = 16 : i32}> '
@@ -246,13 +246,13 @@ def test_cp_async_writes_what_it_fills_with_zeros(size: int) -> None:
     assert run(body) == ""
 
 
-def test_an_atomic_reads_what_it_changes() -> None:
+def test_atomics_read_their_location() -> None:
     body = "%v = llvm.atomicrmw add %d, %x monotonic : !llvm.ptr<3>, i32"
     assert run(body) == "uninit: atomic of 4 bytes of shared memory at byte offset 0: nothing has written them"
     assert run("llvm.store %x, %d : i32, !llvm.ptr<3>\n" + body) == ""
 
 
-def test_a_bulk_copy_reads_what_was_written() -> None:
+def test_bulk_copy_of_written_bytes() -> None:
     copy = (
         '"nvvm.cp.async.bulk.global.shared.cta"(%a, %d, %c16) '
         "<{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (!llvm.ptr<1>, !llvm.ptr<3>, i32) -> ()"

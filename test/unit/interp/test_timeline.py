@@ -36,7 +36,7 @@ def reports() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("schedule", ["round-robin", "adversarial", "random"])
-def test_what_is_recorded(reports: dict[str, Any], schedule: str) -> None:
+def test_recorded_events(reports: dict[str, Any], schedule: str) -> None:
     record = reports[schedule].timeline
     assert record.blocks == [0] and not record.dropped
     # Each warp runs or waits at any time from its begin to its end, and does one thing at a time.
@@ -73,7 +73,7 @@ def test_phases_follow_each_other(reports: dict[str, Any]) -> None:
         assert all(p.end == q.start for p, q in pairwise(phases))
 
 
-def test_only_what_is_asked_for(reports: dict[str, Any]) -> None:
+def test_only_requested_reports_are_collected(reports: dict[str, Any]) -> None:
     assert reports["off"].timeline is None and reports["off"].profile is None
     assert reports["round-robin"].profile.reports == ("banks",)
     with pytest.raises(DrawingError, match=re.escape("run the kernel with device='cpu', reports=['timeline']")):

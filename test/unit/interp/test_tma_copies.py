@@ -224,7 +224,7 @@ def test_reduction_of_a_run() -> None:
 
 
 @pytest.mark.parametrize("store", [STORE, REDUCE])
-def test_a_store_is_of_the_kind_that_the_map_describes(store: str) -> None:
+def test_store_mode_must_match_the_tensor_map(store: str) -> None:
     """An im2col store through a tiled map is an error."""
     columns = "mode = #nvvm.tma_store_mode<im2col>"
     if store is STORE:

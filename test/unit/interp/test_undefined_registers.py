@@ -114,7 +114,7 @@ WHERE = {"the lanes that did not write": 16, "select": 16}  # the first thread, 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", ACTS)
-def test_acting_on_what_nothing_has_written(name: str, schedule: str) -> None:
+def test_uses_of_undefined_registers_are_reported(name: str, schedule: str) -> None:
     body, by = ACTS[name]
     assert run(body, schedule) == (
         f"{by} depends on register 0 of llvm.mlir.undef, which nothing has written ({WHERE.get(name, 0)}, 0, 0)"
@@ -165,7 +165,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("width", ["auto", "warp"])
 @pytest.mark.parametrize("name", RIGHT)
-def test_what_is_only_moved_is_right(name: str, width: str) -> None:
+def test_moves_of_undefined_registers_are_allowed(name: str, width: str) -> None:
     assert run(RIGHT[name], width=width) == ""
 
 
@@ -182,7 +182,7 @@ POISON = (
 
 
 @pytest.mark.parametrize("name", [n for n in ACTS if n not in POISON])
-def test_nothing_is_followed_without_the_check(name: str) -> None:
+def test_undefined_registers_need_the_check(name: str) -> None:
     assert run(ACTS[name][0], check=False) == ""
 
 
@@ -311,7 +311,7 @@ UNWRITTEN_SUMS = {  # example: replacements, the line of the error, the message,
 
 @pytest.mark.sample("sm_90")
 @pytest.mark.parametrize("name", UNWRITTEN_SUMS)
-def test_sums_that_nothing_has_cleared(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_uncleared_accumulators_are_reported(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A GEMM example without clearing its accumulator, end to end."""
     file, edits, line, message, op = UNWRITTEN_SUMS[name]
     text = (EXAMPLES / file).read_text()

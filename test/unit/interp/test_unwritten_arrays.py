@@ -91,7 +91,7 @@ def run(body: str, schedule: str = "round-robin", unwritten: bool = True, **opti
 @pytest.mark.sample(every=8)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", READS)
-def test_reads_of_an_array_that_holds_nothing(name: str, schedule: str) -> None:
+def test_reads_of_unwritten_arrays_are_reported(name: str, schedule: str) -> None:
     text, by = READS[name]
     assert run(text, schedule) == (
         f"uninit: {by} of argument 0 at byte offset 0, element (0): nothing has written them (0, 0, 0)"
@@ -111,7 +111,7 @@ def test_bytes_that_are_missing() -> None:
 
 
 @pytest.mark.parametrize(("second", "message"), [(True, "uninit"), (False, "")])
-def test_an_array_that_is_given_twice_holds_what_one_of_them_says(second: bool, message: str) -> None:
+def test_array_passed_twice_must_be_unwritten_in_both(second: bool, message: str) -> None:
     a = np.zeros(32, np.int32)
     module = kernel(HEAD + READS["load"][0] + "\nllvm.return", "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>", DSMEM)
     kind = ""
@@ -152,7 +152,7 @@ def test_tensor_maps(store: str, message: str) -> None:
     assert MAP in PARAMS
 
 
-def test_a_call_says_which_arrays_hold_nothing() -> None:
+def test_calls_name_unwritten_arrays() -> None:
     add = compile_cute(ADD, emit="base").kernel("add")
     a, b, c = (np.ones((12, 32), np.float32) for _ in range(3))
     add(a, b, c, device="cpu", checks=["uninit"], unwritten=["mC"])
@@ -166,7 +166,7 @@ def test_a_call_says_which_arrays_hold_nothing() -> None:
     assert str(wrong.value) == "unwritten: expected names of array arguments (mA, mB, mC), got 'c'"
 
 
-def test_arrays_of_poison_hold_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_poison_arrays_are_unwritten(capsys: pytest.CaptureFixture[str]) -> None:
     words = (str(ADD), "--kernel", "add", "--device=cpu", "--check=uninit", "--in", "12x32")
     assert main((*words, "--in", "12x32", "--check", "c == a + b", "-q")) == 0
     capsys.readouterr()

@@ -65,7 +65,7 @@ def test_the_page_of_values_is_current() -> None:
 
 
 @pytest.mark.parametrize("opcode", [o for o, _ in gen_values.REFUSED])
-def test_what_the_page_says_is_refused(opcode: str) -> None:
+def test_instructions_listed_as_unsupported_are_rejected(opcode: str) -> None:
     text = f'func.func @f(%a: i32) -> i32 {{ %r = nvvm.inline_ptx "{opcode} $0, $1;" ro(%a : i32) -> i32\nfunc.return %r : i32 }}'
     with pytest.raises(InterpError) as e:
         run_function(parse(text), "f", [1])
@@ -105,7 +105,7 @@ def test_instructions_that_are_not_modelled_name_a_replacement(instruction: str,
         ("add.s32 $0, $1;", "add.s32 takes 3 operands, got $0, $1"),
     ],
 )
-def test_what_is_not_ptx_is_refused(instruction: str, message: str) -> None:
+def test_invalid_ptx_is_rejected(instruction: str, message: str) -> None:
     """Unknown modifiers and registers of wrong size are refused, as by the assembler."""
     text = f'func.func @f(%a: i32, %b: i32) -> i32 {{ %r = nvvm.inline_ptx "{instruction}" ro(%a, %b : i32, i32) -> i32\nfunc.return %r : i32 }}'
     with pytest.raises(InterpError) as e:
@@ -510,7 +510,7 @@ def test_promises_of_addresses(
         ("%number", 4, ""),
     ],
 )
-def test_what_an_address_is_in_bounds_of(start: str, count: int, said: str) -> None:
+def test_allocation_of_an_address(start: str, count: int, said: str) -> None:
     """The allocation that the base is of; one that an access of the same pointer would be bounded by, or more."""
     from interp_support import kernel, run_kernel
 

@@ -15,7 +15,7 @@ def test_damaged_and_absurd_files_end_in_output_or_a_diagnostic(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("seed", "what"), [(0, "raise ValueError"), (1, "os.kill(os.getpid(), 11)")])
-def test_the_fuzzer_sees_what_goes_wrong(seed: int, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fuzzer_reports_failures(seed: int, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fuzzer reports a case that raises and one that kills its process, with their seeds."""
 
     def broken(found: int, _: list[str]) -> str | None:

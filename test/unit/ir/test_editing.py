@@ -53,7 +53,7 @@ def test_one_value_twice() -> None:
     assert other.uses.get_length() == 4
 
 
-def test_what_is_given_is_not_shared() -> None:
+def test_new_ops_copy_their_properties() -> None:
     properties = {"x": UnitAttr()}
     op = make_op(AnyOp, properties=properties)
     op.properties["y"] = UnitAttr()

@@ -63,7 +63,7 @@ def test_locations_are_read(written: str, read: str) -> None:
         ("callsite(#loc1)", "4:"),
     ],
 )
-def test_what_is_wrong_is_said(written: str, message: str) -> None:
+def test_invalid_locations_are_reported(written: str, message: str) -> None:
     text, wrong = parse(written)
     assert text is None and len(wrong) == 1 and wrong[0].startswith(message), wrong
 

@@ -65,7 +65,7 @@ LONG = "9" * 5000
         ("func.func @f(%a: i32) {\n  %b = arith.addi %a#, %a : i32\n  return\n}", None),
     ],
 )
-def test_a_long_number_is_told_at_its_place(text: str, place: str | None, told: Told) -> None:
+def test_long_numbers_are_reported_with_their_position(text: str, place: str | None, told: Told) -> None:
     if place is None:
         said = told(text.replace("#", "#" + LONG))
         assert said == "in.mlir:2:21: error: expected a number of at most 600 digits, got 5000"
@@ -81,13 +81,13 @@ def test_a_hexadecimal_number_may_not_be_longer_either(told: Told) -> None:
     assert told(text) == "in.mlir:1:40: error: expected a number of at most 600 digits, got 5002"
 
 
-def test_numbers_of_600_digits_pass_whatever_reads_and_prints_them(accepted: Callable[..., str]) -> None:
+def test_numbers_of_600_digits_round_trip(accepted: Callable[..., str]) -> None:
     number = "8" * 600
     text = f"func.func private @f() attributes {{a = {number} : i3000}}\n"
     assert number in accepted(text, "--verify-roundtrip", "--mlir-print-op-generic", "--mlir-print-debuginfo")
 
 
-def test_long_numbers_in_options_are_told(told: Told) -> None:
+def test_long_numbers_in_options_are_rejected(told: Told) -> None:
     text = "func.func private @f()"
     assert told(text, f"--validate=samples={LONG}", "--cse").startswith(
         "cute-opt: error: option '--validate': expected "
@@ -122,7 +122,7 @@ def test_aliases_that_double_are_refused(first: str, pattern: str, use: str, for
         assert "characters and elements in a file of this length, got " in said
 
 
-def test_what_an_alias_stands_for_is_told_in_full(told: Told) -> None:
+def test_exponential_aliases_are_rejected(told: Told) -> None:
     lines = ["!a0 = i32", *(f"!a{i} = tuple<!a{i - 1}, !a{i - 1}>" for i in range(1, 41))]
     assert told("\n".join(lines)) == (
         "in.mlir:18:14: error: expected aliases and dense constants that expand to at most 4257024 characters and "
@@ -130,7 +130,7 @@ def test_what_an_alias_stands_for_is_told_in_full(told: Told) -> None:
     )
 
 
-def test_a_location_that_stands_for_itself_is_refused(told: Told) -> None:
+def test_recursive_locations_are_rejected(told: Told) -> None:
     text = "func.func private @f() loc(#a)\n#a = loc(callsite(#b at unknown))\n#b = loc(callsite(#a at unknown))\n"
     assert told(text) == "in.mlir:2:19: error: the alias '#b' refers to itself"
 
@@ -170,11 +170,11 @@ def test_aliases_as_they_are_used_are_accepted(accepted: Callable[..., str]) -> 
         ("0xFFFFFFFFFFFF : f32", "1:38: error: hexadecimal float constant out of range for its type"),
     ],
 )
-def test_constants_that_cannot_be_held_are_told(constant: str, said: str, told: Told) -> None:
+def test_oversized_constants_are_rejected(constant: str, said: str, told: Told) -> None:
     assert told(f"func.func @f() {{ %c = arith.constant {constant}\n  return }}").startswith(f"in.mlir:{said}")
 
 
-def test_how_many_elements_a_constant_has_is_told(told: Told) -> None:
+def test_constants_with_too_many_elements_are_rejected(told: Told) -> None:
     assert told("func.func @f() { %c = arith.constant dense<0> : tensor<2147483648xi32>\n  return }") == (
         "in.mlir:1:49: error: expected aliases and dense constants that expand to at most 4199488 characters and "
         "elements in a file of this length, got 2147483648 with a dense constant of 2147483648"
@@ -198,13 +198,13 @@ NESTED = {
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("kind", NESTED)
-def test_what_is_nested_deep_is_told_where_that_becomes_too_much(kind: str, told: Told) -> None:
+def test_deep_nesting_is_reported_with_its_position(kind: str, told: Told) -> None:
     said = told(NESTED[kind])
     assert said.startswith("in.mlir:") and said.endswith(": error: the IR is nested too deeply, while parsing")
     assert said != "in.mlir: error: the IR is nested too deeply, while parsing"
 
 
-def test_layouts_nested_deep_are_told(told: Told) -> None:
+def test_deeply_nested_layouts_are_rejected(told: Told) -> None:
     deep = "(" * 10_000 + "4" + ")" * 10_000
     assert told(f'func.func private @f(!cute.int_tuple<"{deep}">)').endswith(
         "expected at most 64 nested tuples at offset 64"
@@ -221,7 +221,7 @@ def test_locations_200_deep_are_read_and_printed(options: tuple[str, ...], accep
 @pytest.mark.parametrize(
     "option", ["--mlir-print-op-generic", "--verify-roundtrip", "--cse", "--canonicalize", "--cute-to-base"]
 )
-def test_what_is_too_deep_for_a_later_step_is_told_there(option: str, told: Told) -> None:
+def test_nesting_too_deep_for_a_later_step_is_reported_there(option: str, told: Told) -> None:
     aliases = "!a0 = i32\n" + "".join(f"!a{i} = tuple<!a{i - 1}>\n" for i in range(1, 601))
     said = told(aliases + "func.func private @f(!a600)\n", option)
     assert said.startswith("in.mlir") and "error: the IR is nested too deeply, " in said
@@ -235,7 +235,7 @@ def test_what_is_too_deep_for_a_later_step_is_told_there(option: str, told: Told
         (b"func.func private @f()\n\0\n", "in.mlir:2:1: error: Unexpected character: \0"),
     ],
 )
-def test_what_is_no_text_is_refused_at_its_place(data: bytes, said: str, told: Told) -> None:
+def test_invalid_text_is_reported_with_its_position(data: bytes, said: str, told: Told) -> None:
     assert told(data) == said
 
 
@@ -274,7 +274,7 @@ def test_of_a_long_line_the_part_around_the_place_is_shown() -> None:
 
 
 @pytest.mark.parametrize("constant", ["dense<[1, 2, 3, 4]> : vector<4xi32>", "1.5 : f32", "dense<1.5> : vector<4xf16>"])
-def test_validation_says_that_it_knows_no_such_constant(
+def test_validation_rejects_unsupported_constants(
     constant: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "in.mlir"
@@ -288,7 +288,7 @@ UPSTREAM = ("--mem2reg", "--base-prepare", "--pipeline=host")
 
 
 @pytest.mark.parametrize("option", UPSTREAM)
-def test_what_upstream_would_read_itself_keeps_the_same_limits(option: str, told: Told) -> None:
+def test_text_parsed_by_upstream_has_the_same_limits(option: str, told: Told) -> None:
     doubling = "!a0 = i32\n" + "".join(f"!a{i} = tuple<!a{i - 1}, !a{i - 1}>\n" for i in range(1, 41))
     said = told(doubling + "func.func private @f(!a40)\n", option)
     assert "error: expected aliases and dense constants that expand to at most " in said
@@ -307,7 +307,7 @@ ASSERTS = "func.func @f(%a: memref<4294967296x4294967296xf32>) {\n  return\n}\n"
 
 
 @pytest.mark.slow
-def test_what_upstream_dies_of_is_told_with_what_it_was_doing(told: Told) -> None:
+def test_crashes_of_upstream_are_reported_with_the_step(told: Told) -> None:
     assert told(NO_STACK, "--mem2reg") == (
         "in.mlir: error: the parser of upstream MLIR aborted (signal 11): the stack probably overflowed on "
         "deeply nested IR"
@@ -332,7 +332,7 @@ def test_the_pieces_after_one_that_upstream_dies_of_are_compiled(
 
 
 @pytest.mark.slow
-def test_a_file_of_cute_run_that_upstream_dies_of_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cute_run_reports_crashes_of_upstream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from cute_dialect.tools.cute_run import main as cute_run
 
     path = tmp_path / "in.mlir"
@@ -341,7 +341,7 @@ def test_a_file_of_cute_run_that_upstream_dies_of_is_told(tmp_path: Path, capsys
     assert "error: the IR is nested too deeply, while parsing" in capsys.readouterr().err
 
 
-def test_a_type_that_no_kernel_takes_is_told_by_cute_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cute_run_reports_unsupported_parameter_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from cute_dialect.tools.cute_run import main as cute_run
 
     path = tmp_path / "in.mlir"

@@ -147,7 +147,7 @@ def test_the_launch_tells_which_copies_may_be() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("output", ["", "f32", "bf16"])
 @pytest.mark.parametrize("batch", [False, True])
-def test_what_becomes_of_the_sums(output: str, batch: bool) -> None:
+def test_epilogues(output: str, batch: bool) -> None:
     """Epilogues with arguments, odd sizes, and another type of C."""
     rng = np.random.default_rng(3)
     config = AmpereConfig(tile=(64, 64, 32), batch=batch, output=output, epilogue=BIASED)

@@ -111,7 +111,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("message", BAD)
-def test_what_there_is_no_kernel_for(message: str) -> None:
+def test_unsupported_configurations_are_rejected(message: str) -> None:
     config = ConvConfig(BASE, Window((3, 3), (1, 1), (1, 1)))._replace(**BAD[message])
     with pytest.raises(ValueError, match=message):
         config.check()

@@ -76,7 +76,9 @@ ALL = (True, True, True, False, False)
         (2, (False,) * 9, True, 3, 1, 1),
     ],
 )  # fmt: skip
-def test_elements_and_sums(width: int, vectors: tuple[bool, ...], batch: bool, m: int, n: int, pitch: int) -> None:
+def test_elementwise_results_and_reductions(
+    width: int, vectors: tuple[bool, ...], batch: bool, m: int, n: int, pitch: int
+) -> None:
     run(SumsPlan(everything(batch), width, n % width == 0, vectors, batch), m, n, 3 if batch else 1, pitch)
 
 
@@ -105,7 +107,7 @@ def test_pairs() -> None:
         assert (parts[0].sum(0) == want.sum(0)).all() and (parts[1].sum(0) == want.sum(1)).all()
 
 
-def test_what_does_not_fit() -> None:
+def test_mismatched_arguments_are_rejected() -> None:
     make = Builder()
     x = make.load(Input("aux", "f32", order="n"))
     plan = SumsPlan(make.graph([Output(x, "f32"), Output(x, "f32", reduce="sum", axis="m")]), 2, True, (False,) * 3)

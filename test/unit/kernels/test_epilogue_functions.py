@@ -63,7 +63,7 @@ def test_arrays_of_torch_are_those_of_numpy(name: str) -> None:
     assert np.allclose(found, want, rtol=1e-12, atol=2e-15, equal_nan=True)
 
 
-def test_beside_torch() -> None:
+def test_results_match_torch() -> None:
     """Functions agree with torch's functions of the same names."""
     torch = pytest.importorskip("torch")
     x = np.linspace(-5, 5, 101)

@@ -94,7 +94,7 @@ def test_batches(shape: tuple[int, int, int], shared: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 132, 20), (39, 37, 19)])
-def test_what_becomes_of_the_sums(shape: tuple[int, int, int]) -> None:
+def test_epilogues(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     epilogue = Epilogue(alpha="arg", beta="arg", bias="n", activation="relu")
     a, b = (np.round(x * 2) for x in data(m, n, k))
@@ -157,6 +157,6 @@ def test_small_tiles_of_a_batch_with_an_epilogue() -> None:
     assert (c == np.maximum(0.5 * exact + bias, 0)).all()
 
 
-def test_what_there_is_not() -> None:
+def test_unsupported_configurations_are_rejected() -> None:
     with pytest.raises(ValueError, match="parts is 2; split-K needs at least 1 part and small=True"):
         exact_gemm_text(ExactConfig(parts=2))

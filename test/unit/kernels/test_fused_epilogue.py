@@ -98,7 +98,7 @@ def test_addends_that_do_not_fit() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_one_a_column_is_read_once_by_a_warp_before_it_multiplies() -> None:
+def test_per_column_operands_are_prefetched_once_per_warp() -> None:
     """A lane reads eight of 256 bias columns and receives 64. If C is read too, each thread reads its own columns."""
     exchanged = list[int]()
     for beta, before in ((0.0, 8), (1.0, 0)):

@@ -135,7 +135,7 @@ def test_few_rows(parts: int) -> None:
 
 
 @pytest.mark.slow
-def test_without_an_epilogue_nothing_changes() -> None:
+def test_empty_epilogue_does_not_change_the_kernel() -> None:
     assert gemm_text(BASE._replace(epilogue=Epilogue())) == gemm_text(BASE)
     assert gemm_text(BASE._replace(epilogue=Epilogue(activation="relu"))) != gemm_text(BASE)
 

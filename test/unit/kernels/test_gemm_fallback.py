@@ -52,7 +52,7 @@ def test_addresses() -> None:
     assert "align" in plan.rejected[0]
 
 
-def test_what_does_not_fit_is_refused_by_both() -> None:
+def test_mismatched_shapes_are_rejected_by_both_kernels() -> None:
     kernel = compile(EXAMPLE.read_text(), emit="base").kernel("launch")
     a, c = np.zeros((64, 60), np.float16), np.zeros((64, 64), np.float16)
     with pytest.raises(LaunchError, match="A and B must have the same K"):
@@ -60,7 +60,7 @@ def test_what_does_not_fit_is_refused_by_both() -> None:
 
 
 @pytest.mark.parametrize("k", [100, 101])
-def test_the_run_says_why(k: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cute_run_reports_the_fallback(k: int, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [str(EXAMPLE), "--kernel", "launch", "--device=cpu", "--in", f"66x{k}", "--in", f"70x{k}"]
     assert cute_run([*arguments, "--in", "66x70", "--check", "gemm"]) == 0
     said = capsys.readouterr().out

@@ -20,7 +20,7 @@ def test_a_configuration_is_refused_or_right(case: int) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_results_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference without the kernel's epilogue is reported as wrong."""
     config = GemmConfig(tile=(64, 32, 64), cluster_m=1, deferred=False, epilogue=EPILOGUES[4])
     exact = gemm_parts._exact
@@ -41,6 +41,6 @@ def test_every_option_is_drawn() -> None:
     assert {*OPTIONS} >= {*GemmConfig._fields} - {"fallback", "array"}
 
 
-def test_nothing_waits_for_the_block_before_the_first_load() -> None:
+def test_no_block_barrier_before_the_first_load() -> None:
     text = gemm_text(GemmConfig(cluster_m=1, deferred=False))
     assert "named_barrier_arrive" in text and "sync_threads" not in text

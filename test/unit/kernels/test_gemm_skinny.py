@@ -92,7 +92,7 @@ def test_padding_between_rows_of_c_does_not_change(n: int, *, direct: bool) -> N
 
 
 @pytest.mark.slow
-def test_sums_of_parts_are_added_in_one_order() -> None:
+def test_split_k_slices_are_added_in_fixed_order() -> None:
     c = BASE._replace(columns=128, parts=4)
     kernel = compile(few_rows_text(c), emit="base").kernel("launch")
     rng = np.random.default_rng(0)
@@ -113,7 +113,7 @@ def test_shapes_that_a_kernel_is_not_for() -> None:
         kernel(a, b, out, device="cpu")
 
 
-def test_arrays_are_taken_as_they_are() -> None:
+def test_operands_are_not_copied() -> None:
     a, b = (np.random.default_rng(i).integers(-2, 3, (rows, 200)).astype(np.float16) for i, rows in enumerate((40, 72)))
     out = np.full((40, 72), np.nan, np.float16)
     launch(a, b, out, device="cpu", checks=("race", "sync", "oob", "uninit"))
@@ -148,7 +148,7 @@ def test_bad_configurations(change: dict[str, object], says: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "kernel"), [(20, 264, "y"), (264, 40, "yw")])
-def test_what_becomes_of_the_sums(m: int, n: int, kernel: str) -> None:
+def test_epilogues(m: int, n: int, kernel: str) -> None:
     """Epilogue of ``op.mm`` with A along M and B along N, for few rows or few columns."""
     rng = np.random.default_rng(m)
     a, b = rng.integers(-2, 3, (328, m)).astype(np.float16).T, rng.integers(-2, 3, (328, n)).astype(np.float16)

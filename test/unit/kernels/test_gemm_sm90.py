@@ -126,7 +126,7 @@ TURNS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TURNS)
-def test_consumers_that_take_turns(name: str) -> None:
+def test_pingpong_consumers(name: str) -> None:
     c, shape = TURNS[name]
     module = compile(gemm_text(c), filename="pingpong.mlir", emit="base")
     a, b, out = (x[0] for x in operands(c, shape, integers=True))
@@ -452,6 +452,6 @@ def test_results_of_many_parts_do_not_depend_on_who_comes_first() -> None:
     assert len(results) == 1
 
 
-def test_parts_of_k_are_two_or_more() -> None:
+def test_split_k_needs_two_slices() -> None:
     with pytest.raises(ValueError, match="needs at least 2 slices, got parts=1"):
         SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 1).check()

@@ -84,7 +84,7 @@ def test_tiles_of_integers(changed: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_what_becomes_of_integers() -> None:
+def test_integer_epilogues() -> None:
     """Epilogues of integers are exact for additions, and computed in f32 with factors."""
     m, n, k = 72, 144, 144
     a, b = integers("i8", m, k, 1), integers("i8", n, k, 2)
@@ -111,7 +111,7 @@ def test_what_becomes_of_integers() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("output", ["i32", "ui8"])
-def test_blocks_that_share_sums_of_integers(output: str) -> None:
+def test_split_k_of_integers(output: str) -> None:
     m, n, k = 136, 272, 656
     a, b = integers("ui8", m, k, 1), integers("i8", n, k, 2)
     if output == "ui8":
@@ -140,7 +140,7 @@ SUMS_IN_F16 = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SUMS_IN_F16)
-def test_sums_in_f16(name: str) -> None:
+def test_f16_accumulators(name: str) -> None:
     """Accumulators in f16 are exact within 11 bits; beyond that each step rounds, or overflows."""
     c, (m, n, k) = SUMS_IN_F16[name]
     c.check()
@@ -256,7 +256,7 @@ def check_scales(config: GemmConfig | SplitConfig, m: int, n: int, k: int) -> No
         ({"major_b": "n"}, "wgmma transposes 16-bit elements only"),
     ],
 )
-def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
+def test_unsupported_configurations_are_rejected(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         BYTES._replace(**changed).check()
 

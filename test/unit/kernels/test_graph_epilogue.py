@@ -194,7 +194,7 @@ def test_names_and_zero() -> None:
 
 
 @pytest.mark.slow
-def test_what_does_not_fit() -> None:
+def test_mismatched_arguments_are_rejected() -> None:
     make = Builder()
     graph = make.graph([Output(make.call("add", make.accum(), make.load(Input("row", "f32", order="n"))))])
     kernel = compile(gemm_text(SINGLE._replace(epilogue=Epilogue(graph=graph))), emit="base").kernel("launch")
@@ -251,7 +251,7 @@ def test_pairs(name: str) -> None:
     assert (full == x).all() and (half == x[:, 1::2]).all()
 
 
-def test_what_pairs_cannot() -> None:
+def test_unsupported_pairs_are_rejected() -> None:
     e = Epilogue(graph=gated())
     for config, said in (
         (SINGLE._replace(major_c="m", epilogue=e), "halves the columns .* a multiple of 32"),

@@ -174,6 +174,6 @@ def test_numbers_that_do_not_rise_reach_no_other_memory(ends: tuple[int, ...]) -
         (GroupedConfig(BASE._replace(stages=9)), "bytes of shared memory"),
     ],
 )
-def test_what_there_is_not(config: GroupedConfig, said: str) -> None:
+def test_unsupported_configurations_are_rejected(config: GroupedConfig, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         config.check()

@@ -27,7 +27,7 @@ TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64"
         ("i32", "i8", Epilogue(alpha="arg", bias="m")),
     ],
 )
-def test_sums(sums: str, output: str, epilogue: Epilogue, batch: bool) -> None:
+def test_reduction_of_split_k_slices(sums: str, output: str, epilogue: Epilogue, batch: bool) -> None:
     rng = np.random.default_rng(5)
     config = ReduceConfig(sums, output, batch, epilogue)
     kernel = compile(reduce_parts_text(config), emit="base").kernel("launch")

@@ -202,7 +202,7 @@ NORMS = [("rmsnorm", x) for x in ("", "r", "wr")] + [("layernorm", x) for x in (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op, takes", NORMS, ids=str)
-def test_what_norms_take(op: str, takes: str) -> None:
+def test_operands_of_norms(op: str, takes: str) -> None:
     for n, ld in ((64, 64), (333, 333), (1337, 1340)):
         run(op, "bf16", matrix("bf16", 3, n, ld), takes)
 
@@ -219,7 +219,7 @@ def test_alignment_chooses_the_kernel(op: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_result_that_begins_elsewhere() -> None:
+def test_results_with_another_alignment() -> None:
     """Rows of the result have another alignment than those of x, so they are stored by element."""
     x = matrix("f16", 3, 333, 333)
     y, storage = poisoned("f16", 3, 333, 333, 1)
@@ -413,7 +413,7 @@ def test_every_operation_is_there() -> None:
     assert set(OPS) == {*FORWARD} | backward
 
 
-def test_what_an_operation_does_not_take() -> None:
+def test_unsupported_operands_are_rejected() -> None:
     with pytest.raises(ValueError, match="rmsnorm: operands 'b' are not supported; use some of 'wr'"):
         row_text("rmsnorm", "f32", 64, takes="b")
     with pytest.raises(ValueError, match="operation 'median' is not supported; use one of sum, mean"):
@@ -452,7 +452,7 @@ CODE = [
 
 @pytest.mark.sample("layernorm-bf16-12288")
 @pytest.mark.parametrize("op, element, n", CODE, ids=str)
-def test_code_moves_128_bits_and_spills_nothing(op: str, element: str, n: int) -> None:
+def test_code_has_128_bit_accesses_and_no_spills(op: str, element: str, n: int) -> None:
     compiled = compile_cute(row_text(op, element, n), cache=False)
     fast = compiled.ptx.split(f".visible .entry {op}_v")[1].split(".visible .entry")[0]
     c = row_class(op, element, n)

@@ -48,6 +48,6 @@ def test_errors(element: str, columns: int, where: tuple[int, ...], message: str
         compress(a, element)
 
 
-def test_metadata_that_means_nothing() -> None:
+def test_invalid_metadata_is_rejected() -> None:
     with pytest.raises(ValueError, match="metadata 0000 of group 2 of row 0 are invalid"):
         expand(np.zeros((1, 8), np.float16), np.array([[0x4044]], np.int16), "f16")

@@ -103,7 +103,7 @@ def test_blocks_that_share_k(config: WarpConfig) -> None:
 
 
 @pytest.mark.slow
-def test_sums_of_blocks_that_share_k_are_added_in_one_order() -> None:
+def test_split_k_slices_are_added_in_fixed_order() -> None:
     epilogue = Epilogue(alpha="arg", bias="n")
     c = WarpConfig("tf32", "f32", tile=(32, 32), warps=(2, 2), vectors=(16, 1), k=16, parts=3, epilogue=epilogue)
     kernel = compiled(c).kernel("launch")
@@ -132,7 +132,7 @@ def test_a_small_problem_with_much_k_is_shared() -> None:
 
 
 @pytest.mark.parametrize("change", [{"warps_k": 2}, {"parts": 0}, {"saturate": True, "element": "i8", "output": "i32"}])
-def test_what_blocks_cannot_share(change: dict[str, Any]) -> None:
+def test_unsupported_split_k_is_rejected(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="split-K needs at least 1 part and cannot be combined"):
         WarpConfig(parts=2)._replace(**change).check()
 
@@ -184,7 +184,7 @@ def test_no_register_is_spilled() -> None:
         ({"warps": (4, 3)}, "must be a multiple of 16 x 8 for each of 4 x 3 warps"),
     ],
 )
-def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
+def test_unsupported_configurations_are_rejected(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         WarpConfig()._replace(**changed).check()
 
@@ -200,7 +200,7 @@ def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
     ],
 )
 @pytest.mark.parametrize("batch", [False, True])
-def test_what_becomes_of_the_sums(element: str, output: str, layouts: tuple[str, str], batch: bool) -> None:
+def test_epilogues(element: str, output: str, layouts: tuple[str, str], batch: bool) -> None:
     """Odd sizes, an addend, and a bias of the result's or its own type; f64 is never rounded to f32."""
     rng = np.random.default_rng(11)
     bias_type = "f64" if element == "f64" else "f32"

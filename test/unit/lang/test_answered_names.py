@@ -237,7 +237,7 @@ KERNELS = """
 
 
 @pytest.mark.slow
-def test_a_package_beside_the_program_with_an_operator_of_torch(tmp_path: Path) -> None:
+def test_package_next_to_the_program_with_a_torch_operator(tmp_path: Path) -> None:
     names = run_text(tmp_path, PACKAGE, shop____init__="", shop__ops=OPS, shop__kernels=KERNELS)
     np.testing.assert_array_equal(np.asarray(names["y"]), np.arange(5) * 3.0)
 

@@ -60,7 +60,7 @@ def clock(order: list[dict[str, Any]]) -> Callable[[Any, int], list[float]]:
     return measure
 
 
-def test_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measured_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     scale = make(reference=reference, key=["x"])
     x, y = np.arange(70, dtype=np.float32), np.full(70, 7, np.float32)
@@ -211,7 +211,7 @@ def test_errors(message: str, call: Callable[[], object]) -> None:
     assert str(e.value) == message
 
 
-def test_what_is_no_function_of_the_language() -> None:
+def test_plain_functions_are_rejected() -> None:
     with pytest.raises(
         cute.TuneError, match=r"must decorate a function under @cute.jit, got <function .*; place it above"
     ):

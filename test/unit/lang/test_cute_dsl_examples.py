@@ -58,7 +58,7 @@ def test_every_program_of_the_checkout_has_a_row() -> None:
 
 @pytest.mark.skipif(not EXAMPLES, reason="CUTE_DSL_EXAMPLES names no checkout of examples/python/CuTeDSL")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.path)
-def test_a_program_does_what_its_row_says(row: Row, tmp_path: Path) -> None:
+def test_cute_dsl_example_runs_as_listed(row: Row, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "cute_dialect.lang.compat", "--device=cpu", str(Path(EXAMPLES) / row.path)]
     ran = subprocess.run(
         [*command, *shlex.split(row.arguments)], cwd=tmp_path, capture_output=True, text=True, check=False,

@@ -117,7 +117,7 @@ def test_large_arrays_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         run(*arrays(), racy_kernel, device="cpu", checks="race")
 
 
-def test_benchmarks_and_op_check_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_benchmarks_and_op_run_without_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     x, out = arrays()
     arguments = cute.testing.JitArguments(x, out, racy_kernel)

@@ -128,7 +128,7 @@ def test_a_stream_may_be_left_out() -> None:
         compiled(x)
 
 
-def test_another_shape_is_told_by_the_shape() -> None:
+def test_mismatched_shapes_are_reported_by_shape() -> None:
     """A matrix of another width has other strides, too; what the user can act on is the shape."""
     import torch
 

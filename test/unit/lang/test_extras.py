@@ -121,7 +121,7 @@ def values_kernel(out: cute.Tensor):
         yield acc
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     out = np.zeros(1, np.int32)
     for kernel, text in (
         (no_yield_kernel, "F150: this loop has iter_args but never yields the next values"),

@@ -266,7 +266,7 @@ def turns(y: cute.Tensor, groups: cute.Constexpr, depth: cute.Constexpr):
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("groups, depth", [(1, 1), (2, 1), (3, 2)])
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random"])
-def test_groups_take_turns(groups: int, depth: int, schedule: str) -> None:
+def test_ordered_sequence_of_groups(groups: int, depth: int, schedule: str) -> None:
     y = np.full((depth, 4 * groups), -1, np.int32)
     turns(y, groups, depth).launch(
         grid=1, block=32 * groups, device="cpu", checks=CHECKS, schedule=schedule

@@ -142,7 +142,7 @@ def test_drawings_by_cute_viz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(cells((tmp_path / "layout.svg").read_text())) == 64 and "cute_viz" not in sys.modules
 
 
-def test_what_is_not_answered_says_so(tmp_path: Path) -> None:
+def test_unsupported_modules_are_reported(tmp_path: Path) -> None:
     program = tmp_path / "p.py"
     program.write_text("import cutlass.jax\n")
     with pytest.raises(

@@ -232,7 +232,7 @@ def test_a_host_function_with_launches_prints_constant_text_in_each_call(capsys:
         compiled.bind()
 
 
-def test_text_under_a_condition_of_run_time_beside_a_launch_is_refused() -> None:
+def test_conditional_printf_next_to_a_launch_is_rejected() -> None:
     @cute.jit
     def host(n: cute.Int32) -> None:
         if n > 2:

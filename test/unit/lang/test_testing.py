@@ -44,7 +44,7 @@ def arrays() -> tuple[np.ndarray, np.ndarray]:
     return np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
 
 
-def test_calls_take_turns() -> None:
+def test_benchmark_cycles_through_workspaces() -> None:
     seen: list[int] = []
     numbers = iter(range(9))
     us = benchmark(
@@ -60,7 +60,7 @@ def test_a_kernel_is_timed() -> None:
     np.testing.assert_array_equal(y, 2 * x)
 
 
-def test_what_benchmark_refuses() -> None:
+def test_benchmark_rejects_invalid_arguments() -> None:
     with pytest.raises(ValueError, match="iterations and workspace_count must be at least 1"):
         benchmark(print, iterations=0)
     with pytest.raises(ValueError, match="pass either kernel_arguments"):
@@ -89,7 +89,7 @@ def test_the_fastest_is_taken() -> None:
         tune(lambda n: n, {"n": [1]})
 
 
-def test_tune_leaves_out_what_cannot_be_made_and_warns() -> None:
+def test_tune_skips_failing_candidates_with_a_warning() -> None:
     def make(n: int) -> Callable[[], None]:
         if n == 1:
             raise ValueError("1 is too small")
@@ -143,7 +143,7 @@ def test_convert(to: type) -> None:
     assert (y == x.astype(to)).all()
 
 
-def test_what_convert_refuses() -> None:
+def test_convert_rejects_mismatched_shapes() -> None:
     x, y = np.zeros((3, 4), np.float32), np.zeros((4, 3), np.float32)
     with pytest.raises(ValueError, match=r"src and dst must have the same shape, got \(3, 4\) and \(4, 3\)"):
         testing.convert(cute.from_dlpack(x), cute.from_dlpack(y), device="cpu")

@@ -34,7 +34,7 @@ def test_matrices(major: bool) -> None:
     assert cute.torch.cute_tensor_like(x, cute.Float32, is_dynamic_layout=False)[1].data_ptr() != x.data_ptr()
 
 
-def test_what_tensors_are_filled_with() -> None:
+def test_initial_values_of_tensors() -> None:
     names = cute.torch
     kinds = names.TensorInitType
     shape = (64, 64)
@@ -184,7 +184,7 @@ def test_a_host_function_is_an_operator_of_torch() -> None:
         assert twice(torch.empty(7)).shape == (7,)
 
 
-def test_what_is_no_operator_of_torch() -> None:
+def test_invalid_custom_ops_are_rejected() -> None:
     register = cute.torch.custom_op("cute_test::none", mutates_args=("x",))
     with pytest.raises(TypeError, match="must decorate a host function under @cute"):
         register(lambda x: x)

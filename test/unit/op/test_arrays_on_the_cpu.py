@@ -51,7 +51,7 @@ def test_copies_of_bytes() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n"), [(48, 80), (47, 79)])
-def test_what_becomes_of_the_sums(m: int, n: int) -> None:
+def test_epilogues(m: int, n: int) -> None:
     """Epilogues in the kernel, and epilogues finished by numpy."""
     a, b, c, v = A[:m], B[:, :n], integers(48, 80)[:m, :n], integers(80, dtype=np.float32)[:n]
     x = 0.5 * EXACT[:m, :n] + 2 * c.astype(float) + v
@@ -89,7 +89,7 @@ def test_results_with_contiguous_columns(batch: bool, m: int, n: int) -> None:
         assert np.array_equal(found, np.triu(exact, 1))
 
 
-def test_the_result_beside_an_operand() -> None:
+def test_result_may_share_a_buffer_with_an_operand() -> None:
     """The result may lie in other columns of the operand's memory."""
     whole = np.zeros((48, 72 + 80), np.float16)
     whole[:, :72] = A

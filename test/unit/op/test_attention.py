@@ -95,7 +95,7 @@ def run(
 
 
 @pytest.mark.slow
-def test_no_race_and_nothing_read_before_it_is_written() -> None:
+def test_checks_pass_with_wrapping_buffers() -> None:
     """One block processes several tiles in small steps, so that every ring buffer wraps."""
     c = default_config(mask="both")._replace(tile_n=32, lse=True, from_end=True, sms=1)
     q, k, v = normal(1, 130, 2, 96), normal(1, 190, 1, 96, seed=1), normal(1, 190, 1, 96, seed=2)
@@ -134,7 +134,7 @@ def test_packed_sequences_do_not_see_each_other() -> None:
         ((1, 2, 1, 70, 420), {"causal": "bottom_right", "split_keys": 3}, (None, 0, 350)),
     ],
 )
-def test_parts_of_keys_are_combined(shape: Any, given: dict[str, Any], bounds: Any) -> None:
+def test_split_kv_partials_are_combined(shape: Any, given: dict[str, Any], bounds: Any) -> None:
     batch, heads, heads_k, queries, keys = shape
     q = normal(batch, heads, queries, 64)
     k, v = (normal(batch, heads_k, keys, 64, seed=i) for i in (1, 2))
@@ -175,7 +175,7 @@ def test_no_register_is_spilled_and_products_do_not_wait_for_each_other() -> Non
     assert " 0 bytes spilled, 0 bytes stack" in module.report and "C75" not in module.report, module.report
 
 
-def test_no_more_registers_are_asked_for_than_a_block_is_launched_with() -> None:
+def test_setmaxnreg_fits_the_register_budget() -> None:
     for tile_m in (64, 128, 192):
         for packed in (False, True):
             c = AttentionConfig(tile_m=tile_m, packed=packed)
@@ -184,7 +184,7 @@ def test_no_more_registers_are_asked_for_than_a_block_is_launched_with() -> None
             assert producer + c.consumers * consumer <= 65536 // (128 * groups) // 8 * 8 * groups
 
 
-def test_there_is_a_kernel_of_every_kind() -> None:
+def test_every_configuration_has_a_kernel() -> None:
     for head in HEADS:
         for mask in MASKS:
             default_config("f16", head, mask)._replace(packed=True, from_end=True, lse=True).check()
@@ -302,13 +302,13 @@ def packed(**given: Any) -> dict[str, Any]:
         (packed(max_seqlen_q=-1), op.ShapeError, "0 or more"),
     ],
 )  # fmt: skip
-def test_what_it_refuses(given: dict[str, Any], error: type[OpError], words: str) -> None:
+def test_invalid_arguments_are_rejected(given: dict[str, Any], error: type[OpError], words: str) -> None:
     arguments: dict[str, Any] = {"q": Q, "k": K, "v": K, **given}
     with pytest.raises(error, match=words):
         op.attention(**arguments, device="cpu")
 
 
-def test_what_a_plan_is_not_bound_to() -> None:
+def test_invalid_bindings_of_a_plan_are_rejected() -> None:
     plan = op.Attention(element="f16", head_size=64, lse=True)
     q, k, none = OnGpu(1, 2, 8, 64), OnGpu(1, 2, 16, 64, at=1 << 20), OnGpu(1, 2, 0, 64, at=1 << 20)
     out, lse = OnGpu(1, 2, 8, 64, at=1 << 22), OnGpu(1, 2, 8, dtype="<f4", at=1 << 24)
@@ -338,7 +338,7 @@ def test_empty_arrays_and_no_keys() -> None:
     assert (result == 0).all() and (logs == -np.inf).all()
 
 
-def test_explained_and_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch) -> None:
     """For packed sequences, work is counted if the host can read the lengths."""
     begins = np.array([0, 5, 8], np.int32), np.array([0, 1, 8], np.int32)
     given: dict[str, Any] = {"cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1]}

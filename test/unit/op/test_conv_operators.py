@@ -43,7 +43,7 @@ def test_gradients(activation: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step with gradients runs three convolutions; with the operator itself it runs four."""
     from cute_dialect.op.conv import functions, operators
 
@@ -97,7 +97,7 @@ REFUSED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_an_operator_does_not_take(message: str) -> None:
+def test_unsupported_arguments_of_operators_are_rejected(message: str) -> None:
     with pytest.raises(op.UnsupportedError, match=message):
         op.conv2d(tensor(1, 16, 5, 5), tensor(8, 16, 1, 1), device="cpu", **REFUSED[message])
 

@@ -120,7 +120,7 @@ def test_a_plan_with_an_epilogue() -> None:
     assert (exact[0] == want.reshape(-1, 64)).all()
 
 
-def test_what_a_plan_takes() -> None:
+def test_algorithms_and_tiles_of_plans() -> None:
     """Algorithms by channels, tiles sorted by speed, and the result size, without computing."""
     ways = {
         (8, 9, 9, 64, 64): "optimized", (8, 9, 9, 8, 64): "fixed_channels", (8, 9, 9, 16, 64): "few_channels",

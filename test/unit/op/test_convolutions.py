@@ -99,7 +99,7 @@ def test_a_kernel_for_one_tap_in_groups(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.slow
-def test_what_becomes_of_the_sums(launched: list[str]) -> None:
+def test_epilogues(launched: list[str]) -> None:
     """Bias, activation, c and scalars with im2col loads and with columns, and an epilogue with a sum per channel."""
     rng = np.random.default_rng(5)
     x, f = small(rng, 1, 4, 3, 16), small(rng, 64, 2, 3, 16)
@@ -122,7 +122,7 @@ def test_what_becomes_of_the_sums(launched: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_what_becomes_of_sums_that_lie_elsewhere(launched: list[str]) -> None:
+def test_epilogues_with_several_results(launched: list[str]) -> None:
     """In the kernel: strided input gradients, filter gradients and groups, with results other than D."""
     rng = np.random.default_rng(6)
 
@@ -163,7 +163,7 @@ def test_groups_whose_blocks_share_the_pixels() -> None:
 
 
 @pytest.mark.slow
-def test_what_becomes_of_the_sums_of_single_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_epilogues_of_depthwise_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Depthwise convolutions apply bias, c and an activation in the kernel, but not sums per channel."""
     from cute_dialect.op.conv import depthwise
 
@@ -331,7 +331,7 @@ def test_weights_of_no_images_are_zero(c: int, groups: int, taps: int, dtype: An
     assert (op.conv2d_weight(x, shape, y, groups=groups, c=added, beta=2.0, device="cpu") == 2).all()
 
 
-def test_sums_of_no_channels_are_what_is_added() -> None:
+def test_convolution_over_zero_channels_returns_the_addend() -> None:
     x, f, y = np.zeros((2, 6, 6, 0), np.float16), np.zeros((8, 3, 3, 0), np.float16), np.zeros((2, 4, 4, 0), np.float16)
     bias = np.arange(8, dtype=np.float16)
     assert (op.conv2d(x, f, bias, device="cpu") == bias).all()

@@ -240,7 +240,7 @@ def test_equal_parts_of_a_batch_are_one_launch() -> None:
         assert [v.name.endswith("reduce-b") for v, _ in done.launched] == [False, True]
 
 
-def test_parts_that_are_fewer_are_told_of() -> None:
+def test_reduced_split_k_is_reported() -> None:
     plan = op.Gemm(element="f16", layout="row")
     found = plan.explain((64, 200), (200, 64), split_k=("parallel", 100))
     assert found.split == (100, 4, "K 200 has 4 steps of 64") and "4 slices, 100 were requested" in str(found)
@@ -262,7 +262,7 @@ def test_no_k_and_no_factor() -> None:
 
 
 @pytest.mark.slow
-def test_sums_that_saturate_are_not_shared() -> None:
+def test_saturating_accumulators_are_not_split() -> None:
     """Each split-K slice would saturate, while their sum would wrap."""
     for row in [r for r in TABLE if "multiply_add_saturate" in r]:
         found = operation(row)
@@ -274,7 +274,7 @@ def test_sums_that_saturate_are_not_shared() -> None:
 
 
 @pytest.mark.slow
-def test_plans_say_how_is_multiplied() -> None:
+def test_plans_report_the_math_mode() -> None:
     a, b = (GENERATOR.standard_normal(shape).astype(np.float32) for shape in ((32, 40), (40, 48)))
     plan = op.Gemm(element="f32", layout="row")
     exact = plan.reference(a, b)

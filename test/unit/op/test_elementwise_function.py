@@ -160,7 +160,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("call, kind, message", ERRORS, ids=[e[2][:50] for e in ERRORS])
-def test_what_does_not_fit(call: Any, kind: type[Exception], message: str) -> None:
+def test_mismatched_arguments_are_rejected(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
 

@@ -114,7 +114,7 @@ def test_errors(function: Any, args: dict[str, Any], message: str) -> None:
     assert without_place(e.value) == message
 
 
-def test_seeds_that_are_none() -> None:
+def test_invalid_seeds_are_rejected() -> None:
     traced = trace(dropped, {"accum": FakeTensor("f32", (24, 32)), "p": 0.5, "seed": 1, "offset": 0})
     a, b = factors(24, 32, 16)
     with pytest.raises(EpilogueError) as e:

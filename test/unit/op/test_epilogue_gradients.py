@@ -74,7 +74,7 @@ def example(accum: Any, alpha: Any, C: Any, beta: Any, bias: Any) -> Any:
 
 
 @pytest.mark.end_to_end
-def test_every_kind_of_argument() -> None:
+def test_gradients_of_each_argument_type() -> None:
     a, b = integers(24, 40), integers(40, 32)
     args = {"alpha": torch.tensor([2.0]), "C": integers(24, 32), "beta": 2.0, "bias": integers(32, dtype=f32)}
     check(mm, example, a, b, args)
@@ -83,7 +83,7 @@ def test_every_kind_of_argument() -> None:
 
 
 @pytest.mark.slow
-def test_pairs_and_sums() -> None:
+def test_gradients_of_pairs_and_reductions() -> None:
     def swiglu(accum: Any, bias: Any, scale: Any, skip: Any) -> Any:
         gate, up = pairs(accum / 8.0 + bias)
         return silu(gate * scale) * up + skip
@@ -139,7 +139,7 @@ def test_functions_of_the_table() -> None:
 
 
 @pytest.mark.slow
-def test_what_has_no_gradients() -> None:
+def test_arguments_without_gradients_are_rejected() -> None:
     a, b = (t.requires_grad_() for t in (integers(24, 40), integers(40, 32)))
 
     def most(accum: Any) -> Any:
@@ -298,7 +298,7 @@ KEPT: dict[str, tuple[Callable[..., Any], tuple[int, int, int], dict[str, Any], 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KEPT)
-def test_what_is_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The forward pass keeps at most one value of the graph; a step runs three GEMMs."""
     function, (m, n, k), args, dtype, kept = KEPT[name]
     seen: list[str] = []
@@ -356,7 +356,7 @@ def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_gradients_that_lie_otherwise() -> None:
+def test_incoming_gradients_with_other_layouts() -> None:
     """Incoming gradients may be column-major, strided or of another type, and only arguments may need gradients."""
     a, b, bias = (t.requires_grad_() for t in (normal(40, 72), normal(72, 136), normal(136, dtype=f32)))
     wide = [t.detach().double().requires_grad_() for t in (a, b, bias)]

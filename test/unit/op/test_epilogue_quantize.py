@@ -60,7 +60,7 @@ def test_blocks(element: str, block: int, scales: str, m: int, n: int) -> None:
 
 
 @pytest.mark.slow
-def test_beside() -> None:
+def test_quantize_with_further_results() -> None:
     """D, 8-bit values, scales in the caller's memory, row sums, and batches."""
 
     def f(accum: Any) -> Any:

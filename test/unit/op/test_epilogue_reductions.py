@@ -92,7 +92,7 @@ def batched(accum: Any, bias: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_nothing_and_what_is_no_number() -> None:
+def test_reductions_of_empty_input_and_nan() -> None:
     def f(accum: Any) -> Any:
         return {"D": accum, "s": epilogue.sum(accum, -1), "m": epilogue.max(accum, -1), "l": epilogue.min(accum, -2)}
 
@@ -113,7 +113,7 @@ def test_rows_that_tma_cannot_read() -> None:
     check(found, everything(wide(a) @ wide(b), wide(bias)))
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     accum = {"accum": FakeTensor("f32", (128, 256))}
     for f, said in (
         (lambda accum: accum - epilogue.sum(accum, -1), r"sum\(\) cannot be an operand"),
@@ -139,7 +139,7 @@ def gated(accum: Any, bias: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_beside_pairs(dtype: Any) -> None:
+def test_reductions_combined_with_pairs(dtype: Any) -> None:
     """Reductions of a result with half of the columns, and of the accumulator, over several tiles."""
     a, b, bias = integers(72, 16), integers(16, 336), integers(336, dtype=np.float32)
     found = op.mm(a, b, epilogue=gated, args={"bias": bias}, dtype=dtype, device="cpu", checks=["race", "oob"])

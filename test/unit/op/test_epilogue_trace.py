@@ -166,7 +166,7 @@ NO = FakeTensor("f32", (M - 1, N))
         (lambda accum: accum, {"accum": BIAS}, r"accum must have shape \(M, N\) or \(L, M, N\), got \(256,\)"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_traced(function: Any, examples: dict[str, Any], said: str) -> None:
+def test_untraceable_functions_are_rejected(function: Any, examples: dict[str, Any], said: str) -> None:
     with pytest.raises((EpilogueError, TypeError), match=said):
         trace(function, {"accum": ACCUM, **examples})
 

@@ -85,7 +85,7 @@ def test_a_product(monkeypatch: pytest.MonkeyPatch, launched: list[str], swapped
 
 
 @pytest.mark.slow
-def test_beta_of_zero_reads_nothing() -> None:
+def test_beta_of_zero_does_not_read_c() -> None:
     a, b = integers(40, 72), integers(72, 88)
     args = {**arguments(40, 88), "beta": 0.0}
     want = example(a.double() @ b.double(), **doubles(args))
@@ -141,7 +141,7 @@ def test_constants_of_another_value_are_another_graph() -> None:
         check(op.mm(a, b, epilogue=graph, args={"times": times}), f, a, b, {"times": times})
 
 
-def test_what_does_not_fit(launched: list[str]) -> None:
+def test_mismatched_arguments_are_rejected(launched: list[str]) -> None:
     a, b, args = integers(40, 72), integers(72, 88), arguments(40, 88)
     graph = trace(example, {**args, "accum": FakeTensor("f32", (40, 88))})
     rows = integers(40, 1)

@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gemm_dispatch.way_of.cache_clear()
 
 
-def test_what_it_says() -> None:
+def test_text_of_an_explanation() -> None:
     found = op.explain(op.mm, (3000, 3072), (3072, 5000), gpu=GPU)
     p = Problem(3000, 5000, 3072, major_b="n")
     everything = ranked(p)
@@ -160,7 +160,9 @@ def test_tensors_of_torch() -> None:
         ),
     ],
 )
-def test_what_is_refused(function: Any, operands: tuple[Any, ...], options: dict[str, Any], said: str) -> None:
+def test_invalid_arguments_are_rejected(
+    function: Any, operands: tuple[Any, ...], options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(op.OpError, match=said):
         op.explain(function, *operands, **options)
 

@@ -232,7 +232,7 @@ def test_gradients_of_filters_of_few_channels(kernels: list[str], tiles: None) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("c", "k", "taps"), [(25, 2, (5, 5)), (65, 67, (1, 2))])
-def test_partial_sums_of_odd_groups_keep_their_bits(
+def test_partial_sums_of_odd_groups_are_not_rounded(
     c: int, k: int, taps: tuple[int, int], kernels: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each image sums up to above 4096, where f16 holds even numbers only, and both together to few: in tiles

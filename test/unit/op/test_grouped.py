@@ -42,7 +42,7 @@ def experts() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_rows_and_the_rest() -> None:
+def test_padding_rows_are_not_written() -> None:
     a, b = experts()
     kept = np.full((T, N), np.nan, np.float16)
     assert op.grouped_mm(a, b, ENDS, out=kept, device="cpu", checks=CHECKS) is kept
@@ -55,7 +55,7 @@ def test_rows_and_the_rest() -> None:
 
 
 @pytest.mark.slow
-def test_what_becomes_of_the_sums() -> None:
+def test_epilogues() -> None:
     a, b = experts()
     bias, c = numbers(G, N), numbers(T, N)
     alpha = np.arange(1, G + 1, dtype=np.float32)
@@ -172,7 +172,7 @@ def test_a_tile_of_mma_sync() -> None:
 
 
 @pytest.mark.slow
-def test_nothing() -> None:
+def test_empty_groups() -> None:
     a, b = experts()
     none = np.zeros(G, np.int32)
     out = np.full((T, N), 7, np.float16)
@@ -250,7 +250,7 @@ def test_an_epilogue_of_several_results(kernel: Any) -> None:
     assert np.array_equal(kept[1, :7], wide(x[1, :7]) @ wide(b[1]) + wide(bias))
 
 
-def test_what_epilogues_have_not() -> None:
+def test_unsupported_epilogues_are_rejected() -> None:
     a, b = experts()
 
     def both(accum: Any) -> Any:

@@ -168,7 +168,7 @@ def test_a_plan_of_one_matrix_in_groups() -> None:
     assert np.array_equal(op.grouped_mm(a, b, apart, device="cpu")[:33], out[:33])
 
 
-def test_what_groups_of_one_matrix_refuse() -> None:
+def test_invalid_ragged_groups_are_rejected() -> None:
     a, b = numbers(40, 16), numbers(3, 16, 24)
     rows = op.GroupedGemm(element="f16", layout="row")
     columns = op.GroupedGemm(element="f16", layout_A="row", layout_B="row", layout_D="column")
@@ -381,7 +381,7 @@ def test_explained() -> None:
     assert "found by the host, longest K first" in str(told)
 
 
-def test_lists_that_are_known() -> None:
+def test_cached_calls_of_lists() -> None:
     torch = pytest.importorskip("torch")
     sizes = [(3, 8, 8), (0, 8, 8), (2, 16, 0), (5, 16, 24)]
     a, b = [torch.ones(m, k) for m, _, k in sizes], [torch.ones(k, n) for _, n, k in sizes]

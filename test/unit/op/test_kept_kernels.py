@@ -38,7 +38,7 @@ def run(cache: Path, order: str) -> tuple[str, bool]:
 
 
 @pytest.mark.slow
-def test_what_was_compiled_is_found(tmp_path: Path) -> None:
+def test_compiled_kernels_are_found_by_the_next_process(tmp_path: Path) -> None:
     """A second process neither traces nor imports xDSL; another kernel is compiled; a damaged entry is no entry."""
     first, compiled = run(tmp_path, "a")
     assert compiled
@@ -56,7 +56,7 @@ def of(config: AnyConfig) -> str | None:
     return kernel_cache._place(partial(any_text, config), "base", None)  # pyright: ignore[reportPrivateUsage]
 
 
-def test_what_a_place_depends_on() -> None:
+def test_cache_keys_of_configurations() -> None:
     """Equal configurations share a cache entry, others do not, and callers' functions have none."""
     plain = any_config("f16", "f16", ("k", "k"), False, Epilogue())
     again = any_config("f16", "f16", ("k", "k"), False, Epilogue())
@@ -77,7 +77,7 @@ def test_what_a_place_depends_on() -> None:
 
 
 @pytest.mark.parametrize("entry", ["{}", "[]", '{"format": 1, "tools": {}, "artifact": 7}', "none"])
-def test_what_is_no_entry(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_entries_are_ignored(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry with unexpected contents is ignored."""
     from cute_dialect.pipelines.cache import Cache
 

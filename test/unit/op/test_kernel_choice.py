@@ -102,7 +102,7 @@ def test_tables_of_the_package_are_good() -> None:
         ("[]", "is not a table of kernels"),
     ],
 )
-def test_tables_that_are_none(text: str, says: str) -> None:
+def test_invalid_tables_are_ignored(text: str, says: str) -> None:
     path = table_path(GPU)
     path.parent.mkdir(parents=True)
     path.write_text(text)
@@ -173,7 +173,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     return found
 
 
-def test_tuning_saves_what_is_fastest(speeds: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_tuning_saves_the_fastest_kernel(speeds: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
     fastest = Choice(GemmConfig(group=16))
     speeds.update({fastest.name: 120.0, Choice(GemmConfig(group=4)).name: -1.0, FEW.name: 110.0})
     arguments = ["gemm", "--tune", "--run", "DIR", "--shapes", "4096x4096x4096", "128x8192x8192"]
@@ -184,7 +184,7 @@ def test_tuning_saves_what_is_fastest(speeds: dict[str, float], capsys: pytest.C
     assert choose(Problem(128, 8192, 8192), gpu=GPU) == FEW
 
 
-def test_the_rule_stays_where_nothing_is_faster_by_a_percent(speeds: dict[str, float]) -> None:
+def test_gains_below_one_percent_are_not_saved(speeds: dict[str, float]) -> None:
     speeds[Choice(GemmConfig(group=16)).name] = 100.9
     assert cute_bench.main(["gemm", "--tune", "--run", "DIR", "--shapes", "4096x4096x4096", "--element", "bf16"]) == 0
     problem = Problem(4096, 4096, 4096, "bf16", "bf16")
@@ -198,7 +198,7 @@ def test_the_final_decides(speeds: dict[str, float]) -> None:
     assert choose(Problem(4096, 4096, 4096), gpu=GPU) == two
 
 
-def test_measuring_alone_saves_nothing(speeds: dict[str, float]) -> None:
+def test_measuring_does_not_write_the_table(speeds: dict[str, float]) -> None:
     assert cute_bench.main(["gemm_tune", "--run", "DIR", "--shapes", "4096x4096x4096"]) == 0
     assert not table_path(GPU).exists()
 

@@ -39,7 +39,7 @@ def test_an_argument_that_no_function_has(name: str, device: str | None) -> None
     assert str(e.value).startswith(f"{name}() has no argument 'devise'; did you mean 'device'? Arguments: "), e.value
 
 
-def test_what_else_a_message_has() -> None:
+def test_rest_of_the_error_message() -> None:
     with pytest.raises(op.ArgumentError) as e:
         op.mm(A, B, bais=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     options = "blocks, checks, max_steps, progress, report, reports, schedule, seed"

@@ -62,7 +62,7 @@ def calls_of(kernel: Noted, *more: Any) -> KnownCalls:
     return calls
 
 
-def test_a_call_like_an_earlier_one(kernel: Noted) -> None:
+def test_cached_call_is_replayed(kernel: Noted) -> None:
     calls = calls_of(kernel)
     a, b = A.clone(), B.clone()
     d = calls.again("how", a, b)
@@ -94,7 +94,7 @@ def test_other_calls(kernel: Noted, tensors: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("how", ["other", None, ["how"], ("how",)])
-def test_what_else_a_call_says(kernel: Noted, how: Any) -> None:
+def test_different_options_are_not_replayed(kernel: Noted, how: Any) -> None:
     calls = calls_of(kernel)
     assert calls.again(how, A, B) is None and kernel.launched == []
     calls.recorded(how, (A, B), lambda: multiplied(kernel, A, B))
@@ -178,7 +178,7 @@ UNKNOWN: dict[str, Callable[[Noted], Any]] = {
 
 
 @pytest.mark.parametrize("what", UNKNOWN)
-def test_what_is_not_done_again(kernel: Noted, what: str) -> None:
+def test_calls_that_cannot_be_cached(kernel: Noted, what: str) -> None:
     calls = KnownCalls()
     calls.recorded("how", (A, B), lambda: UNKNOWN[what](kernel))
     assert len(calls) == 0
@@ -270,7 +270,7 @@ def idle() -> Iterator[Seen]:
 @pytest.mark.end_to_end
 @pytest.mark.sample(every=10)
 @pytest.mark.parametrize("name", CALLS)
-def test_kinds_of_calls(seen: Seen, name: str) -> None:
+def test_each_specialization_is_replayed(seen: Seen, name: str) -> None:
     """The second call of each specialization replays the launches with right results at other addresses."""
     torch.manual_seed(len(name))
     call, make, wanted, tolerance = CALLS[name]

@@ -114,7 +114,7 @@ def test_other_calls(launched: list[Any]) -> None:
         op.conv2d(x, F, None, 1, 1, out=inside)
 
 
-def test_a_kernel_that_is_asked_for(launched: list[Any]) -> None:
+def test_explicitly_selected_kernel(launched: list[Any]) -> None:
     """A kernel requested by name, configuration or tile, with an epilogue too."""
     found = op.explain(op.conv2d, (2, 8, 8, 64), (32, 3, 3, 64), padding=1)
     name = "fprop-f16-f16-3x3-p1x1-128x32-c1-q9"
@@ -226,7 +226,7 @@ def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made[0].endswith("-bn-relu") and made[1:] == ["depthwise-f16-f16-3x3-2x2ra4", tiles]
 
 
-def test_steps_with_gradients_are_known(launched: list[Any]) -> None:
+def test_training_steps_are_replayed(launched: list[Any]) -> None:
     """The second step of a layer replays the first without any lookup."""
     filters = F.clone().requires_grad_()
 

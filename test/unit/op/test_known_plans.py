@@ -110,7 +110,7 @@ def test_other_calls(kernel: Kernel, given: tuple[Any, ...], more: dict[str, Any
 
 
 @pytest.mark.slow
-def test_what_is_said_of_a_plan_later_counts(kernel: Kernel) -> None:
+def test_later_changes_of_a_plan_take_effect(kernel: Kernel) -> None:
     plan = planned()
     for name, value in (("activation", "relu"), ("tile_description", None), ("swizzling_functor", op.IdentitySwizzle2)):
         first(plan, A, B)
@@ -124,7 +124,7 @@ def test_what_is_said_of_a_plan_later_counts(kernel: Kernel) -> None:
     assert kernel.launched == []
 
 
-def test_what_else_the_arguments_say(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> None:
+def test_other_arguments_are_not_replayed(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> None:
     plan = planned()
     first(plan, A, B)
     found = plan.run(A, B)

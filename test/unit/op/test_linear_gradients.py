@@ -37,7 +37,7 @@ def test_gradients(shape: tuple[int, ...], activation: str) -> None:
 
 
 @pytest.mark.slow
-def test_only_what_is_needed_and_a_result_that_is_changed() -> None:
+def test_only_required_gradients_are_computed() -> None:
     x, w = torch.randn(2, 3, 16).half(), torch.randn(24, 16).half().requires_grad_()
     result = op.linear(x, w, device="cpu")
     result += 1

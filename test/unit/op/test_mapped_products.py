@@ -92,7 +92,7 @@ def test_gradients() -> None:
     assert float((one.grad.double() - wide.grad).abs().max()) < 4e-3 * float(wide.grad.abs().max())
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     def doubled(accum: Any) -> Any:
         return 2 * accum
 

@@ -127,7 +127,7 @@ def test_f64(launched: list[str], shape: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.slow
-def test_sums_of_other_kinds(launched: list[str]) -> None:
+def test_accumulator_types(launched: list[str]) -> None:
     a, b = (torch.randint(-2, 3, s).half() for s in ((40, 72), (72, 88)))
     exact = a.double() @ b.double()
     for options in (
@@ -173,7 +173,7 @@ def test_sums_of_other_kinds(launched: list[str]) -> None:
         )),
     ],
 )  # fmt: skip
-def test_what_is_refused(launched: list[str], dtype: str, options: dict[str, Any], said: str) -> None:
+def test_invalid_arguments_are_rejected(launched: list[str], dtype: str, options: dict[str, Any], said: str) -> None:
     import ml_dtypes
 
     kinds = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "i8": np.int8, "f32": np.float32, "f64": np.float64}

@@ -144,7 +144,7 @@ def test_plans_with_lists_of_several_strides() -> None:
         np.testing.assert_array_equal(z.astype(float), x.astype(float) @ y.astype(float))
 
 
-def test_several_launches_are_told_of() -> None:
+def test_several_launches_are_reported() -> None:
     plan = op.Gemm(element="f16", layout="row")
     a, b = several("f16", 24, 40), several("f16", 40, 16)
     a[1] = integers("f16", 24, 48)[:, :40]
@@ -282,7 +282,7 @@ BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
 
 
 @pytest.mark.parametrize("error, message, call", BAD, ids=[m[:60] for _, m, _ in BAD])
-def test_what_is_refused(error: Any, message: str, call: Callable[[], object]) -> None:
+def test_invalid_arguments_are_rejected(error: Any, message: str, call: Callable[[], object]) -> None:
     with pytest.raises(error) as found:
         call()
     assert str(found.value).startswith(message)

@@ -53,7 +53,7 @@ def test_rows_that_tma_cannot_read(a: Matrix, b: Matrix, out: Matrix) -> None:
         assert way.choice is not None and way.copied  # other sums and results are of kernels with TMA
 
 
-def test_long_sums_of_unaligned_rows_are_split() -> None:
+def test_long_unaligned_gemms_use_split_k() -> None:
     """171x38x40824: the kernel for any rows would take 12 blocks of 40824 steps."""
     a, b, out = transposed(row_major(40824, 171)), row_major(40824, 38), row_major(171, 38)
     way = way_of(a, b, out, "bf16", "bf16")
@@ -84,7 +84,7 @@ def test_epilogues_have_kernels_of_their_own() -> None:
     assert not way.by_torch and way.choice is None  # mma.sync reads rows of 4097 elements and applies the epilogue
 
 
-def test_what_is_copied() -> None:
+def test_copied_operands() -> None:
     """With 8- and 32-bit elements one operand must be contiguous along K. The other one is not copied."""
     f32 = row_major(2048, 2048, 4)
     odd = row_major(2048, 2049, 4)

@@ -76,7 +76,7 @@ def test_every_problem_has_a_kernel_that_can_compute_it() -> None:
         assert c.parts == 1 or blocks(c, p) <= 132
 
 
-def test_what_the_model_says() -> None:
+def test_predictions_of_the_cost_model() -> None:
     large = Problem(8192, 8192, 8192)
     m, n, _ = best(large).config.tile
     assert m * n >= 128 * 192
@@ -162,7 +162,7 @@ def test_clusters_that_do_not_run_at_once() -> None:
         ("[]", "is not a file of GPU costs"),
     ],
 )
-def test_costs_that_are_none(text: str, says: str) -> None:
+def test_invalid_cost_files_are_ignored(text: str, says: str) -> None:
     path = costs_path(GPU)
     path.parent.mkdir(parents=True)
     path.write_text(text)

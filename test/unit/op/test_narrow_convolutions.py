@@ -57,7 +57,7 @@ def test_forward_and_gradient(name: str, launched: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_what_becomes_of_the_sums(launched: list[str]) -> None:
+def test_epilogues(launched: list[str]) -> None:
     """Bias, activation, c, filter gradients with an epilogue, and channels-first tensors."""
     rng, h = np.random.default_rng(4), how(1, 2)
     x, f = small(rng, 1, 7, 6, 6), small(rng, 8, 3, 3, 6)

@@ -234,7 +234,7 @@ CASES: list[Case] = [
 
 @pytest.mark.parametrize("device", [None, "cpu"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[4])
-def test_what_is_refused(case: Case, device: str | None) -> None:
+def test_invalid_arguments_are_rejected(case: Case, device: str | None) -> None:
     function, arrays, options, error, said = case
     before = [np.copy(x) for x in arrays if isinstance(x, np.ndarray)]
     with pytest.raises(op.OpError) as e:
@@ -274,7 +274,7 @@ def test_what_is_refused(case: Case, device: str | None) -> None:
         ((OnGpu(64, 32, dtype="<c8"), OnGpu(32, 8)), {}, op.DtypeError, "a: arrays of type '<c8' are not supported"),
     ],
 )  # fmt: skip
-def test_arrays_elsewhere(
+def test_arrays_on_another_device_are_rejected(
     arrays: tuple[Any, ...], options: dict[str, Any], error: type[op.OpError], said: str
 ) -> None:  # fmt: skip
     with pytest.raises(op.OpError) as e:
@@ -347,7 +347,7 @@ def test_a_plan_of_groups_is_bound_to_arrays_on_a_gpu() -> None:
     assert str(e.value) == "bind: an array is in CPU memory; bind() needs arrays in GPU memory"
 
 
-def test_what_fits_gets_a_kernel() -> None:
+def test_supported_overlaps_get_a_kernel() -> None:
     """The result may lie next to the columns of an operand, or be an argument of the epilogue itself."""
     whole = half(128, 512)
     d = whole[:, :256]

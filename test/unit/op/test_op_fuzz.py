@@ -51,7 +51,7 @@ def test_views_and_options_vary() -> None:
     assert any(0 in m.view.shape for call in calls for m in call.memory.values())
 
 
-def test_jobs_are_as_many_calls_as_asked_for() -> None:
+def test_jobs_add_up_to_the_requested_calls() -> None:
     jobs = op_fuzz.numbers(5000)
     assert sum(count for _, _, count in jobs) == 5000 and {family for family, _, _ in jobs} == set(FAMILIES)
     assert max(count for _, _, count in jobs) <= op_fuzz.MOST
@@ -107,7 +107,7 @@ def test_unwritten_results_and_wrong_gradients_are_found() -> None:
     assert problem_of(learns) == "there is no gradient of y"
 
 
-def test_a_wrong_call_is_reported_with_what_repeats_it(
+def test_wrong_calls_are_reported_with_a_reproducer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real = op.transpose

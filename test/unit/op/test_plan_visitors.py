@@ -51,7 +51,7 @@ def equal(done: Any, want: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["row"])
-def test_a_function_and_what_it_gives(layout: str) -> None:
+def test_results_of_a_visitor(layout: str) -> None:
     m, n, k = 40, 88, 72
     a, b, args = integers(m, k), integers(k, n), arguments(m, n)
     plan = op.Gemm(**F16, layout_C=layout)
@@ -127,7 +127,7 @@ def test_kernels_without_tma(kinds: dict[str, Any], shape: tuple[int, int, int])
 
 
 @pytest.mark.slow
-def test_parts_of_k() -> None:
+def test_split_k() -> None:
     m, n, k = 24, 32, 192
     a, b, args = integers(m, k), integers(k, n), arguments(m, n)
     plan = op.Gemm(**F16, element_C="f32")
@@ -168,7 +168,7 @@ def test_a_described_operation() -> None:
         op.GemmOperationUniversal(90, tile, A, B, C, None, visitor=True)
 
 
-def test_what_does_not_fit() -> None:
+def test_mismatched_arguments_are_rejected() -> None:
     m, n, k = 40, 88, 72
     a, b, args = integers(m, k), integers(k, n), arguments(m, n)
     plan = op.Gemm(**F16)

@@ -112,7 +112,7 @@ def test_rows_that_tma_cannot_read(shape: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.slow
-def test_what_becomes_of_the_sums() -> None:
+def test_epilogues() -> None:
     def above(x: Any, row: Any, column: Any) -> Any:
         return x * (column > row)
 
@@ -149,7 +149,7 @@ def test_a_column_of_c_and_no_c() -> None:
     assert np.array_equal(same, exact)
 
 
-def test_nothing_to_compute() -> None:
+def test_empty_problems() -> None:
     plan = op.Gemm(element="f16", layout="row")
     assert plan.run(integers(0, 8), integers(8, 16), device="cpu").D.shape == (0, 16)
 
@@ -233,7 +233,7 @@ def test_the_problem_of_column_major_results() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("split", [("serial", 8), ("parallel", 8), ("serial", 7)])
 @pytest.mark.parametrize("batch", [(), (2,)], ids=["matrix", "batch"])
-def test_parts_of_k(batch: tuple[int, ...], split: tuple[str, int]) -> None:
+def test_split_k(batch: tuple[int, ...], split: tuple[str, int]) -> None:
     a, b = integers(*batch, 136, 2048), integers(*batch, 2048, 120)
     plan = op.Gemm(element="f16", layout="row")
     done = plan.run(a, b, split_k=split, device="cpu")
@@ -242,7 +242,7 @@ def test_parts_of_k(batch: tuple[int, ...], split: tuple[str, int]) -> None:
     assert names[-1].endswith(f"-s{split[1]}" if split[0] == "serial" else "reduce" + "-b" * bool(batch))
 
 
-def test_parts_of_k_have_the_tile_that_is_best_for_them() -> None:
+def test_tiles_of_split_k() -> None:
     """Split-K uses larger tiles than a plain GEMM with few tiles, so that all blocks run at once."""
     a, b = np.empty((4, 256, 16384), np.float16), np.empty((4, 16384, 256), np.float16)  # never accessed
     plan = op.Gemm(element="f16", layout="row")

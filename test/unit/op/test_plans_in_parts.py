@@ -100,7 +100,7 @@ def test_a_run_that_is_waited_for() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("split", [2, ("parallel", 3)])
-def test_parts_of_k(split: Any) -> None:
+def test_split_k(split: Any) -> None:
     plan = planned()
     for a, b in ((A, B), (A[:33, :77], B[:77, :65].copy())):
         done = plan.run(a, b, split_k=split, device="cpu", checks=CHECKS)
@@ -127,7 +127,7 @@ def test_batches(of_a: tuple[int, ...], of_b: tuple[int, ...], batches: str, spl
 
 
 @pytest.mark.slow
-def test_nothing_is_multiplied() -> None:
+def test_alpha_of_zero_does_not_read_operands() -> None:
     """With alpha = 0, A and B may hold NaN."""
     plan, c = planned(), normal(70, 68)
     nothing = np.full_like(A, np.nan)
@@ -232,7 +232,7 @@ def test_lists_of_matrices() -> None:
     assert "launches  3, one per matrix: f32 is split into tf32 parts first" in str(plan.explain(*given))
 
 
-def test_what_is_told() -> None:
+def test_explanation_of_split_f32_plans() -> None:
     plan = planned()
     found = plan.explain(A, B)
     assert found.parts == (PartsConfig("a"), PartsConfig("b", row_major=False))

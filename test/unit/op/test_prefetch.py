@@ -44,7 +44,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
 
 
 @pytest.mark.slow
-def test_afterwards_nothing_is_compiled(compiled: list[str], tmp_path: Path) -> None:
+def test_calls_after_prefetch_do_not_compile(compiled: list[str], tmp_path: Path) -> None:
     odd = op.explain(op.mm, (65, 33), (33, 65))
     fused = op.explain(op.mm, (64, 64), (64, 64), bias=(64,), activation="relu")
     assert odd.choice is None and fused.choice is not None
@@ -72,7 +72,7 @@ def test_without_a_compile_cache(compiled: list[str], monkeypatch: pytest.Monkey
     assert kernels.library(op.choose(SMALL[0])).ptx and compiled == []
 
 
-def test_what_fails_raises_when_all_are_done() -> None:
+def test_failures_are_raised_after_all_compilations() -> None:
     none = Choice(GemmConfig(stages=40))
     found = op.prefetch([none, SMALL[0]], workers=2)
     with pytest.raises(ValueError, match="at most 232448 are available"):
@@ -110,7 +110,7 @@ def test_who_asks_meanwhile_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == [choice.name] and calls == [(choice.name, True)]
 
 
-def test_what_splits_f32_is_compiled_too(compiled: list[str]) -> None:
+def test_prefetch_compiles_the_f32_split(compiled: list[str]) -> None:
     wanted = op.explain(op.mm, (64, 32), (32, 64), math="3xtf32", element="f32")
     assert [c.name for c in wanted.parts] == ["split-a-row", "split-b-column"]
     found = op.prefetch([wanted])

@@ -23,7 +23,7 @@ def integers(*shape: int, seed: int = 0) -> torch.Tensor:
 
 
 @pytest.mark.slow
-def test_what_is_added_comes_first() -> None:
+def test_addend_is_the_first_argument() -> None:
     a, b, c = integers(24, 40), integers(40, 32), integers(24, 32)
     out = torch.full((24, 32), float("nan")).half()
     assert op.addmm(c, a, b, beta=2.0, alpha=0.5, out=out) is out

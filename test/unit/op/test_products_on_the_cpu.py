@@ -78,7 +78,7 @@ def test_one_matrix_is_mm(launched: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_what_becomes_of_the_sums() -> None:
+def test_epilogues() -> None:
     def above(x: Any, row: Any, column: Any) -> Any:
         return x if column > row else 0.0
 
@@ -113,7 +113,7 @@ def test_rows_that_tma_cannot_read(launched: list[str], m: int, n: int, k: int) 
     ("dtype", "m", "n", "k"),
     [(torch.float32, 40, 88, 72), (torch.float32, 39, 87, 33), (torch.float8_e4m3fn, 40, 87, 36)],
 )
-def test_what_is_copied(dtype: torch.dtype, m: int, n: int, k: int) -> None:
+def test_copied_operands(dtype: torch.dtype, m: int, n: int, k: int) -> None:
     """Operands that must be contiguous along K with aligned rows are copied."""
     a, b = integers(2, m, k, dtype=dtype), integers(2, k, n, dtype=dtype)
     for x, y in ((a, b), (a.mT.contiguous().mT, b.mT.contiguous().mT)):

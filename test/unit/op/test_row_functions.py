@@ -30,7 +30,7 @@ def data(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 @pytest.mark.sample("7-torch.float32")
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("n", [7, 64, 333])
-def test_beside_torch(dtype: torch.dtype, n: int) -> None:
+def test_results_match_torch(dtype: torch.dtype, n: int) -> None:
     """Results match torch for any leading shape."""
     x, w, b = data(2, 3, n, dtype=dtype), data(n, dtype=dtype), data(n + 1, dtype=dtype)[1:]
     close(op.softmax(x, device="cpu"), torch.softmax(x, -1))
@@ -111,7 +111,7 @@ def test_rows_are_read_where_they_are() -> None:
     close(x, wanted)
 
 
-def test_nothing() -> None:
+def test_empty_rows() -> None:
     """Empty matrices and empty rows are no error."""
     assert op.softmax(torch.empty(0, 5), device="cpu").shape == (0, 5)
     assert op.softmax(torch.empty(3, 0), device="cpu").shape == (3, 0)
@@ -167,7 +167,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("call, kind, message", ERRORS, ids=[e[2][:50] for e in ERRORS])
-def test_what_does_not_fit(call: Any, kind: type[Exception], message: str) -> None:
+def test_mismatched_arguments_are_rejected(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
 

@@ -37,7 +37,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_what_was_run_is_run(saved: Path) -> None:
+def test_loaded_plans_run_saved_kernels(saved: Path) -> None:
     plan = op.load(saved)
     document = json.loads((saved / "plan.json").read_text())
     assert isinstance(plan, op.Gemm) and plan.activation == "relu" and len(document["kernels"]) == 3
@@ -54,7 +54,7 @@ def test_what_was_run_is_run(saved: Path) -> None:
     assert np.array_equal(plan.run(x, y, z, beta=1.0, device="cpu").D, (x.astype(float) @ y + z).clip(min=0))
 
 
-def test_what_was_not_run_is_refused(saved: Path, tmp_path: Path) -> None:
+def test_loaded_plans_reject_unsaved_kernels(saved: Path, tmp_path: Path) -> None:
     plan = op.load(saved)
     with pytest.raises(op.UnsupportedError, match="which the folder does not have"):
         plan.run(integers(40, 64), integers(64, 72), bias=np.zeros(72, np.float32), device="cpu")
@@ -175,7 +175,7 @@ def test_plans_of_all_kinds(folder: tuple[Kind, Path, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_parts_of_k_are_saved(tmp_path: Path) -> None:
+def test_split_k_is_saved(tmp_path: Path) -> None:
     plan = op.Gemm(**F16)
     a, b = integers(40, 520), integers(520, 72)
     plan.run(a, b, split_k=("parallel", 3), device="cpu")

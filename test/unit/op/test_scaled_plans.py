@@ -65,7 +65,7 @@ def test_scales_of_rows_and_of_all(name: str, fast: bool) -> None:
 
 
 @pytest.mark.slow
-def test_all_that_becomes_of_the_sums() -> None:
+def test_epilogues() -> None:
     a, b = factors(40, 96, 272)
     sa, sb, c = powers(40, 1), powers(1, 96), GENERATOR.integers(-9, 9, (40, 96)).astype(np.float32)
     bias = np.arange(96).astype(np.float32)
@@ -258,7 +258,7 @@ def test_scales_of_another_library() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_of_nothing() -> None:
+def test_empty_problems() -> None:
     a, b = factors(0, 96, 272)
     assert row().run(a, b, powers(0, 1), powers(1, 96), device="cpu").D.shape == (0, 96)
     with pytest.raises(

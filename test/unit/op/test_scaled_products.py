@@ -123,7 +123,7 @@ def test_scales_that_are_exponents() -> None:
 
 
 @pytest.mark.end_to_end
-def test_the_shapes_say_which() -> None:
+def test_scaling_mode_is_inferred_from_shapes() -> None:
     a, b = factors(40, 272, 400)
     sa, sb = powers(40, 4), powers(3, 4, seed=1)
     inferred = op.scaled_mm(a, b, sa, sb, device="cpu")
@@ -145,7 +145,7 @@ def test_the_shapes_say_which() -> None:
         ({"dtype": "f64"}, op.DtypeError, "a result of f64 is not supported for f8E4M3FN operands"),
     ],
 )  # fmt: skip
-def test_what_is_refused(change: dict[str, Any], error: type[Exception], said: str) -> None:
+def test_invalid_arguments_are_rejected(change: dict[str, Any], error: type[Exception], said: str) -> None:
     a, b = factors(40, 272, 400)
     given: dict[str, Any] = {"a": a, "b": b, "scale_a": powers(1), "scale_b": powers(1)}
     with pytest.raises(error, match=said):

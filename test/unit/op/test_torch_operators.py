@@ -75,7 +75,7 @@ def test_batches(of_a: int, of_b: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(24, 32), (1, 32), (32,), (24, 1), ()])
 @pytest.mark.parametrize("rows", [False, True])
-def test_what_is_added(shape: tuple[int, ...], rows: bool) -> None:
+def test_operators_with_addend_and_bias(shape: tuple[int, ...], rows: bool) -> None:
     a, b, c, bias = (
         integers(24, 40),
         integers(40, 32),
@@ -145,7 +145,7 @@ def test_the_second_derivative() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_an_operator_where_nothing_learns() -> None:
+def test_operators_are_used_only_if_gradients_are_needed() -> None:
     a, b = integers(24, 40).requires_grad_(), integers(40, 32)
     assert mm(a, b).requires_grad and not mm(a.detach(), b).requires_grad
     out = torch.empty(24, 32, dtype=f16)
@@ -162,7 +162,7 @@ def test_nothing_is_an_operator_where_nothing_learns() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_what_has_no_gradients() -> None:
+def test_arguments_without_gradients_are_rejected() -> None:
     a, b = integers(24, 40).requires_grad_(), integers(40, 32)
     for options, said in (
         ({"out": torch.empty(24, 32, dtype=f16)}, "mm: out is not supported with gradients"),
@@ -207,7 +207,7 @@ SAMPLES: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 
 
 @pytest.mark.slow
-def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step with gradients runs three GEMMs, and the operator itself four. The derivative kernel reduces a per-column
     bias. A per-row bias and 8-bit results have gradients too.
     """

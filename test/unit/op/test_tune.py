@@ -82,7 +82,7 @@ def test_the_fastest_is_taken_from_then_on(speeds: dict[str, float]) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_saved_for_less_than_a_percent(speeds: dict[str, float]) -> None:
+def test_gains_below_one_percent_are_not_saved(speeds: dict[str, float]) -> None:
     rule = choose(PROBLEM, 132, GPU)
     speeds[module.space(PROBLEM)[3].name] = 9.95
     found = tune(op.mm, A, B)
@@ -116,7 +116,7 @@ def test_kernels_that_are_wrong_are_left_out(speeds: dict[str, float], monkeypat
 
 
 @pytest.mark.slow
-def test_what_is_given_is_left_as_it_is(speeds: dict[str, float]) -> None:
+def test_tuning_does_not_modify_arguments(speeds: dict[str, float]) -> None:
     out, c = half(72, 88), half(72, 88)
     before = out.clone()
     tune(op.mm, A, B, out, c=c, beta=2.0, activation="relu")
@@ -162,7 +162,7 @@ def test_plans_that_split_f32_are_tuned(speeds: dict[str, float], monkeypatch: p
     assert op.explain(op.mm, a, b, math="3xtf32", gpu=GPU).choice == faster
 
 
-def test_what_cannot_be_tuned() -> None:
+def test_invalid_tuning_calls_are_rejected() -> None:
     with pytest.raises(op.DeviceError, match=r"tune: a \(Tensor\) is not a torch tensor on a GPU; pass one"):
         tune(op.mm, A, B)
     with pytest.raises(op.UnsupportedError, match=r"tune: linear is not supported; pass op\.mm, op\.bmm or"):

@@ -79,7 +79,7 @@ def test_any_rows_and_majors(m: int, n: int, k: int) -> None:
     assert torch.equal(eights.double(), rounded(a.double() @ b.double() + 4 * bias.double(), E4))
 
 
-def test_what_is_refused(launched: list[str]) -> None:
+def test_invalid_arguments_are_rejected(launched: list[str]) -> None:
     a, b = TypedProduct(I8, I8, I32, SMALL).operands("cpu")
     with pytest.raises(
         DtypeError,

@@ -54,7 +54,7 @@ def test_a_kernel_and_a_tile() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("parts", "there"), [(1, 1), (2, 2), (100, 2)])
-def test_parts_of_k(parts: int, there: int) -> None:
+def test_split_k(parts: int, there: int) -> None:
     """There are at most as many slices as K has steps."""
     found = kernel_for(PROBLEM, KernelOverride(split_k=parts))
     assert (found.parts if found.skinny is None else found.skinny.parts) == there
@@ -84,7 +84,7 @@ def test_parts_of_k(parts: int, there: int) -> None:
         )),
     ],
 )  # fmt: skip
-def test_what_is_refused(more: dict[str, Any], says: str) -> None:
+def test_invalid_arguments_are_rejected(more: dict[str, Any], says: str) -> None:
     with pytest.raises(op.UnsupportedError, match=says):
         op.mm(A, B, device="cpu", **more)
 

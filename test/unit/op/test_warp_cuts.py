@@ -64,7 +64,7 @@ def test_blocks_that_share_k() -> None:
     assert cut_for(many).parts == 1 and cut_for(many).tile == (128, 128)
 
 
-def test_predictions_follow_what_there_is_to_do() -> None:
+def test_predicted_time_grows_with_the_work() -> None:
     p = Problem(512, 512, 512, "f8E4M3FN", "bf16")
     cut = Cut((64, 64), (2, 2))
     least = predict_cut(cut, p)

@@ -159,7 +159,7 @@ def program(rng: random.Random) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("passes", [("canonicalize",), ("cse",), ("cse", "canonicalize", "cse")])
-def test_what_is_left_computes_the_same(passes: tuple[str, ...]):
+def test_optimized_code_computes_the_same(passes: tuple[str, ...]):
     rng = random.Random(20260521)
     compared = 0
     for _ in range(50):

@@ -36,7 +36,7 @@ def text(index: str) -> str:
 
 
 @pytest.mark.parametrize(("index", "remarks"), [("3", 0), ("loop", 0), ("n", 1)])
-def test_the_compiled_module_says_so(index: str, remarks: int, tmp_path: Path) -> None:
+def test_compiled_module_has_the_remark(index: str, remarks: int, tmp_path: Path) -> None:
     module = compile_cute(text(index), filename="pick.mlir", emit="base")
     assert len(module.remarks) == remarks
     assert all(REMARK in r and r.startswith("pick.mlir:") for r in module.remarks)
@@ -47,7 +47,7 @@ def test_the_compiled_module_says_so(index: str, remarks: int, tmp_path: Path) -
     assert load(module.save(tmp_path / "pick")).remarks == module.remarks
 
 
-def test_the_tools_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tools_print_the_remark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "pick.mlir"
     file.write_text(text("n"))
     assert cute_opt([str(file), "--pipeline=base", "-o", str(tmp_path / "out.mlir")]) == 0

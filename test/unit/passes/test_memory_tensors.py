@@ -76,7 +76,7 @@ def test_local_tile_is_a_slice_of_the_matrix(case: tuple[int, int, tuple[int, in
         assert np.array_equal(got.reshape(4, 8).T, a[8 * i : 8 * i + 8, 4 * j : 4 * j + 4])
 
 
-def test_a_projection_leaves_out_what_the_tensor_lacks() -> None:
+def test_projection_drops_missing_modes() -> None:
     a = strided(32, 24, (25, 1))
     ops = """
       %t = cute.static : !cute.tile<"[8:1;5:1;4:1]">
@@ -195,7 +195,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("op", ERRORS, ids=lambda op: ERRORS[op][:40])
-def test_each_error_says_what_is_wrong(op: str) -> None:
+def test_error_messages(op: str) -> None:
     text = f"""
 func.func @f(%s: {S}, %c1: !cute.coord<"1">, %c2: !cute.coord<"(1,1)">, %c3: !cute.coord<"(1,1,1)">,
              %t: !cute.tile<"[4:1;4:1]">, %th: !cute.layout<"(4,8):(8,1)">, %dl: !cute.layout<"?:1">) {{

@@ -137,7 +137,7 @@ def numbers(element: str, n: int) -> np.ndarray:
 
 @pytest.mark.sample(every=4)
 @pytest.mark.parametrize(("element", "smem", "layout"), CASES)
-def test_elements_lie_where_the_definition_says(element: str, smem: str, layout: str) -> None:
+def test_addresses_match_the_definition(element: str, smem: str, layout: str) -> None:
     value = parse(layout)
     n = size(value.outer if isinstance(value, ComposedLayout) else value)
     assert isinstance(n, int)

@@ -168,7 +168,7 @@ def test_constant_bounds_of_both_signs(lower: int, upper: int, unsigned: bool, c
 
 
 @pytest.mark.parametrize("upper", [-5, 5])
-def test_a_step_of_nothing_is_the_loops_error(upper: int) -> None:
+def test_zero_step_is_an_error_of_the_loop(upper: int) -> None:
     loop = Loop("i32", False, 0, upper, 0, "", 4)
     with pytest.raises(InterpError, match="the loop step is 0; it must be positive"):
         run(compiled(loop), loop)

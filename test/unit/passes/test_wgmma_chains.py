@@ -84,7 +84,7 @@ def ptx(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: ".".join(str(x) for x in f if x))
-def test_a_chain_is_what_upstream_makes_of_its_instructions(form: Instruction) -> None:
+def test_chain_matches_the_lowering_of_its_instructions(form: Instruction) -> None:
     sign = "one" if form[1] == "s32" else "neg"
     body = (
         wgmma(form, "d0", "u", "a1", "a2", "zero")
@@ -142,7 +142,7 @@ def test_no_chain_over_other_accumulators_nor_with_a_second_use() -> None:
     assert lengths(program(form, twice)) == [1, 1, 1], "both go on from the same accumulators"
 
 
-def test_no_chain_of_what_saturates() -> None:
+def test_saturating_instructions_are_not_chained() -> None:
     form = (*FORMS[-1][:-1], ", <satfinite>")
     body = wgmma(form, "d0", "u", "a1", "a2", "zero") + wgmma(form, "last", "d0", "a1", "a2")
     assert lengths(program(form, body)) == [], "where upstream writes .satfinite is its own affair"

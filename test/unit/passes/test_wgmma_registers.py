@@ -296,7 +296,7 @@ REFUSED = {
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_registers_cannot_hold_stays(name: str) -> None:
+def test_unsupported_values_stay_unchanged(name: str) -> None:
     m = parse_module(program(REFUSED[name]))
     assert not webs_of(m).number
     text = handoff_text(with_registers(m))

@@ -162,7 +162,7 @@ def test_passes_show_the_source(tmp_path: Path) -> None:
     assert lines[3:6] == [f"{file}:6:5: note: in 'check', called from here", "    check(n)", "    ^~~~~"]
 
 
-def test_what_a_launcher_says() -> None:
+def test_message_of_a_failed_assertion() -> None:
     assert str(CudaError("cuCtxSynchronize", 710, "CUDA_ERROR_ASSERT")) == (
         "cuCtxSynchronize failed with CUDA_ERROR_ASSERT (710): an assertion in a kernel failed; standard error shows "
         "its file and line"

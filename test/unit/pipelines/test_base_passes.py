@@ -198,7 +198,7 @@ ptxas info    : (C7517) Potential Performance Loss: wgmma.mma_async instructions
     assert len(warnings) == 1 and "C7517" in warnings[0]
 
 
-def test_a_missing_ptxas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ptxas_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.path", [])
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CUTE_PTXAS", raising=False)
@@ -286,7 +286,7 @@ def test_passes_over_vectors_run_where_there_may_be_some(
     assert [p.count("convert-vector-to-") for p in run] == [4 if passes else 0]
 
 
-def test_what_base_passes_leave_is_verified() -> None:
+def test_output_of_base_passes_is_verified() -> None:
     m = UpstreamModule.from_text("func.func private @f() attributes {test.keep}")
     (function,) = m._operations("func.func")  # pyright: ignore[reportPrivateUsage]
     del function.attributes["function_type"]

@@ -58,7 +58,7 @@ def said(cache: Cache, key: str = KEY) -> list[str]:
     return [str(w.message) for w in found]
 
 
-def test_what_was_kept_is_found(cache: Cache) -> None:
+def test_stored_entries_are_found(cache: Cache) -> None:
     assert cache.get(KEY) == artifact()
     assert cache.get(OTHER) is None
     assert sorted(os.listdir(at(cache))) == [
@@ -116,7 +116,7 @@ WHY = {
 
 @pytest.mark.parametrize("name", ["cute-cache-entry", "manifest.json", "kernel.ptx", "kernel.cubin", "ptxas.txt"])
 @pytest.mark.parametrize("how", DAMAGE)
-def test_damage_is_said_once_and_replaced(cache: Cache, how: str, name: str) -> None:
+def test_damaged_entries_are_reported_once_and_replaced(cache: Cache, how: str, name: str) -> None:
     DAMAGE[how](at(cache) / name)
     why = WHY.get(how, "{} was changed after it was written").format(name)
     assert said(cache) == [f"compile cache: {at(cache)} is damaged: {why}; compiled again"]
@@ -126,7 +126,7 @@ def test_damage_is_said_once_and_replaced(cache: Cache, how: str, name: str) -> 
 
 
 @pytest.mark.parametrize("how", ["a file", "a pipe", "a link", "a folder", "the entry of another key"])
-def test_what_stands_in_the_place_of_an_entry_is_put_aside(cache: Cache, tmp_path: Path, how: str) -> None:
+def test_foreign_files_at_an_entry_are_moved_aside(cache: Cache, tmp_path: Path, how: str) -> None:
     place = at(cache, OTHER)
     thesis = tmp_path / "thesis"
     thesis.mkdir()
@@ -154,7 +154,7 @@ def test_what_stands_in_the_place_of_an_entry_is_put_aside(cache: Cache, tmp_pat
     assert os.path.exists(cache.folder) == (how != "the entry of another key")
 
 
-def test_nothing_outside_is_read_or_deleted_through_links(cache: Cache, tmp_path: Path) -> None:
+def test_links_out_of_the_cache_are_not_followed(cache: Cache, tmp_path: Path) -> None:
     """The cache folder itself may be a link, but its parts may not."""
     real = Path(cache.folder)
     moved = tmp_path / "moved"
@@ -248,7 +248,7 @@ def test_a_folder_that_others_may_write_is_not_used(cache: Cache, mode: int) -> 
 # ------------------------------------------------------------------------------------------------------ what it deletes
 
 
-def test_clear_deletes_what_the_cache_made(cache: Cache, tmp_path: Path) -> None:
+def test_clear_deletes_only_cache_files(cache: Cache, tmp_path: Path) -> None:
     """Files of the user stay in the cache folder, in the folders of entries, and in an entry."""
     above = tmp_path / "cache"
     mine = [above / "thesis.txt", Path(cache.folder) / "notes", at(cache).parent / "list", at(cache) / "result.npy"]

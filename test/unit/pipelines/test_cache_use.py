@@ -152,7 +152,7 @@ def test_sources_are_read_again_only_when_they_were_touched(tmp_path: Path, fold
     assert not Path(kept.folder).exists()
 
 
-def test_one_process_at_a_time_makes_what_a_key_stands_for(folder: Path) -> None:
+def test_one_process_compiles_a_key(folder: Path) -> None:
     """A second process waits and finds the entry; a stale lock is no obstacle."""
     program = (
         "import sys, time\n"

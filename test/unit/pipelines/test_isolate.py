@@ -175,7 +175,7 @@ def test_a_process_keeps_one_fresh_python(keeps: list[isolate.Worker]) -> None:
         assert second.module(KERNEL, "k.mlir").text(generic=True) == text
 
 
-def test_what_is_borrowed_at_a_time_is_apart(keeps: list[isolate.Worker]) -> None:
+def test_borrowed_workers_are_distinct(keeps: list[isolate.Worker]) -> None:
     with isolate.borrowed() as first, isolate.borrowed() as second:
         assert first is not second
         a, b = first.module(KERNEL), second.module(KERNEL.replace("@f", "@g"))
@@ -183,7 +183,9 @@ def test_what_is_borrowed_at_a_time_is_apart(keeps: list[isolate.Worker]) -> Non
     assert len(keeps) == 2
 
 
-def test_the_python_beside_is_found(keeps: list[isolate.Worker], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_next_to_an_embedding_program_is_found(
+    keeps: list[isolate.Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If sys.executable embeds Python, as Blender does, the Python next to it is used."""
     monkeypatch.setattr(sys, "executable", "/usr/bin/blender")
     with isolate.borrowed() as worker:
@@ -260,7 +262,7 @@ def test_it_ends_with_the_process() -> None:
         os.sched_yield()
 
 
-def test_what_upstream_dies_of_is_an_error_of_compile(keeps: list[isolate.Worker]) -> None:
+def test_crashes_of_upstream_are_compile_errors(keeps: list[isolate.Worker]) -> None:
     good = compile(KERNEL, emit="ptx", cache=False)
     assert len(keeps) == 1
     with pytest.raises(CompileError) as seen:
@@ -274,6 +276,6 @@ def test_what_upstream_dies_of_is_an_error_of_compile(keeps: list[isolate.Worker
     assert again.artifact.code == good.artifact.code
 
 
-def test_what_llvm_cannot_select_is_an_error_of_compile(keeps: list[isolate.Worker]) -> None:
+def test_selection_failures_of_llvm_are_compile_errors(keeps: list[isolate.Worker]) -> None:
     with pytest.raises(CompileError, match=r"LLVM's NVPTX back end aborted .*Cannot select"):
         compile(UNSELECTABLE, chip="sm_80", features="+ptx80", emit="ptx", cache=False)

@@ -155,7 +155,7 @@ def test_a_file_that_is_named_like_a_call_site() -> None:
     assert sites.plain("h.py (call site 7)") == "h.py (call site 7)"
 
 
-def test_what_upstream_refuses_is_told_at_the_callee() -> None:
+def test_errors_of_upstream_are_reported_at_the_callee() -> None:
     bad = KERNEL.replace(
         'llvm.load %p : !llvm.ptr<1> -> i32 loc("/u/x.py":40:5)',
         'llvm.load %p atomic monotonic : !llvm.ptr<1> -> i32 loc(callsite("f"("/u/y.py":99:3) at "/u/x.py":1:1))',

@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.end_to_end
 @pytest.mark.sample("gemm_sm90")
 @pytest.mark.parametrize("name", ["gemm_sm90", "transpose", "sgemm_smem"])
-def test_what_a_launch_reads_is_the_same(name: str) -> None:
+def test_manifest_is_the_same_on_demand(name: str) -> None:
     """Shared memory of all kinds, several kernels; each is lowered by itself, as it is among the others."""
     text = (EXAMPLES / f"{name}.mlir").read_text()
     whole, made = compile_cute(text, emit="base", cache=False), compile_on_demand(text, name)
@@ -35,7 +35,7 @@ def test_what_a_launch_reads_is_the_same(name: str) -> None:
     assert len(functions) == len(made.names)
 
 
-def test_what_is_wrong_with_a_kernel_is_said_when_it_runs() -> None:
+def test_errors_of_a_kernel_are_reported_when_it_runs() -> None:
     text = """
 gpu.module @m {
   gpu.func @f(%a: !cute.memref<f32, gmem, "(4):(1)">) kernel {

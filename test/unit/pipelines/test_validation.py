@@ -213,7 +213,7 @@ def test_a_function_that_is_gone():
     assert failure is not None and failure.message == "the function is missing"
 
 
-def test_what_is_undefined_says_nothing():
+def test_undefined_results_are_not_compared():
     text = "func.func @f(%a: i32, %b: i32) -> i32 { %q = arith.divsi %a, %b : i32  return %q : i32 }"
     before, after = parse(text), parse(text)
     report = validation_report(before, after, samples=200)  # some divide by zero
@@ -235,7 +235,7 @@ def test_a_result_that_is_poison_may_become_anything():
         ("func.func @f() { gpu.barrier  return }", "the op gpu.barrier"),
     ],
 )
-def test_what_cannot_be_checked_is_said(text: str, reason: str):
+def test_skipped_functions_are_reported(text: str, reason: str):
     report = validation_report(parse(text), parse(text))
     assert report.checked == [] and reason in report.skipped["f"]
 

@@ -65,7 +65,7 @@ def test_offsets_are_those_of_the_loads() -> None:
 @pytest.mark.parametrize(
     "text", ["vector<4xf32>", "!llvm.struct<(i32", "!llvm.ptr<3>", "!llvm.struct<(i32)> x", '!cute.shape<"?">', "i7"]
 )
-def test_what_cannot_be_a_parameter(text: str) -> None:
+def test_invalid_parameter_types_are_rejected(text: str) -> None:
     with pytest.raises(abi.AbiError):
         abi.parse_type(text)
 

@@ -68,7 +68,7 @@ def test_messages_name_the_argument_of_the_call() -> None:
         call.plan(vector(1), (4, 1), vector(2), 1)
 
 
-def test_what_a_kernel_does_not_take_has_no_name_there() -> None:
+def test_kernels_name_only_their_own_parameters() -> None:
     module = compiled(NAMES, 'cute.names = ["first", "layout", "second", "count"]')
     (kernel,) = module.manifest["kernels"]
     assert kernel["names"] == ["first", "second", "count"]
@@ -77,7 +77,7 @@ def test_what_a_kernel_does_not_take_has_no_name_there() -> None:
 
 
 @pytest.mark.parametrize("names", ['["a", "b"]', '["a", "b", "c", "a"]', '["a", "b", "c", 3]', '"a"'])
-def test_names_that_name_nothing(names: str) -> None:
+def test_invalid_names_are_rejected(names: str) -> None:
     with pytest.raises(CompileError, match=r"@launch: cute.names needs 4 different strings, one per argument"):
         compiled(f"cute.names = {names}")
 
@@ -115,6 +115,6 @@ def test_numbers_that_are_one(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_symbols_that_say_nothing(said: str, message: str) -> None:
+def test_invalid_symbols_are_rejected(said: str, message: str) -> None:
     with pytest.raises(CompileError, match=message):
         compiled(f"cute.symbols = {said}")

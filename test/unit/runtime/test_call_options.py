@@ -420,7 +420,7 @@ def test_errors_are_launch_errors() -> None:
     assert issubclass(OptionError, LaunchError) and issubclass(ReadOnlyError, LaunchError)
 
 
-def test_what_is_asked_for_is_there(gpu: FakeDriver) -> None:
+def test_kernel_names_are_checked(gpu: FakeDriver) -> None:
     for name, said in ((5, "kernel: name must be a string, got 5"), (None, "kernel: name must be a string, got None")):
         with pytest.raises(LaunchError, match=f"^{said}$"):
             CompiledModule(artifact()).kernel(name)  # type: ignore[arg-type]

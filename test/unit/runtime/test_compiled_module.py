@@ -178,7 +178,7 @@ def test_variant_is_taken_when_its_types_hold() -> None:
     assert "stride of leaf 0: expected a multiple of 4 elements, got 130" in told
 
 
-def test_a_variant_asked_by_name_does_not_fall_back() -> None:
+def test_variant_selected_by_name_has_no_fallback() -> None:
     k = add().kernel("add_v")
     with pytest.raises(DivisibilityError, match="expected a multiple of 4 elements, got 129"):
         k.plan(*[FakeArray((17, 129))] * 3)
@@ -255,7 +255,7 @@ def test_nested_modes_are_derived() -> None:
         plan(folded, none, np.zeros((32, 9), np.float32)[:, 0])
 
 
-def test_leaves_of_64_bits_hold_what_32_cannot() -> None:
+def test_leaves_of_64_bits() -> None:
     text = '!cute.memref<i8, gmem, "(?{i64},?):(?{i64 div=2},1)">'
     low = "!llvm.struct<(ptr<1>, struct<(struct<(i64, i32)>, i64)>)>"
     data = plan(text, low, FakeArray((2**33, 2), (2**34, 1), typestr="|i1"))
@@ -405,7 +405,7 @@ def test_numpy_arrays_travel_there_and_back(gpu: FakeDriver) -> None:
     assert gpu.memory == {}
 
 
-def test_empty_arrays_launch_nothing(gpu: FakeDriver) -> None:
+def test_empty_arrays_are_not_launched(gpu: FakeDriver) -> None:
     k = CompiledModule(add().artifact).kernel("add")
     k(*[FakeArray((0, 128))] * 3)
     k(*[np.zeros((5, 0), np.float32)] * 3)
@@ -481,7 +481,7 @@ def test_shared_memory_and_clusters(gpu: FakeDriver) -> None:
         k(FakeArray((4,)), 2, grid=(1, 3, 1))
 
 
-def test_without_a_gpu_the_message_says_what_to_do() -> None:
+def test_missing_gpu_error_names_the_cure() -> None:
     cuda.driver.cache_clear()
     try:
         cuda.driver()
@@ -703,7 +703,7 @@ def test_a_launch_under_another_context_or_none(gpu: FakeDriver, monkeypatch: py
 
 
 @pytest.mark.parametrize("context", [1000, 77])
-def test_what_the_driver_refuses_is_an_error(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch, context: int) -> None:
+def test_driver_failures_are_errors(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch, context: int) -> None:
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
     k = CompiledModule(add().artifact).kernel("add")
     arrays = three(0)
@@ -721,7 +721,7 @@ def test_what_the_driver_refuses_is_an_error(gpu: FakeDriver, monkeypatch: pytes
     assert len(gpu.launches) == 1
 
 
-def test_numbers_are_told_apart(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_are_distinguished_by_type_and_sign(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers differ by type and sign: -0.0 from 0.0, and True from 1."""
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
     seen: list[bytes] = []

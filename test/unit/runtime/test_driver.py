@@ -25,7 +25,7 @@ def memory(structure: object, size: int) -> bytes:
     return bytes((ctypes.c_uint8 * size).from_address(structure.getPtr()))  # type: ignore[attr-defined]
 
 
-def test_a_launch_hands_over_what_it_was_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launch_passes_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the bytes of ``CUlaunchConfig`` (``cuda.h``): grid, block, bytes, stream, attributes and their number."""
     gpu = cuda.Driver.__new__(cuda.Driver)
     gpu._cuda = bindings

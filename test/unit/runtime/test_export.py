@@ -380,13 +380,13 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("message,given", ERRORS)
-def test_what_cannot_be_exported(message: str, given: dict[str, Any], add: CompiledModule, tmp_path: Path) -> None:
+def test_invalid_exports_are_rejected(message: str, given: dict[str, Any], add: CompiledModule, tmp_path: Path) -> None:
     with pytest.raises(ExportError) as e:
         add.kernel("add").export(tmp_path / "x", **given)
     assert str(e.value) == message and not (tmp_path / "x").exists()
 
 
-def test_what_has_no_machine_code(tmp_path: Path) -> None:
+def test_kernels_without_machine_code_are_not_exported(tmp_path: Path) -> None:
     base = compile_cute(NUMBERS, emit="base").kernel("all")
     for form in ("c", "ptx"):
         with pytest.raises(ExportError, match=r"@all has no machine code: compile it with emit='auto'$"):

@@ -215,7 +215,7 @@ def test_cluster_sizes() -> None:
         ("    %g = func.call @other(%x) : (i32) -> i32", "func.call cannot be evaluated"),
     ],
 )
-def test_what_cannot_be_evaluated(body: str, said: str) -> None:
+def test_unsupported_host_ops_are_rejected(body: str, said: str) -> None:
     text = host(body, "%p: !llvm.ptr<1>, %x: i32").replace(
         "  func.func @launch", "  func.func private @other(i32) -> i32\n  func.func @launch", 1
     )

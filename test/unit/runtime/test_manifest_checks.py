@@ -229,7 +229,7 @@ def test_each_field(folder: Path, change: Callable[[Any], object], said: str) ->
     assert got.startswith(said) if said.endswith(" ") else got == said
 
 
-def test_what_is_no_manifest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_manifests_are_rejected(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / "manifest.json"
     whole = path.read_bytes()
     for data, said in (
@@ -249,7 +249,7 @@ def test_what_is_no_manifest(folder: Path, capsys: pytest.CaptureFixture[str]) -
         assert capsys.readouterr().err == f"cute-run: error: {path} {got}\n"
 
 
-def test_what_is_no_file(folder: Path) -> None:
+def test_missing_files_are_reported(folder: Path) -> None:
     for name in ("kernel.ptx", "manifest.json"):
         path = folder / name
         data = path.read_bytes()

@@ -73,7 +73,7 @@ def test_a_terminal_sees_a_bar_with_the_time_left(tmp_path: Path) -> None:
         assert on_a_terminal([str(script)], quiet) == ("said k0\r\nsaid k1\r\nsaid k2\r\n", 0)
 
 
-def test_a_pipe_sees_none_but_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipes_show_no_progress_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "slow.py"
     script.write_text(SLOW)
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -108,7 +108,7 @@ def test_events_parse_and_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert events[-2]["left"] == 0.0
 
 
-def test_fast_steps_are_told_together(tmp_path: Path) -> None:
+def test_fast_steps_share_an_event(tmp_path: Path) -> None:
     file = tmp_path / "events"
     with reporting("never", str(file)):
         for _ in track(range(10_000), "counting"):
@@ -121,7 +121,7 @@ def test_fast_steps_are_told_together(tmp_path: Path) -> None:
     ("error", "message"),
     [(ValueError("no such kernel"), "no such kernel"), (KeyboardInterrupt(), "interrupted"), (OSError(), "OSError")],
 )
-def test_what_fails_says_so(error: BaseException, message: str, tmp_path: Path) -> None:
+def test_failures_are_events(error: BaseException, message: str, tmp_path: Path) -> None:
     file = tmp_path / "events"
     with pytest.raises(type(error)), reporting("never", str(file)):
         for i in track(range(3), "failing"):
@@ -131,7 +131,7 @@ def test_what_fails_says_so(error: BaseException, message: str, tmp_path: Path) 
     assert events[-1]["event"] == "error" and (events[-1]["message"], events[-1]["step"]) == (message, 1)
 
 
-def test_what_is_left_by_break_is_done(tmp_path: Path) -> None:
+def test_break_ends_the_task(tmp_path: Path) -> None:
     file = tmp_path / "events"
     with reporting("never", str(file)):
         for _ in track(range(3), "left"):
@@ -179,7 +179,7 @@ def test_the_time_left_is_that_of_the_mean_step() -> None:
     assert seconds_left(4, 12, 8.0, 99.0) == 0.0
 
 
-def test_nothing_is_imported_for_a_bar_that_is_not_shown() -> None:
+def test_hidden_bars_import_nothing() -> None:
     code = (
         "from cute_dialect.runtime.progress import track; list(track('ab', 'x'))\n"
         "import sys; print('rich' in sys.modules)"

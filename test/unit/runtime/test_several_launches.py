@@ -88,7 +88,7 @@ def test_plan_is_of_one_launch() -> None:
         call.plan(x, y, z, 3)
 
 
-def test_what_is_about_one_launch_is_refused() -> None:
+def test_options_of_one_launch_are_rejected() -> None:
     x, y, z = arrays()
     call = compiled().kernel("both")
     with pytest.raises(
@@ -226,7 +226,7 @@ def test_the_driver_is_called_once_a_launch_in_order(gpu: FakeDriver) -> None:
         _ = bound.function
 
 
-def test_under_another_context_nothing_is_launched_twice(gpu: FakeDriver) -> None:
+def test_no_kernel_is_launched_twice_under_another_context(gpu: FakeDriver) -> None:
     call = CompiledModule(compiled(emit="auto").artifact).kernel("both")
     bound = call.bind(*[FakeArray((130,), typestr="<i4", pointer=0x7F0000000000 + 4096 * i) for i in range(3)], 3)
     gpu.context = 77
@@ -234,7 +234,7 @@ def test_under_another_context_nothing_is_launched_twice(gpu: FakeDriver) -> Non
     assert [r["kernel"] for r in gpu.launches] == ["scale", "add"] and gpu.context == 77
 
 
-def test_what_the_driver_refuses_ends_the_call(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_driver_failures_end_the_call(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     call = CompiledModule(compiled(emit="auto").artifact).kernel("choose")
     launcher = gpu.launcher
     monkeypatch.setattr(
@@ -363,7 +363,7 @@ def test_a_saved_module_has_all_of_it(tmp_path: Path) -> None:
         (lambda p: p.update(launches={}), "launches: expected a list, got {}"),
     ],
 )
-def test_a_manifest_that_lies_is_refused(tmp_path: Path, edit: object, said: str) -> None:
+def test_inconsistent_manifests_are_rejected(tmp_path: Path, edit: object, said: str) -> None:
     folder = Path(compiled(emit="ptx").save(tmp_path / "m"))
     path = folder / "manifest.json"
     document = json.loads(path.read_text())

@@ -97,7 +97,7 @@ def test_the_launcher_chooses_them_where_32_bits_do_not_suffice(count: int, stri
         assert leaf if stride != 1 << 27 else "134217728 * 16 = 2147483648 does not fit i32" in why
 
 
-def test_without_a_choice_the_error_says_what_to_declare() -> None:
+def test_error_names_the_missing_declaration() -> None:
     call = compiled(chosen_text()).kernel("add")
     one = np.zeros(4, np.float32)
     with pytest.raises(

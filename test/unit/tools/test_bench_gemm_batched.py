@@ -53,7 +53,7 @@ def test_each_has_a_kernel() -> None:
 
 
 @pytest.mark.parametrize("major_b", ["k", "n"])
-def test_what_is_measured_is_what_torch_computes(major_b: str) -> None:
+def test_measured_results_match_torch(major_b: str) -> None:
     problem = Problem(40, 48, 72, "f16", "f16", "k", major_b, 3)
     a, b, c = inputs(problem, integers=True)
     assert (a.shape, b.shape, c.shape) == ((40, 72, 3), (48, 72, 3), (40, 48, 3)) and bool(c.isnan().all())
@@ -83,7 +83,7 @@ def test_a_wrong_kernel_is_found(shape: tuple[int, int, int, int]) -> None:
         check(wrong, shape, integers=True, repeats=1)
 
 
-def test_what_is_said_of_choices_and_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_of_choices_and_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """With fake measurements, the chosen kernel reaches 1.0 of torch and the next one 1.25."""
     taken = {chosen(p).name for p in PROBLEMS}
     checked: list[str] = []

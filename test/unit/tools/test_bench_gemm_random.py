@@ -50,7 +50,7 @@ def test_each_has_a_kernel() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_copied_for_whom() -> None:
+def test_copies_of_operands() -> None:
     large = Problem(4096, 2048, 2048, "f8E4M3FN", "bf16", "m", "n")
     assert way_for(large).copied == ("b",) and copied_for_torch(large) == ("a", "b")
     assert of_menu(large).key == "f8E4M3FN-bf16-mk 4096x2048x2048"

@@ -81,7 +81,7 @@ def test_kernels_of_a_sweep() -> None:
 
 
 @pytest.mark.slow
-def test_building_and_reading_what_to_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_folder_round_trips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = plan(2, 5, COSTS, 2)
     name, other = [*wanted.menu][:2]
     broken = wanted.menu[name]
@@ -172,7 +172,7 @@ def invented(
 
 
 @pytest.mark.slow
-def test_what_crashes_or_hangs_is_left_out(tmp_path: Path) -> None:
+def test_crashing_and_hanging_kernels_are_skipped(tmp_path: Path) -> None:
     wanted = plan(5, 5, COSTS, 4)
     crashing, hanging = wanted.rows[0][1][1], wanted.rows[2][1][0]
     said: list[str] = []

@@ -20,7 +20,7 @@ def has_gpu() -> bool:
     return True
 
 
-def test_building_and_measuring_elsewhere(
+def test_build_and_run_on_two_machines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The folder is a compile cache that holds everything."""
@@ -49,7 +49,7 @@ def test_building_and_measuring_elsewhere(
         (f"{EXAMPLE}:main", "no function 'main' is decorated with @cute.autotune (available: row_sum)"),
     ],
 )
-def test_what_is_asked_wrongly(what: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_requests_are_rejected(what: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cute_bench.main(["tune", what]) == 1
     assert message in capsys.readouterr().err
 
@@ -58,7 +58,7 @@ def test_what_is_asked_wrongly(what: str, message: str, capsys: pytest.CaptureFi
     ("name", "message"),
     [("absent", "expected a function absent() that returns the arguments"), ("main", "expected a list of tuples of")],
 )
-def test_arguments_that_are_none(
+def test_invalid_arguments_are_rejected(
     name: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "more.py"

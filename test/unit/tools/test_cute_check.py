@@ -108,7 +108,7 @@ def test_functions_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "4 errors in 1 file; functions and modules checked: 7" in err
 
 
-def test_a_file_without_examples_is_told_how_to_give_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_without_examples_get_advice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The suggested example is correct: with values for the names the file is checked."""
     file = tmp_path / "bare.py"
     kernel = "@cute.kernel\ndef fill_kernel(x, by):\n    x[0] = by\n\n"

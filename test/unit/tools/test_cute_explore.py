@@ -96,7 +96,7 @@ def test_a_program_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.slow
-def test_where_nothing_can_be_written(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_output_leaves_no_files(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No partial page and no temporary file is left."""
     (tmp_path / "file").write_text("")
     said = refused(capsys, str(program), "-o", str(tmp_path / "file" / "x.html"), "-q", "--", "21")
@@ -105,7 +105,7 @@ def test_where_nothing_can_be_written(program: Path, tmp_path: Path, capsys: pyt
     assert main([str(program), "-o", str(tmp_path / "a" / "b" / "x.html"), "-q", "--", "21"]) == 0
 
 
-def test_nothing_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_files_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "empty.mlir"
     path.write_text("")
     assert refused(capsys, str(path)) == f"{path}: error: the file defines no kernel and no function\n"

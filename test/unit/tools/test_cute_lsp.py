@@ -120,7 +120,7 @@ def kernel(editor: Editor) -> str:
     return uri
 
 
-def test_hover_of_a_value_says_type_and_draws_its_layout(editor: Editor, kernel: str) -> None:
+def test_hover_shows_the_type_and_layout_of_a_value(editor: Editor, kernel: str) -> None:
     said = editor.hover(kernel, position(KERNEL, "(%tile) <", 3))
     assert said.startswith('```mlir\n%tile : !cute.layout<"(8,4):(4,1)">\n```')
     svg = ElementTree.fromstring(svg_in(said))
@@ -201,7 +201,7 @@ def make_context_ops() -> list[type[Operation]]:
     return list(context.loaded_ops)
 
 
-def test_what_is_being_written_is_completed(editor: Editor) -> None:
+def test_completion_in_incomplete_text(editor: Editor) -> None:
     """The text does not parse, has two-unit characters, and is not saved."""
     uri = "file:///unsaved/written.mlir"
     text = 'func.func @f(%l: !cute.layout<"4:1">) attributes {a = "😀"} { %s = cute.si\n'
@@ -214,7 +214,7 @@ def test_what_is_being_written_is_completed(editor: Editor) -> None:
     assert "%l" in editor.hover(uri, position(text, "%l", 1))
 
 
-def test_hints_say_what_the_text_does_not(editor: Editor) -> None:
+def test_inlay_hints(editor: Editor) -> None:
     uri = "file:///unsaved/hints.mlir"
     text = KERNEL.replace("scf.if %flag {", "scf.execute_region {").replace("    }\n", "      scf.yield\n    }\n", 1)
     text = text.replace('-> !cute.layout<"8:4">', "-> !M").replace("!L =", '!M = !cute.layout<"8:4">\n!L =')
@@ -295,7 +295,7 @@ def scale(editor: Editor) -> str:
     return uri
 
 
-def test_hover_of_what_was_traced(editor: Editor, scale: str) -> None:
+def test_hover_of_traced_values(editor: Editor, scale: str) -> None:
     said = editor.hover(scale, position(SCALE, "tile, by).launch", 2))
     assert said.startswith("```python\ntile: Layout (4,8):(8,1)\n```")
     assert 'aria-label="(4,8):(8,1)"' in svg_in(said) and "| 24 | 25 |" in said
@@ -327,7 +327,7 @@ def test_hints_are_behind_the_names_that_are_bound(editor: Editor, scale: str) -
     assert found.pop((end.line, end.character)).startswith(": tensor<ptr<f32, rmem") and not found
 
 
-def test_python_without_examples_is_told_how_to_give_some(editor: Editor) -> None:
+def test_python_without_examples_gets_advice(editor: Editor) -> None:
     uri = "file:///unsaved/bare.py"
     text = "import cute_dialect.lang as cute\n\n@cute.jit\ndef fill(x, by):\n    pass\n"
     (d,) = editor.checked(uri, text, "python")

@@ -40,7 +40,7 @@ def opt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Tool:
     return Tool(tmp_path, capsys)
 
 
-def test_prints_the_source_names_when_asked(opt: Tool):
+def test_prints_source_names_with_the_option(opt: Tool):
     assert opt(ADD, "--mlir-use-nameloc-as-prefix") == 0
     assert opt.err == ""
     assert opt.out == "module {\n" + "".join(f"  {line}\n" for line in ADD.splitlines()) + "}\n"
@@ -87,7 +87,7 @@ def test_prints_as_upstream_does(opt: Tool, text: str, generic: bool):
     assert ours == expected
 
 
-def test_what_it_prints_it_reads(opt: Tool):
+def test_printed_text_round_trips(opt: Tool):
     for form in ((), ("--mlir-print-op-generic",), ("--mlir-print-debuginfo", "--mlir-print-op-generic")):
         assert opt(ADD, *form) == 0
         assert opt(opt.out) == 0
@@ -105,7 +105,7 @@ def test_passes_run_in_order(opt: Tool):
     assert opt.err.count("IR Dump After cse") == 1
 
 
-def test_nested_passes_touch_only_what_they_name(opt: Tool):
+def test_nested_passes_run_on_their_op_only(opt: Tool):
     nested = "gpu.module @m {\n" + ADD + "}\n" + ADD
     assert opt(nested, "--pass-pipeline=builtin.module(gpu.module(cse))") == 0
     assert opt.out.count("arith.addi") == 2 + 3
@@ -122,7 +122,7 @@ def test_output_file_is_written_only_on_success(opt: Tool, tmp_path: Path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.mlir", "out.mlir"]
 
 
-def test_output_to_what_is_no_file(opt: Tool, tmp_path: Path):
+def test_output_to_pipes_and_links(opt: Tool, tmp_path: Path):
     """A pipe is written to, not replaced; a link and the mode of its target stay."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -255,7 +255,7 @@ def test_illegal_ops_after_a_pass(opt: Tool, monkeypatch: pytest.MonkeyPatch):
     assert opt.err.count("'arith.addi' op is not legal after pass 'cse'") == 2
 
 
-def test_a_bug_is_reported_with_what_reproduces_it(opt: Tool, monkeypatch: pytest.MonkeyPatch):
+def test_internal_errors_are_reported_with_a_reproducer(opt: Tool, monkeypatch: pytest.MonkeyPatch):
     def run(self: generic.CsePass, op: Operation, ctx: PassContext) -> None:
         raise KeyError("oops")
 

@@ -68,7 +68,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("words, message", WRONG, ids=[" ".join(words) for words, _ in WRONG])
-def test_what_is_wrong_is_said_and_nothing_is_done(opt: CuteOpt, words: list[str], message: str):
+def test_invalid_options_are_reported_before_anything_runs(opt: CuteOpt, words: list[str], message: str):
     assert opt("in.mlir", *words) == 1
     assert opt.out == ""
     if message.endswith(": "):
@@ -79,7 +79,7 @@ def test_what_is_wrong_is_said_and_nothing_is_done(opt: CuteOpt, words: list[str
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.kind == "value"])
-def test_every_option_that_needs_a_value_says_so(opt: CuteOpt, name: str):
+def test_options_without_their_value_are_reported(opt: CuteOpt, name: str):
     dash = "-" if len(name) == 1 else "--"
     for words in ([f"{dash}{name}"], [f"{dash}{name}="], [f"{dash}{name}", "--cse"]):
         assert opt("in.mlir", *words) == 1
@@ -103,7 +103,7 @@ def test_every_option_is_in_the_help_and_explains_itself(opt: CuteOpt, name: str
     assert opt.out.startswith(f"  {dash}{name}") and ROWS[name].help in opt.out
 
 
-def test_the_same_said_twice_is_no_error(opt: CuteOpt):
+def test_repeated_equal_options_are_allowed(opt: CuteOpt):
     assert (
         opt(
             "in.mlir",
@@ -150,7 +150,7 @@ def test_dump_pass_pipeline(opt: CuteOpt):
     assert opt.err == "Pass Manager with 0 passes:\nbuiltin.module()\n\n"
 
 
-def test_what_it_dumps_it_runs(opt: CuteOpt):
+def test_dumped_pipeline_runs(opt: CuteOpt):
     pytest.importorskip("mlir.ir")
     words = ["--attach-nvvm-target=chip=sm_90 features=+ptx83,+ptx86", "--inline=inlining-threshold=3", "--cse"]
     assert opt("in.mlir", *words, "--dump-pass-pipeline") == 0

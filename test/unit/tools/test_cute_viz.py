@@ -52,7 +52,9 @@ def test_the_command_draws(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_each_kind(arguments: list[str], drawing: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_drawing(
+    arguments: list[str], drawing: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     wanted = str(drawing())  # pyright: ignore
     assert main([*arguments, "-o", str(tmp_path / "x.svg")]) == 0
     assert (tmp_path / "x.svg").read_text() == wanted
@@ -121,7 +123,7 @@ def test_errors(arguments: list[str], message: str, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == message
 
 
-def test_one_kind_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_drawing_options_are_exclusive(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in (["--tv", "2,2", "--divide", "2"], ["--tiler", "2,2", "--divide", "2"]):
         with pytest.raises(SystemExit) as e:
             main(["(2,2)", *wrong])

@@ -108,7 +108,7 @@ def test_costs_are_better_only_beyond_chance() -> None:
     assert not worse._replace(error=good.error / 2).beats(good)
 
 
-def test_errors_by_kind() -> None:
+def test_errors_per_kernel_class() -> None:
     rows = invented(60, 0.0)
     assert all(abs(k.error) < 1e-9 and k.taken == k.missed == 0 for k in errors_by_kind(quality(rows, TRUTH), TRUTH))
     cheap = TRUTH._replace(few_launch=TRUTH.few_launch - 4.0)
@@ -127,14 +127,14 @@ def test_a_fit_is_the_same_each_time() -> None:
     assert fit(rows, COSTS, 3, 60_000) == fit(rows, COSTS, 3, 60_000) != COSTS
 
 
-def test_what_is_held_out_hangs_on_the_problem_alone() -> None:
+def test_held_out_set_depends_on_the_problem_only() -> None:
     found = list(map(of_menu, problems(600, 4)))
     assert 150 < sum(map(held_out, found)) < 250
     assert [held_out(p) for p in reversed(found)] == [held_out(p) for p in found][::-1]
 
 
 @pytest.mark.slow
-def test_costs_that_nothing_speaks_of_stay() -> None:
+def test_costs_without_data_stay() -> None:
     """Costs without data stay: no kernel for few rows or columns was timed."""
     rows = [r for r in invented() if not any(c.skinny for c in r.kernels)][:30]
     fitted = fit(rows, COSTS, predictions=1_000_000)

@@ -63,7 +63,7 @@ def test_drawings(drawn: str, title: str) -> None:
     assert title in ElementTree.fromstring(svg).attrib["aria-label"] and len(svg.encode()) <= MOST_BYTES
 
 
-def test_what_cannot_be_drawn() -> None:
+def test_undrawable_objects_are_rejected() -> None:
     for drawn in ("(?,8):(8,1)", "!cute.nothing<x>", "!cute.layout<", "4:", "", "i32", '!cute.int_tuple<"4">'):
         picture = picture_of(drawn)
         assert not picture.table and (not picture.svg or "?" in drawn), drawn

@@ -90,7 +90,7 @@ def test_scopes() -> None:
     assert [n.text for n in text.values_at(inner)] == ["%i", "%b", "%a"]
 
 
-def test_places_count_what_the_client_counts() -> None:
+def test_positions_use_the_encoding_of_the_client() -> None:
     view = View(TextDocument("file:///x.mlir", 'a "😀" %x\n😀 %y'))
     at = view.text.index("%x")
     assert view.position(view.place(at)) == types.Position(0, 7) and view.offset(types.Position(0, 7)) == at

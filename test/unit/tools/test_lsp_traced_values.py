@@ -61,7 +61,7 @@ def test_a_list_in_itself_ends() -> None:
     assert seen("r = [1]; r.append(r); h(r)")[21, "whole"] == ("(1, (1, (1, (…, …))))", True)
 
 
-def test_what_is_raised_is_raised() -> None:
+def test_exceptions_propagate() -> None:
     with pytest.raises(KeyError, match="1"):
         seen("list(g())")
     found = seen("next(g())")

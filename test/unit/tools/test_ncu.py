@@ -48,7 +48,7 @@ def test_counters_are_compared(folder: Path, capsys: pytest.CaptureFixture[str])
     assert kinds[0]["total"] == 2 and kinds[-1]["event"] == "done"
 
 
-def test_nothing_is_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_permission_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCU_SAYS_NOTHING", "1")
     with pytest.raises(SystemExit, match="ncu measured nothing: ==ERROR== The user does not have permission"):
         bench_counters.main(["--run", str(folder)])

@@ -25,7 +25,7 @@ def squared(x: int) -> int:
 
 
 @pytest.mark.slow
-def test_processes_tell_what_is_done(tmp_path: Path) -> None:
+def test_worker_processes_report_progress(tmp_path: Path) -> None:
     file = tmp_path / "events"
     with reporting("never", str(file)):
         assert in_processes(squared, [5, 4, 2], ["a", "b", "c"]) == [25, 16, 4]

@@ -62,9 +62,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> AddGpu:
 # ------------------------------------------------------------------------------------------------------------- runs
 
 
-def test_a_run_says_what_happened(
-    compiled: str, gpu: AddGpu, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_output_of_a_run(compiled: str, gpu: AddGpu, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     status, out, err = run(
         capsys,
         compiled,
@@ -236,7 +234,9 @@ def test_which_kernel_must_be_clear(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert status == 1 and "no host function launches @x: pass grid=" in err
 
 
-def test_no_gpu_is_said(compiled: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_gpu_is_reported(
+    compiled: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def none() -> None:
         raise cuda.NoGpuError("no GPU: not here")
 
@@ -245,7 +245,7 @@ def test_no_gpu_is_said(compiled: str, capsys: pytest.CaptureFixture[str], monke
     assert (status, err) == (1, "cute-run: error: no GPU: not here\n")
 
 
-def test_bench_without_torch_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_reports_missing_torch(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     assert cute_bench.main(["elementwise_add", "--run", "nowhere"]) == 1
     assert "measuring needs torch" in capsys.readouterr().err
@@ -315,7 +315,7 @@ def test_check_expressions() -> None:
         "a @ a == a",
     ],
 )
-def test_nothing_else_of_python_can_be_reached(text: str) -> None:
+def test_check_expressions_cannot_reach_python(text: str) -> None:
     with pytest.raises(CheckError):
         check(text, {"a": np.ones((2, 3))}, ["a"])
 
@@ -344,7 +344,7 @@ def test_inputs_repeat_with_the_seed() -> None:
     assert isinstance(one, Tensor) and isinstance(two, Tensor) and np.array_equal(one.array, two.array)
 
 
-def test_kinds_of_content() -> None:
+def test_initial_contents() -> None:
     kinds = {"zeros": 0.0, "ones": 1.0, "const=2.5": 2.5}
     for text, value in kinds.items():
         (t,) = make_arguments(params("f16"), ["a"], [f"3x3:{text}"], seed=0)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ def test_help_names_all_that_may_be_written(capsys: pytest.CaptureFixture[str]) 
         ("c == ", "cannot read the expression 'c == ': invalid syntax"),
     ],
 )
-def test_what_no_module_is_needed_for_is_said_first(
+def test_option_errors_are_reported_before_the_file_is_read(
     expression: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, out, err = run(capsys, "no-such-file.mlir", "--check", expression)
@@ -54,7 +54,7 @@ def test_what_no_module_is_needed_for_is_said_first(
         ("c == [a]", "'[a]' is not allowed in an expression"),
     ],
 )
-def test_names_are_said_before_anything_runs(
+def test_unknown_names_are_reported_before_the_run(
     expression: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
@@ -109,7 +109,7 @@ def test_a_kernel_with_such_names_runs(tmp_path: Path, capsys: pytest.CaptureFix
     assert np.load(saved).shape == (4, 8)
 
 
-def test_floats_that_differ_are_told_of_allclose() -> None:
+def test_differing_floats_suggest_allclose() -> None:
     a = np.ones(2, dtype=np.float32)
     assert check("c == a", {"a": a, "c": a + 1}, ["a", "c"]).detail == (
         "2 of 2 elements differ, the first at (0,): got 2.0, expected 1.0; "
@@ -170,6 +170,6 @@ def test_values_that_are_wrong(words: list[str], message: str, capsys: pytest.Ca
     assert status == 1 and err.splitlines()[-1] == f"cute-run: error: {message}"
 
 
-def test_a_value_that_is_said_twice_alike_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_repeated_equal_options_are_allowed(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--kernel", "add", "--kernel=add", "--device=cpu", "--in", "4x8", "-q")
     assert run(capsys, str(EXAMPLE), *words) == (0, "", "")

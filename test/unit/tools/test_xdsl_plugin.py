@@ -75,7 +75,7 @@ def run(text: str, pipeline: str, passes: dict[str, type[Pass]] | None = None) -
     return module
 
 
-def test_the_plug_in_is_found_and_clashes_with_nothing() -> None:
+def test_plug_in_is_found_without_clashes() -> None:
     found = Universe.get_multiverse()  # raises ValueError on a clash
     for name in ("cute", "cute_nvgpu", "nvvm", "nvgpu", "index"):
         assert found.all_dialects[name] is CUTE_UNIVERSE.all_dialects[name]
@@ -145,7 +145,7 @@ def test_options_cross() -> None:
         run(TEXT, 'count-ops{least=2 who="me"}', {"count-ops": CountOps})
 
 
-def test_all_errors_are_told() -> None:
+def test_all_errors_are_reported() -> None:
     with pytest.raises(
         PassFailedException, match=r"^2 ops are more than 1; 2 ops are more than 0; 1 ops are more than 0$"
     ):

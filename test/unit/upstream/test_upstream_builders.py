@@ -121,7 +121,7 @@ def test_calls_and_assembly() -> None:
     assert llvm.ICmpOp(create_ssa_value(i32), create_ssa_value(i32), "slt").predicate_word == "slt"
 
 
-def test_result_types_are_inferred_or_asked_for() -> None:
+def test_result_types_are_inferred_or_required() -> None:
     a = create_ssa_value(i32)
     assert llvm.OPS["add"](a, a).results[0].type == i32
     assert llvm.ICmpOp(a, a, "eq").result.type == i1

@@ -62,7 +62,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("line", "message"), WRONG)
-def test_verifier_says_what_it_expected(line: str, message: str) -> None:
+def test_verifier_messages(line: str, message: str) -> None:
     ctx = Context()
     register(ctx)
     module = Parser(ctx, program(line), "t").parse_module()

@@ -25,7 +25,7 @@ from cute_dialect.viz import Drawing, DrawingError, draw, draw_divide, draw_layo
     ],
     ids=str,
 )
-def test_each_cell_is_what_the_layout_gives(shape: object, stride: object) -> None:
+def test_each_cell_matches_the_layout(shape: object, stride: object) -> None:
     """Panels are the coordinates of modes 2 and on; a cell that shares its offset says which others have it."""
     oracle = Oracle(shape, stride)
     drawn = draw(cute.make_layout(shape, stride=stride))
@@ -51,7 +51,7 @@ def test_a_long_mode_is_wrapped() -> None:
         assert (title, text) == ((f"{n} → {3 * n}", [str(3 * n)]) if n < 100 else ("beyond the layout", []))
 
 
-def test_nested_coordinates_are_told_and_have_heavier_lines() -> None:
+def test_nested_coordinates_have_titles_and_heavier_lines() -> None:
     drawn = draw("((2,2),(2,(2,2))):((1,4),(2,(8,16)))")
     title, text = cells(drawn)[0, 3, 6]
     assert title == "(3,6) = ((1,1),(0,(1,1))) → 29" and text == ["29"]
@@ -63,7 +63,7 @@ def test_nested_coordinates_are_told_and_have_heavier_lines() -> None:
     assert f"M{x0 + 2 * side:g} {y0:g}v" not in heavy[1]
 
 
-def test_what_is_not_known() -> None:
+def test_drawings_of_dynamic_layouts() -> None:
     """A drawing shows a few cells of run-time extents and the names of strides; with given sizes it is complete."""
     some = cells(draw("(m,4):(ld,1)"))
     assert [some[0, i, 3][1] for i in range(4)] == [["3"], ["ld+3"], ["2ld+3"], ["3ld+3"]]
@@ -165,7 +165,7 @@ def test_one_row() -> None:
     assert [found[0, 0, j][1] for j in range(32)] == [[f"T{j}", "V0"] for j in range(32)]
 
 
-def test_several_threads_hold_one_value_and_nobody() -> None:
+def test_cells_of_several_threads_and_of_none() -> None:
     found = cells(draw_tv("(4,1):(0,0)", (1, 2)))
     assert found[0, 0, 0] == ("(0,0): T0V0, T1V0, T2V0, T3V0\nT0: (0,0)", ["T0+3", "V0"])
     assert found[0, 0, 1] == ("(0,1): no thread", [])
@@ -207,7 +207,7 @@ def test_several_threads_hold_one_value_and_nobody() -> None:
         (lambda: draw("(2,2)").with_theme("blue"), "theme must be one of auto, light, dark, got 'blue'"),
     ],
 )
-def test_what_cannot_be_drawn(make: object, message: str) -> None:
+def test_undrawable_objects_are_rejected(make: object, message: str) -> None:
     with pytest.raises(DrawingError) as e:
         make()  # pyright: ignore
     assert message in str(e.value)

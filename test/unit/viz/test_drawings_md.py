@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "drawings.md"
 
 
 @pytest.mark.slow
-def test_the_pictures_are_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_of_the_page_are_current(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a change of how drawings look: ``python test/unit/viz/test_drawings_md.py`` makes the pictures anew."""
     (tmp_path / "pictures").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -47,7 +47,7 @@ def test_errors_of_the_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "drawn" not in str(e.value)
 
 
-def test_a_folder_that_is_none_does_not_hide_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_folder_does_not_hide_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     file.write_text("")
     monkeypatch.setenv("CUTE_ERROR_SVG", str(file))

@@ -110,7 +110,7 @@ def tiled_mma() -> Any:
     )
 
 
-def test_a_tiled_copy_is_what_its_kernel_partitions() -> None:
+def test_drawn_tiled_copy_matches_the_partitions_of_a_kernel() -> None:
     """8 x 8 threads of 1 x 4 values: by the layouts it was made of, and as a kernel's threads read their parts."""
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Int32, num_bits_per_copy=64)
     copy = cute.make_tiled_copy_tv(
@@ -145,7 +145,7 @@ def test_a_copy_for_a_product(tiled_mma: Any) -> None:
             assert threads == {h.partition("V")[0] for h in holders(product[0, i, j][0])}
 
 
-def test_a_tiled_product_is_what_its_kernel_partitions(tiled_mma: Any) -> None:
+def test_drawn_tiled_mma_matches_the_partitions_of_a_kernel(tiled_mma: Any) -> None:
     drawn = draw(tiled_mma)
     assert drawn.svg == cute.viz.render_tiled_mma_svg(tiled_mma, (32, 32, 16)).svg
     found = cells(drawn)
@@ -271,7 +271,7 @@ def test_a_tma_atom() -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn(make: object, message: str) -> None:
+def test_undrawable_objects_are_rejected(make: object, message: str) -> None:
     with pytest.raises(DrawingError) as e:
         make()  # pyright: ignore
     assert message in str(e.value)
