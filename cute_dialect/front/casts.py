@@ -1,14 +1,27 @@
 """Conversions of numbers between types, and bit casts.
 
 Integers are truncated or extended as in C.  Floats are rounded to nearest even.  8-bit floats use the hardware's packed
-conversions through ``Float32`` and ``Float16``, and saturate.
+conversions through ``Float32`` and ``Float16``, and saturate.  4-bit and 6-bit floats are converted by arithmetic, and
+saturate as well.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cute_dialect.front.dtypes import Boolean, Float8E4M3FN, Float8E5M2, Float16, Float32, Numeric, TFloat32
+from cute_dialect.front.dtypes import (
+    Boolean,
+    Float4E2M1FN,
+    Float6E2M3FN,
+    Float6E3M2FN,
+    Float8E4M3FN,
+    Float8E5M2,
+    Float16,
+    Float32,
+    Int32,
+    Numeric,
+    TFloat32,
+)
 from cute_dialect.front.emission import alike, emit, float_flags, no_wrap_flags, shaped
 from cute_dialect.front.errors import KernelTypeError
 
@@ -23,6 +36,10 @@ EIGHT_BITS = (Float8E4M3FN, Float8E5M2)
 """The 8-bit floats with hardware conversions (PTX ISA, ``cvt``; sm_89)."""
 
 
+FEWER_BITS = {Float4E2M1FN: (2, 1), Float6E2M3FN: (2, 3), Float6E3M2FN: (3, 2)}
+"""The 4-bit and 6-bit floats, which arithmetic converts: bits of the exponent, bits of the mantissa."""
+
+
 def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass, *, natural: bool = False) -> SSAValue:
     """Convert an SSA value between number types.  Raises F236 if the hardware has no such conversion.
 
@@ -32,6 +49,10 @@ def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass, *, natural: bool
 
     if of is to or (of.mlir_type == to.mlir_type and of.is_integer):
         return value
+    if of in FEWER_BITS:
+        return cast_ssa(_from_fewer_bits(value, of), Float32, to)
+    if to in FEWER_BITS:
+        return _to_fewer_bits(cast_ssa(value, of, Float32), to)
     if of.is_float and of.width < 16:
         return cast_ssa(_from_eight_bits(value, of, to), Float16, to)
     if to.is_float and to.width < 16:
@@ -136,6 +157,66 @@ def _from_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAVa
         return halves[0]
     (n,) = value.type.get_shape()  # pyright: ignore[reportAttributeAccessIssue]
     return _vector(halves[:n])
+
+
+def _constant(number: float, kind: NumberClass, like: SSAValue) -> SSAValue:
+    """Return a number, or a vector of it like another vector."""
+    from cute_dialect.front.trace import current
+
+    return alike(current().constant(number, kind.attribute), like)[0]
+
+
+def _from_fewer_bits(value: SSAValue, of: NumberClass) -> SSAValue:
+    """Convert 4-bit and 6-bit floats to ``f32``, which represents all of them exactly.
+
+    Exponent and mantissa become those of an ``f16``, also of subnormal numbers.  A product corrects the bias.
+    """
+    exponent, mantissa = FEWER_BITS[of]
+    held = emit("arith.bitcast", [value], shaped(_type(f"i{of.width}"), value))
+    bits = emit("arith.extui", [held], shaped(_type("i32"), value))
+
+    def part(mask: int, by: int) -> SSAValue:
+        kept = emit("arith.andi", [bits, _constant(mask, Int32, bits)], bits.type)
+        return emit("arith.shli", [kept, _constant(by, Int32, bits)], bits.type, **no_wrap_flags())
+
+    sign = 1 << (of.width - 1)
+    joined = emit("arith.ori", [part(sign - 1, 10 - mantissa), part(sign, 16 - of.width)], bits.type)
+    half = emit("arith.trunci", [joined], shaped(_type("i16"), value), **no_wrap_flags())
+    half = emit("arith.bitcast", [half], shaped(Float16.attribute, value))
+    wide = cast_ssa(half, Float16, Float32)
+    factor = _constant(2.0 ** (15 - (2 ** (exponent - 1) - 1)), Float32, wide)
+    return emit("arith.mulf", [wide, factor], wide.type, **float_flags("none"))
+
+
+def _to_fewer_bits(value: SSAValue, to: NumberClass) -> SSAValue:
+    """Round an ``f32`` value to nearest even, and saturate.  NaN becomes the largest number, as in PTX ``cvt``."""
+    exponent, mantissa = FEWER_BITS[to]
+    bias, t = 2 ** (exponent - 1) - 1, value.type
+    bits = emit("arith.bitcast", [value], shaped(_type("i32"), value))
+
+    def integer(name: str, a: SSAValue, b: int) -> SSAValue:
+        flags = no_wrap_flags() if name == "arith.shli" else {}
+        return emit(name, [a, _constant(b, Int32, bits)], bits.type, **flags)
+
+    def number(name: str, a: SSAValue, b: SSAValue | float) -> SSAValue:
+        other = b if not isinstance(b, float) else _constant(b, Float32, value)
+        return emit(name, [a, other], t, **float_flags("none"))
+
+    size = emit("arith.bitcast", [integer("arith.andi", bits, 0x7FFFFFFF)], t)
+    size = number("arith.minnumf", size, float(to.max))
+    # The power of two of a number, and at least that of the smallest normal one. A sum with a number that is so much
+    # larger that its last place is the last place of the result rounds to it.
+    power = emit("arith.bitcast", [integer("arith.andi", emit("arith.bitcast", [size], bits.type), 0x7F800000)], t)
+    power = number("arith.maxnumf", power, 2.0 ** (1 - bias))
+    large = number("arith.mulf", power, 2.0 ** (23 - mantissa))
+    rounded = number("arith.subf", number("arith.addf", size, large), large)
+    half = cast_ssa(number("arith.mulf", rounded, 2.0 ** (bias - 15)), Float32, Float16)
+    half = emit("arith.bitcast", [half], shaped(_type("i16"), value))
+    low = integer("arith.shrui", emit("arith.extui", [half], bits.type), 10 - mantissa)
+    high = integer("arith.shli", integer("arith.shrui", bits, 31), to.width - 1)
+    joined = emit("arith.ori", [low, high], bits.type)
+    held = emit("arith.trunci", [joined], shaped(_type(f"i{to.width}"), value), **no_wrap_flags())
+    return emit("arith.bitcast", [held], shaped(to.attribute, value))
 
 
 def _to_tf32(value: SSAValue) -> SSAValue:

@@ -61,7 +61,7 @@ class Leaf:
         count = 1
         for s in shape:
             count *= s
-        if shape and kind == "i" and width in (1, 4):
+        if shape and kind == "i" and width in (1, 4, 6):
             self.size = (count * width + 7) // 8
         else:
             self.size = count * dtype.itemsize
@@ -199,9 +199,9 @@ def type_of(attr: Attribute) -> Type:
     if name == "vector":
         elem = type_of(element_of(attr)).leaf
         shape = tuple(_number(d) for d in _attributes(getattr(attr, "shape", ())))
-        if elem.kind == "i" and elem.width not in (1, 4) and elem.width != elem.dtype.itemsize * 8:
+        if elem.kind == "i" and elem.width not in (1, 4, 6) and elem.width != elem.dtype.itemsize * 8:
             raise InterpError(
-                "unsupported", f"{attr} is not supported; vector integers have 1, 4, 8, 16, 32 or 64 bits"
+                "unsupported", f"{attr} is not supported; vector integers have 1, 4, 6, 8, 16, 32 or 64 bits"
             )
         return _single(Leaf(elem.kind, elem.width, elem.dtype, elem.name, shape, elem.space))
     if name == "llvm.struct":

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     StringAttr,
     VectorType,
     f32,
@@ -31,7 +32,7 @@ from cute_dialect.ops.typed_values import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.copying import MAX_BITS
 from cute_dialect.passes.lowering.fragments import Fragment, FragmentView, Lane, NeedsMemory
-from cute_dialect.passes.lowering.types import Path, leaf_paths, lowered
+from cute_dialect.passes.lowering.types import NARROW_FLOATS, Path, leaf_paths, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering, memory_type
 from cute_dialect.types import CuteType
 from cute_dialect.upstream import llvm
@@ -357,15 +358,12 @@ def _known(low: Lowering, tensor: SSAValue, offset: Leaf) -> int:
     raise NeedsMemory(low.views[tensor].fragment.op, "it is seen through a layout with run-time strides")
 
 
-_NARROW = ("tf32", "f8E4M3FN", "f8E5M2", "f8E8M0FNU")
-
-
 def _constant(low: Lowering, op: Operation) -> None:
     """Lower a constant; a type that LLVM lacks is represented by its bits."""
     result = op.results[0]
     t = result.type
     scalar = cast("VectorType[Attribute]", t).element_type if isinstance(t, VectorType) else t
-    if scalar.name not in _NARROW:
+    if scalar.name not in NARROW_FLOATS:
         low.clone(op)
         return
     value = op.properties["value"]
@@ -385,8 +383,8 @@ def _bits(value: float, name: str) -> IntegerAttr | FloatAttr:
     import ml_dtypes
     import numpy as np
 
-    dtype = getattr(ml_dtypes, "float8_" + name.removeprefix("f8").lower())
-    return IntegerAttr(int(np.array(value).astype(dtype).view(np.int8)), i8)
+    dtype = getattr(ml_dtypes, f"float{name[1]}_{name[2:].lower()}")
+    return IntegerAttr(int(np.array(value).astype(dtype).view(np.int8)), cast("IntegerType", NARROW_FLOATS[name]))
 
 
 def _alloca(low: Lowering, op: Operation) -> None:

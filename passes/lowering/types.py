@@ -44,7 +44,10 @@ Path = tuple[int, ...]
 """Position of a leaf in a lowered value: indices of ``llvm.extractvalue``; empty if the value is the leaf."""
 
 
-_NARROW_FLOATS: dict[str, Attribute] = {"tf32": f32, "f8E4M3FN": i8, "f8E5M2": i8, "f8E8M0FNU": i8}
+NARROW_FLOATS: dict[str, Attribute] = {
+    "tf32": f32, "f8E4M3FN": i8, "f8E5M2": i8, "f8E8M0FNU": i8, "f6E2M3FN": IntegerType(6),
+    "f6E3M2FN": IntegerType(6), "f4E2M1FN": IntegerType(4),
+}  # fmt: skip
 """Element types that LLVM lacks, and the types that hold their bits."""
 
 
@@ -139,8 +142,8 @@ def _lowered(attribute: Attribute) -> Attribute:
         held = cast("VectorType[Attribute]", attribute)
         element = lowered(held.element_type)
         return held if element == held.element_type else VectorType(element, held.get_shape())
-    if attribute.name in _NARROW_FLOATS:
-        return _NARROW_FLOATS[attribute.name]
+    if attribute.name in NARROW_FLOATS:
+        return NARROW_FLOATS[attribute.name]
     if isinstance(attribute, FunctionType):
         return FunctionType.from_lists([lowered(t) for t in attribute.inputs], [lowered(t) for t in attribute.outputs])
     if isinstance(attribute, LLVMFunctionType):

@@ -335,7 +335,7 @@ def _bitcast(c: FnCompiler, op: Operation) -> None:
 
 
 def _below_byte(leaf: Leaf) -> bool:
-    return bool(leaf.shape) and leaf.kind == "i" and leaf.width in (1, 4)
+    return bool(leaf.shape) and leaf.kind == "i" and leaf.width in (1, 4, 6)
 
 
 def _packed(v: Value, leaf: Leaf) -> Array:
@@ -345,8 +345,8 @@ def _packed(v: Value, leaf: Leaf) -> Array:
     arr = (arr[None] if arr.ndim == len(leaf.shape) else arr).reshape(-1, leaf.count)
     if leaf.width == 1:
         return np.packbits(arr.astype(np.uint8) & 1, axis=-1, bitorder="little")
-    nibbles = arr.astype(np.int8).view(np.uint8) & 15
-    return nibbles[:, ::2] | nibbles[:, 1::2] << 4
+    bits = arr.astype(np.int8).view(np.uint8)[..., None] >> np.arange(leaf.width, dtype=np.uint8) & 1
+    return np.packbits(bits.reshape(len(arr), -1), axis=-1, bitorder="little")
 
 
 def _unpacked(raw: Array, leaf: Leaf, uniform: bool) -> Value:
@@ -354,8 +354,10 @@ def _unpacked(raw: Array, leaf: Leaf, uniform: bool) -> Value:
     if leaf.width == 1:
         arr = np.unpackbits(raw, axis=-1, bitorder="little", count=leaf.count).astype(leaf.dtype)
     else:
-        nibbles = np.stack([raw & 15, raw >> 4], axis=-1).reshape(len(raw), -1).astype(np.int8)
-        arr = np.where(nibbles > 7, nibbles - 16, nibbles).astype(leaf.dtype)
+        w = leaf.width
+        bits = np.unpackbits(raw, axis=-1, bitorder="little", count=leaf.count * w).reshape(len(raw), -1, w)
+        arr = np.packbits(bits, axis=-1, bitorder="little")[..., 0].view(np.int8)
+        arr = np.where(arr >> (w - 1), arr - (1 << w), arr).astype(leaf.dtype)
     arr = arr.reshape(len(raw), *leaf.shape)
     return arr[0] if uniform else arr
 

@@ -1,4 +1,4 @@
-"""Functions of vectors of 8-bit floats and Booleans compute in Float32 and Int32; numpy says what is right."""
+"""Functions of vectors of narrow floats and Booleans compute in Float32 and Int32; numpy says what is right."""
 
 from collections.abc import Callable
 from typing import Any
@@ -57,6 +57,96 @@ def test_vectors_of_8_bit_floats(kind: str, case: str):
     function, wanted = CASES[case]
     x = np.array([1, -2, 2, 3, -4, 6], KINDS[kind])
     assert value(x, function) == pytest.approx(float(wanted(x.astype(np.float32))), rel=1e-6)
+
+
+FEWER_BITS = {
+    cute.Float4E2M1FN: ml_dtypes.float4_e2m1fn, cute.Float6E2M3FN: ml_dtypes.float6_e2m3fn,
+    cute.Float6E3M2FN: ml_dtypes.float6_e3m2fn,
+}  # fmt: skip
+
+
+@pytest.mark.sample(every=11)
+@pytest.mark.parametrize("kind", FEWER_BITS, ids=str)
+@pytest.mark.parametrize("case", CASES)
+def test_vectors_of_4_and_6_bit_floats(kind: Any, case: str):
+    function, wanted = CASES[case]
+    x = np.array([1, -2, 2, 3, -4, 6], np.float32)
+    found = value(x, lambda v: function(v.to(kind)))
+    assert found == pytest.approx(float(wanted(x)), rel=1e-6)
+
+
+def converted(array: np.ndarray, results: Any, function: Callable[[Any], Any]) -> np.ndarray:
+    """Return the vector that a function makes of the vector of an array."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, o: cute.Tensor):
+        o.store(function(x.load()))
+
+    @cute.jit
+    def run(x: cute.Tensor, o: cute.Tensor):
+        kernel(x, o).launch(grid=1, block=1)
+
+    o = np.zeros(array.shape, results)
+    run(cute.from_dlpack(array), cute.from_dlpack(o), device="cpu")
+    return o
+
+
+@pytest.mark.parametrize("kind", FEWER_BITS, ids=str)
+def test_4_and_6_bit_floats_round_to_nearest_even(kind: Any):
+    """Numbers of the type, the middles between them, their neighbours, large numbers and NaN."""
+    peer = FEWER_BITS[kind]
+    codes = np.arange(1 << kind.width, dtype=np.uint8).view(peer).astype(np.float32)
+    numbers = np.unique(codes)
+    middles = (numbers[1:] + numbers[:-1]) / 2
+    near = np.concatenate([np.nextafter(middles, x).astype(np.float32) for x in np.float32([-100, 100])])
+    rng = np.random.default_rng(0)
+    more = rng.standard_normal(256 - len(codes) - len(middles) - len(near) - 5) * kind.max / 2
+    x = np.concatenate([codes, middles, near, more, [1e30, -1e30, np.inf, -np.inf, 1e-30]]).astype(np.float32)
+    wanted = np.clip(x, -kind.max, kind.max).astype(peer).astype(np.float32)
+    found = converted(x, np.float32, lambda v: v.to(kind).to(cute.Float32))
+    assert np.array_equal(found, wanted) and np.array_equal(np.signbit(found), np.signbit(x))
+    nan = np.full(2, np.nan, np.float32)
+    assert np.array_equal(np.abs(converted(nan, np.float32, lambda v: v.to(kind).to(cute.Float32))), [kind.max] * 2)
+    half = np.clip(x, -60000, 60000).astype(np.float16)
+    halves = converted(half, np.float16, lambda v: v.to(kind).to(cute.Float16))
+    assert np.array_equal(halves, np.clip(half, -kind.max, kind.max).astype(peer).astype(np.float16))
+
+
+@pytest.mark.parametrize("kind", FEWER_BITS, ids=str)
+def test_numbers_of_4_and_6_bits(kind: Any):
+    """Numbers convert as vectors do, and constants as numbers."""
+    x = np.array([1.3, -2.8, 1e9], np.float32)
+    wanted = np.clip(x, -kind.max, kind.max).astype(FEWER_BITS[kind]).astype(np.float32)
+    for i in range(3):
+        assert value(x, lambda v, i=i: v[i].to(kind)) == wanted[i]
+        assert value(x, lambda v, i=i: (v[i].to(kind) + kind(1)) * 2) == 2 * wanted[i] + 2
+
+
+def test_bits_of_4_bit_floats():
+    x = np.arange(-8, 8, dtype=np.float32)
+    found = converted(x, np.float32, lambda v: v.to(cute.Int4).bitcast(cute.Float4E2M1FN).to(cute.Float32))
+    assert np.array_equal(
+        found, (np.arange(-8, 8) & 15).astype(np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+    )
+    back = converted(found, np.int32, lambda v: v.to(cute.Float4E2M1FN).bitcast(cute.Int4).to(cute.Int32))
+    assert np.array_equal(back, np.arange(-8, 8))
+
+
+def test_packed_4_bit_floats():
+    """Two numbers of a byte, loaded as Int4."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, o: cute.Tensor):
+        o.store(cute.recast_tensor(x, cute.Int4).load().bitcast(cute.Float4E2M1FN).to(cute.Float32))
+
+    @cute.jit
+    def run(x: cute.Tensor, o: cute.Tensor):
+        kernel(x, o).launch(grid=1, block=1)
+
+    o = np.full(16, np.nan, np.float32)
+    packed = np.arange(8, dtype=np.uint8) * 0x22 + 0x10
+    run(cute.from_dlpack(packed), cute.from_dlpack(o), device="cpu")
+    assert np.array_equal(o, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32))
 
 
 @pytest.mark.parametrize("case", ["sum", "max", "min", "where"])
