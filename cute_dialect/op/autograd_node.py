@@ -44,6 +44,11 @@ class Context:
         """Missing gradients of results are passed as zeros, not as None."""
         self.replay: _Replay | None = None
         """The recording of the node's call."""
+        self.settings: Callable[[], object] | None = None
+        """Returns the settings of torch on which the backward pass depends.
+
+        By default these are the settings of TF32 if a saved tensor is f32.
+        """
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Save arguments and results, or None."""
@@ -173,7 +178,9 @@ class _Replay:
         self._count = len(node.args), len(node.saved)
         self._context, self._backward = node.context, node.backward
         self._calls = KnownCalls()
-        self._has_f32 = any([t.dtype == torch.float32 for t in node.saved if t is not None])
+        self._settings = node.context.settings
+        if self._settings is None and any([t.dtype == torch.float32 for t in node.saved if t is not None]):
+            self._settings = _tf32_settings
 
     def gradients(self, needs: tuple[bool, ...], saved: tuple[Any, ...], grads: tuple[Any, ...]) -> Any:
         """Return the gradients of the tensors of the call.
@@ -185,8 +192,8 @@ class _Replay:
         """
         how: Any = needs
         tensors = saved + grads
-        if self._has_f32:
-            how = how, tf32_allowed(), tf32_of_convolutions()
+        if self._settings is not None:
+            how = how, self._settings()
         if grads[0] is None or (len(grads) > 1 and any([g is None for g in grads])):
             how = how, tuple([g is None for g in grads])
             tensors = tuple([t for t in tensors if t is not None])
@@ -221,6 +228,10 @@ class _Replay:
         return tuple(made)
 
 
+def _tf32_settings() -> object:
+    return tf32_allowed(), tf32_of_convolutions()
+
+
 def _form_of(result: Any, outputs: Any) -> str | None:
     """Return the code of a call's result, over the outputs ``found`` of its node, or None."""
     if result is outputs:
@@ -231,6 +242,10 @@ def _form_of(result: Any, outputs: Any) -> str | None:
     if type(result) is tuple:
         parts = [_form_of(x, outputs) for x in result]
         return None if None in parts else f"({''.join(f'{x}, ' for x in parts)})"
+    if type(result) is dict:
+        items = [(name, _form_of(x, outputs)) for name, x in result.items()]
+        if all([type(name) is str and x is not None for name, x in items]):
+            return f"{{{', '.join(f'{name!r}: {x}' for name, x in items)}}}"
     return None
 
 
@@ -258,7 +273,11 @@ def _apply_of(
     """
     forward, backward = _maker(tensors, saved, constants, materializes)(run, replay.gradients, AddressMismatch)
     functions = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    return apply_of(type("Replayed", (torch.autograd.Function,), functions))
+    function: Any = type("Replayed", (torch.autograd.Function,), functions)
+    node = getattr(function, "_backward_cls", None)
+    if isinstance(node, type) and hasattr(node, "apply"):  # torch's own looks up the backward function first
+        setattr(node, "apply", backward)  # noqa: B010
+    return apply_of(function)
 
 
 @lru_cache(maxsize=256)

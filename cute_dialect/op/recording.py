@@ -134,8 +134,9 @@ _MAKING = {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_
 _COPYING = {"aten::_to_copy", "aten::clone"}
 PURE = {
     "aten::add", "aten::arange", "aten::div", "aten::eq", "aten::exp", "aten::full_like", "aten::ge", "aten::gt",
-    "aten::isinf", "aten::le", "aten::lt", "aten::mul", "aten::neg", "aten::new_ones", "aten::new_zeros", "aten::ones",
-    "aten::scalar_tensor", "aten::sub", "aten::sum", "aten::where", "aten::zeros", "aten::zeros_like",
+    "aten::isinf", "aten::le", "aten::lt", "aten::masked_fill", "aten::mul", "aten::neg", "aten::new_ones",
+    "aten::new_zeros", "aten::ones", "aten::scalar_tensor", "aten::sub", "aten::sum", "aten::where", "aten::zeros",
+    "aten::zeros_like", "aten::_flash_attention_backward", "aten::_scaled_dot_product_cudnn_attention_backward",
 }  # fmt: skip
 """Torch operators that a recording may contain.
 
@@ -183,8 +184,8 @@ class Recording:
             self._steps.append(("copy", args[0], args[1]))
         elif name == "aten::zero_" or (name == "aten::fill_" and isinstance(args[1], int | float)):
             self._steps.append(("fill", args[0], args[1] if len(args) > 1 else 0))
-        elif name in PURE and not operator._schema.is_mutable:
-            self._called.append(result)
+        elif name in PURE and not operator._schema.is_mutable and self._hold(result):
+            self._called += result if isinstance(result, tuple | list) else (result,)
             self._steps.append(("call", result, (operator, args, named)))
         elif operator._schema.is_mutable or not self._hold(result):
             self._fail()
@@ -250,7 +251,7 @@ class Recording:
                 steps.append(self._operator(to, *of))
             else:
                 part = self._part(to)
-                if part.given:
+                if part.place < len(self._tensors):
                     written.add(part.place)
                 steps.append(Copied(part, self._part(of)) if kind == "copy" else Filled(part, of))
         if any([t.data_ptr() & mask for t in self._made]):
@@ -269,7 +270,7 @@ class Recording:
         steps: dict[int, int] = {}
         for kind, to, of in self._steps:
             taken = of if kind == "launch" else _tensors_of(of) if kind == "call" else (to, of)
-            arrays = [x for x in taken if not isinstance(x, int | float)]
+            arrays = [x for x in taken if not isinstance(x, int | float) and not (kind == "call" and not x.numel())]
             for place in {self._place(_address(x))[0] for x in arrays}:
                 steps[place] = steps.get(place, 0) + 1
         kept: list[Any] = []
@@ -295,22 +296,14 @@ class Recording:
 
     def _place(self, address: int) -> tuple[int, int]:
         """Return the index of the tensor that contains an address, and the offset in bytes."""
-        count = len(self._tensors)
-        for i, begin in enumerate(self._begins):
-            if address == begin:
-                return i, 0
-        for i, (begin, size) in enumerate(zip(self._begins, self._sizes)):
+        own = [*self._made, *self._called]
+        begins = [*self._begins, *[t.data_ptr() for t in own]]
+        if address in begins:
+            return begins.index(address), 0
+        sizes = [*self._sizes, *[t.untyped_storage().nbytes() for t in own]]
+        for i, (begin, size) in enumerate(zip(begins, sizes)):
             if begin <= address < begin + size:
                 return i, address - begin
-        for i, t in enumerate(self._made):
-            begin = t.data_ptr()
-            if begin <= address < begin + t.untyped_storage().nbytes():
-                return count + i, address - begin
-        count += len(self._made)
-        for i, t in enumerate(self._called):
-            begin = t.data_ptr()
-            if begin <= address < begin + t.untyped_storage().nbytes():
-                return count + i, address - begin
         raise _Unknown
 
     def _repeated(self, launch: Launch) -> Repeated:
@@ -327,9 +320,12 @@ class Recording:
         """Return a call of a torch operator with parts of indexed tensors in place of tensors."""
         if any([_tensors_of(x) for x in (*args, *named.values()) if isinstance(x, list | tuple)]):
             raise _Unknown
-        given = tuple([self._part(x) if hasattr(x, "data_ptr") else x for x in args])
-        by_name = tuple([(n, self._part(x) if hasattr(x, "data_ptr") else x) for n, x in named.items()])
-        return Called(operator, given, by_name, len(result) if isinstance(result, tuple) else 0)
+
+        def part(x: Any) -> Any:
+            return self._part(x) if hasattr(x, "data_ptr") and x.numel() else x  # An empty tensor is a constant.
+
+        by_name = tuple([(n, part(x)) for n, x in named.items()])
+        return Called(operator, tuple(map(part, args)), by_name, len(result) if isinstance(result, tuple | list) else 0)
 
     def _part(self, t: Any) -> Slice:
         """Return the description of a tensor as a part of an indexed one."""
@@ -339,7 +335,7 @@ class Recording:
         of = (*self._tensors, *self._made, *self._called)[place]
         if of.dtype != t.dtype or offset % t.element_size():
             raise _Unknown
-        given = place < len(self._tensors)
+        given = not 0 <= place - len(self._tensors) < len(self._made)
         whole = t is of or (offset == 0 and of.shape == t.shape and of.stride() == t.stride())
         return Slice(place, tuple(t.shape), t.stride(), offset // t.element_size(), given, whole)
 

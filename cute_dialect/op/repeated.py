@@ -58,7 +58,7 @@ class Slice(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int  # in elements
-    given: bool  # the tensor is an argument, not an allocation
+    given: bool  # the tensor is not an allocation, so it may begin anywhere in its memory
     whole: bool = False  # the part is the tensor itself
 
 

@@ -53,6 +53,12 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
     ctx.mask = inputs[5:11]
     ctx.save_for_backward(*inputs[:5], *output)
     ctx.set_materialize_grads(False)
+    ctx.settings = _settings
+
+
+def _settings() -> object:
+    """Return the settings that select a kernel of the gradients."""
+    return torch.are_deterministic_algorithms_enabled(), torch.backends.cuda.cudnn_sdp_enabled()
 
 
 def _backward(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:

@@ -226,7 +226,12 @@ def _cross_entropy_backward_shapes(
     return _contiguous(x)
 
 
+def _no_settings() -> None:
+    """Return the settings of torch on which the gradients depend: none."""
+
+
 def _keep_entropy(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    ctx.settings = _no_settings
     x, target, ctx.ignore_index, reduction = inputs
     ctx.mean = reduction == "mean"
     ctx.save_for_backward(x, target, *output[1:])

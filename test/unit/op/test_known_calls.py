@@ -187,6 +187,30 @@ def test_calls_that_cannot_be_cached(kernel: Noted, what: str) -> None:
     assert len(calls) == 0
 
 
+def test_torch_operators_between_launches(kernel: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operators with one result and with several, parts of their results, and arguments that are returned."""
+    monkeypatch.setattr(recording, "PURE", {*recording.PURE, "aten::max"})
+
+    def computed(a: Any, b: Any) -> Any:
+        most, _ = (a.t() + 1).max(0)
+        launched(kernel, most, b[2:])
+        where = torch.where(b > most.sum(), b, 0)
+        return a, None, most[2:], where.t(), b.expand(2, *b.shape)
+
+    calls = KnownCalls()
+    a, b = torch.rand(8, 16), torch.rand(16, 24) + 16
+    calls.recorded("how", (a, b), lambda: computed(a, b), views=True)
+    for _ in range(2):
+        a, b = torch.rand(8, 16), torch.rand(16, 24) + 16
+        same, nothing, most, where, wide = calls.again("how", a, b)
+        exact = (a + 1).amax(1)
+        assert same is a and nothing is None and torch.equal(most, exact[2:])
+        assert torch.equal(where.t(), torch.where(b > exact.sum(), b, 0))
+        assert wide.shape == (2, 16, 24) and wide.stride() == (0, 24, 1) and wide.data_ptr() == b.data_ptr()
+        stream, *addresses = kernel.launched.pop()
+        assert (stream, *addresses) == (7, most.data_ptr() - 8, b.data_ptr() + 2 * 24 * 4)
+
+
 def test_steps_between_launches(kernel: Noted) -> None:
     """Copies, zero fills and allocations are replayed, and results keep their structure."""
 

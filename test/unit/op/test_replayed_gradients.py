@@ -17,7 +17,9 @@ from launched_here import Seen, here  # noqa: E402
 from repeated_calls import image, normal  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import arrays  # noqa: E402
+from cute_dialect.op import arrays, recording  # noqa: E402
+from cute_dialect.op.attending import functions as attention_calls  # noqa: E402
+from cute_dialect.op.attending import gradients as attention_gradients  # noqa: E402
 from cute_dialect.op.known import KnownCalls  # noqa: E402
 from cute_dialect.op.rows import functions as rows  # noqa: E402
 from cute_dialect.op.rows import gradients as row_gradients  # noqa: E402
@@ -175,6 +177,57 @@ def test_addresses_that_differ(seen: Seen) -> None:
         d = op.mm(a, b)
         (found,) = torch.autograd.grad(d, a, torch.ones_like(d))
         near([d.detach(), found], [a.detach().double() @ b.double(), torch.ones(16, 32).double() @ b.double().t()])
+
+
+def test_epilogues(seen: Seen) -> None:
+    """Results by name, and a value that is saved for the gradients although it is no result."""
+
+    def gated(accum: Any, x: Any) -> Any:
+        return {"D": op.epilogue.silu(accum) * x, "most": op.epilogue.sum(accum, -1)}
+
+    traced = op.epilogue.trace(gated, {"accum": op.epilogue.FakeTensor("f32", (16, 32)),
+                                       "x": op.epilogue.FakeTensor("f16", (16, 32))})  # fmt: skip
+    for number in range(3):
+        a, b, x = leaves((normal(16, 24), normal(24, 32), normal(16, 32)))
+        before = seen.first
+        found = op.mm(a, b, epilogue=traced, args={"x": x})
+        grads = torch.autograd.grad(found["D"].sum() + found["most"].sum(), (a, b, x))
+        assert (seen.first == before) == (number > 0)
+        wide = [t.detach().double().requires_grad_() for t in (a, b, x)]
+        accum = wide[0] @ wide[1]
+        exact = torch.autograd.grad((F.silu(accum) * wide[2]).sum() + accum.sum(), wide)
+        near([found["D"].detach(), *grads], [(F.silu(accum) * wide[2]).detach(), *exact])
+
+
+@torch.library.custom_op("cute_test::attention_backward", mutates_args=())
+def multiplied(grad: torch.Tensor, k: torch.Tensor, v: torch.Tensor, factor: float) -> list[torch.Tensor]:
+    """Stand in for the kernel of attention's gradients."""
+    return [grad * factor, k * 3, v * 4]
+
+
+def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backward pass calls a torch operator with views of saved tensors."""
+
+    def kernel(arrays: Any, lse: Any, scale: float, most: Any, causal: bool) -> Any:
+        q, k, v, out, grad = [x.transpose(1, 2) for x in arrays]
+        found = torch.ops.cute_test.attention_backward.default(grad, k, v, 2.0)
+        return tuple([x.transpose(1, 2) for x in found])
+
+    attended = attention_calls.attended
+    monkeypatch.setattr(attention_calls, "_KNOWN", KnownCalls())
+    monkeypatch.setattr(attention_calls, "attended", lambda *given, device, **more: attended(*given, **more))
+    monkeypatch.setattr(attention_gradients, "_has_flash", lambda q: True)
+    monkeypatch.setattr(attention_gradients, "_call_cudnn", kernel)
+    monkeypatch.setattr(recording, "PURE", {*recording.PURE, "cute_test::attention_backward"})
+    seen.works = False
+    for number in range(3):
+        q, k, v = leaves(tuple(normal(1, 2, 64, 64) for _ in range(3)))
+        grad, before, kernels = normal(1, 2, 64, 64), seen.first, []
+        result, _ = op.attention(q, k, v, causal=True, lse=True)
+        with patch.object(attention_gradients, "_call_cudnn", lambda *given: kernels.append(1) or kernel(*given)):
+            found = torch.autograd.grad(result, (q, k, v), grad)
+        assert (seen.first == before) == (number > 0) == (not kernels)
+        assert all(torch.equal(x, y) for x, y in zip(found, (2 * grad, 3 * k, 4 * v), strict=True))
 
 
 def test_calls_that_something_observes(seen: Seen) -> None:
