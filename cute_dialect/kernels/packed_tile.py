@@ -158,10 +158,15 @@ class RowTile(Tile):
         begin = self.memory + matrix * self.size + (i * LANES + self.lane) * self.n
         return cute.make_tensor(begin, cute.make_layout(self.n))
 
-    def values(self, matrix: int, i: int) -> list[Any]:
-        """Return the elements of this lane's ``i``-th row as ``f32``."""
+    def elements(self, matrix: int, i: int) -> cute.Tensor:
+        """Load this lane's ``i``-th row from shared memory."""
         found = cute.make_rmem_tensor(self.n, self.dtype)
         cute.autovec_copy(self.row(matrix, i), found)
+        return found
+
+    def values(self, matrix: int, i: int) -> list[Any]:
+        """Return the elements of this lane's ``i``-th row as ``f32``."""
+        found = self.elements(matrix, i)
         return [found[k].to(cute.Float32) for k in range(self.n)]
 
     def replace(self, matrix: int, i: int, values: list[Any]) -> None:

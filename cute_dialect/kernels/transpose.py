@@ -28,6 +28,9 @@ from cute_dialect.kernels.traced_text import printed
 
 __all__ = ["BYTES", "Plan", "launch", "transpose_text"]
 
+AT_ONCE = 16
+"""Elements that a thread loads together at an edge."""
+
 BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1}
 """Supported element types -> their bytes."""
 
@@ -94,10 +97,19 @@ def move_tile(mA: cute.Tensor, mB: cute.Tensor, plan: Plan):
         move(atom, load.partition_S(gA), load.partition_D(sT))
     else:
         # At an edge, copy element by element along the rows of A.
-        for i in range(thread, tm * tn, plan.threads):
-            at = (i // tn, i % tn)
-            if cute.elem_less(ids[at], mA.shape):
-                sT[at] = gA[at]
+        count = min(AT_ONCE, tm * tn // plan.threads)
+        for start in range(thread, tm * tn, plan.threads * count):
+            values = cute.make_rmem_tensor(count, plan.element)
+            for k in range(count):  # values are in registers, so the passes unroll this loop
+                i = start + k * plan.threads
+                at = (i // tn, i % tn)
+                if cute.elem_less(ids[at], mA.shape):
+                    values[k] = gA[at]
+            for k in range(count):
+                i = start + k * plan.threads
+                at = (i // tn, i % tn)
+                if cute.elem_less(ids[at], mA.shape):
+                    sT[at] = values[k]
     cute.arch.sync_threads()
     if whole:
         # Write the tile as rows of B.

@@ -3,7 +3,8 @@
 A thread transposes ``w`` rows of a narrow matrix in registers, where ``w`` elements are 16 bytes. The narrow matrix is
 contiguous and moves through :class:`~cute_dialect.kernels.packed_tile.VectorTile`. The rows of the wide matrix are
 accessed directly: consecutive threads have consecutive vectors. If its rows are not aligned to 16 bytes, vectors are as
-long as their alignment allows (``unit`` elements).
+long as their alignment allows (``unit`` elements). If that is one element, a thread has single rows of the narrow
+matrix (:class:`~cute_dialect.kernels.packed_tile.RowTile`), so that consecutive threads access consecutive elements.
 
 ``tall`` reads the narrow matrix (M, n) and writes (n, M). ``wide`` reads (n, M) and writes (M, n).
 """
@@ -15,7 +16,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.packed_tile import LANES, VectorTile
+from cute_dialect.kernels.packed_tile import LANES, RowTile, VectorTile
 from cute_dialect.kernels.row_memory import part
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.kernels.transpose import BYTES
@@ -32,6 +33,35 @@ def most_columns(element: str) -> int:
     (32, 8)
     """
     return 32 if BYTES[element] > 1 else 8
+
+
+def rows_per_thread(n: int) -> int:
+    """Return the number of single rows of a thread."""
+    return max(1, 16 // n)
+
+
+@cute.kernel
+def transpose_elements(narrow: cute.Tensor, wide: cute.Tensor, tall: cute.Constexpr[bool]):
+    """Transpose this thread's rows of the narrow matrix, element by element on the side of the wide one."""
+    (n, rows), each = wide.shape, rows_per_thread(wide.shape[0])
+    tile = RowTile(narrow.element_type, n, each, THREADS)
+    places = [tile.first_row + i * LANES + tile.lane for i in range(each)]
+    if tall:
+        tile.fetch([narrow])
+        for i in range(each):
+            values = tile.elements(0, i)
+            if places[i] < rows:
+                for column in cute.range_constexpr(n):
+                    wide[column, places[i]] = values[column]
+    else:
+        # Loads past the end read the last row, so that no branch separates them.
+        loaded = [[wide[column, cute.min(place, rows - 1)] for column in range(n)] for place in places]
+        for i, elements in enumerate(loaded):
+            values = cute.make_rmem_tensor(n, tile.dtype)
+            for column in range(n):
+                values[column] = elements[column]
+            cute.autovec_copy(values, tile.row(0, i))
+        tile.store([(narrow, 0)])
 
 
 @cute.kernel
@@ -74,12 +104,13 @@ def vector_of(wide: cute.Tensor, row: int, first: Any, w: int) -> cute.Tensor:
 
 
 @cute.jit
-def launch(narrow: cute.Tensor, wide: cute.Tensor, tall: cute.Constexpr[bool]):
-    """Launch one thread per 16 bytes of a row of the wide matrix, and at least one warp."""
+def launch(narrow: cute.Tensor, wide: cute.Tensor, tall: cute.Constexpr[bool], vectors: cute.Constexpr[bool]):
+    """Launch one thread per 16 bytes of a row of the wide matrix, or per few elements of it."""
     n, rows = wide.shape
-    w = 128 // narrow.element_type.width
+    kernel = transpose_narrow if vectors else transpose_elements
+    each = 128 // narrow.element_type.width if vectors else rows_per_thread(n)
     assert narrow.shape[0] == n * rows, "the narrow matrix must have as many elements as the wide one"
-    transpose_narrow(narrow, wide, tall).launch(grid=cute.ceil_div(rows, w * THREADS), block=THREADS)
+    kernel(narrow, wide, tall).launch(grid=cute.ceil_div(rows, each * THREADS), block=THREADS)
 
 
 @printed
@@ -100,4 +131,4 @@ def narrow_text(element: str, n: int, unit: int, tall: bool) -> cute.Compiled:
     stride = f"?{{div={unit}}}" if unit > 1 else "?"
     narrow = cute.Tensor[dtype, "(?):(1)", "align<16>"]
     wide = cute.Tensor[dtype, f"({n},?):({stride},1)", f"align<{unit * BYTES[element]}>"]
-    return cute.trace(launch, narrow, wide, tall)
+    return cute.trace(launch, narrow, wide, tall, unit > 1)

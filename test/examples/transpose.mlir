@@ -10,8 +10,9 @@
 !memref = !cute.memref<f32, gmem, "((1,16),1,1):((0,?{div=4}),0,0)">
 !memref_2 = !cute.memref<f32, smem, S<5,2,5>, "((1,16),1,1):((0,128),0,0)">
 !values = !cute.memref<f32, rmem, align<32>, "((1,16),1,1):((0,1),0,0)">
+!values_2 = !cute.memref<f32, rmem, align<32>, "16:1">
 !memref_3 = !cute.memref<f32, smem, S<5,2,5>, "((1,(8,2)),1,1):((0,(4,2048)),0,0)">
-!values_2 = !cute.memref<f32, rmem, align<32>, "((1,(8,2)),1,1):((0,(1,8)),0,0)">
+!values_3 = !cute.memref<f32, rmem, align<32>, "((1,(8,2)),1,1):((0,(1,8)),0,0)">
 !mA_2 = !cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">
 !tiled_copy_3 = !cute.tiled_copy<!universal_copy, layout_copy_tv = <"((16,16),(4,4)):((256,4),(64,1))">, tiler_mn = <"[64:1;64:1]">>
 !tiled_copy_4 = !cute.tiled_copy<!universal_copy, layout_copy_tv = <"((16,16),(4,4)):((4,256),(1,64))">, tiler_mn = <"[64:1;64:1]">>
@@ -22,7 +23,7 @@
 !sT_2 = !cute.memref<f32, smem, align<1024>, S<3,4,3>, "((32,2),(4,16)):((1,2048),(512,32))">
 !memref_5 = !cute.memref<f32, gmem, align<16>, "((1,(4,4)),1,1):((0,(1,?{div=4})),0,0)">
 !memref_6 = !cute.memref<f32, smem, align<16>, S<3,4,3>, "((1,(4,4)),1,1):((0,(512,1)),0,0)">
-!values_3 = !cute.memref<f32, rmem, align<32>, "((1,(4,4)),1,1):((0,(1,4)),0,0)">
+!values_4 = !cute.memref<f32, rmem, align<32>, "((1,(4,4)),1,1):((0,(1,4)),0,0)">
 !memref_7 = !cute.memref<f32, smem, align<16>, S<3,4,3>, "((1,(4,4)),1,1):((0,(1,512)),0,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
@@ -35,8 +36,11 @@ module attributes {gpu.container_module} {
       %2 = cute.static : !cute.coord<"4095">
       %3 = cute.atom() : !universal_copy
       %4 = cute.make_tiled_copy(%3) : !tiled_copy
-      %c4096_i32 = arith.constant 4096 : i32
       %c256_i32 = arith.constant 256 : i32
+      %c0_i32 = arith.constant 0 : i32
+      %c16_i32 = arith.constant 16 : i32
+      %c1_i32 = arith.constant 1 : i32
+      %c4096_i32 = arith.constant 4096 : i32
       %5 = cute.make_tiled_copy(%3) : !tiled_copy_2
       %6 = cute.get_layout(%mA) : !mA
       %7:4 = cute.get_scalars<{only_dynamic}> (%6) : !cute.layout<"(?,?):(?,?)">
@@ -74,20 +78,44 @@ module attributes {gpu.container_module} {
         cute.copy(%3, %values, %27) : (!universal_copy, !values, !memref_2) -> ()
       } else {
         // At an edge, copy element by element along the rows of A.
-        scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
-          %24 = arith.shrui %i, %c6_i32 : i32
-          %25 = arith.andi %i, %c63_i32 : i32
-          %26 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
-          %27 = cute.memref.load(%ids, %26) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
-          %28:2 = cute.get_scalars<{only_dynamic}> (%27) : !cute.int_tuple<"(?,?)">
-          %29 = cute.make_int_tuple(%28#0, %28#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %30 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %31 = cute.elem_less(%29, %30) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          scf.if %31 {
-            %32 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
-            %33 = cute.memref.load(%gA, %32) : (!gA, !cute.coord<"(?,?)">) -> f32
-            %34 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
-            cute.memref.store(%sT, %34, %33) : (!sT, !cute.coord<"(?,?)">, f32) -> ()
+        scf.for %start = %8 to %c4096_i32 step %c4096_i32 : i32 {
+          %values = cute.memref.alloca() : !values_2
+          // values are in registers, so the passes unroll this loop
+          scf.for %k = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
+            %24 = arith.muli %k, %c256_i32 : i32
+            %i = arith.addi %start, %24 : i32
+            %25 = arith.shrui %i, %c6_i32 : i32
+            %26 = arith.andi %i, %c63_i32 : i32
+            %27 = cute.make_coord(%25, %26) : (i32, i32) -> !cute.coord<"(?,?)">
+            %28 = cute.memref.load(%ids, %27) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
+            %29:2 = cute.get_scalars<{only_dynamic}> (%28) : !cute.int_tuple<"(?,?)">
+            %30 = cute.make_int_tuple(%29#0, %29#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+            %31 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+            %32 = cute.elem_less(%30, %31) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+            scf.if %32 {
+              %33 = cute.make_coord(%25, %26) : (i32, i32) -> !cute.coord<"(?,?)">
+              %34 = cute.memref.load(%gA, %33) : (!gA, !cute.coord<"(?,?)">) -> f32
+              %35 = cute.make_coord(%k) : (i32) -> !cute.coord<"?">
+              cute.memref.store(%values, %35, %34) : (!values_2, !cute.coord<"?">, f32) -> ()
+            }
+          }
+          scf.for %k = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
+            %24 = arith.muli %k, %c256_i32 : i32
+            %i = arith.addi %start, %24 : i32
+            %25 = arith.shrui %i, %c6_i32 : i32
+            %26 = arith.andi %i, %c63_i32 : i32
+            %27 = cute.make_coord(%25, %26) : (i32, i32) -> !cute.coord<"(?,?)">
+            %28 = cute.memref.load(%ids, %27) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
+            %29:2 = cute.get_scalars<{only_dynamic}> (%28) : !cute.int_tuple<"(?,?)">
+            %30 = cute.make_int_tuple(%29#0, %29#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+            %31 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+            %32 = cute.elem_less(%30, %31) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+            scf.if %32 {
+              %33 = cute.make_coord(%k) : (i32) -> !cute.coord<"?">
+              %34 = cute.memref.load(%values, %33) : (!values_2, !cute.coord<"?">) -> f32
+              %35 = cute.make_coord(%25, %26) : (i32, i32) -> !cute.coord<"(?,?)">
+              cute.memref.store(%sT, %35, %34) : (!sT, !cute.coord<"(?,?)">, f32) -> ()
+            }
           }
         }
       }
@@ -98,9 +126,9 @@ module attributes {gpu.container_module} {
         %25 = cute.tiled.copy.partition_S(%5, %sT, %24) : (!tiled_copy_2, !sT, !cute.coord<"?">) -> !memref_3
         %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
         %27 = cute.tiled.copy.partition_D(%5, %gB, %26) : (!tiled_copy_2, !gA, !cute.coord<"?">) -> !memref
-        %values = cute.make_fragment_like(%25) : !memref_3 -> !values_2
-        cute.copy(%3, %25, %values) : (!universal_copy, !memref_3, !values_2) -> ()
-        cute.copy(%3, %values, %27) : (!universal_copy, !values_2, !memref) -> ()
+        %values = cute.make_fragment_like(%25) : !memref_3 -> !values_3
+        cute.copy(%3, %25, %values) : (!universal_copy, !memref_3, !values_3) -> ()
+        cute.copy(%3, %values, %27) : (!universal_copy, !values_3, !memref) -> ()
       } else {
         // At an edge, copy element by element along the rows of B.
         scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
@@ -131,8 +159,11 @@ module attributes {gpu.container_module} {
       %2 = cute.static : !cute.coord<"4095">
       %3 = cute.atom() : !universal_copy
       %4 = cute.make_tiled_copy(%3) : !tiled_copy_3
-      %c4096_i32 = arith.constant 4096 : i32
       %c256_i32 = arith.constant 256 : i32
+      %c0_i32 = arith.constant 0 : i32
+      %c16_i32 = arith.constant 16 : i32
+      %c1_i32 = arith.constant 1 : i32
+      %c4096_i32 = arith.constant 4096 : i32
       %5 = cute.make_tiled_copy(%3) : !tiled_copy_4
       %6 = cute.get_layout(%mA) : !mA_2
       %7:3 = cute.get_scalars<{only_dynamic}> (%6) : !layout_2
@@ -165,25 +196,49 @@ module attributes {gpu.container_module} {
         %25 = cute.tiled.copy.partition_S(%4, %gA, %24) : (!tiled_copy_3, !gA_2, !cute.coord<"?">) -> !memref_5
         %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
         %27 = cute.tiled.copy.partition_D(%4, %sT, %26) : (!tiled_copy_3, !sT_2, !cute.coord<"?">) -> !memref_6
-        %values = cute.make_fragment_like(%25) : !memref_5 -> !values_3
-        cute.copy(%3, %25, %values) : (!universal_copy, !memref_5, !values_3) -> ()
-        cute.copy(%3, %values, %27) : (!universal_copy, !values_3, !memref_6) -> ()
+        %values = cute.make_fragment_like(%25) : !memref_5 -> !values_4
+        cute.copy(%3, %25, %values) : (!universal_copy, !memref_5, !values_4) -> ()
+        cute.copy(%3, %values, %27) : (!universal_copy, !values_4, !memref_6) -> ()
       } else {
         // At an edge, copy element by element along the rows of A.
-        scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
-          %24 = arith.shrui %i, %c6_i32 : i32
-          %25 = arith.andi %i, %c63_i32 : i32
-          %26 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
-          %27 = cute.memref.load(%ids, %26) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
-          %28:2 = cute.get_scalars<{only_dynamic}> (%27) : !cute.int_tuple<"(?,?)">
-          %29 = cute.make_int_tuple(%28#0, %28#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %30 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %31 = cute.elem_less(%29, %30) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          scf.if %31 {
-            %32 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
-            %33 = cute.memref.load(%gA, %32) : (!gA_2, !cute.coord<"(?,?)">) -> f32
-            %34 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
-            cute.memref.store(%sT, %34, %33) : (!sT_2, !cute.coord<"(?,?)">, f32) -> ()
+        scf.for %start = %8 to %c4096_i32 step %c4096_i32 : i32 {
+          %values = cute.memref.alloca() : !values_2
+          // values are in registers, so the passes unroll this loop
+          scf.for %k = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
+            %24 = arith.muli %k, %c256_i32 : i32
+            %i = arith.addi %start, %24 : i32
+            %25 = arith.shrui %i, %c6_i32 : i32
+            %26 = arith.andi %i, %c63_i32 : i32
+            %27 = cute.make_coord(%25, %26) : (i32, i32) -> !cute.coord<"(?,?)">
+            %28 = cute.memref.load(%ids, %27) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
+            %29:2 = cute.get_scalars<{only_dynamic}> (%28) : !cute.int_tuple<"(?,?)">
+            %30 = cute.make_int_tuple(%29#0, %29#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+            %31 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+            %32 = cute.elem_less(%30, %31) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+            scf.if %32 {
+              %33 = cute.make_coord(%25, %26) : (i32, i32) -> !cute.coord<"(?,?)">
+              %34 = cute.memref.load(%gA, %33) : (!gA_2, !cute.coord<"(?,?)">) -> f32
+              %35 = cute.make_coord(%k) : (i32) -> !cute.coord<"?">
+              cute.memref.store(%values, %35, %34) : (!values_2, !cute.coord<"?">, f32) -> ()
+            }
+          }
+          scf.for %k = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
+            %24 = arith.muli %k, %c256_i32 : i32
+            %i = arith.addi %start, %24 : i32
+            %25 = arith.shrui %i, %c6_i32 : i32
+            %26 = arith.andi %i, %c63_i32 : i32
+            %27 = cute.make_coord(%25, %26) : (i32, i32) -> !cute.coord<"(?,?)">
+            %28 = cute.memref.load(%ids, %27) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
+            %29:2 = cute.get_scalars<{only_dynamic}> (%28) : !cute.int_tuple<"(?,?)">
+            %30 = cute.make_int_tuple(%29#0, %29#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+            %31 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+            %32 = cute.elem_less(%30, %31) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+            scf.if %32 {
+              %33 = cute.make_coord(%k) : (i32) -> !cute.coord<"?">
+              %34 = cute.memref.load(%values, %33) : (!values_2, !cute.coord<"?">) -> f32
+              %35 = cute.make_coord(%25, %26) : (i32, i32) -> !cute.coord<"(?,?)">
+              cute.memref.store(%sT, %35, %34) : (!sT_2, !cute.coord<"(?,?)">, f32) -> ()
+            }
           }
         }
       }
@@ -194,9 +249,9 @@ module attributes {gpu.container_module} {
         %25 = cute.tiled.copy.partition_S(%5, %sT, %24) : (!tiled_copy_4, !sT_2, !cute.coord<"?">) -> !memref_7
         %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
         %27 = cute.tiled.copy.partition_D(%5, %gB, %26) : (!tiled_copy_4, !gB, !cute.coord<"?">) -> !memref_5
-        %values = cute.make_fragment_like(%25) : !memref_7 -> !values_3
-        cute.copy(%3, %25, %values) : (!universal_copy, !memref_7, !values_3) -> ()
-        cute.copy(%3, %values, %27) : (!universal_copy, !values_3, !memref_5) -> ()
+        %values = cute.make_fragment_like(%25) : !memref_7 -> !values_4
+        cute.copy(%3, %25, %values) : (!universal_copy, !memref_7, !values_4) -> ()
+        cute.copy(%3, %values, %27) : (!universal_copy, !values_4, !memref_5) -> ()
       } else {
         // At an edge, copy element by element along the rows of B.
         scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
