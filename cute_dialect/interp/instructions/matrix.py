@@ -27,6 +27,7 @@ import numpy as np
 
 from cute_dialect.interp.compiler.cfg import segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.compiler.steps import Step
 from cute_dialect.interp.compiler.undefined import origin_of, some, whole
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.instructions.moves import bits_of, enum_word
@@ -138,6 +139,11 @@ def _stmatrix(c: FnCompiler, op: Operation) -> None:
         g.count.progress += 1
 
     c.emit(op, step, pure=False)
+
+
+_ELEMENT_BITS = {
+    "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "e4m3": 8, "e5m2": 8,
+}  # fmt: skip
 
 
 class Mma:
@@ -277,12 +283,19 @@ def emit_mma(c: FnCompiler, op: Operation, mma: Mma, counts: tuple[int, int, int
     """Compile an MMA whose operands are the registers of A, B and C, in this order."""
     values = [c.use(v) for v in op.operands]
     na, nb, _ = counts
-    a, b, acc = values[:na], values[na : na + nb], values[na + nb :]
     outs = c.defines(op.results[0])
-    leaves = ([c.leaf_of(s) for s in a], [c.leaf_of(s) for s in b], [c.leaf_of(s) for s in acc])
-    out_leaves = [c.leaf_of(s) for s in outs]
     if mma.m not in (8, 16) or mma.n != 8:
         raise InterpError("unsupported", f"mma m{mma.m}n{mma.n}k{mma.k} is not supported; use m8n8 or m16n8")
+    step = _mma_step(c, mma, values[:na], values[na : na + nb], values[na + nb :], outs)
+    c.emit(op, step, keep=True, track=False)
+
+
+def _mma_step(
+    c: FnCompiler, mma: Mma, a: Sequence[int], b: Sequence[int], acc: Sequence[int], outs: Sequence[int]
+) -> Step:
+    """Return the step of an MMA on the registers of A, B and C."""
+    leaves = ([c.leaf_of(s) for s in a], [c.leaf_of(s) for s in b], [c.leaf_of(s) for s in acc])
+    out_leaves = [c.leaf_of(s) for s in outs]
     c.fn.collective = True
 
     def step(R: Regs, g: Group) -> None:
@@ -292,7 +305,7 @@ def emit_mma(c: FnCompiler, op: Operation, mma: Mma, counts: tuple[int, int, int
         for d, v in zip(outs, got):
             R[d] = v
 
-    c.emit(op, step, keep=True, track=False)
+    return step
 
 
 def _mma_sync(c: FnCompiler, op: Operation) -> None:
@@ -323,9 +336,7 @@ def mma_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
     names = [n for n in m[4].split(".") if n not in ("satfinite",)]
     a, b = (names[1], names[2]) if len(names) == 4 else (names[0], names[-1])
     mma = Mma(int(m[1]), int(m[2]), int(m[3]), a, b, "satfinite" in m[4])
-    bits = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "e4m3": 8, "e5m2": 8}.get(
-        a, 0
-    )
+    bits = _ELEMENT_BITS.get(a, 0)
     if not bits:
         raise InterpError("unsupported", f"mma element type {a} is not supported")
     per = 1 if bits == 64 else 32 // bits
@@ -397,10 +408,6 @@ OPS: dict[str, Builder] = {
 
 # -- inline PTX -------------------------------------------------------------------------------------------------------
 
-_ELEMENT_BITS = {
-    "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "e4m3": 8, "e5m2": 8,
-}  # fmt: skip
-
 
 def _mma(text: Text, s: Statement) -> None:
     m = re.fullmatch(
@@ -411,17 +418,7 @@ def _mma(text: Text, s: Statement) -> None:
         raise InterpError("unsupported", f"{s.opcode} is not supported")
     mma = Mma(int(m[1]), int(m[2]), int(m[3]), m[7], m[8], m[5] is not None)
     d, a, b, acc = ([text.slot(p) for p in s.parts(i)] for i in range(4))
-    leaves = tuple([[text.leaf(x) for x in part] for part in (a, b, acc)])
-    outs = [text.leaf(x) for x in d]
-    text.c.fn.collective = True
-
-    def step(R: Regs, g: Group) -> None:
-        whole_warps(g, "mma.sync")
-        got = run_mma(mma, g, [R[x] for x in a], [R[x] for x in b], [R[x] for x in acc], leaves, outs)  # type: ignore[arg-type]
-        for slot, v in zip(d, got):
-            R[slot] = v
-
-    text.emit(s, step)
+    text.emit(s, _mma_step(text.c, mma, a, b, acc, d))
 
 
 def _movmatrix(text: Text, s: Statement) -> None:

@@ -1,4 +1,4 @@
-"""MMA with a sparse A: `mma.sp::ordered_metadata`, and `wgmma.mma_async.sp` in inline PTX.
+"""`mma.sp::ordered_metadata`: warp-level MMA with a sparse A, as an op and as inline PTX.
 
 Fragment layouts come from the table of atoms (PTX ISA 9.0, 9.7.14.6). A is expanded to its full K using the metadata of
 the threads that the selector picks; invalid metadata bits are a fault. The arithmetic is that of `matrix`: products and
@@ -20,13 +20,11 @@ from cute_dialect.interp.compiler.cfg import segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.compiler.steps import Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
-from cute_dialect.interp.instructions import wgmma
 from cute_dialect.interp.instructions.matrix import decode, shape_of, whole_warps
 from cute_dialect.interp.instructions.moves import enum_word
-from cute_dialect.interp.instructions.ptx_text import Statement, Text, number
+from cute_dialect.interp.instructions.ptx_text import Statement, Text
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.machine.sparse_metadata import expand, positions, words_of
-from cute_dialect.interp.machine.wgmma import Shape
 from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Regs, active_uniform, to_lanes
 
@@ -152,7 +150,6 @@ OPS: dict[str, Builder] = {"nvvm.mma.sp.sync": _mma_sp_sync}
 _MMA_SP = re.compile(
     r"mma\.sp::ordered_metadata\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.row\.col(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)\.(\w+)"
 )
-_WGMMA_SP = re.compile(r"wgmma\.mma_async\.sp\.sync\.aligned\.m64n(\d+)k(\d+)(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)")
 
 
 def _mma_sp(text: Text, s: Statement) -> None:
@@ -166,52 +163,7 @@ def _mma_sp(text: Text, s: Statement) -> None:
     text.emit(s, compile_mma(text.c, row, used))
 
 
-def _wgmma_sp(text: Text, s: Statement) -> None:
-    m = _WGMMA_SP.fullmatch(s.opcode)
-    if m is None or len(s.operands) < 6:
-        raise InterpError("unsupported", f"{s.opcode} is not supported")
-    outs = [text.slot(p) for p in s.parts(0)]
-    in_registers = s.operands[1].startswith("{")
-    a: int | list[int] = [text.slot(p) for p in s.parts(1)] if in_registers else text.slot(s.operands[1])
-    selector, flag = number(s.operands[4]), s.operands[5]
-    if not isinstance(selector, int):
-        raise InterpError("unsupported", f"the sparsity selector must be a constant, got {s.operands[4]}")
-    rest = [int(number(o) or 0) for o in s.operands[6:]]
-    scales = [1, 1] if m[4] == "s32" else rest[:2]
-    majors = [*([0] if in_registers else []), *(rest[2:] if m[4] != "s32" else []), 0, 0]
-    shape = Shape(
-        int(m[1]),
-        int(m[2]),
-        m[4],
-        m[5],
-        m[6],
-        "mn" if majors[0] else "k",
-        "mn" if majors[1] else "k",
-        scales[0],
-        scales[1],
-        m[3] is not None,
-        selector,
-    )
-    literal = number(flag)
-    scale: bool | int = bool(literal) if literal is not None else text.slot(flag.lstrip("!"))
-    wgmma.emit_mma(
-        text.c,
-        text.op,
-        shape,
-        a,
-        text.slot(s.operands[2]),
-        outs,
-        outs,
-        scale,
-        not flag.startswith("!"),
-        text.slot(s.operands[3]),
-    )
-
-
-TABLE: Sequence[tuple[str, Callable[[Text, Statement], None]]] = (
-    (r"mma\.sp.*", _mma_sp),
-    (r"wgmma\.mma_async\.sp.*", _wgmma_sp),
-)
+TABLE: Sequence[tuple[str, Callable[[Text, Statement], None]]] = ((r"mma\.sp.*", _mma_sp),)
 
 
 __all__ = ["OPS", "TABLE", "Registers", "compile_mma", "mma_sp_by_name", "row_of"]

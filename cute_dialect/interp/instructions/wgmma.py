@@ -152,39 +152,44 @@ OPS: dict[str, Builder] = {
 
 # -- inline PTX -------------------------------------------------------------------------------------------------------
 
-_WGMMA = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)")
+_WGMMA = re.compile(r"wgmma\.mma_async(\.sp)?\.sync\.aligned\.m64n(\d+)k(\d+)(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)")
 
 
 def _ptx_mma_async(text: Text, s: Statement) -> None:
     m = _WGMMA.fullmatch(s.opcode)
-    if m is None:
+    is_sparse = m is not None and m[1] is not None
+    if m is None or len(s.operands) < (6 if is_sparse else 4):
         raise InterpError("unsupported", f"{s.opcode} is not supported")
     outs = [text.slot(p) for p in s.parts(0)]
-    a: int | list[int] = (
-        [text.slot(p) for p in s.parts(1)] if s.operands[1].startswith("{") else text.slot(s.operands[1])
-    )
+    in_registers = s.operands[1].startswith("{")
+    a: int | list[int] = [text.slot(p) for p in s.parts(1)] if in_registers else text.slot(s.operands[1])
     b = text.slot(s.operands[2])
-    flag = s.operands[3]
-    rest = [int(number(o) or 0) for o in s.operands[4:]]
-    scales = [*rest[:2], 1, 1] if m[4] != "s32" else [1, 1]
-    majors = rest[2:] if m[4] != "s32" else []
-    if isinstance(a, list):
-        majors = [0, *majors]
-    literal = number(flag)
+    metadata, selector, left = -1, -1, s.operands[3:]
+    if is_sparse:
+        metadata, constant, left = text.slot(s.operands[3]), number(s.operands[4]), s.operands[5:]
+        if not isinstance(constant, int):
+            raise InterpError("unsupported", f"the sparsity selector must be a constant, got {s.operands[4]}")
+        selector = constant
+    flag = left[0]
+    numbers = [int(number(o) or 0) for o in left[1:]] if m[5] != "s32" else []
+    scales = [*numbers[:2], 1, 1]
+    majors = [*([0] if in_registers else []), *numbers[2:], 0, 0]
     shape = Shape(
-        int(m[1]),
         int(m[2]),
-        m[4],
+        int(m[3]),
         m[5],
         m[6],
-        "mn" if majors[:1] == [1] else "k",
-        "mn" if majors[1:2] == [1] else "k",
-        scale_a=scales[0],
-        scale_b=scales[1],
-        saturate=bool(m[3]),
+        m[7],
+        "mn" if majors[0] == 1 else "k",
+        "mn" if majors[1] == 1 else "k",
+        scales[0],
+        scales[1],
+        m[4] is not None,
+        selector,
     )
+    literal = number(flag)
     scale: bool | int = bool(literal) if literal is not None else text.slot(flag.lstrip("!"))
-    emit_mma(text.c, text.op, shape, a, b, outs, outs, scale, not flag.startswith("!"))
+    emit_mma(text.c, text.op, shape, a, b, outs, outs, scale, not flag.startswith("!"), metadata)
 
 
 def _wgmma_fence(text: Text, s: Statement) -> None:
