@@ -68,7 +68,7 @@ def test_row() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("!cute_nvgpu.atom.mma_sp<16x8x8, (f32,f16,f16,f32)>", "shapes 16x8x16, 16x8x32.*, got 16x8x8"),
+        ("!cute_nvgpu.atom.mma_sp<16x8x8, (f32,f16,f16,f32)>", "no shape 16x8x8 .*: 16x8x16, 16x8x32"),
         ("!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32), selector = 2>", "from 0 to 1 for 16x8x32 .* got 2"),
         ("!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,i8,i32), selector = 1>", "selector of 0 for 16x8x64 on i8, got 1"),
         ("!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32), selector = -1>", "selector from 0 to 1 .* got -1"),
