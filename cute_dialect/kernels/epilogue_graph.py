@@ -105,13 +105,13 @@ class Output(NamedTuple):
     axis: str = ""
     split: str = ""  # as in Input, also for D
     block: int = 0  # store one value per block of columns, (M, N / block); "ui8" stores exponents of powers of two
-    tma: bool = False  # TMA can store it: row-major, addresses and strides are multiples of 16 bytes
+    tma: bool = False  # TMA can store it along ``order``: addresses and strides are multiples of 16 bytes
 
     def transposed(self) -> Output:
         """Return the output as the transposed result stores it."""
         other = {"n": "m", "m": "n"}
         order, axis = other.get(self.order, ""), other.get(self.axis, "")
-        return self._replace(order=order, pairs=False, axis=axis, split=_turned(self.split), tma=False)
+        return self._replace(order=order, pairs=False, axis=axis, split=_turned(self.split))
 
 
 class Graph(NamedTuple):

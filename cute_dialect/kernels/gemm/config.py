@@ -251,14 +251,14 @@ class GemmConfig(NamedTuple):
     def beside(self) -> tuple[int, ...]:
         """Indices of the epilogue's extra outputs that are stored like C, through shared memory and TMA."""
         graph = self.epilogue.graph
-        alike = self.major_c == "n" and not self.direct and not self.stream_k and not self.array
-        alike = alike and BITS[self.output] == 16
+        alike = BITS[self.output] == 16 and not (self.direct or self.stream_k or self.array)
+        alike = alike and not (self.major_c == "m" and self.through_registers)
         if graph is None or not alike or graph.paired or graph.block or graph.zero_factor is not None:
             return ()
-        one = [
-            i for i, x in enumerate(graph.outputs) if i and x.tma and (x.element, x.batch) == (self.output, self.batch)
-        ]
-        return tuple(one)
+        like_c = self.output, self.batch, self.major_c
+        return tuple(
+            [i for i, x in enumerate(graph.outputs) if i and x.tma and (x.element, x.batch, x.order) == like_c]
+        )
 
     @property
     def by_columns(self) -> bool:

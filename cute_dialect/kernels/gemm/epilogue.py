@@ -304,7 +304,8 @@ def annotation(x: Input | Output) -> Any:
             return cute.Tensor[kind, "(?,?,?):(?,?,?)" if x.batch else "(?,?):(?,?)", f"align<{kind.width // 8}>"]
         if x.tma:
             d = f"?{{div={128 // kind.width}}}"
-            layout = f"(?,?,?):({d},1,{d})" if x.batch else f"(?,?):({d},1)"
+            strides = f"1,{d}" if x.order == "m" else f"{d},1"
+            layout = f"(?,?,?):({strides},{d})" if x.batch else f"(?,?):({strides})"
             return cute.Tensor[kind, layout, "align<16>"]
         x = Input("aux", x.element, False, x.batch, x.order, x.pairs)
     if x.number:

@@ -241,6 +241,25 @@ class ColumnStore(ChunkStore):
         elif self.leads:
             self.by_tma(whole, at)
 
+    def begin(self, buffer: Any, at: tuple[Any, ...], under_way: int) -> Any:
+        """Wait until at most ``under_way`` stores still read their buffers, and return a buffer."""
+        self.wait(under_way)
+        cute.arch.barrier(self.barrier, 128)
+        return self.staged[None, None, buffer]
+
+    def stage(self, values: Any, here: Any, i: Any) -> None:
+        """Write the registers of the ``i``-th 16 columns to a staging buffer."""
+        values = cute.make_tensor(values.iterator, self.sixteen_values)
+        part = cute.flat_divide(here, (16, 16))[None, None, self.warp, i]
+        cute.copy(self.sixteen, self.sixteen.retile(values), self.sixteen.partition_D(part))
+
+    def end(self, here: Any, at: tuple[Any, ...]) -> None:
+        """Issue the TMA store of a staging buffer that :meth:`stage` filled."""
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.barrier(self.barrier, 128)
+        if self.leads:
+            self.by_tma(here, at)
+
     def by_tma(self, here: Any, at: tuple[Any, ...]) -> None:
         """Issue the TMA stores of a staging buffer, in one thread."""
         row, *others = at
@@ -311,11 +330,11 @@ class Result:
     ):  # fmt: skip
         self.c, self.sums, self.fused, self.group = c, sums, fused, group
         staged = c.buffers * c.consumers
+        kind = RowStore if c.major_c == "n" else ColumnStore
         self.beside = {
-            n: {w: RowStore(tma, w, memory, staged, group, c.lanes) for w, tma in tmas.items()}
+            n: {w: kind(tma, w, memory, staged, group, c.lanes) for w, tma in tmas.items()}
             for n, tmas in beside.items()
         }
-        kind = RowStore if c.major_c == "n" else ColumnStore
         self.stores = {
             w: DirectStore(target, w, c.lanes) if c.direct else
             kind(tma, w, memory, c.buffers * c.consumers, group, c.lanes) for w, tma in tmas.items()
@@ -391,7 +410,7 @@ class Result:
         first = starts.index(column)  # of the chunks
         here = [i for i in range(first, len(widths)) if starts[i] < column + columns]
 
-        def way(chunk: int) -> tuple[RowStore, tuple[Any, ...]]:
+        def way(chunk: int) -> tuple[RowStore | ColumnStore, tuple[Any, ...]]:
             return self.beside[number][widths[here[chunk]]], self.at(place, atom, starts[here[chunk]])
 
         def buffer_of(chunk: int) -> tuple[Any, int]:

@@ -275,8 +275,9 @@ def _epilogue(found: Menu, f: _Fixed, x: Costs, p: CostQuery, work: Work) -> tup
     pipes = (work.instructions**4 + (work.specials * x.epilogue_special) ** 4) ** 0.25
     registers = np.where(found.rows == 256, 2, 1) * found.columns / 2  # accumulator registers per thread
     moved = work.read / 16 * x.epilogue_read * np.where(registers >= 176, x.epilogue_read_full, 1.0)
-    staged = ~(f.swapped | f.few | f.split | f.stream)
+    staged = ~(f.few | f.split | f.stream)
     moved = moved + work.written / 16 * np.where(staged, x.epilogue_written, x.epilogue_scattered)
+    moved = moved + work.scattered / 16 * x.epilogue_scattered
     return (pipes * tile + moved) * f.tile, (work.instructions * tile + moved) * f.tile * x.epilogue_turns
 
 
@@ -359,7 +360,7 @@ def times(
         body = np.where(f.stream, streamed, body)
     scattered = x.torn_dram - 1
     read = p.k * (p.m * (1 + scattered * p.torn_a) + p.n * (1 + scattered * p.torn_b)) * p.bits / 8
-    moved = (read + p.m * p.n * (p.out_bits + work.read + work.written) / 8) * p.matrices
+    moved = (read + p.m * p.n * (p.out_bits + work.read + work.written + work.scattered) / 8) * p.matrices
     return f.begin + (body**sharp + (moved / x.dram / 1e6) ** sharp) ** (1 / sharp)
 
 

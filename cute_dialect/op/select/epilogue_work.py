@@ -3,9 +3,9 @@
 The counts come from the epilogue's graph; :mod:`cute_dialect.op.select.cost_model` converts them to microseconds.
 
 >>> work_of(Epilogue(bias="n", activation="gelu"), "bf16")
-Work(instructions=15.5, specials=1.0, read=0, written=0)
+Work(instructions=15.5, specials=1.0, read=0, written=0, scattered=0)
 >>> work_of(Epilogue(), "bf16")
-Work(instructions=0.0, specials=0.0, read=0.0, written=0.0)
+Work(instructions=0.0, specials=0.0, read=0.0, written=0.0, scattered=0.0)
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Work(NamedTuple):
     instructions: float = 0.0  # of the FMA and integer pipes; those of half the rate count twice
     specials: float = 0.0  # exponentials, reciprocals and roots
     read: float = 0.0  # bits of matrices like the result
-    written: float = 0.0  # bits of results other than D
+    written: float = 0.0  # bits of results other than D that kernels may store like D
+    scattered: float = 0.0  # bits of other results
 
 
 NO_WORK = Work()
@@ -34,8 +35,8 @@ _COUNTS: dict[str, tuple[float, float]] = {
     "accum": (0, 0), "constant": (0, 0), "load": (0, 0), "even": (0, 0), "odd": (0, 0), "interleave": (0, 0),
     "row": (0, 0), "column": (0, 0), "matrix": (0, 0), "identity": (0, 0), "negative": (0, 0), "abs": (0, 0),
     "relu": (2, 0), "leaky_relu": (3, 0), "prelu": (3, 0), "relu6": (4, 0), "hardsigmoid": (5, 0), "hardswish": (8, 0),
-    "sigmoid": (3, 2), "silu": (6, 2), "tanh": (14, 2), "gelu": (13, 1), "gelu_tanh": (9, 2), "softplus": (20, 2),
-    "elu": (14, 1), "mish": (11, 2), "square_relu": (3, 0), "d_relu": (4, 0), "d_leaky_relu": (4, 0), "d_relu6": (4, 0),
+    "sigmoid": (3, 2), "silu": (6, 2), "tanh": (14, 2), "gelu": (13, 1), "gelu_tanh": (9, 2), "softplus": (30, 2),
+    "elu": (28, 1), "mish": (11, 2), "square_relu": (3, 0), "d_relu": (4, 0), "d_leaky_relu": (4, 0), "d_relu6": (4, 0),
     "d_hardsigmoid": (4, 0), "d_hardswish": (5, 0), "d_sigmoid": (6, 2), "d_silu": (14, 4), "d_tanh": (8, 2),
     "d_gelu": (20, 2), "d_gelu_tanh": (20, 4), "d_softplus": (3, 2), "d_elu": (5, 1), "d_mish": (18, 2),
     "divide": (10, 1), "floor_divide": (14, 1), "remainder": (16, 1), "sqrt": (8, 1), "rsqrt": (4, 1), "exp": (3, 1),
@@ -68,10 +69,14 @@ def work_of(epilogue: Epilogue | None, output: str) -> Work:
         own.get(x.element, BITS.get(x.element, 32)) * (0.5 if x.half else 1.0)
         for x in graph.inputs if x.kind == "aux"
     )  # fmt: skip
-    whole = [x for x in graph.outputs[1:] if not x.reduce and not x.block]
+    bits = [
+        (x.tma and x.element in ("", output) and BITS[output] == 16, BITS[x.element or output] * share[x.node])
+        for x in graph.outputs[1:] if not x.reduce and not x.block
+    ]  # fmt: skip
     return Work(
         sum(n * part for (n, _), part in zip(counts, share)) + vectors + reduced,
         sum(n * part for (_, n), part in zip(counts, share)),
         read,
-        sum(BITS[x.element or output] * share[x.node] for x in whole),
+        sum(n for like, n in bits if like),
+        sum(n for like, n in bits if not like),
     )

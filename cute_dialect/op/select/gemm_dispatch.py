@@ -268,16 +268,16 @@ def in_parts(x: Matrix, mode: int) -> Matrix:
 def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -> Choice:
     """Return a kernel with an epilogue: this one, or the fastest one that supports the epilogue.
 
-    The transposed problem accesses matrices other than the result element by element.
+    The transposed problem reads matrices element by element, and so it stores results that are not staged like D.
     """
     of_rows = epilogue.whole_rows
     own = epilogue.paired or epilogue.reduces or epilogue.whole_tiles or epilogue.split != ""
-    if not own and not (choice.swapped and epilogue.by_elements):
+    if not own and not (choice.swapped and not _is_staged(with_epilogue(choice, epilogue))):
         return with_epilogue(choice, epilogue)
     for other in (choice, *(c for _, c in ranked(problem, costs, work=work_of(epilogue, problem.output)))):
         found = with_epilogue(other, epilogue)
         try:
-            fits = not found.swapped
+            fits = not found.swapped or (not own and _is_staged(found))
             if epilogue.paired or epilogue.whole_tiles or epilogue.split:
                 fits = found.skinny is None and found.parts == 1 and fits
             fits = fits and (not of_rows or found.config.tile[1] >= problem.n)
@@ -291,6 +291,16 @@ def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -
     if of_rows:
         raise UnsupportedError(f"whole_rows needs a tile with all columns, at most 256, but N is {problem.n}; reduce N")
     raise UnsupportedError(f"no kernel supports this epilogue for {problem.key}; apply it to the result instead")
+
+
+def _is_staged(choice: Choice) -> bool:
+    """Return True if a kernel reads no matrices in its epilogue, and stages all results like D."""
+    epilogue, graph = choice.config.epilogue, choice.config.epilogue.graph
+    if not epilogue.by_elements:
+        return True
+    if graph is None or any(x.kind == "aux" for x in graph.inputs) or choice.skinny is not None or choice.parts > 1:
+        return False
+    return len(choice.config.beside) == len(graph.outputs) - 1
 
 
 def with_direct(choice: Choice, problem: Problem, costs: Costs) -> Choice:

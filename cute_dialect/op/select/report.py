@@ -119,7 +119,8 @@ class Explanation(NamedTuple):
             ]  # fmt: skip
         if self.work != NO_WORK:
             w = self.work
-            bytes = f", {(w.read + w.written) / 8:g} bytes of other matrices" if w.read + w.written else ""
+            others = w.read + w.written + w.scattered
+            bytes = f", {others / 8:g} bytes of other matrices" if others else ""
             lines.append(
                 f"  epilogue  {self.epilogue:.1f} us of it: {w.instructions:g} instructions and {w.specials:g} special "
                 f"functions per element{bytes}"

@@ -151,6 +151,11 @@ BESIDE = {
     "two instructions": GemmConfig(cluster_m=1, deferred=False, tile=(256, 192, 64), sms=1, stages=3),
     "several widths": GemmConfig(cluster_m=1, deferred=False, tile=(256, 176, 64), sms=2, stages=3),
     "several widths, deferred": GemmConfig(cluster_m=1, tile=(128, 112, 64), sms=2),
+    "columns": GemmConfig(cluster_m=1, deferred=False, tile=(256, 112, 64), sms=2, major_c="m"),
+    "columns, deferred": GemmConfig(tile=(128, 208, 64), sms=2, major_c="m"),
+    "columns, pingpong": GemmConfig(
+        cluster_m=1, deferred=False, tile=(64, 80, 64), schedule="pingpong", sms=1, major_c="m", buffers=1
+    ),
 }
 
 
@@ -161,19 +166,23 @@ def test_results_by_tma(name: str) -> None:
     make = Builder()
     row = make.load(Input("row", "f16", order="n"))
     f = make.call("add", make.accum(), row)
+    order = BESIDE[name].major_c
     d = make.call("relu", f)
     twice = make.call("multiply", f, make.constant(2.0))
     more = (
-        Output(f, "f16", order="n", pairs=True, tma=True), Output(d, "f32", order="n", pairs=True),
-        Output(twice, "f16", order="n", pairs=True, tma=True),
-    )  # fmt: skip
+        Output(f, "f16", order=order, pairs=order == "n", tma=True),
+        Output(d, "f32", order="n", pairs=True),
+        Output(twice, "f16", order=order, pairs=order == "n", tma=True),
+    )
     graph, config = make.graph([Output(d), *more]), BESIDE[name]
     config = config._replace(epilogue=Epilogue(graph=graph))
     assert config.beside == (1, 3)
-    m, n, k = 330, 264, 136
+    m, n, k = 336, 264, 136
     rng = np.random.default_rng(len(name))
     a, b = (rng.integers(-2, 3, (x, k)).astype(np.float16) for x in (m, n))
     found = [np.full((m, n), np.nan, DTYPES[x]) for x in ("f16", "f16", "f32", "f16")]
+    if order == "m":
+        found = [np.asfortranarray(x) if x.dtype == np.float16 else x for x in found]
     bias = rng.integers(-2, 3, n).astype(np.float16)
     kernel = compile(gemm_text(config), emit="base").kernel("launch")
     kernel(a, b, found[0], bias, *found[1:], device="cpu", checks=("race", "uninit", "oob", "sync"))

@@ -211,3 +211,19 @@ def test_memory_for_results_is_their_own() -> None:
     for f, other in ((a, "a"), (b.t(), "b"), (d, "D")):
         with pytest.raises(LayoutError, match=f"mm: F shares memory with {other}"):
             op.mm(a, b, d, epilogue=example, args={**args, "F": f})
+
+
+@pytest.mark.parametrize(("m", "n"), [(40, 136), (130, 64)])
+def test_two_results_of_the_transposed_problem(m: int, n: int) -> None:
+    """The second result is staged like D, so the kernel may compute ``D^T``."""
+
+    def function(accum: Any, bias: Any) -> Any:
+        x = accum + bias
+        return {"D": relu(x), "x": x}
+
+    a, b, bias = integers(m, 72), integers(72, n), integers(n)
+    choice = op.explain(op.mm, a, b, epilogue=function, args={"bias": bias}).choice
+    assert choice.swapped and choice.config.beside == (1,)
+    found = op.mm(a, b, epilogue=function, args={"bias": bias}, checks=("race", "sync", "oob", "uninit"))
+    want = function(a.double() @ b.double(), bias.double())
+    assert all(torch.equal(found[name].double(), want[name]) for name in want)
