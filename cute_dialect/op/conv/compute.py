@@ -23,6 +23,7 @@ from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.depthwise import depthwise
 from cute_dialect.op.conv.direct import direct
 from cute_dialect.op.conv.few_channels import FewChannels, few_channels
+from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.im2col_gemm import finish, sums_for, unfolded
 from cute_dialect.op.conv.kernel_override import config_for
@@ -249,6 +250,11 @@ def _launch(
             _launch(call, plain, sums, given, extras.of_sums(), None)
             finish(library, ready, sums, rows, extras, found)
             return
+        plain = found is None and ready.c is None and ready.bias is None and not extras.activation
+        chooses = config is None and given.kernel is None and ready.arithmetic != "3xtf32"
+        if plain and chooses and is_faster_by_group(asked, gpu, sms):
+            _by_group(call, ready, rows, given, extras)
+            return
     if config is None:
         unfolded(call, ready, rows, extras, found, given.kernel)
         return
@@ -266,6 +272,25 @@ def _launch(
                 call.told(launched(combine, step.parts, step.results, **call.options))
     if result is not rows:
         library.native(rows)[...] = library.native(result).reshape(rows.shape)
+
+
+def _by_group(
+    call: Call, ready: Prepared, rows: ArrayView, given: ConvArguments, extras: LinearCombination
+) -> None:  # fmt: skip
+    """Launch the kernels of each group, on slices of the arrays."""
+    g, native = ready.geometry, call.where.library.native
+    one, weights = of_group(g), g.kind == WGRAD
+    image, other, result = native(ready.image), native(ready.other), native(rows)
+
+    def part(x: Any, i: int, mode: int) -> ArrayView:
+        """Return the slice of group ``i``, along the first mode or the last one."""
+        n = x.shape[mode] // g.groups
+        return view_of(x[i * n : (i + 1) * n] if mode == 0 else x[..., i * n : (i + 1) * n])
+
+    for i in range(g.groups):
+        of = part(image, i, -1), part(other, i, -1 if weights else 0)
+        group = ready._replace(geometry=one, image=of[0], other=of[1])
+        _launch(call, group, part(result, i, 0 if weights else -1), given, extras, None)
 
 
 def _few_channels(

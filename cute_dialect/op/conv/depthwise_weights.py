@@ -14,6 +14,8 @@ _TYPES = ("f16", "bf16", "f32")
 _LANES = 32
 _REGISTERS = 200
 """Registers per thread above which more threads share the rows of taps."""
+_FEW = 128
+"""Threads per multiprocessor, with a row of the result each, below which threads share the rows of taps."""
 _LATENCY = 2
 """Latency before the first line of a band arrives, in lines."""
 _ACCUMULATORS = 160
@@ -51,7 +53,10 @@ def depthwise_weights_of(g: Geometry, element: str, sms: int = 132) -> Depthwise
     config = config._replace(lanes=-(-vectors // chunks))
     if config.registers > _REGISTERS:
         config = config._replace(ahead=1)
-    slices = 1
+    # Threads of a small problem, with one row each, have few taps: the code is shorter, and more threads share it.
+    threads = g.result[0] * -(-g.result[2] // columns) * g.result[1] * vectors
+    slices = max(1, min(w.taps[0], _FEW * sms // threads))
+    config = config._replace(taps=-(-w.taps[0] // slices))
     while config.registers > _REGISTERS and config.taps > 1:
         slices += 1
         config = config._replace(taps=-(-w.taps[0] // slices))

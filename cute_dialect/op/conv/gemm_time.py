@@ -16,14 +16,17 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time
+from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.select.cost_model import costs_of, predict
 from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Problem
 
-__all__ = ["gemm_microseconds"]
+__all__ = ["gemm_microseconds", "is_faster_by_group", "of_group"]
 
 _COPY, _LAUNCH = 1.7e6, 3.0
 """Bytes per microsecond that a copy reads and writes, and microseconds per launch."""
+_GROUPS = 8
+"""Maximum number of groups that are computed by a launch each."""
 _FOLDED = 3.4e6
 """Bytes per microsecond of the kernel that folds filter columns."""
 _UNALIGNED = 0.037
@@ -49,6 +52,28 @@ def gemm_microseconds(asked: ConvRequest, gpu: str = "", sms: int = 132) -> floa
     if found is None:
         return _columns(asked, gpu, sms)
     return found[0] + _pads(asked, g.image) + _pads(asked, g.result) + _filter(asked, found[1].flat)
+
+
+def of_group(g: Geometry) -> Geometry:
+    """Return the convolution of one group.
+
+    >>> from cute_dialect.op.conv.geometry import geometry
+    >>> of_group(geometry("conv2d", "fprop", (2, 9, 9, 130), (134, 3, 3, 65), 1, 1, 1, 2)).filter
+    (67, 3, 3, 65)
+    """
+    image, result = ((*x[:-1], x[-1] // g.groups) for x in (g.image, g.result))
+    return g._replace(image=image, filter=(result[-1], *g.filter[1:]), result=result, groups=1)
+
+
+def is_faster_by_group(asked: ConvRequest, gpu: str = "", sms: int = 132) -> bool:
+    """Return True if a launch per group with im2col loads is faster than columns of all groups.
+
+    im2col loads of all groups at once may not support the channels of a group.
+    """
+    one = asked._replace(geometry=of_group(asked.geometry))
+    if not 1 < asked.geometry.groups <= _GROUPS or one.geometry.is_product or chosen_with_time(one, gpu, sms) is None:
+        return False
+    return asked.geometry.groups * gemm_microseconds(one, gpu, sms) < _columns(asked, gpu, sms)
 
 
 def _copied(asked: ConvRequest, elements: int) -> float:
@@ -101,4 +126,5 @@ def _columns(asked: ConvRequest, gpu: str, sms: int) -> float:
     major = ("m", "n") if g.kind == WGRAD else ("k", "n" if gradient else "k")
     problem = Problem(m, n, inner, asked.element, asked.output, *major, g.groups)
     time = predict(choose(problem, sms, gpu), problem, costs_of(gpu, sms))
-    return time + 2 * _LAUNCH + _copied(asked, 2 * g.groups * rows * depth)
+    words = 2 if (k if gradient else c) % 4 else 1  # elements are moved one or two at a time
+    return time + 2 * _LAUNCH + words * _copied(asked, 2 * g.groups * rows * depth)

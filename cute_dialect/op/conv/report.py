@@ -26,6 +26,7 @@ from cute_dialect.op.conv.channel_padding import narrow, written
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, has_epilogue, problem_of
 from cute_dialect.op.conv.compiled import ConvKernel, PlainKernel
 from cute_dialect.op.conv.few_channels import few_channels
+from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
 from cute_dialect.op.conv.layouts import aligned_vector, lines_suit, strides_of, views_last
@@ -169,6 +170,11 @@ def explained(
             sizes["columns"] = prod(left.image) * numpy_dtype(ready.image.dtype).itemsize
             wide = ready.image._replace(shape=left.image, strides=strides_of(left.image))
             other = written(g, left, ready.image, wide).config
+    elif not made.active and ready.arithmetic != "3xtf32" and is_faster_by_group(asked, gpu, sms):
+        found = chosen_with_time(asked._replace(geometry=of_group(g)), gpu, sms)
+        assert found is not None
+        time, config = g.groups * found[0], found[1]
+        kernel, why = config.name, f"a launch for each of {g.groups} groups is predicted to be the fastest"
     elif g.is_product:
         time, config, kernel, why, copied = 0.0, None, "a GEMM", "there is one tap, see op.mm", []
     else:

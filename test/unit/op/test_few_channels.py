@@ -284,9 +284,16 @@ def test_blocks_of_several_tiles(stride: int, kernels: list[str], monkeypatch: p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("taps", "stride"), [((2, 2), 1), ((1, 2), 2), ((1, 1), 1)])
-def test_odd_groups_of_many_channels(taps: tuple[int, int], stride: int, kernels: list[str]) -> None:
-    """Columns of a group have padded rows, which TMA can read; results are stored without a copy."""
+@pytest.mark.parametrize(
+    ("taps", "stride", "apart"), [((2, 2), 1, False), ((1, 2), 2, False), ((1, 1), 1, False), ((2, 2), 2, True)]
+)
+def test_odd_groups_of_many_channels(
+    taps: tuple[int, int], stride: int, apart: bool, kernels: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns of a group have padded rows, which TMA can read, or each group has a launch of its own."""
+    from cute_dialect.op.conv import compute
+
+    monkeypatch.setattr(compute, "is_faster_by_group", lambda *_: apart)
     rng = np.random.default_rng(30)
     h = how(0, stride, groups=2)
     x, f = small(rng, 2, 5, 6, 2 * 65), small(rng, 2 * 67, *taps, 65)
