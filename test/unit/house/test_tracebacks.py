@@ -57,7 +57,7 @@ a, b = np.ones((4, 4), "f2"), np.ones((5, 4), "f2")
 
 WRONG = {
     "race": ('run(x, y, race, device="cpu", checks=("race",))', "race on shared memory"),
-    "bounds": ('run(x, y, outside, device="cpu", checks=("oob",))', "here 128 < 128 is false"),
+    "bounds": ('run(x, y, outside, device="cpu", checks=("oob",))', "out-of-bounds write of tensor 'y'"),
     "python": ('run(x, y, attribute, device="cpu")', "no attribute 'foo'"),
     "lowering": ('run(x, y, alignment, device="cpu")', "the atom moves 128 bits at a time"),
     "launch": ('run(x, y, outside, 5000, device="cpu")', "block (5000, 1, 1)"),
