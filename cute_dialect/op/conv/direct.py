@@ -109,11 +109,15 @@ def direct_config(g: Geometry, element: str, output: str, sms: int = 132) -> Dir
 
 
 def pixels_of(library: Library, ready: Prepared) -> Prepared:
-    """Return a convolution of one tap as one of a single row of pixels, with views or copies of its arrays."""
-    g = of_pixels(ready.geometry)
-    if g is ready.geometry:
+    """Return a convolution of one tap as in :func:`of_pixels`, with views or copies of its arrays."""
+    before, g = ready.geometry, of_pixels(ready.geometry)
+    if g is before:
         return ready
     image, other = ready.image, ready.other
+    if not before.is_product:
+        steps = (1, *before.window.strides, 1)
+        strides = tuple([step * u for step, u in zip(image.strides, steps)])
+        return ready._replace(geometry=g, image=padded_view(image._replace(shape=g.image, strides=strides)))
     rows = as_rows(image) or as_rows(dense(library, image))
     assert rows is not None
     image = rows._replace(shape=g.image if g.kind != DGRAD else g.result, strides=(0, 0, *rows.strides))

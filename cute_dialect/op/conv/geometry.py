@@ -67,13 +67,22 @@ _MOST_ELEMENTS = 1 << 31
 
 
 def of_pixels(g: Geometry) -> Geometry:
-    """Return a convolution of one tap as one of a single row with the pixels of all images; others are unchanged.
+    """Return a convolution of one tap as one without a stride, of the pixels that it reads; others are unchanged.
+
+    Without a stride, the pixels of all images are one row.
 
     >>> of_pixels(geometry("conv2d", "fprop", (8, 56, 56, 16), (32, 1, 1, 16), 1, 0, 1, 1)).result
     (1, 1, 25088, 32)
+    >>> of_pixels(geometry("conv2d", "fprop", (8, 56, 56, 16), (32, 1, 1, 16), 2, 0, 1, 1)).image
+    (8, 28, 28, 16)
     """
-    pixels, c, k = prod(g.result[:-1]), g.image[-1], g.result[-1]
-    if not g.is_product or pixels * max(c, k) >= _MOST_ELEMENTS:
+    w, pixels, c, k = g.window, prod(g.result[:-1]), g.image[-1], g.result[-1]
+    if g.taps > 1 or any((*w.before, *w.after)) or (g.kind == DGRAD and not g.is_product):
+        return g
+    if not g.is_product:
+        ones, zeros = (1,) * len(w.taps), (0,) * len(w.taps)
+        return g._replace(image=(*g.result[:-1], c), window=Window(ones, zeros, zeros, flip=w.flip))
+    if pixels * max(c, k) >= _MOST_ELEMENTS:
         return g
     shapes = (1, 1, pixels, c), (g.filter[0], 1, 1, g.filter[-1]), (1, 1, pixels, k)
     return Geometry(g.kind, *shapes, Window((1, 1), (0, 0), (0, 0)), g.groups)
