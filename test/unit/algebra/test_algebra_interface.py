@@ -14,7 +14,7 @@ def test_package_interface() -> None:
         algebra.no_such_name  # noqa: B018
 
 
-def test_slice_has_its_own_name() -> None:
+def test_slice_is_named_slice_() -> None:
     """``slice`` as in CuTe; ``slice_`` where Python's own would be hidden."""
     layout = algebra.Layout("(6,5):(5,1)")
     assert algebra.slice((algebra.UNDERSCORE, 2), layout) == algebra.slice_((algebra.UNDERSCORE, 2), layout)

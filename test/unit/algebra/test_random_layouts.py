@@ -53,7 +53,7 @@ def test_shrinking(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "operands", "ours", "theirs", "reason"), algebra_peer.DISAGREEMENTS)
-def test_where_the_peer_differs(name, operands, ours, theirs, reason) -> None:
+def test_known_differences_from_tensor_layouts(name, operands, ours, theirs, reason) -> None:
     assert algebra_peer.disagreement(name, operands) == (ours, theirs), reason
 
 

@@ -41,7 +41,7 @@ def names(*parts: str) -> set[str]:
     return {n for n in ATOMS if all(p in n for p in parts)}
 
 
-def test_every_dense_warp_shape_is_there() -> None:
+def test_every_dense_warp_shape_is_listed() -> None:
     # PTX ISA 9.0, 9.7.14.5.14: types -> shapes (M, K).
     dense = {
         ("f16", "f16"): {(16, 8), (16, 16)},
@@ -68,7 +68,7 @@ def test_every_dense_warp_shape_is_there() -> None:
     assert {n.rsplit("_", 1)[1] for n in names("SM80_8x8x128")} == {"XORPOPC", "ANDPOPC"}
 
 
-def test_integers_come_in_every_mix() -> None:
+def test_integer_atoms_have_every_signedness() -> None:
     mixes = {"S8S8", "S8U8", "U8S8", "U8U8"}
     for prefix in ("SM80_16x8x32_S32", "SM80_8x8x16_S32", "SM75_8x8x16_S32"):
         assert names(prefix) == {

@@ -110,7 +110,7 @@ def first_of_each_kind() -> list[Atom]:
 
 
 @pytest.mark.slow
-def test_not_before_the_version() -> None:
+def test_atoms_need_their_ptx_version() -> None:
     checked = 0
     for atom in first_of_each_kind():
         chip = chip_of(atom)

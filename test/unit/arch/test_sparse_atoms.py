@@ -153,7 +153,7 @@ def test_warpgroup_instructions(name: str, operands: str) -> None:
     assert atom.ptx == f"{atom.emit.mnemonic} {operands}"
 
 
-def test_as_many_warpgroup_rows_as_dense_ones() -> None:
+def test_every_dense_warpgroup_atom_has_a_sparse_one() -> None:
     dense, sparse = ([n for n in ATOMS if n.startswith(p)] for p in ("SM90_64x", "SM90_SPARSE_64x"))
     assert len(dense) == len(sparse)
     assert find_wgmma_sp(64, ("f32", "f16", "f16"), "smem", ("mn", "mn")).name == "SM90_SPARSE_64x64x32_F32F16F16_SS_NT"
@@ -165,7 +165,7 @@ THEIR_SPARSE = [n for n in dir(atoms_nv) if n.startswith("SM90_64x") and n.endsw
 
 
 @pytest.mark.parametrize("name", THEIR_SPARSE)
-def test_b_and_c_as_in_tensor_layouts(name: str) -> None:
+def test_layouts_of_b_and_c_match_tensor_layouts(name: str) -> None:
     """Theirs give A as if it were dense, and no metadata; B and C are the same functions."""
     other = getattr(atoms_nv, name)
     _, shape, types, _, _ = name.split("_")
@@ -182,7 +182,7 @@ def test_b_and_c_as_in_tensor_layouts(name: str) -> None:
         ("SM120_16x8x128_F32E4M3E4M3F32_TN_SPARSE", "SM80_SPARSE_16x8x128_S32S4S4S32_TN"),
     ],
 )
-def test_as_the_same_shapes_of_blackwell(theirs: str, ours: str) -> None:
+def test_layouts_match_blackwell_atoms(theirs: str, ours: str) -> None:
     """Theirs hold A at its full depth: of each two columns one is kept."""
     other, atom = getattr(atoms_nv, theirs), mma_atom(ours)
     same_function(atom.layout_b, other.b_layout)

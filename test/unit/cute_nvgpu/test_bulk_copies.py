@@ -36,7 +36,7 @@ def finish_stores() -> None:
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("columns", "pitch"), [(100, 100), (100, 112), (4, 20)], ids=["whole", "rows", "16 bytes"])
-def test_as_few_instructions_as_the_layouts_allow(columns: int, pitch: int) -> None:
+def test_number_of_instructions_is_minimal(columns: int, pitch: int) -> None:
     """A run need not be a power of two; a dynamic stride ends it."""
     layout = f"(8,{columns}):({columns},1)" if pitch == columns else f"(8,{columns}):(?{{div=4}},1)"
     matrix = cute.Tensor[cute.Float32, layout, "align<16>"]
@@ -64,7 +64,7 @@ def test_as_few_instructions_as_the_layouts_allow(columns: int, pitch: int) -> N
 
 
 @pytest.mark.parametrize("flag", [0, 1])
-def test_a_predicate_for_all(flag: int) -> None:
+def test_scalar_predicate(flag: int) -> None:
     @cute.kernel
     def guarded(x: Any, flag: cute.Int32):
         tid = cute.arch.thread_idx().x
@@ -164,7 +164,7 @@ def test_a_tiled_copy_by_tma() -> None:
     assert np.array_equal(out, given)
 
 
-def test_atoms_that_cannot_be_are_refused_in_python_too() -> None:
+def test_invalid_atoms_are_rejected_in_python() -> None:
     with pytest.raises(VerifyException, match="expected a multiple of 128 bits"):
         BulkCopyType(BulkCopy(f32, 100))
     with pytest.raises(VerifyException, match="expected 1 to 8 as element stride"):

@@ -132,7 +132,7 @@ def test_the_product(case: Case, place: str, accumulate: bool) -> None:
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_fragments_are_loaded_by_ldmatrix_where_it_can(case: Case) -> None:
+def test_fragments_use_ldmatrix_where_possible(case: Case) -> None:
     m, n, k = case.mnk
     shapes = zip(((m, k), (n, k), (m, n)), case.elements)
     given = [cute.from_dlpack(np.zeros(shape, dtype(element))) for shape, element in shapes]

@@ -28,7 +28,7 @@ def module() -> CompiledModule:
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda c: c.name)
-def test_the_descriptor_of_the_language_is_that_of_the_row(case: CopyCase) -> None:
+def test_language_descriptor_matches_the_table(case: CopyCase) -> None:
     row = case.atom.type.row
     assert (row() if callable(row) else row).name == case.row.removesuffix("_ZFILL")
 
@@ -113,7 +113,7 @@ def test_fragments_from_swizzled_tiles(shared: SharedTile, operand: str) -> None
     assert np.array_equal(out.view(np.uint16), expected.transpose(0, 3, 2, 1).reshape(32, 64).view(np.uint16))
 
 
-def test_transposed_loads_serve_the_other_major() -> None:
+def test_transposed_loads_read_the_other_major() -> None:
     """A stored with m contiguous: ``ldmatrix.trans`` gives the same fragments."""
     stored = sample(32 * 64).reshape(64, 32)  # [k, m]
     out = loaded(LDSM4_T, TV_A, (16, 16), SharedTile("(32,64):(1,32)", 1024, cute.Swizzle(2, 4, 3)), stored.T)

@@ -68,7 +68,7 @@ class Im2colDriver(Driver):
         return bytes(128)
 
 
-def test_the_driver_gets_the_numbers() -> None:
+def test_arguments_of_the_driver() -> None:
     gpu = Im2colDriver()
     maps = EncodedMaps(gpu, MAP)
     assert maps.at(4096) == maps.at(4096) == maps.known[4096] and maps.at(4096) % 64 == 0
@@ -94,7 +94,7 @@ def test_the_launcher_refuses(changes: dict[str, object], address: int, message:
         checked(MAP._replace(**changes), address)  # type: ignore[arg-type]
 
 
-def test_an_array_that_tma_cannot_take_is_refused_with_the_reason() -> None:
+def test_arrays_unsupported_by_tma_are_rejected() -> None:
     kernel = compile_cute(text(CASES[0]), emit="base").kernel("launch")
     narrow = np.zeros((2, 21, 65), np.float16)[:, :, :64]
     y = np.zeros((3, 16 * 64), np.float16)

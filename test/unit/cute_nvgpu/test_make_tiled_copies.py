@@ -27,7 +27,7 @@ MAKERS = {"A": cute.make_tiled_copy_A, "B": cute.make_tiled_copy_B, "C": cute.ma
 
 @pytest.mark.parametrize("mma", MMAS.values(), ids=list(MMAS))
 @pytest.mark.parametrize(("operand", "atom"), [("A", LDSM4), ("B", LDSM2), ("C", PLAIN)])
-def test_the_thread_value_layout_is_that_of_the_operand(operand: str, atom: Any, mma: Any) -> None:
+def test_thread_value_layout_matches_the_operand(operand: str, atom: Any, mma: Any) -> None:
     tiled = mma.type.tiling(operand)
     layout = tiled.layout_tv(operand, mma.atom.type.row.layout(operand))
     made = MAKERS[operand](atom, mma)
@@ -35,7 +35,7 @@ def test_the_thread_value_layout_is_that_of_the_operand(operand: str, atom: Any,
     assert str(made.layout_tv_tiled) == to_text(layout)
 
 
-def test_a_product_by_copies_made_from_the_mma() -> None:
+def test_gemm_with_copies_made_from_the_mma() -> None:
     """Fragments by ldmatrix, the result through shared memory, in f16; a copy from layouts writes it to memory."""
 
     @cute.kernel

@@ -27,7 +27,7 @@ WGMMA_SPARSE = [c for c in wgmma_sparse_cases() if c.atom.shape_mnk[1] in (8, 64
 
 
 @pytest.mark.parametrize("case", [*REGISTERS, *SPARSE, *WGMMA, *WGMMA_SPARSE], ids=lambda c: c.name)
-def test_the_descriptor_of_the_language_is_that_of_the_row(case: MmaCase) -> None:
+def test_language_descriptor_matches_the_table(case: MmaCase) -> None:
     atom = cute.make_mma_atom(case.op)
     assert mma_atom(case.row) == atom.type.row  # type: ignore[attr-defined]
 

@@ -199,7 +199,7 @@ WD = '!cute.memref<f32, rmem, "((2,2,8),1,1):((1,2,4),0,0)">'
 WA = SMEM + '"((64,16),1,4):((64,1),0,16)">'
 
 
-def test_gemm_takes_these() -> None:
+def test_accepted_operands_of_gemm() -> None:
     assert infer(gemm.GemmOp, TM, D, A, B, D) == []
     assert infer(gemm.GemmOp, F16, D, A, B) == []
     assert infer(gemm.GemmOp, TW, WD, WA, WA) == []

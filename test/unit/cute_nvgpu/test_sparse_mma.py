@@ -164,7 +164,7 @@ B = '!cute.memref<f16, rmem, "((2,4),2,4):((1,2),8,16)">'
 E = '!cute.memref<i16, rmem, "(2,2,4):(1,2,4)">'
 
 
-def test_sparse_gemm_takes_these() -> None:
+def test_accepted_operands_of_sparse_gemm() -> None:
     assert infer(sparse_mma.SparseGemmOp, TM, D, A, B, E, D) == []
     assert infer(sparse_mma.SparseGemmOp, F16, D, A, B, E) == []
     one = [t.split('"')[0] + f'"{layout}">' for t, layout in zip((D, A, B, E), ("4:1", "8:1", "8:1", "2:1"))]
@@ -354,7 +354,7 @@ def test_tiled(op: Any, layout: str, threads: int, shape: tuple[int, int, int], 
     assert np.array_equal(d, dense @ b.T + (c if with_c else 0))
 
 
-def test_fragments_come_by_ldmatrix() -> None:
+def test_fragments_use_ldmatrix() -> None:
     """Shared memory, ldmatrix into retiled fragments of the kept half and of B, metadata from global memory."""
 
     @cute.kernel

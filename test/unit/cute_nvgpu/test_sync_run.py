@@ -55,7 +55,7 @@ def test_a_wait_for_arrivals_that_never_come_is_a_deadlock() -> None:
     assert any("for phase parity 0" in n and "32 of 32 arrivals missing" in n for n in e.value.notes)
 
 
-def test_expected_bytes_hold_the_phase_back() -> None:
+def test_phase_waits_for_expected_bytes() -> None:
     """``try_wait`` on a phase that is complete; then a phase whose bytes never come."""
     body = (
         f"%bars = cute.memref.alloc_smem() : {BAR}\n%b = cute.get_iter(%bars) : {BAR}\n"
@@ -77,7 +77,7 @@ def test_expected_bytes_hold_the_phase_back() -> None:
     assert any("64 bytes missing" in n for n in e.value.notes)
 
 
-def test_flags_and_fences_of_a_thread_alone() -> None:
+def test_flags_and_fences_of_one_thread() -> None:
     body = (
         '%p = cute.get_iter(%o) : !cute.memref<i32, gmem, "?:1">\n%k = arith.constant 5 : i32\n'
         "cute_nvgpu.arch.store_release(%p, %k) : (!cute.ptr<i32, gmem>, i32) -> ()\n"

@@ -126,7 +126,7 @@ def tensor_like(case: Case, rng: random.Random) -> Given:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_the_host_program_makes_the_derived_map(case: Case) -> None:
+def test_host_program_builds_the_derived_map(case: Case) -> None:
     host = next(h for h in compiled(kernel_text(case)).manifest["hosts"] if h["name"] == "launch")
     program = json.loads(json.dumps(host["program"]))
     spec = derived(case)
@@ -195,7 +195,7 @@ def test_limits(changes: dict[str, object], address: int, message: str) -> None:
     assert message in str(error.value)
 
 
-def test_a_stride_that_is_not_used_may_be_anything() -> None:
+def test_unused_strides_are_ignored() -> None:
     assert checked(GOOD._replace(extents=(64, 1), strides=(6,)), 256).strides == (16,)
     assert checked(GOOD, 256) == GOOD
 
@@ -227,7 +227,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> MapDriver:
     return fake
 
 
-def test_maps_are_made_when_an_address_changes(gpu: MapDriver) -> None:
+def test_maps_are_rebuilt_when_an_address_changes(gpu: MapDriver) -> None:
     kernel = compile_cute(EXAMPLE).kernel("launch")
     arrays_ = [FakeArray((130, 104), typestr="<f2", pointer=0x7F0000000000 + 0x10000 * i) for i in range(3)]
     a, b, c = arrays_
@@ -267,7 +267,7 @@ def test_each_of_several_launches_has_its_maps(gpu: MapDriver) -> None:
     assert all(np.array_equal(on_cpu[0], m) for m in on_cpu[1:])
 
 
-def test_maps_are_made_in_a_thread_without_a_context(gpu: MapDriver) -> None:
+def test_maps_are_built_in_a_thread_without_a_context(gpu: MapDriver) -> None:
     kernel = compile_cute(EXAMPLE).kernel("launch")
     a, b, c = (FakeArray((8, 64), typestr="<f2", pointer=0x7F0000000000 + 0x10000 * i) for i in range(3))
     bound = kernel.bind(a, b)
@@ -282,7 +282,7 @@ def test_maps_are_made_in_a_thread_without_a_context(gpu: MapDriver) -> None:
     assert gpu.launches[-1]["stream"] == 5
 
 
-def test_only_the_last_maps_are_kept(gpu: MapDriver) -> None:
+def test_only_recent_maps_are_cached(gpu: MapDriver) -> None:
     kernel = compile_cute(EXAMPLE).kernel("launch")
     many = [FakeArray((8, 64), typestr="<f2", pointer=0x7F0000000000 + 0x10000 * i) for i in range(20)]
     for x in (*many, many[0]):
@@ -290,7 +290,7 @@ def test_only_the_last_maps_are_kept(gpu: MapDriver) -> None:
     assert gpu.encoded.count(many[0].pointer) == 3  # as source twice, as destination once
 
 
-def test_the_launcher_takes_the_fallback(gpu: MapDriver) -> None:
+def test_launcher_selects_the_fallback(gpu: MapDriver) -> None:
     kernel = compile_cute(EXAMPLE).kernel("launch")
     kernel(FakeArray((8, 33), typestr="<f2"), FakeArray((8, 33), typestr="<f2"), stream=5)
     shifted = FakeArray((8, 64), typestr="<f2", pointer=0x7F0000000002)

@@ -84,7 +84,7 @@ def test_mma_sync(case: MmaCase) -> None:
 
 
 @pytest.mark.slow
-def test_an_atom_goes_to_nvgpu_or_stays_and_is_named() -> None:
+def test_atoms_are_lowered_to_nvgpu_or_reported() -> None:
     assert len(CARRIED) == 10
     one_each = {mma_obstacle(c.atom): c for c in MMA}
     text = nvgpu(kernels(one_each.values()))
@@ -108,7 +108,7 @@ def test_copies(case: CopyCase) -> None:
 
 
 @pytest.mark.slow
-def test_a_whole_gemm_gives_the_same_bits() -> None:
+def test_gemm_gives_the_same_bits() -> None:
     text = ampere_gemm_text(AmpereConfig(tile=(32, 32, 32)))
     rng = np.random.default_rng(1)
     m, n, k = 40, 48, 104
@@ -159,7 +159,7 @@ def test_mma_atoms_have_the_same_instructions() -> None:
 # ------------------------------------------------------------------------------------------------------------- options
 
 
-def test_options_that_are_not_there() -> None:
+def test_unknown_options_are_rejected() -> None:
     with pytest.raises(PassOptionError, match="expected nvvm or nvgpu, got 'nvpgu'"):
         ToBasePass.from_text({"arch-dialect": "nvpgu"})
     row, options = named_pipeline("nvptx=arch-dialect=llvm")

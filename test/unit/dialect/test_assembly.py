@@ -93,7 +93,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("written", "canonical"), SPELLINGS)
-def test_other_spellings(written: str, canonical: str) -> None:
+def test_alternative_spellings(written: str, canonical: str) -> None:
     assert round_trip(written) == [canonical]
 
 
@@ -127,7 +127,7 @@ def test_generic_form_has_properties() -> None:
     assert "<{only_dynamic}>" in text
 
 
-def test_inferred_results_of_the_forms_that_do_not_write_them() -> None:
+def test_results_omitted_in_the_text_are_inferred() -> None:
     module = verified(
         """
         %r = cute.slice(%l, %c) : !cute.layout<"(6,5):(5,1)">, !cute.coord<"(_,2)">

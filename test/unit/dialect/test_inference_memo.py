@@ -93,7 +93,7 @@ def test_errors_are_not_memoized() -> None:
             infer("cute.slice", "i32;i32")
 
 
-def test_properties_tell_forms_apart() -> None:
+def test_properties_are_part_of_the_memo_key() -> None:
     """``get<[0]>`` and ``get<[1]>`` of one layout; a type with and without divisibility."""
     layout = '!cute.layout<"((4,8),?):((1,4),32)">'
     assert infer("cute.get", layout, mode="array<i32: 0>") != infer("cute.get", layout, mode="array<i32: 1>")

@@ -35,7 +35,7 @@ def test_a_swizzle_of_the_pointer(element: str, size: int, swizzle: str) -> None
 @pytest.mark.parametrize(
     "options", ["gmem", "smem, align<1024>", "smem, align<512>, S<3,4,3>"], ids=["global", "plain", "anywhere"]
 )
-def test_others_are_as_they_are_written(options: str) -> None:
+def test_undetermined_swizzles_are_left_out(options: str) -> None:
     """A pointer that may start inside a period of its swizzle does not determine the location of elements."""
     assert str(layout(f'!cute.memref<f16, {options}, "(32,64):(64,1)">')) == "(32,64):(64,1)"
 

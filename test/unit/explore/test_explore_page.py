@@ -207,7 +207,7 @@ def test_the_slow_kernel(slow: Any) -> None:
     assert line.get_attribute("title") == "bank conflict: llvm.load, 6144 transactions, ideally 192"
 
 
-def test_links_lead_both_ways(slow: Any) -> None:
+def test_links_work_in_both_directions(slow: Any) -> None:
     click(slow, "ptx", "st.shared")
     (source,) = lit(slow, "source")
     assert "shared[row + turn, column] = a[" in source
@@ -308,7 +308,7 @@ def test_columns_are_hidden_and_shown(slow: Any) -> None:
     assert all(panes(slow).values()) and len(panes(slow)) >= 7
 
 
-def test_every_tab_shows_something(slow: Any) -> None:
+def test_every_tab_has_content(slow: Any) -> None:
     for button in slow.find_elements("css selector", "#tabs button"):
         button.click()
         assert slow.find_element("css selector", "#tab").text.strip(), button.text
@@ -318,7 +318,7 @@ def test_every_tab_shows_something(slow: Any) -> None:
 DOCS = re.findall(r"^cute-explore (.*)$", (ROOT / "docs" / "explore.md").read_text(), re.MULTILINE)
 
 
-def test_the_documents_first_command_is_this_page(data: dict[str, Any]) -> None:
+def test_first_command_of_the_document(data: dict[str, Any]) -> None:
     """The figures that docs/explore.md states match the page."""
     assert DOCS[0] == "examples/slow_transpose.py -o slow.html" and len(DOCS) == 3
     text = (ROOT / "docs" / "explore.md").read_text()

@@ -35,7 +35,7 @@ def run(
 LANES = np.arange(64)
 
 
-def test_who_am_i() -> None:
+def test_indices() -> None:
     def body(out: Cells) -> None:
         t, b = arch.thread_idx(), arch.block_idx()
         assert t.y.value == 0 and arch.block_dim().x.value == 32 and arch.grid_dim() == (2, 1, 1)
@@ -284,7 +284,7 @@ def test_approximations() -> None:
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
 
 
-def test_pairs_of_floats_are_rounded_as_single_ones() -> None:
+def test_packed_float_operations_round_like_scalar_ones() -> None:
     rng = np.random.default_rng(1)
     given = (rng.standard_normal((6, 64)) * 2.0 ** rng.integers(-30, 30, (6, 64))).astype(np.float32)
 
@@ -415,7 +415,7 @@ def test_errors(message: str) -> None:
     assert str(caught.value) == f"error {message}"
 
 
-def test_a_target_that_lacks_the_instruction() -> None:
+def test_unsupported_targets_are_rejected() -> None:
     with pytest.raises(CuteError) as caught:
         trace_kernel(lambda: arch.elect_one(), {}, chip="sm_80")
     caught.value.place = None

@@ -160,7 +160,7 @@ class Weights:
         return cls(leaves[0], static)
 
 
-def test_a_class_that_takes_itself_apart() -> None:
+def test_classes_with_their_own_leaves() -> None:
     @cute.jit
     def run(w: Any, y: Any) -> None:
         launch(w.data, y, w.factor)
@@ -247,7 +247,7 @@ def test_streams_do_not_select_the_specialization() -> None:
     assert run.cache_info().misses == 1
 
 
-def test_an_array_that_would_be_a_constant() -> None:
+def test_arrays_as_constants_are_rejected() -> None:
     class Holder:
         def __init__(self) -> None:
             self.weight = np.zeros(3)
@@ -263,7 +263,7 @@ def test_an_array_that_would_be_a_constant() -> None:
     assert caught.value.hint == "pass the array as a separate argument without Constexpr"
 
 
-def test_wrong_arguments() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     @cute.jit
     def run(x: Any, y: Any) -> None:
         launch(x, y, 1)

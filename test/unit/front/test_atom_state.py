@@ -94,7 +94,7 @@ def test_forms() -> None:
     trace_kernel(body, {}, threads=128)
 
 
-def test_one_of_two_threads_parts() -> None:
+def test_branch_over_two_slices() -> None:
     """A thread's partition chosen by a branch: the thread's number is what differs."""
 
     def body() -> None:

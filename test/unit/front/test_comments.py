@@ -67,7 +67,7 @@ def after_each_comment() -> list[tuple[str, str]]:
     return found
 
 
-def test_where_comments_stand() -> None:
+def test_positions_of_comments() -> None:
     assert after_each_comment() == [
         ("Do a little of everything. |  | In two paragraphs.", "gpu.func"),
         ("Compute the position, | in two lines.", "nvvm.read.ptx.sreg.tid.x"),
@@ -80,7 +80,7 @@ def test_where_comments_stand() -> None:
     ]
 
 
-def test_they_are_comments() -> None:
+def test_comments_do_not_change_the_module() -> None:
     traced = cute.trace(launch, *ARRAYS)
     text = traced.mlir(comments=True, aliases=True)
     plain = traced.mlir(aliases=True)

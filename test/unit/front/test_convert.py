@@ -193,7 +193,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("f", "args"), CASES, ids=lambda x: getattr(x, "__name__", None))
-def test_same_behaviour(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def test_converted_functions_behave_the_same(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
     def outcome(g: Callable[..., Any]) -> Any:
         try:
             return g(*args)

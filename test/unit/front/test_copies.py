@@ -47,7 +47,7 @@ def test_universal(bits: int | None) -> None:
     assert (x == y).all()
 
 
-def test_the_same_by_a_layout_and_by_a_thread() -> None:
+def test_tile_copy_with_a_thread_index() -> None:
     def body(x: Tensor, y: Tensor) -> None:
         atom = cute.make_copy_atom(nvgpu.CopyUniversalOp(), x.element_type)
         tiled = cute.make_tiled_copy(atom, cute.make_layout(((8, 4), (4, 2)), stride=((32, 2), (8, 1))), (8, 32))

@@ -192,7 +192,7 @@ def test_functions_without_a_digest_are_retraced_with_a_remark(folder: Path, cha
 
 
 @pytest.mark.slow
-def test_functions_that_no_name_leads_to(folder: Path) -> None:
+def test_functions_not_reachable_by_name(folder: Path) -> None:
     """They are found while tracing, and compared by name when the entry is read."""
     text = (PROGRAM + MAIN).replace("by() +", 'sys.modules["helper"].hidden() +').replace("from helper import by", "")
     write(folder, text, HELPER + "\ndef hidden():\n    return 3\n")

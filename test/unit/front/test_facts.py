@@ -55,7 +55,7 @@ NAMES = ("add", "sub", "mul", "min", "max", "and", "or", "xor", "floordiv", "mod
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
-def test_an_operation_keeps_its_promise_for_all_numbers(name: str, kind: Any) -> None:
+def test_facts_of_operations_hold_for_all_numbers(name: str, kind: Any) -> None:
     told = 0
     for a, b, static in product(SOME, SOME, (False, True)):
         xs, ys = members(kind, a), members(kind, b)
@@ -76,7 +76,7 @@ def test_an_operation_keeps_its_promise_for_all_numbers(name: str, kind: Any) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_rules_keep_their_promise_for_all_numbers(kind: Any) -> None:
+def test_facts_of_other_rules_hold_for_all_numbers(kind: Any) -> None:
     for a, b in product(SOME, SOME):
         xs, ys = members(kind, a), members(kind, b)
         assert {*xs, *ys} <= set(members(kind, joined_facts(a, b)))
@@ -129,7 +129,7 @@ def test_extents_and_indices_are_non_negative() -> None:
     assert text.count("minui") == text.count("maxui") == 1 and text.count("cmpi u") == 2
 
 
-def test_a_number_that_may_be_negative_keeps_its_sign() -> None:
+def test_possibly_negative_numbers_are_signed() -> None:
     def body(x: Any) -> None:
         m, n = x.shape
         t = cute.arch.thread_idx().x
@@ -222,7 +222,7 @@ def test_quotients_are_rounded_up(shape: tuple[int, int]) -> None:
     assert out.tolist() == [-(-m // n), -(-n // 4), -(-m // 3), -(-n // 2), -(-m // 7)]
 
 
-def test_a_promise_may_have_an_end_of_run_time() -> None:
+def test_assume_with_a_dynamic_end() -> None:
     def body(x: Any) -> None:
         m, n = x.shape
         tiles, row = m // 64, n - 5

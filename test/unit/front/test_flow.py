@@ -210,7 +210,7 @@ CASES = (generator, generator_unrolled,
 
 
 @pytest.mark.parametrize("f", CASES, ids=lambda f: f.__name__)
-def test_as_python(f: Callable[..., Any]) -> None:
+def test_results_match_python(f: Callable[..., Any]) -> None:
     traced = Traced(f, [Int32, Int32])
     for a, b in itertools.product(range(-2, 7), range(-1, 5)):
         assert traced.run(a, b) == f(a, b), (a, b)
@@ -243,12 +243,12 @@ def test_a_division_is_not_speculated() -> None:
     assert ops_of(lambda a, b: a // b if b > 0 else 0) == ["arith.cmpi", "scf.if", "arith.floordivsi"]
 
 
-def test_and_is_lazy_where_it_costs() -> None:
+def test_and_is_lazy_for_expensive_operands() -> None:
     assert ops_of(lambda a, b: a > 0 and b < 5) == ["arith.cmpi", "arith.cmpi", "arith.andi"]
     assert ops_of(lambda a, b: b != 0 and a // b < 5) == ["arith.cmpi", "scf.if", "arith.floordivsi", "arith.cmpi"]
 
 
-def test_a_chain_asks_each_operand_once() -> None:
+def test_chained_comparisons_evaluate_operands_once() -> None:
     def f(a: int, b: int) -> bool:
         return a + 1 < b * 3 < a - 9
 
@@ -325,7 +325,7 @@ def test_discarded_traces_print_nothing(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == "turn ? [Int32(?), Int32(?)]\nafter\n"
 
 
-def test_module_globals_can_be_assigned_through() -> None:
+def test_changed_global_lists_are_merged() -> None:
     COUNTS.clear()
     COUNTS.extend([0, 5])
 
@@ -346,7 +346,7 @@ def tell(x: int) -> None:
     COUNTS[0] = x
 
 
-def test_repeated_traces_are_one_text() -> None:
+def test_repeated_traces_are_equal() -> None:
     from tracing import text_of
 
     texts = {text_of(Traced(f, [Int32, Int32]).module) for f in (objects, objects, objects)}

@@ -73,7 +73,7 @@ hint: it was stored in an object that the branch does not track: pass it as an a
     )
 
 
-def test_an_array_is_no_place() -> None:
+def test_assignment_to_an_array_element_is_rejected() -> None:
     source = """\
 def f(a, b):
     if a < b:
@@ -90,7 +90,7 @@ hint: keep the changing values in a list or in a register tensor"""
     )
 
 
-def test_a_number_of_run_time_is_no_element_of_a_set() -> None:
+def test_dynamic_numbers_in_sets_are_rejected() -> None:
     def f(a: int, b: int) -> int:
         return len({a, b})
 

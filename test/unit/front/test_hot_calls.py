@@ -87,7 +87,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     target._gpus_chip.cache_clear()
 
 
-def test_calls_like_the_last_are_not_read(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_calls_are_not_inspected(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     from cute_dialect.front import specializations
 
     seen: list[int] = []
@@ -167,7 +167,7 @@ def test_a_changed_function_is_seen_by_quick_calls(gpu: FakeDriver, monkeypatch:
         launch(x, y)
 
 
-def test_another_target_is_seen_by_quick_calls(gpu: FakeDriver) -> None:
+def test_fast_calls_notice_another_target(gpu: FakeDriver) -> None:
     x, y = OnGpu(32), OnGpu(32)
     run(x, y, "fast", 7)
     with cute.target("sm_80"):
@@ -429,7 +429,7 @@ CONFIG: dict[str, Any] = {"by": 2, "tiles": [8, 16]}
 
 
 @pytest.mark.slow
-def test_objects_that_a_function_names(gpu: FakeDriver, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_referenced_by_a_function(gpu: FakeDriver, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
     local = Holder(None, "slow")
 
     @cute.jit

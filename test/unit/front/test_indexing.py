@@ -235,7 +235,7 @@ def test_errors(body: Callable[..., object], text: str) -> None:
     assert message(body, {"x": MATRIX}) == text
 
 
-def test_a_store_that_would_lose() -> None:
+def test_lossy_stores_are_rejected() -> None:
     def float_to_int(i: Any, f: Any) -> None:
         i[0] = f[0]
 

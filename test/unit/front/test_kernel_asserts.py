@@ -70,7 +70,7 @@ def test_gpu_code_checks_asserts_by_default_and_names_the_line(tmp_path: Path) -
     assert "too large" in text and "one.py" in text and "called from" in text and "one.py:9" in text
 
 
-def test_the_line_in_cached_code_is_that_of_the_source(tmp_path: Path) -> None:
+def test_cached_code_has_the_line_of_the_source(tmp_path: Path) -> None:
     text = SOURCE.format(body="check(x[i])")
     first = load(tmp_path / "two.py", text, "asserts_two")
     assert "two.py:9" in strings(cute.compile(first.run, X, chip="sm_90a").ptx)
@@ -78,7 +78,7 @@ def test_the_line_in_cached_code_is_that_of_the_source(tmp_path: Path) -> None:
     assert "two.py:11" in strings(cute.compile(moved.run, X, chip="sm_90a").ptx)
 
 
-def test_code_without_asserts_is_that_without_checks(tmp_path: Path) -> None:
+def test_disabled_asserts_leave_no_code(tmp_path: Path) -> None:
     module = load(tmp_path / "three.py", SOURCE.format(body="i += 0"), "asserts_three")
     made = cute.compile(module.run, X, chip="sm_90a")
     assert made.ptx == cute.compile[cute.EnableAssertions(False)](module.run, X, chip="sm_90a").ptx

@@ -172,7 +172,7 @@ def test_invalid_arguments_are_rejected(call: Callable[[], Any], text: str) -> N
     assert str(caught.value) == "error " + text
 
 
-def test_trees_come_back() -> None:
+def test_trees_round_trip() -> None:
     def body(n: Any) -> None:
         m = cute.Int32.of(n)
         for tree, kind in (((m, (4, None)), "coord"), ((4, m), "shape"), ((cute.E(0), m * cute.E(1)), "stride")):
@@ -204,7 +204,7 @@ def test_layouts_of_two_paths_join() -> None:
     trace_kernel(body, {"n": "i32"})
 
 
-def test_a_joined_layout_holds_the_numbers() -> None:
+def test_joined_layouts_keep_their_numbers() -> None:
     def case(d: Dynamizer) -> Any:
         a, b = cute.layout("(8,16):(16,1)"), cute.make_layout((8, d(24)), stride=(d(24), 1))
         if d.memory is None:

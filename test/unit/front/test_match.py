@@ -150,7 +150,7 @@ FUNCTIONS = (tuples, captures, guards, stars, mappings, classes, nested, jumps, 
 
 @pytest.mark.sample("tuples")
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
-def test_as_python(f: Any) -> None:
+def test_results_match_python(f: Any) -> None:
     traced = Traced(f, [Int32, Int32])
     for a, b in itertools.product((-1, 0, 1, 2, 3), repeat=2):
         assert traced.run(a, b) == f(a, b), (a, b)
@@ -159,7 +159,7 @@ def test_as_python(f: Any) -> None:
         assert Traced(f, [("is", a), ("is", b)]).run() == f(a, b), (a, b)
 
 
-def test_alternatives_that_capture_are_pythons() -> None:
+def test_capturing_alternatives_match_python() -> None:
     def f(a: int, b: int) -> int:
         match (a, b):
             case (0, y) | (y, 0):

@@ -13,7 +13,7 @@ import cute_dialect.lang as cute
 from cute_dialect.front import analysis
 
 
-def test_loops_in_loops_take_no_longer_to_convert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nested_loops_convert_in_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     depth, walked = 8, 0
     statement = analysis._Analysis.statement
 

@@ -63,7 +63,7 @@ def test_torch_tensors_without_elements():
             assert o[0] == 0
 
 
-def test_a_fake_tensor_of_no_elements():
+def test_empty_fake_tensors():
     fake = cute.runtime.make_fake_compact_tensor(cute.Float32, (0, 4), stride_order=(1, 0))
     fixed = cute.compile(total, fake, np.zeros(1, np.float32))
     o = np.full(1, 5, np.float32)

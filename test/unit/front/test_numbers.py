@@ -265,7 +265,7 @@ def test_bits() -> None:
     assert [float(f) for f in found] == [float(of(x).bitcast(to).value) for of, to, x in pairs]
 
 
-def test_types_meet() -> None:
+def test_common_types() -> None:
     C = cute
 
     def kind(x: Any) -> Any:

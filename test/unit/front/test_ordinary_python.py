@@ -68,7 +68,7 @@ def generator_with_a_condition(v: int) -> int:
     [super_in_a_conditional, super_behind_and, nested_generator, generator_with_a_condition],
     ids=lambda f: f.__name__,
 )
-def test_as_python(function: Callable[[int], int]) -> None:
+def test_results_match_python(function: Callable[[int], int]) -> None:
     traced = Traced(function, [Int32])
     for v in range(8):
         assert traced.run(v) == function(v), v

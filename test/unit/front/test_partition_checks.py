@@ -128,7 +128,7 @@ def partial(atom: Any, tiled: Any, t: Any, x: Any, y: Any, n: Any) -> None:
     [(first_step, 4), (guarded_by_the_thread, 6), (guarded_by_a_coordinate, 6), (with_flags, 6), (partial, 8)],
     ids=lambda x: getattr(x, "__name__", ""),
 )  # fmt: skip
-def test_copies_that_stay_in_a_static_tile_or_may_pass_it(body: Body, rows: int) -> None:
+def test_copies_in_and_beyond_a_static_tile(body: Body, rows: int) -> None:
     assert rows_written(body, 6) == list(range(rows))
 
 

@@ -44,7 +44,7 @@ def run(out: cute.Tensor, n: cute.Int32):
     assert work.scale == 2
 
 
-def test_objects_are_taken_apart_and_put_together() -> None:
+def test_objects_are_flattened_and_rebuilt() -> None:
     out = np.zeros(8, np.int32)
     run(out, 3, device="cpu")
     assert (out == 4 * 100 + 3 * 10 + 3 + 3000 + 3).all()

@@ -65,7 +65,7 @@ def same(a: cute.Compiled, b: cute.Compiled) -> bool:
 
 @pytest.mark.sample("0")
 @pytest.mark.parametrize("cache", ["0", "1"])
-def test_the_same_as_one_after_the_other(monkeypatch: pytest.MonkeyPatch, cache: str, tmp_path: Path) -> None:
+def test_parallel_results_match_sequential_ones(monkeypatch: pytest.MonkeyPatch, cache: str, tmp_path: Path) -> None:
     monkeypatch.setenv("CUTE_CACHE", cache)
     run.cache_clear()
     wanted = [cute.compile(f, *args, cache=False) for f, args in CALLS]

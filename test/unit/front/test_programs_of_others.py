@@ -132,7 +132,7 @@ def fill(buffer: Buffer):
     fill_kernel(buffer.tensor()).launch(grid=1, block=32)
 
 
-def test_objects_that_hold_pointers() -> None:
+def test_objects_with_pointers() -> None:
     def pointer(array: Any) -> Any:
         return cute.runtime.make_ptr(cute.Int32, array, cute.AddressSpace.gmem, assumed_align=16)
 

@@ -41,7 +41,7 @@ def aligned(columns: int, offset: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("columns", "offset", "kept"), [(8, 0, True), (12, 0, True), (9, 0, False), (8, 1, False)])
-def test_the_launch_looks_whether_it_is_kept(columns: int, offset: int, kept: bool) -> None:
+def test_launch_checks_the_promise(columns: int, offset: int, kept: bool) -> None:
     x, y = aligned(columns, offset), aligned(columns)
     x[:] = np.arange(x.size).reshape(x.shape)
     run(x, y, device="cpu")
@@ -131,7 +131,7 @@ def run_view(x: cute.Tensor[None, ANY], y: cute.Tensor[None, ANY]) -> None:
 
 
 @pytest.mark.parametrize(("columns", "offset", "kept"), [(8, 0, True), (9, 0, False), (8, 1, False)])
-def test_a_view_is_for_a_fallback_of_other_arguments(columns: int, offset: int, kept: bool) -> None:
+def test_view_passes_other_arguments_to_the_fallback(columns: int, offset: int, kept: bool) -> None:
     x, y = aligned(columns, offset), aligned(columns)
     x[:] = np.arange(x.size).reshape(x.shape)
     run_view(x, y, device="cpu")
@@ -152,14 +152,14 @@ def run_rows(x: cute.Tensor[None, ROWS], y: cute.Tensor[None, ROWS]) -> None:
 @pytest.mark.parametrize(
     ("columns", "offset", "widest"), [(8, 0, 4), (8, 2, 2), (8, 1, 1), (6, 0, 2), (6, 2, 2), (7, 0, 1), (7, 4, 1)]
 )
-def test_the_first_of_several_fallbacks_that_holds_is_taken(columns: int, offset: int, widest: int) -> None:
+def test_first_matching_fallback_is_launched(columns: int, offset: int, widest: int) -> None:
     x, y = aligned(columns, offset), aligned(8)
     x[:] = 0
     run_rows(x, y, device="cpu")
     assert y[0, 0] == widest
 
 
-def test_vectors_that_are_known_to_be_or_not_to_be() -> None:
+def test_vectorization_with_and_without_promises() -> None:
     found: dict[str, Any] = {}
 
     @cute.jit

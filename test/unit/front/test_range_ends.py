@@ -162,12 +162,12 @@ def narrow(o: Any, a: Any, n: Any, m: Any):
 
 
 @pytest.mark.parametrize("make", [downwards, long_downwards, long_upwards, any_step, long_step, narrow])
-def test_loops_do_not_divide_to_know_their_iterations(make: Any):
+def test_trip_counts_need_no_division(make: Any):
     text = loops_of(make)
     assert "scf." in text and "div" not in text
 
 
-def test_loops_whose_step_has_no_known_sign_carry_values():
+def test_loops_with_a_step_of_unknown_sign_carry_values():
     @cute.kernel
     def kernel(o: cute.Tensor, a: cute.Int64, b: cute.Int64, s: cute.Int64):
         total, last = cute.Int64(0), cute.Int64(-7)

@@ -104,7 +104,7 @@ def test_objects_of_classes_with_the_protocol_are_values(n: int) -> None:
     np.testing.assert_array_equal(out, [a, b, *((a, b) if n > 3 else (0, 1))])
 
 
-def test_other_objects_are_still_the_ones_they_are() -> None:
+def test_other_objects_keep_their_identity() -> None:
     with pytest.raises(CuteError, match=r"F220: 'p' .* two different Plain objects, and 'first' also refers"):
         plain_kernel(np.ones(3, np.float32), 3).launch(grid=1, block=32, device="cpu")
 

@@ -1053,7 +1053,7 @@ def fresh_settings() -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_as_python(function: Callable[[int], int], fresh_settings: None) -> None:
+def test_results_match_python(function: Callable[[int], int], fresh_settings: None) -> None:
     traced = Traced(function, [Int32])
     for v in range(8):
         assert traced.run(v) == function(v), v

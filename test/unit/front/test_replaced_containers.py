@@ -252,7 +252,7 @@ AGREE = [
 
 
 @pytest.mark.parametrize("function", AGREE, ids=lambda f: f.__name__)
-def test_as_python(function: Callable[..., Any]) -> None:
+def test_results_match_python(function: Callable[..., Any]) -> None:
     traced = Traced(function, [Boolean, Int32, Int32])
     for c in (False, True):
         for a in (0, 1, 4):
@@ -352,7 +352,7 @@ def test_another_reference_is_refused(function: Callable[..., Any]) -> None:
     assert "copy it first (xs = list(xs))" in caught.value.hint
 
 
-def test_a_failed_merge_leaves_no_part_behind() -> None:
+def test_failed_merges_have_no_effect() -> None:
     def f(c, a, b):
         if c:
             xs = ys = [a, "x"]

@@ -63,7 +63,7 @@ def static_turns(x: Any, o: Any) -> None:
         (extent_after_the_loop, 8), (in_a_loop, 5), (static_turns, 13),
     ],
 )  # fmt: skip
-def test_as_python(body: Callable[[Any, Any], None], want: int) -> None:
+def test_results_match_python(body: Callable[[Any, Any], None], want: int) -> None:
     @cute.kernel
     def k(x: cute.Tensor, o: cute.Tensor):
         body(x, o)

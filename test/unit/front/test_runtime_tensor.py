@@ -68,7 +68,7 @@ def test_marks() -> None:
     assert column.mark_compact_shape_dynamic(1).type == '!cute.memref<f32, gmem, align<16>, "(4,?):(1,4)">'
 
 
-def test_marks_that_are_wrong() -> None:
+def test_invalid_marks_are_rejected() -> None:
     x = aligned(4, 8)
     for call, text in (
         (lambda t: t.mark_compact_shape_dynamic(2), "F125: dimension 2 is out of range for shape (4, 8)"),

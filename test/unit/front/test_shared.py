@@ -72,7 +72,7 @@ class InC(ctypes.Structure):
     )
 
 
-def test_offsets_are_those_of_c() -> None:
+def test_offsets_match_c() -> None:
     @struct
     class Storage:
         flag: Boolean

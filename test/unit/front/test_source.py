@@ -30,7 +30,7 @@ IMPORTS = [
 
 
 @pytest.mark.parametrize("imports", IMPORTS)
-def test_imports_are_found_however_they_are_written(imports: str, tmp_path: Path) -> None:
+def test_imports_are_found_in_every_form(imports: str, tmp_path: Path) -> None:
     text = imports + "\n\ndef f(x):\n    return p.join(p.dirname(x), x)\n"
     path = tmp_path / "imports.py"
     path.write_text(text)
@@ -40,7 +40,7 @@ def test_imports_are_found_however_they_are_written(imports: str, tmp_path: Path
     assert node_of(found["f"].__code__, found).name == "f"
 
 
-def test_a_local_may_be_called_like_an_import(tmp_path: Path) -> None:
+def test_local_names_may_shadow_imports(tmp_path: Path) -> None:
     text = "import os as p\n\n\ndef f(x):\n    p = x\n    return p.strip()\n"
     path = tmp_path / "imports.py"
     path.write_text(text)

@@ -118,7 +118,7 @@ def test_the_code_of_a_function_is_replaced(lib: Any, how: str):
     assert call() == call() == 510
 
 
-def test_a_global_that_a_helper_reads_is_replaced(lib: Any):
+def test_replaced_globals_of_a_helper_are_noticed(lib: Any):
     call = calls(lambda x: lib.outer(x))
     assert call() == 11
     lib.N = 2

@@ -25,7 +25,7 @@ def run(body: Any, parameters: dict[str, str], *args: object) -> None:
     run_kernel_on_cpu(trace_kernel(body, parameters, wrap, threads=1), args, threads=1)
 
 
-def test_made_of_a_pointer_and_a_layout() -> None:
+def test_make_tensor_from_pointer_and_layout() -> None:
     def body(x: Any, out: Any, n: Any) -> None:
         t = cute.make_tensor(x.iterator, cute.make_layout((3, 4), stride=(n, 1)))
         assert repr(t.layout) == "(3,4):(?,1)" and t.shape == (3, 4) and t.stride[1] == 1 and t.size == 12
@@ -48,7 +48,7 @@ def test_made_of_a_pointer_and_a_layout() -> None:
     assert out.tolist() == [19, 8, flat[2 + 1 + 2 * 3], 19, 2 * 8 + 2 + 100 * 9, x[5, 6], 0, 0]
 
 
-def test_parts_of_a_dynamic_tensor_by_ranges() -> None:
+def test_range_slices_of_dynamic_tensors() -> None:
     def body(x: Any, out: Any, i: Any) -> None:
         part = x[i, 2:5]
         assert part.shape == (3,)
@@ -90,7 +90,7 @@ def test_identity_tensors() -> None:
     assert out.tolist() == [9, 6, 17]
 
 
-def test_the_same_bytes_as_other_elements() -> None:
+def test_recast_tensor() -> None:
     def body(x: Any, out: Any) -> None:
         words = cute.recast_tensor(x, Int32)
         assert words.shape == (4, 4) and words.stride == (4, 1) and words.element_type is Int32
@@ -174,7 +174,7 @@ def test_a_tensor_crosses_a_branch() -> None:
         assert out[0] == expected
 
 
-def test_coordinate_tensors_meet() -> None:
+def test_coordinate_tensors_are_joined() -> None:
     from cute_dialect.front.values import form_of
 
     def body(out: Any, n: Any) -> None:
@@ -233,7 +233,7 @@ def test_errors() -> None:
     )
 
 
-def test_static_parts_need_no_op() -> None:
+def test_static_parts_emit_no_op() -> None:
     def body(x: Any) -> None:
         before = len(list(current().block.ops))
         assert x.shape == (4, 8) and x.stride == (8, 1) and repr(x.layout) == "(4,8):(8,1)" and x.leading_dim == 1

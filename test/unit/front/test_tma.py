@@ -164,7 +164,7 @@ def test_errors_of_the_host(message: str) -> None:
     assert str(caught.value) == f"error {message}"
 
 
-def test_a_map_is_made_on_the_host() -> None:
+def test_tensor_maps_are_built_on_the_host() -> None:
     with pytest.raises(CuteError) as caught:
         trace_kernel(
             lambda x: cpasync.make_tiled_tma_atom(cpasync.G2S(), x, cute.make_layout((64, 64)), (64, 64)),
@@ -219,7 +219,7 @@ def guarded(condition: Any) -> Any:
         lambda: arch.shuffle_sync_bfly(arch.lane_idx(), 1) == 0,
     ],
 )
-def test_a_thread_that_was_chosen_issues(condition: Any) -> None:
+def test_explicitly_elected_thread_issues(condition: Any) -> None:
     alone = text_of(trace_kernel(lambda: condition(), {}, threads=128)).count("elect_one")
     assert a_load(guarded(condition)).count("elect_one") == alone
 

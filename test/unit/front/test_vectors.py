@@ -146,7 +146,7 @@ def test_conversions(of: type[Numeric], to: type[Numeric]) -> None:
     assert (out == a.astype(numpy_type(to))).all()
 
 
-def test_types_meet_as_numbers_do() -> None:
+def test_types_are_promoted_like_numbers() -> None:
     def body(x: Any, n: Any) -> None:
         v = x.load()
         assert (v + 1).dtype is Float32 and (v.to(Int32) + 1.5).dtype is Float32
@@ -162,7 +162,7 @@ def test_types_meet_as_numbers_do() -> None:
     ("a", "b"),
     [((4, 1), (4, 6)), ((1, 6), (4, 1)), ((6,), (4, 6)), ((1,), (4, 6)), ((4, 6), (1, 1)), ((2, 1, 3), (5, 1))],
 )
-def test_shapes_meet_as_numpys(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+def test_shapes_broadcast_like_numpy(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     shape = np.broadcast_shapes(a, b)
     assert broadcast_shape(a, b) == shape == broadcast_shape(b, a)
 
@@ -177,7 +177,7 @@ def test_shapes_meet_as_numpys(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     assert (out == x * 100 + y).all()
 
 
-def test_nested_shapes_meet() -> None:
+def test_nested_shapes_broadcast() -> None:
     assert broadcast_shape(((2, 1), 3), ((2, 4), 3)) == ((2, 4), 3)
     assert broadcast_shape((8, 3), ((2, 4), 3)) == ((2, 4), 3)
     assert broadcast_shape(((2, 4), 1), (1, 3)) == ((2, 4), 3)
@@ -217,7 +217,7 @@ def test_elements_and_slices() -> None:
     assert out.tolist() == [float(e) for e in expected]
 
 
-def test_the_bits_of_other_types() -> None:
+def test_bitcast() -> None:
     def body(x: Any, n: Any, out: Any) -> None:
         out.store(x.load().bitcast(Int32))
         n.store(x.load().bitcast(Float16))

@@ -117,7 +117,7 @@ def test_missing_arguments_are_reported_before_imports(tmp_path: Path, monkeypat
     assert "cute_dialect.runtime.launch" not in modules
 
 
-def test_plain_file_imports_no_dialect_of_ours(tmp_path: Path) -> None:
+def test_plain_files_import_no_cute_dialect(tmp_path: Path) -> None:
     source = tmp_path / "f.mlir"
     source.write_text("func.func @f(%a: i32) -> i32 {\n  return %a : i32\n}\n")
     modules = imported([str(source), "-o", str(tmp_path / "out.mlir")])
@@ -153,7 +153,7 @@ def test_an_editable_install_is_a_path() -> None:
     assert settings["packages"]["find"] == {"include": ["cute_dialect*"]}
 
 
-def test_every_name_of_a_record_is_there() -> None:
+def test_names_of_records_exist() -> None:
     """Names and modules that records list exist; none is listed twice."""
     ops, types = {op.name for op in ALL_OPS}, {a.name for a in ALL_ATTRIBUTES}
     listed = [n for f in EXTENSIONS for table in (f.types, f.ops) for names in table.values() for n in names]
@@ -172,7 +172,7 @@ def test_every_handler_is_found() -> None:
                         assert find(op) is handler, f"{op}: see the record of {f.name}"
 
 
-def test_context_knows_all() -> None:
+def test_context_has_all_dialects() -> None:
     """A fresh context finds each op and type by name alone, and lists all once a dialect is loaded."""
     for op in ALL_OPS:
         assert make_context().get_optional_op(op.name) is op

@@ -38,7 +38,7 @@ def test_core_op_is_described(op: type[Operation]) -> None:
     assert doc.inference and doc.example
 
 
-def test_document_has_the_core_ops_as_they_are() -> None:
+def test_document_of_core_ops_is_current() -> None:
     document = DOCS.read_text()
     stale = [op.name for op in core_ops() if op_text(op).rstrip() not in document]  # pyright: ignore
     assert not stale, f"run python -m cute_dialect.tools.gen_docs: {stale}"

@@ -27,7 +27,7 @@ def test_docstrings(folder: Path) -> None:
     assert wrong == []
 
 
-def test_there_are_many() -> None:
+def test_there_are_enough_examples() -> None:
     assert len([name for folder in FOLDERS for name in modules(folder)]) > 60
 
 

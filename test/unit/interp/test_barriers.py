@@ -53,7 +53,7 @@ def test_deadlock_names_each_warp() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random"])
-def test_warps_meet_at_different_barrier_ops(schedule: str) -> None:
+def test_warps_synchronize_at_different_barrier_ops(schedule: str) -> None:
     """Producer and consumer warps, each with its own barrier 0, named barrier 1 arrived at and waited for."""
     module = kernel(
         """
@@ -107,7 +107,7 @@ def test_barrier_reduction() -> None:
             assert a.tolist() == [want] * 64
 
 
-def test_exited_warps_do_not_hold_a_barrier() -> None:
+def test_exited_warps_do_not_block_a_barrier() -> None:
     module = kernel(
         """
         %c40 = arith.constant 40 : i32
@@ -407,7 +407,7 @@ def test_step_limit_reports_the_position_of_each_warp() -> None:
 
 
 @pytest.mark.parametrize("bound", ["%big", "%far"])
-def test_a_loop_of_no_ops_ends(bound: str) -> None:
+def test_empty_loops_end(bound: str) -> None:
     body = f"""
         %c0 = arith.constant 0 : i32
         %c1 = arith.constant 1 : i32

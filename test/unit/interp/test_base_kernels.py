@@ -231,7 +231,7 @@ def test_divergent_for_bounds() -> None:
 
 
 @pytest.mark.parametrize("width", ["auto", "warp"])
-def test_divergent_cfg_keeps_values_of_lanes_that_left(width: str) -> None:
+def test_divergent_cfg_keeps_values_of_exited_lanes(width: str) -> None:
     """%v is defined in a loop with two exits and used after it, by lanes that left in different iterations."""
     module = kernel(
         """

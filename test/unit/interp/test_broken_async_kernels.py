@@ -344,7 +344,7 @@ def test_broken(b: Broken, schedule: str) -> None:
 
 @pytest.mark.parametrize("name", ASYNC_KERNELS)
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_right(name: str, schedule: str) -> None:
+def test_correct_kernels_pass(name: str, schedule: str) -> None:
     report, right = ASYNC_KERNELS[name].run(schedule=schedule)
     assert right
     assert report.warnings == []
@@ -352,7 +352,7 @@ def test_right(name: str, schedule: str) -> None:
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_one_iteration_is_right(schedule: str) -> None:
+def test_one_iteration_has_no_race(schedule: str) -> None:
     kernel = ALL["gemm"]
     assert ONE[0] in kernel.body
     kernel.run(kernel.body.replace(*ONE), schedule)
@@ -366,7 +366,7 @@ def test_inline_wait_for_grids() -> None:
         kernel.run(body.replace("llvm.return", f"{GRIDS}\nllvm.return"))
 
 
-def test_who_may_write_after_the_end() -> None:
+def test_write_after_the_end() -> None:
     """The report names the copy, its location, the block and the missing wait."""
     kernel = ALL["bulk"]
     with pytest.raises(InterpError) as e:

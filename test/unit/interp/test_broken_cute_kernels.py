@@ -115,7 +115,7 @@ def test_broken(b: Broken) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["round-robin", "random", "adversarial"])
-def test_right(schedule: str) -> None:
+def test_correct_kernels_pass(schedule: str) -> None:
     assert run(original(), schedule)
 
 
@@ -155,5 +155,5 @@ def test_broken_split(b: Broken) -> None:
 
 @pytest.mark.sample("round-robin")
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random", "adversarial"])
-def test_right_split(schedule: str) -> None:
+def test_correct_split_passes(schedule: str) -> None:
     assert run_split(split(), schedule)

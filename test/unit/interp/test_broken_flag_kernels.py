@@ -151,13 +151,13 @@ def test_broken(b: Broken) -> None:
 
 @pytest.mark.parametrize("name", FLAG_KERNELS)
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random", "adversarial"])
-def test_right(name: str, schedule: str) -> None:
+def test_correct_kernels_pass(name: str, schedule: str) -> None:
     report, right = FLAG_KERNELS[name].run(schedule=schedule)
     assert right
     assert report.warnings == []
 
 
-def test_who_wrote() -> None:
+def test_error_names_the_writer() -> None:
     """The report names thread, block and location of the access in the other block."""
     with pytest.raises(InterpError) as e:
         FLAG_KERNELS["message"].run(mutate(CORPUS[0]))

@@ -554,7 +554,7 @@ def test_broken(b: Broken, width: str) -> None:
 
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random", "adversarial"])
-def test_right(name: str, schedule: str) -> None:
+def test_correct_kernels_pass(name: str, schedule: str) -> None:
     report, right = KERNELS[name].run(schedule=schedule)
     assert right
     assert report.warnings == []

@@ -170,7 +170,7 @@ RIGHT = {
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_loops_are_not_refused(name: str) -> None:
+def test_finite_loops_are_accepted(name: str) -> None:
     """Loops may run hundreds of times as many ops as the limit."""
     a, b = np.zeros(1, np.int32), np.zeros(2000, np.int32)
     b[-1] = name == "searches"
@@ -180,7 +180,7 @@ def test_right_loops_are_not_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_poll_while_others_work(schedule: str) -> None:
+def test_polling_while_other_warps_progress(schedule: str) -> None:
     """Warp 0 waits for the last of many phases of a barrier that two other warps use."""
     body = f"""
         %c32 = arith.constant 32 : i32

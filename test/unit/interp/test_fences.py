@@ -135,7 +135,7 @@ def test_a_copy_needs_the_fence_of_its_memory(fence: str) -> None:
     assert bool(near) == ("cluster" not in covers), near
 
 
-def test_no_fence_is_reported_with_both_places() -> None:
+def test_missing_fence_names_both_accesses() -> None:
     assert "argument 0 at byte offset 0" in run(OVER.replace("FENCE", ""))
     assert (
         "missing fence.proxy.async: argument 0 at byte offset 0, element (0) was written through the generic proxy and "

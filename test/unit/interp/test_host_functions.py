@@ -99,7 +99,7 @@ def test_comparisons(pred: str, width: int) -> None:
             assert run_function(module, "f", [np.array([x, x]), y])[0].tolist() == [want, want]
 
 
-def test_broken_no_wrap_promises() -> None:
+def test_violated_no_wrap_flags() -> None:
     module = parse(
         """
         llvm.func @add(%a: i32, %b: i32) -> i32 {
@@ -132,7 +132,7 @@ def test_broken_no_wrap_promises() -> None:
         run_function(module, "sub", [3, 5])
 
 
-def test_overflow_in_a_lane_that_is_not_active_is_no_error() -> None:
+def test_overflow_in_inactive_lanes_is_ignored() -> None:
     module = function(
         """
         %c0 = arith.constant 0 : i32

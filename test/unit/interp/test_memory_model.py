@@ -40,7 +40,7 @@ BOTH = pytest.mark.parametrize("width", ["auto", "warp"])
 
 
 @BOTH
-def test_atomics_of_two_blocks_need_a_scope_that_holds_both(width: str) -> None:
+def test_atomics_of_two_blocks_need_a_common_scope(width: str) -> None:
     assert run(red("device"), width=width) == ""
     assert run(red("block"), blocks=1, width=width, threads=64) == ""
     assert run(red("block"), width=width) == (
@@ -86,7 +86,7 @@ def test_a_write_is_ordered_after_every_reader(width: str) -> None:
     assert run(READERS.replace("BARRIER", "nvvm.barrier0"), 1, width, 64) == ""
 
 
-def test_readers_of_which_one_does_not_meet_the_writer() -> None:
+def test_one_of_several_readers_races() -> None:
     """Two warps read; the writer waits at a barrier with one of them only."""
     body = """
         %v = llvm.load %a : !llvm.ptr<1> -> i32

@@ -96,7 +96,7 @@ def text(program: list[Step]) -> str:
 @example([Step("load", 0, 0, 0, 1), Step("add", 0, 0, 0, 1), Step("add", 3, 1, 64, 32)])
 @example([Step("store", 0, 0, 0, 1), Step("add", 0, 0, 0, 1), Step("add", 3, 1, 64, 32)])
 @given(st.lists(steps(), min_size=2, max_size=6))
-def test_both_detectors_see_every_race_and_no_other(program: list[Step]) -> None:
+def test_both_detectors_match_the_definition(program: list[Step]) -> None:
     module = kernel(text(program), "%a: !llvm.ptr<1>", DSMEM)
     want = has_race(program)
     for width in ("auto", "warp"):

@@ -52,7 +52,7 @@ HELD = DEFAULT_TARGET.sms
 @pytest.mark.sample("last-round-robin")
 @pytest.mark.parametrize("schedule", ["round-robin", "random"])
 @pytest.mark.parametrize("whom", ["last", "next"])
-def test_more_blocks_than_the_gpu_holds_wait_for_the_last(whom: str, schedule: str) -> None:
+def test_blocks_beyond_residency_deadlock(whom: str, schedule: str) -> None:
     with pytest.raises(InterpError, match="deadlock") as caught:
         launch(whom, HELD + 10, schedule)
     notes = caught.value.notes
@@ -78,5 +78,5 @@ def test_clusters_count_whole() -> None:
         ("itself", 4 * HELD, "random", SMEM),
     ],
 )
-def test_grids_that_end_on_a_gpu(whom: str, blocks: int, schedule: str, smem: int) -> None:
+def test_grids_without_a_residency_deadlock(whom: str, blocks: int, schedule: str, smem: int) -> None:
     assert (launch(whom, blocks, schedule, smem) == 1).all()

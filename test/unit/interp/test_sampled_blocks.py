@@ -67,7 +67,7 @@ def written(report: RunReport, array: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("width", ["auto", "warp"])
-def test_other_blocks_leave_no_trace(width: str) -> None:
+def test_other_blocks_have_no_effect(width: str) -> None:
     """`scale`: 8 blocks of 128 threads, 1000 elements."""
     k = KERNELS["scale"]
     args, _ = k.make()

@@ -330,7 +330,7 @@ def test_an_mbarrier_is_not_invalidated_while_a_thread_waits(schedule: str) -> N
     assert run(ordered, 64, schedule, checks=["race"]) == ""
 
 
-def test_where_the_thread_waits_that_an_inval_meets() -> None:
+def test_waiting_thread_is_named_at_an_inval() -> None:
     body = WARPS + INIT_AND_WAIT + INVAL_BY_0 + "llvm.return"
     with pytest.raises(InterpError) as e:
         run_kernel(
@@ -342,7 +342,7 @@ def test_where_the_thread_waits_that_an_inval_meets() -> None:
     )
 
 
-def test_an_arrival_that_an_inval_may_precede() -> None:
+def test_arrivals_unordered_with_an_inval() -> None:
     body = WARPS + "scf.if %is0 {\n" + INIT + "}\nnvvm.barrier0\n%l = arith.cmpi eq, %tid, %c32 : i32\n"
     body += "scf.if %l {\n" + ARRIVE + "}\n"
     said = (

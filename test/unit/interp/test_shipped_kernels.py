@@ -136,7 +136,7 @@ def test_family(name: str) -> None:
     assert np.array_equal(got, want) if f.exact else np.allclose(got, want, rtol=2e-6, atol=2e-5)
 
 
-def test_every_operation_on_rows_is_there() -> None:
+def test_every_row_operation_is_covered() -> None:
     assert set(ROWS) == {"sum", *(op for op in OPS if "backward" not in op)}
 
 

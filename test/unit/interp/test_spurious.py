@@ -65,7 +65,7 @@ def launch_exchange(how: str, schedule: str, checks: tuple[str, ...] = CHECKS) -
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("how", ["ignored", "ignored often", "once more"])
-def test_a_try_wait_whose_result_is_ignored_is_found_under_every_schedule(how: str, schedule: str) -> None:
+def test_ignored_try_wait_results_are_found(how: str, schedule: str) -> None:
     if how == "once more" and schedule in ("round-robin", "reverse"):
         assert (launch_exchange(how, schedule) == np.arange(63, -1, -1)).all()  # the first one waits long enough
         return
@@ -75,7 +75,7 @@ def test_a_try_wait_whose_result_is_ignored_is_found_under_every_schedule(how: s
     assert caught.value.kind in ("race", "uninit")
 
 
-def test_a_bounded_number_of_tries_is_found_under_the_adversarial_schedule() -> None:
+def test_bounded_tries_fail_under_the_adversarial_schedule() -> None:
     assert MAX_FAILURES > 2
     with pytest.raises(InterpError):
         launch_exchange("counted", "adversarial")
@@ -83,7 +83,7 @@ def test_a_bounded_number_of_tries_is_found_under_the_adversarial_schedule() -> 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("how", ["loop", "token", "guarded"])
-def test_loops_around_a_try_wait_are_right_under_every_schedule(how: str, schedule: str) -> None:
+def test_try_wait_loops_pass_under_every_schedule(how: str, schedule: str) -> None:
     assert (launch_exchange(how, schedule) == np.arange(63, -1, -1)).all()
 
 
@@ -140,7 +140,7 @@ def run_text(wait: str, schedule: str, threads: int = 64) -> np.ndarray:
         "nvvm.mbarrier.try_wait.parity %bar, %c0, %c64 : !llvm.ptr<3>, i32, i32",
     ],
 )
-def test_texts_and_ops_that_repeat_the_wait_are_waits(wait: str, schedule: str) -> None:
+def test_repeated_tries_are_waits(wait: str, schedule: str) -> None:
     assert (run_text(wait, schedule) == np.arange(63, -1, -1)).all()
 
 
@@ -156,7 +156,7 @@ def test_texts_and_ops_that_repeat_the_wait_are_waits(wait: str, schedule: str) 
         "ro(%bar, %c0 : !llvm.ptr<3>, i32) -> i32",
     ],
 )
-def test_texts_and_ops_that_ask_once_are_no_waits(wait: str, schedule: str) -> None:
+def test_single_tries_are_not_waits(wait: str, schedule: str) -> None:
     with pytest.raises(InterpError) as caught:
         run_text(wait, schedule)
     assert caught.value.kind in ("race", "uninit")

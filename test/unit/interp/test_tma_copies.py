@@ -78,7 +78,7 @@ def test_gather_and_scatter(case: tuple[TensorMap, tuple[int, ...]], seed: int) 
 
 
 @pytest.mark.parametrize(("element", "right", "wrong"), [("f16", 8, 4), ("f16", -8, -9), ("f32", 4, 6), ("ui8", 16, 8)])
-def test_where_a_line_may_begin(element: str, right: int, wrong: int) -> None:
+def test_alignment_of_lines(element: str, right: int, wrong: int) -> None:
     """The first coordinate must be a multiple of 16 bytes, or the GPU raises an illegal-instruction error."""
     tm = TensorMap(element, (32,), (), (16,), (1,)).at(4096)
     buf, box = Buffer(4096, np.zeros(tm.element_bytes * 32, np.uint8), "a"), np.zeros(tm.box_bytes, np.uint8)

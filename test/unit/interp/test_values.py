@@ -296,7 +296,7 @@ def test_integers_to_floats(source: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", ["i16", "i32", "i64"])
 @pytest.mark.parametrize("source", FORMATS)
-def test_floats_to_integers_as_cvt(source: str, target: str) -> None:
+def test_float_to_integer_conversions_match_cvt(source: str, target: str) -> None:
     """With overflow="wrap": saturated; NaN is 0, or the highest bit where one side has 64 bits (PTX ISA, cvt)."""
     for letter, kind in (("s", "si"), ("u", "ui")):
         name = f"{letter}{target[1:]}"

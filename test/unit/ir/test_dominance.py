@@ -34,7 +34,7 @@ def reached(edges: Mapping[int, Sequence[int]], without: int | None = None) -> s
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_a_block_dominates_those_that_are_not_reached_without_it(seed: int) -> None:
+def test_dominance_matches_its_definition(seed: int) -> None:
     random = Random(seed)
     n = random.randrange(1, 12)
     edges = {i: [random.randrange(n) for _ in range(random.randrange(4))] for i in range(n)}
@@ -69,7 +69,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_steps_grow_as_the_blocks_do(shape: str) -> None:
+def test_steps_grow_linearly_with_the_blocks(shape: str) -> None:
     counts: list[int] = []
     for n in (200, 400, 800):
         edges = {i + 1: [t + 1 for t in targets] for i, targets in SHAPES[shape](n).items()}

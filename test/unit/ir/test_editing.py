@@ -31,7 +31,7 @@ def fields(op: Operation) -> dict[str, object]:
     }
 
 
-def test_like_create() -> None:
+def test_make_op_matches_create() -> None:
     given = {"overflowFlags": AddiOp.create(operands=values(2), result_types=[i32]).properties["overflowFlags"]}
     for cls, count, properties in ((AddiOp, 2, given), (AddiOp, 2, {}), (llvm.PoisonOp, 0, {}), (AnyOp, 3, {})):
         mine = make_op(cls, values(count), [i32], properties)
@@ -93,7 +93,7 @@ def test_insert() -> None:
     assert block.first_op is front and front.parent is middle.parent is block
 
 
-def test_all_ops_is_the_walk() -> None:
+def test_all_ops_matches_walk() -> None:
     def nest(depth: int) -> Operation:
         blocks = [Block([AnyOp.create(), nest(depth - 1), AnyOp.create()]) for _ in range(2)] if depth else []
         return AnyOp.create(regions=[Region(blocks), Region()])

@@ -42,7 +42,7 @@ OPTIONS = (
 @pytest.mark.sample(every=14)
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options) or "print")
 @pytest.mark.parametrize("kind", FILES)
-def test_steps_grow_as_the_file_does(
+def test_steps_grow_linearly_with_the_file(
     kind: str, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "in.mlir"
@@ -55,7 +55,7 @@ def test_steps_grow_as_the_file_does(
     assert four_times - twice < 2.2 * (twice - once), counts
 
 
-def test_arguments_of_a_function_are_made_at_once(
+def test_function_arguments_are_created_in_one_step(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def one_more(*_: object) -> None:

@@ -68,7 +68,7 @@ def test_invalid_locations_are_reported(written: str, message: str) -> None:
     assert text is None and len(wrong) == 1 and wrong[0].startswith(message), wrong
 
 
-def test_an_alias_of_something_else() -> None:
+def test_aliases_of_other_attributes() -> None:
     engine = DiagnosticEngine()
     source = Source("in.mlir", '"x.y"() : () -> () loc(#a)\n#a = 3 : i32\n')
     assert parse_module(make_context(allow_unregistered=True), source, engine) is None

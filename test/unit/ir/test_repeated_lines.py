@@ -79,7 +79,7 @@ def test_text_with_a_percent_sign_is_not_a_value() -> None:
     assert "50 %e" in outcome(LocatedParser, text)
 
 
-def test_a_form_is_used_again() -> None:
+def test_repeated_lines_share_a_parse() -> None:
     """The second use of a form gives the same object, so nothing is parsed again."""
     line = "arith.addi %a, %b overflow<nsw> : i32\n"
     text = f"func.func @f(%a: i32, %b: i32) {{\n  %0 = {line}  %1 = {line}  %2 = {line}  return\n}}\n"

@@ -111,7 +111,7 @@ def test_long_numbers_in_options_are_rejected(told: Told) -> None:
     ],
 )
 @pytest.mark.parametrize("forward", [True, False])
-def test_aliases_that_double_are_refused(first: str, pattern: str, use: str, forward: bool, told: Told) -> None:
+def test_doubling_aliases_are_rejected(first: str, pattern: str, use: str, forward: bool, told: Told) -> None:
     lines = [first, *(pattern.format(i, i - 1) for i in range(1, 41))]
     text = "\n".join([*lines, use] if forward else [use, *reversed(lines)])
     if not forward and "loc" not in first:
@@ -256,15 +256,13 @@ def test_invalid_text_is_reported_with_its_position(data: bytes, said: str, told
 @pytest.mark.parametrize(
     "options", [(), ("--split-input-file",), ("--cse", "--split-input-file", "--mlir-timing=false")]
 )
-def test_files_that_are_odd_but_right_are_accepted(
-    data: bytes, options: tuple[str, ...], accepted: Callable[..., str]
-) -> None:
+def test_unusual_valid_files_are_accepted(data: bytes, options: tuple[str, ...], accepted: Callable[..., str]) -> None:
     if data.count(b"@f") > 1 and b"\n" not in data:
         data = b"".join(b"func.func private @f%d() " % i for i in range(2000))
     accepted(data, *options)
 
 
-def test_of_a_long_line_the_part_around_the_place_is_shown() -> None:
+def test_long_lines_are_cut_around_the_position() -> None:
     text = "x" * 100_000 + " =" + "y" * 100_000
     shown = render(Diagnostic("error", "no", Position("f", 1, 100_002)), {"f": Source("f", text)})
     first, line, mark, end = shown.split("\n")
@@ -320,9 +318,7 @@ def test_crashes_of_upstream_are_reported_with_the_step(told: Told) -> None:
 
 
 @pytest.mark.end_to_end
-def test_the_pieces_after_one_that_upstream_dies_of_are_compiled(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_chunks_after_a_crash_are_compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "in.mlir"
     path.write_text(f"{ASSERTS}// -----\nfunc.func @g() {{\n  return\n}}\n// -----\n{ASSERTS}")
     assert main([str(path), "--split-input-file", "--base-prepare", "--one-shot-convert-to-llvm"]) == 1

@@ -63,14 +63,14 @@ def test_majors(shape: tuple[int, int, int], majors: tuple[str, str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("majors", [("k", "k"), ("mn", "mn")], ids=str)
-def test_rows_that_end_amid_a_vector(majors: tuple[str, str]) -> None:
+def test_rows_that_end_inside_a_vector(majors: tuple[str, str]) -> None:
     """Rows are 16 bytes apart, but a copy of 16 bytes would read the padding."""
     multiply((68, 132, 100), majors, 4)
 
 
 @pytest.mark.sample("36")
 @pytest.mark.parametrize("k", [36, 34, 33, 64])
-def test_static_shapes_take_the_widest_copies_that_hold(k: int) -> None:
+def test_static_shapes_use_the_widest_copies(k: int) -> None:
     multiply((64, 72, k), static=True)
 
 
@@ -131,7 +131,7 @@ def test_other_matrices_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_the_launch_tells_which_copies_may_be() -> None:
+def test_launch_selects_the_copy_width() -> None:
     """The facts of fake matrices allow the widest copies only; nothing spills to local memory."""
     m, n, k = cute.sym_int(), cute.sym_int(divisibility=8), cute.sym_int(divisibility=8)
     fake, row = cute.runtime.make_fake_tensor, cute.sym_int(divisibility=8)

@@ -96,7 +96,7 @@ def test_product(name: str, shape: tuple[int, int, int]) -> None:
     ],
     ids=str,
 )
-def test_the_widest_copy_that_holds_is_taken(
+def test_launch_selects_the_widest_copy(
     shape: tuple[int, int, int], pads: tuple[int, int, int], offset: int, kernel: str
 ) -> None:
     assert check("kk", shape, pads, offset) == kernel

@@ -118,7 +118,7 @@ def test_unsupported_configurations_are_rejected(message: str) -> None:
 
 
 @pytest.mark.slow
-def test_no_register_is_spilled() -> None:
+def test_registers_do_not_spill() -> None:
     found = compile(conv_text(ConvConfig(GemmConfig(), Window((3, 3), (1, 1), (1, 1)))), filename="conv.mlir")
     assert "168 registers, 0 bytes spilled" in found.report
     assert ".im2col" in found.ptx and not found.remarks

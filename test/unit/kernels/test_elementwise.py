@@ -69,7 +69,7 @@ def test_sum_is_exact_and_stays_in_bounds(
     ("ld", "offset", "kernel"),
     [(256, 0, "add_v"), (260, 0, "add_v"), (257, 0, "add"), (256, 1, "add"), (258, 0, "add")],
 )
-def test_the_launch_takes_the_strongest_kernel_that_holds(
+def test_launch_selects_the_fastest_valid_kernel(
     modules: dict[str, CompiledModule], ld: int, offset: int, kernel: str
 ) -> None:
     storage = np.zeros(20 * ld + 64, np.float32)
@@ -108,7 +108,7 @@ gpu.module @m {{
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize("ld", [128, 129, 304, 1000, 4099])
 @pytest.mark.parametrize("static", [False, True])
-def test_lowered_offsets_are_those_of_the_layouts(ld: int, static: bool) -> None:
+def test_lowered_offsets_match_the_layouts(ld: int, static: bool) -> None:
     """For all threads and values, the loaded element holds its own offset."""
     source = np.arange(16 * ld, dtype=np.int32)
     view = np.lib.stride_tricks.as_strided(source, (16, 128), (4 * ld, 4))

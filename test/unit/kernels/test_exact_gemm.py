@@ -66,7 +66,7 @@ def test_products(major_a: str, major_b: str, shape: tuple[int, int, int], kerne
 
 
 @pytest.mark.slow
-def test_odd_extents_in_lines_of_whole_16_bytes() -> None:
+def test_odd_extents_with_16_byte_row_strides() -> None:
     """Rows padded to 16 bytes, as copies for TMA have them. Vectors are stored only if they are fully inside."""
     m, n, k = 131, 133, 35
     a, b = data(m, n, k)

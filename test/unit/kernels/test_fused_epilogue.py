@@ -87,7 +87,7 @@ def test_values(e: Epilogue) -> None:
     assert np.abs(d - x).max() < 2e-6 * max(1, np.abs(x).max())
 
 
-def test_addends_that_do_not_fit() -> None:
+def test_mismatched_addends_are_rejected() -> None:
     d = np.zeros((16, 32), np.float32)
     for addends, e, says in (
         (Addends(np.zeros((16, 30), np.float32)), Epilogue(beta=1.0), "source and C must have the same N"),

@@ -113,7 +113,7 @@ def test_epilogue(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_blocks_that_share_k_have_it_once() -> None:
+def test_split_k_applies_the_epilogue_once() -> None:
     """Split-K slices are added first, then the epilogue runs once."""
     e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu")
     config = SplitConfig(SplitConfig().base._replace(tile=(128, 128, 64), stages=6, cluster_n=1, epilogue=e), 2)
@@ -158,13 +158,13 @@ def test_the_example_of_the_documentation(tmp_path: Path) -> None:
         (Epilogue(alpha="beta"), "alpha is 'beta'; use a number"),
     ],
 )
-def test_bad_epilogues(epilogue: Epilogue, says: str) -> None:
+def test_invalid_epilogues_are_rejected(epilogue: Epilogue, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         gemm_text(BASE._replace(epilogue=epilogue))
 
 
 @pytest.mark.slow
-def test_arguments_that_do_not_fit() -> None:
+def test_mismatched_arguments_are_rejected() -> None:
     c = SINGLE._replace(epilogue=Epilogue(beta=1.0, bias="n"))
     kernel = compile(gemm_text(c), emit="base").kernel("launch")
     a, b, d, s = (np.zeros(x, np.float16) for x in ((64, 64), (128, 64), (64, 128), (64, 120)))

@@ -13,7 +13,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", range(5))
-def test_a_configuration_is_refused_or_right(case: int) -> None:
+def test_configurations_are_rejected_or_correct(case: int) -> None:
     rng = np.random.default_rng([5, case])
     _, config, _ = accepted(rng)
     assert wrong(rng, config) == ""
@@ -41,6 +41,6 @@ def test_every_option_is_drawn() -> None:
     assert {*OPTIONS} >= {*GemmConfig._fields} - {"fallback", "array"}
 
 
-def test_no_block_barrier_before_the_first_load() -> None:
+def test_kernel_uses_named_barriers_only() -> None:
     text = gemm_text(GemmConfig(cluster_m=1, deferred=False))
     assert "named_barrier_arrive" in text and "sync_threads" not in text

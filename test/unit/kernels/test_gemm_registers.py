@@ -110,7 +110,7 @@ def test_the_same_bits_as_along_k() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("c", [TF32._replace(tile=(64, 32, 32)), INTEGERS._replace(tile=(64, 32, 128))], ids=str)
-def test_no_two_lanes_meet_in_a_bank(c: GemmConfig) -> None:
+def test_no_bank_conflicts(c: GemmConfig) -> None:
     m, n, k = 64, 32, c.tile[2]
     a, b = (np.ones((rows, k), DTYPES[c.element], order=order) for rows, order in ((m, "F"), (n, "C")))
     out = np.zeros((m, n), DTYPES[c.output], order="F")
@@ -138,6 +138,6 @@ def test_an_epilogue_knows_the_rows(major_c: str) -> None:
         ({"cluster_n": 8, "tile": (64, 32, 32)}, "each of 8 blocks that share rows must load at least 8 of K"),
     ],
 )
-def test_bad_configurations(changed: dict[str, Any], says: str) -> None:
+def test_invalid_configurations_are_rejected(changed: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         TF32._replace(**changed).check()

@@ -80,7 +80,7 @@ def test_product(name: str) -> None:
 
 @pytest.mark.sample("72-False")
 @pytest.mark.parametrize(("n", "direct"), [(71, True), (130, True), (72, False), (128, False)])
-def test_padding_between_rows_of_c_does_not_change(n: int, *, direct: bool) -> None:
+def test_padding_of_c_is_not_written(n: int, *, direct: bool) -> None:
     """TMA stores need rows that are multiples of 16 bytes."""
     kernel = compile(few_rows_text(BASE._replace(direct=direct)), emit="base").kernel("launch")
     rng = np.random.default_rng(n)
@@ -105,7 +105,7 @@ def test_split_k_slices_are_added_in_fixed_order() -> None:
     assert len(results) == 1
 
 
-def test_shapes_that_a_kernel_is_not_for() -> None:
+def test_unsupported_shapes_are_rejected() -> None:
     c = BASE._replace(rows=64, live=16)
     kernel = compile(few_rows_text(c), emit="base").kernel("launch")
     a, b, out = (np.zeros(x, np.float16) for x in ((24, 64), (64, 64), (24, 64)))
@@ -141,7 +141,7 @@ def test_operands_are_not_copied() -> None:
         ({"major_c": "m", "columns": 40}, "chunks of 16 columns"),
     ],
 )
-def test_bad_configurations(change: dict[str, object], says: str) -> None:
+def test_invalid_configurations_are_rejected(change: dict[str, object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         few_rows_text(BASE._replace(**change))  # type: ignore[arg-type]
 
@@ -162,7 +162,7 @@ def test_epilogues(m: int, n: int, kernel: str) -> None:
     assert (d == 2 * (a.astype(np.float64) @ b) - c + bias).all()
 
 
-def test_a_description_of_a_tile_for_few_rows() -> None:
+def test_tile_description_for_few_rows() -> None:
     """It accepts matrices of any layout, but no batch."""
     instruction = op.MathInstruction([64, 16, 16], "f16", "f16", "f32", op.OpcodeClass.TensorOp)
     tile = op.TileDescription([64, 16, 64], 4, None, instruction, kernel_schedule="few_rows")

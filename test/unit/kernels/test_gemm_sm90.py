@@ -93,7 +93,7 @@ def test_product(name: str, integers: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster_n", [1, 2])
-def test_blocks_that_share_k(cluster_n: int) -> None:
+def test_split_k(cluster_n: int) -> None:
     """Two runs on one workspace reset the counters and give the same bits."""
     config = SplitConfig(SplitConfig().base._replace(cluster_n=cluster_n, tile=(128, 128, 64), stages=6), 2)
     choice = Choice(config.base, config.parts)
@@ -171,7 +171,7 @@ def test_the_last_wave_is_shared(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_wave_that_is_shared_without_a_race() -> None:
+def test_stream_k_wave_has_no_race() -> None:
     c, (m, n, k) = SHARED["one tile of four, by three blocks"]
     floats, flags = Choice(c).workspace(m, n)
     kernel = compile(gemm_text(c), filename="stream.mlir", emit="base").kernel("launch")
@@ -195,7 +195,7 @@ def test_the_generator_prints_the_example() -> None:
         (Problem(4096, 4096, 4096, major_a="m", major_b="n"), "f16-f16-mn-128x256-c2d"),
     ],
 )
-def test_which_kernel_for_which_measured_problem(problem: Problem, name: str) -> None:
+def test_kernels_of_measured_problems(problem: Problem, name: str) -> None:
     choice = choose(problem, gpu="NVIDIA H200")
     assert choice.name == name
     (choice.skinny or choice.config).check()
@@ -238,7 +238,7 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
         ({"schedule": "pingpong", "deferred": False}, "at most 128 x 128 or 64 x 256"),
     ],
 )
-def test_bad_configurations(change: dict[str, object], says: str) -> None:
+def test_invalid_configurations_are_rejected(change: dict[str, object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         gemm_text(BASE._replace(**change))  # type: ignore[arg-type]
 
@@ -395,7 +395,7 @@ BATCHES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BATCHES)
-def test_one_matrix_for_all_of_a_batch(name: str) -> None:
+def test_broadcast_matrix_in_a_batch(name: str) -> None:
     config, of_a, of_b = BATCHES[name]
     a, b, out = operands(config, (72, 136, 35 if config.fallback else 72, 3), integers=True)
     a, b = a[:of_a], b[:of_b]
@@ -418,7 +418,7 @@ def test_matrices_without_elements() -> None:
             kernel(empty, empty, np.zeros((64, 64), np.float16), *more, device="cpu")
 
 
-def test_arrays_that_are_not_the_configurations() -> None:
+def test_mismatched_arrays_are_rejected() -> None:
     a, b, c = np.zeros((64, 64), np.float16), np.zeros((128, 64), np.float16), np.zeros((64, 128), np.float16)
     small = SINGLE._replace(tile=(64, 128, 64))
     for arrays, config, says in (
@@ -437,7 +437,7 @@ def test_arrays_that_are_not_the_configurations() -> None:
 
 
 @pytest.mark.slow
-def test_results_of_many_parts_do_not_depend_on_who_comes_first() -> None:
+def test_split_k_results_are_deterministic() -> None:
     config = SplitConfig(SINGLE._replace(tile=(64, 64, 64), serpentine=False), 6)
     kernel = compile(gemm_text(config), emit="base").kernel("launch")
     rng = np.random.default_rng(0)

@@ -262,7 +262,7 @@ def test_unsupported_configurations_are_rejected(changed: dict[str, Any], said: 
 
 
 @pytest.mark.slow
-def test_mixed_signs_take_the_ptx_that_has_them() -> None:
+def test_mixed_signs_use_mixed_sign_instructions() -> None:
     """Mixed signs select PTX 8.4; other kernels use the usual version, or the requested one."""
     small = BYTES._replace(tile=(64, 32, 128), stages=2)
     assert ".version 8.3" in compile(gemm_text(small)).ptx

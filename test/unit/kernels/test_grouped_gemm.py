@@ -154,7 +154,7 @@ def test_rows_in_use() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [(3, 1000, 20, -5), (7, 2, 9, 4)])
-def test_numbers_that_do_not_rise_reach_no_other_memory(ends: tuple[int, ...]) -> None:
+def test_invalid_offsets_stay_in_bounds(ends: tuple[int, ...]) -> None:
     a, b = numbers(40, 64), numbers(4, 64, 64)
     memory = np.full((80, 64), 7, np.float16)
     run(GroupedConfig(TURNS), a, b.transpose(1, 2, 0), memory[20:60], np.array(ends, np.int32), checks=["oob"])

@@ -32,7 +32,7 @@ def test_products_are_exact(shape: tuple[int, int, int], options: dict[str, int]
 
 
 @pytest.mark.slow
-def test_no_register_is_spilled() -> None:
+def test_registers_do_not_spill() -> None:
     a, b, c = (np.zeros((256, 256), np.float16) for _ in "abc")
     made = cute.compile(HopperGemm(), a, b, c)
     assert "168 registers, 0 bytes spilled" in made.report

@@ -97,7 +97,7 @@ def test_a_random_graph(seed: int) -> None:
         assert (found[name] == want).all(), name
 
 
-def test_they_differ() -> None:
+def test_random_graphs_differ() -> None:
     """The thirty programs give thirty kernels, with every kind of input, type and step."""
     programs = [Program(seed) for seed in range(30)]
     assert {k for p in programs for k in p.kinds.values()} == {*SHAPES, "number"}

@@ -185,7 +185,7 @@ WAYS = [(op, how) for op in FORWARD for how in SHARED if "two" not in how or "no
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op, how", WAYS)
-def test_rows_shared_in_other_ways(op: str, how: str) -> None:
+def test_shortest_and_longest_rows_of_a_class(op: str, how: str) -> None:
     """The shortest and the longest rows of a class, with whole vectors and without."""
     element, config = SHARED[how]
     held = capacity(element, config)
@@ -245,7 +245,7 @@ def test_numbers_of_rows(op: str, element: str) -> None:
 
 
 @pytest.mark.slow
-def test_long_rows_go_round_a_loop() -> None:
+def test_long_rows_use_a_loop() -> None:
     for n in (2048, 2048 + 129, 64 * 5 + 3):
         x, y = matrix("f32", 5, n, n), np.zeros(5, np.float32)
         of_class("logsumexp", "f32", n, RowConfig(32, 2, 2))(x, y, device="cpu", checks=CHECKS)
@@ -321,7 +321,7 @@ def test_numbers_of_extremes() -> None:
 @pytest.mark.parametrize(
     "config", [None, RowConfig(128), RowConfig(32, 2, 1, 2), RowConfig(64, 2, shared=2, groups=2)], ids=str
 )
-def test_layernorm_does_not_cancel(config: RowConfig | None) -> None:
+def test_layernorm_is_accurate_for_large_means(config: RowConfig | None) -> None:
     """The mean is large compared with the deviation, so that sums of squares would lose all digits."""
     for n in (300, 301):
         rng = np.random.default_rng(1)
@@ -403,12 +403,12 @@ ERRORS: list[tuple[tuple[object, ...], str]] = [
 
 
 @pytest.mark.parametrize("arguments, message", ERRORS, ids=[e[1][:40] for e in ERRORS])
-def test_a_config_that_does_not_fit(arguments: tuple[Any, ...], message: str) -> None:
+def test_invalid_configurations_are_rejected(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         row_text(*arguments)
 
 
-def test_every_operation_is_there() -> None:
+def test_every_operation_has_a_kernel() -> None:
     backward = {"softmax_backward", "log_softmax_backward", "max_backward", "logsumexp_backward"}
     assert set(OPS) == {*FORWARD} | backward
 
@@ -422,7 +422,7 @@ def test_unsupported_operands_are_rejected() -> None:
 
 @pytest.mark.parametrize("element", BITS)
 @pytest.mark.parametrize("op, takes", [(op, "") for op in FORWARD] + [("layernorm", "r"), ("rmsnorm", "r"), BACKWARD])
-def test_classes_hold_rows(op: str, element: str, takes: str) -> None:
+def test_row_classes_cover_row_lengths(op: str, element: str, takes: str) -> None:
     """Each length has a suitable class, and the number of classes is small."""
     most = longest(op, element, takes)
     lengths = [*range(1, 2100), *range(2101, min(70000, most), 37), *range(70001, most, 997), most]

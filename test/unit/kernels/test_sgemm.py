@@ -69,7 +69,7 @@ def test_results_match_float64_and_stay_in_bounds(rung: str) -> None:
     ],
 )
 @pytest.mark.parametrize("rung", ["vector", "pipelined"])
-def test_shapes_that_do_not_fit_are_refused(
+def test_mismatched_shapes_are_rejected(
     rung: str, a: tuple[int, int], b: tuple[int, int], c: tuple[int, int], message: str
 ) -> None:
     kernel = compile_cute(sgemm_text(rung), emit="base").kernel("launch")

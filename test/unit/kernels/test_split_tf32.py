@@ -27,7 +27,7 @@ def split(x: np.ndarray, order: str) -> np.ndarray:
 @pytest.mark.parametrize("shape", [(70, 66), (3, 5), (1, 1), (64, 128), (2, 40, 70)])
 @pytest.mark.parametrize("rows", [True, False])
 @pytest.mark.parametrize("order", ORDERS)
-def test_parts(order: str, rows: bool, shape: tuple[int, ...]) -> None:
+def test_split_into_tf32_terms(order: str, rows: bool, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     x = x if rows else np.swapaxes(np.swapaxes(x, -1, -2).copy(), -1, -2)
     k, part = shape[-1], padded(shape[-1])
@@ -49,7 +49,7 @@ def test_numbers_at_the_ends() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("promote", [True, False])
-def test_products_are_those_of_f32(promote: bool) -> None:
+def test_gemm_matches_f32(promote: bool) -> None:
     """The error is that of f32 accumulation; tf32 alone errs a hundred times as much."""
     m, n, k = 72, 136, 200
     rng = np.random.default_rng(1)

@@ -100,7 +100,7 @@ def test_called_from_python() -> None:
         ((20, 24), "B must have as many columns as A has rows"),
     ],
 )
-def test_shapes_that_do_not_fit_are_refused(
+def test_mismatched_shapes_are_rejected(
     modules: dict[str, CompiledModule], shape: tuple[int, int], message: str
 ) -> None:
     a, b = np.zeros((32, 20), np.float32), np.zeros(shape, np.float32)
@@ -151,7 +151,7 @@ def test_no_bank_conflicts(element: str, vectors: bool) -> None:
         assert worst(plan.smem.payload, plan.swizzle, access.payload, width, element) == 1
 
 
-def test_the_count_of_conflicts_sees_them() -> None:
+def test_conflict_counter_detects_conflicts() -> None:
     # A column of a row-major tile of 32 words without swizzle: all in one bank.
     rows, columns = parse_layout("(32,32):(32,1)"), parse_layout("(32,32):(1,32)")
     assert worst(rows, Swizzle(0, 4, 3), columns, 1, "f32") == 32

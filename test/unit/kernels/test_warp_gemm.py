@@ -84,7 +84,7 @@ def shared(config: WarpConfig, m: int, n: int, matrices: int = 1) -> tuple[np.nd
     ],
     ids=lambda c: c.name,
 )
-def test_blocks_that_share_k(config: WarpConfig) -> None:
+def test_split_k(config: WarpConfig) -> None:
     """Fewer K tiles than slices and a partial last tile; runs are bitwise equal and reset the counters."""
     kernel = compiled(config).kernel("launch")
     of_a, of_b = factors(config.element)
@@ -161,7 +161,7 @@ def test_tf32_is_rounded_to_nearest() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("output", ["i8", "ui8"])
-def test_results_that_saturate(output: str) -> None:
+def test_saturating_results(output: str) -> None:
     a, b = matrix("i8", 40, 48, "k", 0, 1) // 8, matrix("i8", 24, 48, "k", 0, 2) // 16
     out = np.zeros((40, 24), DTYPES[output])
     compiled(WarpConfig("i8", output)).kernel("launch")(a, b, out, device="cpu")
@@ -170,7 +170,7 @@ def test_results_that_saturate(output: str) -> None:
 
 
 @pytest.mark.slow
-def test_no_register_is_spilled() -> None:
+def test_registers_do_not_spill() -> None:
     module = compile(warp_gemm_text(WarpConfig(ahead=True)))
     assert module.report.count("0 bytes spilled, 0 bytes stack") == 2, module.report
     assert module.ptx.count("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64") > 0

@@ -184,7 +184,7 @@ LATER = """
 """  # noqa: E501
 
 
-def test_names_of_later_chips_are_there_and_refuse(tmp_path: Path) -> None:
+def test_names_of_later_chips_raise(tmp_path: Path) -> None:
     use = run_text(tmp_path, LATER)["use"]
     assert callable(use)
     for what, name in (

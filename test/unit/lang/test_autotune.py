@@ -88,14 +88,14 @@ def test_measured_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scale.best(x, y, per=4) == {"off": 0}, "what a call says itself stays"
 
 
-def test_without_a_reference_the_first_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_candidate_is_the_default_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     x, y = np.ones(40, np.float32), np.zeros(40, np.float32)
     found = make().tune(x, y, measure=clock([]))
     assert found.key == "x=f32[40] y=f32[40]" and found.chosen == {"per": 2, "off": 0} and len(found.left_out) == 4
 
 
-def test_it_is_part_of_other_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_autotuned_functions_can_be_called_in_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is measured in a trace: the first candidate, or the one chosen outside, is taken."""
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     scale = make(key=["x"])
@@ -160,7 +160,7 @@ def test_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "functions").iterdir()] == ["nvidia-h999-test.json"]
 
 
-def test_who_is_surely_slower_is_dropped() -> None:
+def test_slower_candidates_are_dropped() -> None:
     rng = random.Random(1)
     speeds = {n: 10.0 + 0.5 * n for n in range(8)}
     counts = {n: 0 for n in speeds}
@@ -176,7 +176,7 @@ def test_who_is_surely_slower_is_dropped() -> None:
     assert len(contest({0: 0, 1: 1}, lambda *_: [1.0], rounds=9, share=1, until=0.0)[0]) == 1
 
 
-def test_compiling_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_without_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     x = np.ones(40, np.float32)
     ((left, why),) = make().compile(x, x)

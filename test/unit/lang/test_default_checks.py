@@ -60,14 +60,14 @@ def arrays(*shape: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(("kernel", "kind"), [(racy_kernel, "race"), (unwritten_kernel, "uninit")])
-def test_the_default_finds(kernel: object, kind: str) -> None:
+def test_default_checks_find_races(kernel: object, kind: str) -> None:
     with pytest.raises(cute.InterpError) as caught:
         run(*arrays(), kernel, device="cpu")
     assert caught.value.kind == kind
 
 
 @pytest.mark.parametrize("checks", ["none", (), "oob,sync"])
-def test_checks_can_be_left_off(checks: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_can_be_disabled(checks: object, monkeypatch: pytest.MonkeyPatch) -> None:
     run(*arrays(), racy_kernel, device="cpu", checks=checks)
     if isinstance(checks, str):
         monkeypatch.setenv("CUTE_CHECKS", checks)

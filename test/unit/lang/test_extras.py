@@ -94,7 +94,7 @@ def forms_kernel(x: cute.Tensor, n: cute.Int32, out: cute.Tensor):
 
 
 @pytest.mark.parametrize("n", [0, 1, 5])
-def test_forms_of_carries(n: int) -> None:
+def test_carried_value_types(n: int) -> None:
     x = np.array([3, -2, 9, 50, 4], np.int32)
     out = np.zeros(6, np.int32)
     forms_kernel(x, n, out).launch(grid=1, block=1, device="cpu")

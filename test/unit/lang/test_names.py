@@ -8,7 +8,7 @@ import sys
 import cute_dialect.lang as cute
 
 
-def test_every_name_is_there() -> None:
+def test_every_name_exists() -> None:
     for name in dir(cute):
         assert getattr(cute, name) is not None
 

@@ -63,7 +63,7 @@ def test_a_ring_of_stages(turns: int, schedule: str) -> None:
     assert (y == x.sum(0)).all()
 
 
-def test_states_go_round() -> None:
+def test_pipeline_states_wrap() -> None:
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 2)
     seen: list[tuple[int, int, int]] = []
     for _ in range(5):
@@ -353,7 +353,7 @@ MADE: dict[str, tuple[Any, int, int]] = {
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", MADE)
-def test_ptxas_takes_them(name: str) -> None:
+def test_ptxas_accepts_the_kernels(name: str) -> None:
     kernel, threads, cluster = MADE[name]
     traced = cute.trace(kernel, *matrix(9), grid=cluster, block=threads, cluster=(cluster, 1, 1), chip="sm_90a")
     compiled = compile_cute(traced.mlir(), emit="ptx", cache=False)
@@ -392,7 +392,7 @@ def test_ptxas_takes_them(name: str) -> None:
         (lambda: pipeline.NamedBarrier(16, 32), "NamedBarrier: barrier_id must be 0 to 15, got 16"),
     ],
 )
-def test_pipelines_that_cannot_be(make: Any, message: str) -> None:
+def test_invalid_pipelines_are_rejected(make: Any, message: str) -> None:
     @cute.kernel
     def k():
         make()

@@ -83,7 +83,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_program_runs_as_it_stands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unmodified_program_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = list(sys.meta_path), list(sys.argv), sys.modules["__main__"]
     assert main(["--device=cpu", str(folder / "scale.py"), "--n", "40"]) == 0
     assert capsys.readouterr().out.endswith("PASS\n")
@@ -104,7 +104,7 @@ def test_a_program_from_the_shell(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "PASS\n"), done.stderr
 
 
-def test_its_names_and_its_exceptions_come_out(tmp_path: Path) -> None:
+def test_names_and_exceptions_of_a_program_are_returned(tmp_path: Path) -> None:
     program = tmp_path / "p.py"
     program.write_text(
         "import sys, cutlass\nx = cutlass.Int32(3).value\nif len(sys.argv) > 1: raise KeyError('mine')\n"
@@ -153,7 +153,7 @@ def test_unsupported_modules_are_reported(tmp_path: Path) -> None:
         main([str(tmp_path / "none.py")])
 
 
-def test_every_module_that_is_answered_can_be_imported(tmp_path: Path) -> None:
+def test_every_provided_module_can_be_imported(tmp_path: Path) -> None:
     program = tmp_path / "p.py"
     program.write_text("".join(f"import {name}\n{name}.__name__\n" for name in MODULES))
     run(program)

@@ -73,7 +73,7 @@ def test_workspaces() -> None:
     assert get_workspace_count(0, 1, 1) == 1 and get_workspace_count(1 << 30, 0, 1) == 1
 
 
-def test_the_fastest_is_taken() -> None:
+def test_tune_returns_the_fastest() -> None:
     import time
 
     def make(x: int, *, wait: float, fails: bool):

@@ -92,7 +92,7 @@ def test_element_types_of_tensors_can_be_set() -> None:
         fake.element_type = cute.Int32
 
 
-def test_orders_of_dimensions_are_read_as_the_tensor_lies() -> None:
+def test_stride_order_accepts_both_conventions() -> None:
     """``stride_order`` by rank (0 the fastest), or from the slowest to the fastest, as CuTe DSL's programs give it."""
     x = torch.zeros(2, 3, 8)
     first = cute.from_dlpack(x).mark_compact_shape_dynamic(2, stride_order=(2, 1, 0))
@@ -115,7 +115,7 @@ def widen(x: cute.Tensor, out: cute.Tensor):
     widen_kernel(x, out).launch(grid=1, block=4)
 
 
-def test_bytes_that_are_floats_are_passed() -> None:
+def test_fp8_stored_as_bytes_is_passed() -> None:
     source = torch.tensor([0.5, 1.0, -2.0, 448.0])
     stored, out = torch.zeros(4, dtype=torch.uint8), torch.zeros(4)
     x = cute.torch.create_cute_tensor_for_fp8(stored, cute.Float8E4M3FN, 0, source_f32_tensor=source)

@@ -132,7 +132,7 @@ def test_alpha_is_zero(dtype: Any, m: int, n: int) -> None:
 
 @pytest.mark.sample("0-8-8", "8-0-8", "0-0-0")
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 8, 8), (8, 0, 8), (8, 16, 0), (0, 0, 0), (7, 9, 0)])
-def test_no_elements(m: int, n: int, k: int) -> None:
+def test_empty_arrays(m: int, n: int, k: int) -> None:
     bias = integers(n)
     found = op.mm(integers(m, k), integers(k, n), bias=bias, device="cpu")
     assert found.shape == (m, n) and np.array_equal(found, np.broadcast_to(bias, (m, n)))
@@ -172,7 +172,7 @@ def test_options() -> None:
 
 
 @pytest.mark.slow
-def test_blocks_that_share_k() -> None:
+def test_split_k() -> None:
     """The chosen kernel, here split-K, runs on the interpreter."""
     a, b = integers(32, 8192), integers(8192, 40)
     found = op.explain(op.mm, a, b)

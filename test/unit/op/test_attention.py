@@ -151,7 +151,7 @@ def test_split_kv_partials_are_combined(shape: Any, given: dict[str, Any], bound
     np.testing.assert_allclose(logs, want[1], rtol=0, atol=1e-5)
 
 
-def test_few_queries_take_parts() -> None:
+def test_few_queries_use_split_kv() -> None:
     found = op.explain(op.attention, (1, 32, 1, 128), (1, 4, 8192, 128), element="bf16", causal="bottom_right")
     assert [k.name for k in found.kernels] == [
         "attention-bf16-128-full-lse-split-64x128-s3", "attention-combine-bf16-128-together",
@@ -168,7 +168,7 @@ def test_few_queries_take_parts() -> None:
 
 
 @pytest.mark.slow
-def test_no_register_is_spilled_and_products_do_not_wait_for_each_other() -> None:
+def test_registers_do_not_spill_and_wgmma_is_not_serialized() -> None:
     """``test/oracle/attention_kernels.py`` checks the other kernels."""
     c = AttentionConfig(lse=True)
     module = compile(attention_text(c), filename=f"{c.name}.mlir")
@@ -360,7 +360,7 @@ def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_calls_that_were_made_before() -> None:
+def test_cached_calls() -> None:
     """Cached calls are replayed at other addresses, also with one tensor passed three times."""
     torch = pytest.importorskip("torch")
     from unittest.mock import patch
@@ -408,7 +408,7 @@ def test_calls_that_were_made_before() -> None:
 
 
 @pytest.mark.slow
-def test_torch_takes_it() -> None:
+def test_torch_tensors() -> None:
     """The operator handles shapes, strides, graphs without breaks, gradients, and another memory order."""
     torch = pytest.importorskip("torch")
     q, k, v = (torch.randn(1, s, h, 64).half().transpose(1, 2) for s, h in ((20, 2), (40, 1), (40, 1)))
@@ -454,7 +454,7 @@ def test_tiles_of_heads_of_64() -> None:
 
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("window", [None, (40, 10)])
-def test_tiles_alone_and_in_pairs(pairs: bool, window: tuple[int, int] | None) -> None:
+def test_single_and_paired_tiles(pairs: bool, window: tuple[int, int] | None) -> None:
     """Blocks take the tiles of a masked call in pairs, or one by one if there are fewer than multiprocessors."""
     rng = np.random.default_rng(3)
     q, k, v = (rng.standard_normal((1, 1, 150, 64)).astype(np.float16) for _ in range(3))

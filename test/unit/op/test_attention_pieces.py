@@ -41,7 +41,7 @@ BOUNDS = (-1, 0, 1, 2, 3, 5, 8)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("causal", ["", "top_left", "bottom_right"])
-def test_every_pair_is_in_one_piece(causal: str) -> None:
+def test_every_pair_belongs_to_one_piece(causal: str) -> None:
     """The pieces cover the visible pairs of small masks once, and no piece has a query without keys."""
     for queries, keys, left, right in product(range(1, 9), range(1, 9), BOUNDS, BOUNDS if not causal else (-1,)):
         mask = Mask(causal, left, right, None, "bshd", None)

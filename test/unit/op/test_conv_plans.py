@@ -80,7 +80,7 @@ def test_kernels_of_sm_80() -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_in_parts() -> None:
+def test_split_k_plan() -> None:
     """Filter gradient split by images. A second kernel adds the slices and applies the epilogue."""
     rng, h = np.random.default_rng(3), how()
     x, f, y = small(rng, 3, 3, 4, 64), small(rng, 64, 3, 3, 64), small(rng, 3, 3, 4, 64)

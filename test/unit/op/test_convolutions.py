@@ -149,7 +149,7 @@ def test_epilogues_with_several_results(launched: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_groups_whose_blocks_share_the_pixels() -> None:
+def test_grouped_filter_gradients_with_split_pixels() -> None:
     """Split-K slices of grouped filter gradients add up their tile, with an epilogue."""
     rng, h = np.random.default_rng(9), how(groups=2)
     x, f = small(rng, 2, 9, 11, 96), small(rng, 128, 3, 2, 48)
@@ -319,7 +319,7 @@ ERRORS: dict[str, tuple[type[op.OpError], Any]] = {
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
 @pytest.mark.parametrize("c, groups, taps", [(16, 1, 3), (16, 1, 1), (32, 2, 3), (8, 8, 3)])
-def test_weights_of_no_images_are_zero(c: int, groups: int, taps: int, dtype: Any) -> None:
+def test_filter_gradients_of_empty_batches_are_zero(c: int, groups: int, taps: int, dtype: Any) -> None:
     """Without images the result is 0, or ``beta`` times the addend, although no kernel runs."""
     groups = 1 if dtype == np.int8 else groups  # integers have no groups
     k, left = c, 7 - taps

@@ -163,7 +163,7 @@ def test_modes() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["r", "c"])
-def test_parallel_parts_and_their_reduction(layout: str) -> None:
+def test_parallel_split_k_and_its_reduction(layout: str) -> None:
     m, n, k = 40, 72, 1000
     found = operation(TABLE[8], f"rc{layout}")
     a, b, c = flat("f16", m * k), flat("f16", k * n), flat("f16", m * n)
@@ -227,7 +227,7 @@ def test_batches_share_k(split: Any, layout: str) -> None:
 
 
 @pytest.mark.slow
-def test_equal_parts_of_a_batch_are_one_launch() -> None:
+def test_equal_batch_slices_are_one_launch() -> None:
     """The rows have gaps between them; torch and numpy arrays give the same launch."""
     torch = pytest.importorskip("torch")
     a, b = flat("f16", 3 * 40 * 300).reshape(3, 40, 300), flat("f16", 3 * 256 * 48).reshape(3, 256, 48)
@@ -247,7 +247,7 @@ def test_reduced_split_k_is_reported() -> None:
     assert plan.explain((64, 200), (200, 64), split_k=2).split == (2, 2, "")
 
 
-def test_no_k_and_no_factor() -> None:
+def test_empty_k_and_zero_factors() -> None:
     """A and B are not read."""
     plan = op.Gemm(element="f16", layout="row", beta=0.5)
     c = flat("f16", 35).reshape(5, 7)

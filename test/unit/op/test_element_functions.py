@@ -81,7 +81,7 @@ def test_parameters_are_those_of_torch() -> None:
     compare(lambda x, **k: op.minimum(x, y, **k), lambda x: torch.minimum(x, y.double()), X)
 
 
-def test_results_in_memory_of_ones_own() -> None:
+def test_results_in_given_memory() -> None:
     out = torch.full((3, 37), math.nan)
     assert op.relu(X, out=out, **CPU) is out and torch.equal(out, X.relu())
     assert op.relu(X, dtype=torch.float16, **CPU).dtype == torch.float16

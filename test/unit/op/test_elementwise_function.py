@@ -92,7 +92,7 @@ def test_types() -> None:
     assert op.div(y, x.astype(e4).astype(np.float16), device="cpu").dtype == np.float16
 
 
-def test_results_in_memory_of_ones_own() -> None:
+def test_results_in_given_memory() -> None:
     x, y = integers(4, 33), integers(4, 33)
     wanted = x - y
     place = np.full((4, 40), 7, np.float16)
@@ -174,7 +174,7 @@ def test_classes_of_shapes() -> None:
     assert len({like, *(k.name for k in others)}) == 5
 
 
-def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_blocks_than_a_grid_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
     """Modes are merged only up to the size of a launch, and larger calls raise an error."""
     from cute_dialect.op.pointwise import calls
 

@@ -59,7 +59,7 @@ def test_values(function: Any, exact: Any, given: Any, monkeypatch: pytest.Monke
         torch.testing.assert_close(x.double(), y, rtol=2e-2, atol=2e-2)
 
 
-def test_gradients_of_a_sum_are_the_results_own() -> None:
+def test_gradients_of_an_addition_are_views() -> None:
     x, y = normal(6, 16).requires_grad_(), normal(6, 16).requires_grad_()
     grad = normal(6, 16)
     of_x, of_y = torch.autograd.grad(op.add(x, y, device="cpu"), (x, y), grad)

@@ -59,7 +59,7 @@ def in_parts(**more: str) -> op.GemmOperationUniversal:
 
 
 @pytest.mark.slow
-def test_an_operator_of_torch_that_splits_f32(tmp_path: Path) -> None:
+def test_emitted_torch_operator_with_split_f32(tmp_path: Path) -> None:
     package = op.emit.pytorch(in_parts(), "emitted_in_parts", tmp_path, jit=True)
     assert package is not None
     a, b, c = (torch.randn(s, generator=torch.Generator().manual_seed(1)) for s in ((40, 33), (33, 72), (40, 72)))

@@ -377,7 +377,7 @@ def test_incoming_gradients_with_other_layouts() -> None:
 
 
 @pytest.mark.slow
-def test_steps_are_launched_again() -> None:
+def test_training_steps_are_replayed() -> None:
     """A step replays five kernels on new data: three GEMMs, the derivative, and its column sums."""
 
     def f(accum: Any, bias: Any, skip: Any) -> Any:

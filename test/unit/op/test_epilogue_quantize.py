@@ -79,7 +79,7 @@ def test_quantize_with_further_results() -> None:
 
 
 @pytest.mark.slow
-def test_rows_that_tma_cannot_read() -> None:
+def test_rows_not_readable_by_tma() -> None:
     def f(accum: Any) -> Any:
         q, s = quantize(accum, "i8", 32, "e8m0")
         return {"D": accum, "q": q, "s": s}

@@ -45,7 +45,7 @@ def wide(x: np.ndarray) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 @pytest.mark.parametrize(("m", "n"), [(40, 88), (136, 264), (72, 500)])
-def test_all_at_once(m: int, n: int, dtype: Any) -> None:
+def test_all_reductions_in_one_epilogue(m: int, n: int, dtype: Any) -> None:
     a, b, bias = integers(m, 40), integers(40, n), integers(n, dtype=np.float32)
     if n % 8:
         a, b = a.astype(np.float32), b.astype(np.float32)  # copied where TMA cannot read them
@@ -107,7 +107,7 @@ def test_reductions_of_empty_input_and_nan() -> None:
     assert found["m"][4] == np.inf and np.isfinite(found["m"][[0, 1, 2, 5]]).all()
 
 
-def test_rows_that_tma_cannot_read() -> None:
+def test_rows_not_readable_by_tma() -> None:
     a, b, bias = integers(39, 71), integers(71, 87), integers(87, dtype=np.float32)
     found = op.mm(a, b, epilogue=everything, args={"bias": bias}, device="cpu")
     check(found, everything(wide(a) @ wide(b), wide(bias)))

@@ -73,7 +73,7 @@ def test_heads(m: int, n: int, dtype: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(24, 48, 40), (23, 48, 9)])
-def test_everything(m: int, n: int, k: int) -> None:
+def test_reshape_with_all_results(m: int, n: int, k: int) -> None:
     """Heads of 16 are stored by element; unaligned rows use another kernel and a copy."""
     a, b = integers(m, k), integers(k, n)
     args = {"scale": integers(n // 16, 1, 1, dtype=np.float32), "angle": integers(m, 16, seed=1),
@@ -314,7 +314,7 @@ def test_plans(layout: str) -> None:
         assert (want[0] == done.D).all() and (done.results["F"] == want[1]).all()
 
 
-def test_who_has_none() -> None:
+def test_unsupported_calls_are_rejected() -> None:
     f: Any = turned
     a, b = integers(24, 16), integers(16, 32)
     plan = op.Gemm(element="f16", layout="row")

@@ -185,7 +185,7 @@ def test_the_table_of_activations() -> None:
     assert (where(np.array([True, False]), 1.0, 2.0) == [1.0, 2.0]).all()
 
 
-def test_places_and_casts() -> None:
+def test_indices_and_casts() -> None:
     def f(accum: Any) -> Any:
         x = cast(accum, "bf16")
         return where(row(x) >= column(x), x, 0.0)

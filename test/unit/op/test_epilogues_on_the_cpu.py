@@ -117,7 +117,7 @@ def test_batches(launched: list[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(39, 87, 71), (17, 33, 5), (8, 8, 0)])
-def test_rows_that_tma_cannot_read(m: int, n: int, k: int) -> None:
+def test_rows_not_readable_by_tma(m: int, n: int, k: int) -> None:
     a, b, args = integers(m, k), integers(k, n), arguments(m, n)
     check(op.mm(a, b, epilogue=example, args=args), example, a, b, args)
 
@@ -129,7 +129,7 @@ def test_f32_and_odd_results() -> None:
 
 
 @pytest.mark.slow
-def test_constants_of_another_value_are_another_graph() -> None:
+def test_constants_are_part_of_the_graph() -> None:
     def f(accum: Any, times: Any) -> Any:
         for _ in range(times):
             accum = accum + 1.0

@@ -54,7 +54,7 @@ def test_text_of_an_explanation() -> None:
     assert len(op.explain(op.mm, (3000, 3072), (3072, 5000), others=9).others) == 9
 
 
-def test_where_a_choice_comes_from() -> None:
+def test_source_of_the_kernel_choice() -> None:
     p = Problem(2048, 2048, 2048, major_b="n")
     slow = max((c for c in menu(p) if suits(c, p)), key=lambda c: predict(c, p))
     path = save(GPU, {p.key: (slow, 1.0)})

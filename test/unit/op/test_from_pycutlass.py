@@ -141,7 +141,7 @@ def test_f32_without_tensor_cores(shape: list[int], stages: int, warps: list[int
 
 
 @pytest.mark.slow
-def test_who_makes_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_assembler_backends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """nvcc and nvrtc of PyCUTLASS select ptxas and the driver; the interpreter needs no assembler."""
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     assert op.compiler.backend() == "ptxas"

@@ -67,7 +67,7 @@ def of_a_plan(hook: Any) -> Callable[[], Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("of", [of_mm, of_bmm, of_mm_array, of_a_plan])
-def test_a_hook_whose_code_is_replaced(of: Callable[[Any], Callable[[], Any]]):
+def test_replaced_code_of_a_hook(of: Callable[[Any], Callable[[], Any]]):
     hook = fresh(plus)
     call = of(hook)
     assert np.array_equal(call(), EXACT + 1) and np.array_equal(call(), EXACT + 1)
@@ -78,7 +78,7 @@ def test_a_hook_whose_code_is_replaced(of: Callable[[Any], Callable[[], Any]]):
 
 
 @pytest.mark.slow
-def test_a_hook_whose_globals_and_variables_change(monkeypatch: pytest.MonkeyPatch):
+def test_changed_globals_and_variables_of_a_hook(monkeypatch: pytest.MonkeyPatch):
     call = of_mm(of_global)
     assert np.array_equal(call(), EXACT * 2)
     monkeypatch.setitem(globals(), "FACTOR", 4.0)
@@ -95,7 +95,7 @@ def test_a_hook_whose_globals_and_variables_change(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_elements_of_a_function_whose_code_is_replaced():
+def test_replaced_code_of_an_elementwise_function():
     def double(x: Any) -> Any:
         return x * 2.0
 
@@ -122,7 +122,7 @@ def test_versions():
     assert current(current(second)) is second
 
 
-def test_versions_that_are_forgotten(monkeypatch: pytest.MonkeyPatch):
+def test_old_versions_are_evicted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(function_versions, "_MOST", 2)
     monkeypatch.setattr(function_versions, "_versions", {})
     monkeypatch.setattr(function_versions, "_forgotten", False)

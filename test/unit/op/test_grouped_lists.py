@@ -75,7 +75,7 @@ def test_any_sizes_and_strides() -> None:
 
 
 @pytest.mark.slow
-def test_who_finds_the_tiles() -> None:
+def test_tile_schedulers() -> None:
     a, b, _ = lists(sizes=[(16, 64, 24), (0, 8, 8), (16, 8, 0), (40, 40, 8)])
     reports: list[Any] = []
     for schedule in ("auto", "device"):
@@ -297,7 +297,7 @@ def test_errors_of_lists(given: dict[str, Any], error: type[Exception], said: st
         bad(**given)
 
 
-def test_errors_of_places() -> None:
+def test_errors_name_the_position_in_the_list() -> None:
     a, b, c = lists(sizes=[(4, 8, 16), (3, 5, 2)])
     with pytest.raises(op.LayoutError, match="grouped_mm: D of matrix 1 shares memory with D of matrix 0"):
         op.grouped_mm([a[0]] * 2, [b[0]] * 2, out=[c[0]] * 2, device="cpu")

@@ -121,7 +121,7 @@ class Noted:
         return lambda *addresses: self.launched.append(addresses)
 
 
-def test_a_call_that_is_known_is_launched_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_calls_are_launched_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Noted()
     monkeypatch.setattr(functions, "KNOWN", KnownCalls())
     monkeypatch.setattr(arrays, "_check_place", lambda *_: None)

@@ -55,7 +55,7 @@ def test_every_choice_of_the_space_can_be_written_and_read(element: str) -> None
         assert len({c.name for c in space}) == len(space)
 
 
-def test_the_users_table_comes_first() -> None:
+def test_user_table_has_priority() -> None:
     assert choose(PROBLEM, gpu=GPU) == best(PROBLEM)
     path = save(GPU, {PROBLEM.key: (OTHER, 612.34), "f16-f16-kk 1x8x8": (FEW, 1.0)})
     assert path == table_path(GPU) and path.name == "nvidia-test-100.json"
@@ -67,7 +67,7 @@ def test_the_users_table_comes_first() -> None:
     assert json.loads(path.read_text())["kernels"][PROBLEM.key]["tflops"] == 700.0
 
 
-def test_then_the_one_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_package_table_is_the_fallback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's table overrides one of two problems in the package's table."""
     shipped = save(GPU, {PROBLEM.key: (OTHER, 1.0), "f16-f16-kk 1x8x8": (OTHER, 1.0)}, tmp_path / "shipped.json")
     monkeypatch.setattr(module, "shipped_path", lambda gpu: shipped)
@@ -111,7 +111,7 @@ def test_invalid_tables_are_ignored(text: str, says: str) -> None:
     assert str(path) in str(e.value)
 
 
-def test_tables_of_another_format_do_not_count() -> None:
+def test_tables_of_another_format_are_ignored() -> None:
     path = table_path(GPU)
     path.parent.mkdir(parents=True)
     path.write_text('{"format": 0, "kernels": 7}')
@@ -203,14 +203,14 @@ def test_measuring_does_not_write_the_table(speeds: dict[str, float]) -> None:
     assert not table_path(GPU).exists()
 
 
-def test_words_that_do_not_go_together(speeds: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_contradictory_overrides_are_rejected(speeds: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
     assert cute_bench.main(["rows", "--tune", "--run", "DIR"]) == 1
     assert "--tune applies only to gemm and attention, got rows" in capsys.readouterr().err
     with pytest.raises(ValueError, match="unsupported element type 'f64'; expected one of f16, bf16, f8E4M3FN, tf32"):
         bench_gemm_tune.problems((), "f64")
 
 
-def test_few_matrices_with_much_k_share_it() -> None:
+def test_few_tiles_with_large_k_use_split_k() -> None:
     """Split-K uses as many blocks as run at once, over all matrices."""
     few, many = (Problem(256, 256, 16384, "f16", "f16", "k", "n", matrices) for matrices in (4, 400))
     assert best(few).parts > 1 and best(few).config.batch and best(many).parts == 1

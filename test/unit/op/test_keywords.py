@@ -31,7 +31,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("device", ["cpu", None])
-def test_an_argument_that_no_function_has(name: str, device: str | None) -> None:
+def test_unknown_arguments_are_rejected(name: str, device: str | None) -> None:
     more = {} if device is None else {"device": device}
     with pytest.raises(op.ArgumentError) as e:
         getattr(op, name)(*CALLS[name], devise="cpu", **more)

@@ -89,7 +89,7 @@ OTHERS: list[tuple[Any, ...]] = [
 
 
 @pytest.mark.parametrize("tensors", OTHERS)
-def test_other_calls(kernel: Noted, tensors: tuple[Any, ...]) -> None:
+def test_other_calls_are_not_replayed(kernel: Noted, tensors: tuple[Any, ...]) -> None:
     assert calls_of(kernel).again("how", *tensors) is None and kernel.launched == []
 
 
@@ -101,7 +101,7 @@ def test_different_options_are_not_replayed(kernel: Noted, how: Any) -> None:
     assert len(calls) == (1 if isinstance(how, list) else 2)  # a list may change
 
 
-def test_addresses_of_no_whole_units(kernel: Noted) -> None:
+def test_misaligned_addresses_are_not_replayed(kernel: Noted) -> None:
     """A call recorded with an address of 2-byte alignment is replayed for that alignment and for aligned addresses."""
     calls = calls_of(kernel)
     calls.recorded("how", (ODD, B), lambda: multiplied(kernel, ODD, B))
@@ -337,7 +337,7 @@ def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_scaled_product_unlike_another(idle: Seen) -> None:
+def test_different_scaled_gemms_are_not_replayed(idle: Seen) -> None:
     """Other scales, bias or types miss the cache, and scales are read at each call."""
     a, b, x, y = of_scales("row")()
     call = lambda *more, **how: op.scaled_mm(*(more or (a, b, x, y)), **how)  # noqa: E731
@@ -365,7 +365,7 @@ def test_a_scaled_product_unlike_another(idle: Seen) -> None:
 
 
 @pytest.mark.slow
-def test_an_epilogue_unlike_another(idle: Seen) -> None:
+def test_different_epilogues_are_not_replayed(idle: Seen) -> None:
     fake = FakeTensor
     traced = trace(lambda accum, alpha, x: (accum * alpha, accum + x), {"accum": fake("f32", (40, 56)), "alpha": 0.5,
                "x": fake("f32", (56,))})  # fmt: skip

@@ -63,7 +63,7 @@ def addresses(*tensors: Any) -> tuple[int, ...]:
     return (7, *[t.data_ptr() for t in tensors])
 
 
-def test_calls_like_earlier_ones(launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_calls_are_replayed(launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of convolution, with epilogues and with ``out``, and GEMMs for filters of one tap."""
     like, taps, grad, one = X.clone(), F.clone(), Y.clone(), image(32, 64, 1, 1)
     calls: list[tuple[Any, Any]] = [
@@ -89,7 +89,7 @@ def test_calls_like_earlier_ones(launched: list[Any], monkeypatch: pytest.Monkey
             assert d.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_other_calls(launched: list[Any]) -> None:
+def test_other_calls_are_not_replayed(launched: list[Any]) -> None:
     """Calls with another window, type, layout, gradients or overlapping memory miss the cache."""
     op.conv2d(X, F, None, 1, 1)
     others: list[Any] = [
@@ -142,7 +142,7 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-def test_kernels_that_there_are_not(message: str, launched: list[Any]) -> None:
+def test_unknown_kernels_are_rejected(message: str, launched: list[Any]) -> None:
     how = WRONG[message]
     x, f = (X.float(), F.float()) if "math" in how else (X, F)
     with pytest.raises(op.UnsupportedError) as caught:

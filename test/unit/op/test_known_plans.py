@@ -99,7 +99,7 @@ def test_plans(kernel: Kernel) -> None:
         ((A, B), {"split_k": 1}), ((A, B), {"stream": 3}), ((A.numpy(), B.numpy()), {}),
     ],
 )  # fmt: skip
-def test_other_calls(kernel: Kernel, given: tuple[Any, ...], more: dict[str, Any]) -> None:
+def test_other_calls_are_not_replayed(kernel: Kernel, given: tuple[Any, ...], more: dict[str, Any]) -> None:
     """Other calls miss the cache and are checked again, so CPU tensors are refused."""
     plan = planned()
     first(plan, A, B)
@@ -173,7 +173,7 @@ def test_plans_of_several_launches(
 X = torch.zeros(4, 16, dtype=torch.float16)
 
 
-def test_rows_of_one_tensor_twice(kernel: Kernel) -> None:
+def test_operands_that_share_a_tensor(kernel: Kernel) -> None:
     """A call with overlapping tensors is replayed if they overlap in the same way."""
     one = RowCall("rms_norm", {"x": X, "residual": X}, "cpu")
     one.cpu, calls, result = False, KnownCalls(), one.result(X.shape)

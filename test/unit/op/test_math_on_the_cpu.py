@@ -77,7 +77,7 @@ def test_three_products(launched: list[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("math", "kind"), [("fast_f16", torch.float16), ("fast_bf16", torch.bfloat16)])
-def test_rounded_before(launched: list[str], math: str, kind: torch.dtype) -> None:
+def test_operands_rounded_to_16_bits(launched: list[str], math: str, kind: torch.dtype) -> None:
     """Operands are rounded to f16 or bf16 and the result is f32, for any rows and epilogues."""
     for a, b in ((A, B), (A.t().contiguous().t(), B), (A[:39, :71], B[:71, :87])):
         want = a.to(kind).double() @ b.to(kind).double()

@@ -47,7 +47,7 @@ CASES: dict[str, tuple[str, str, tuple[int, int, int], int, dict[str, Any]]] = {
 @pytest.mark.end_to_end
 @pytest.mark.sample("tma")
 @pytest.mark.parametrize("name", CASES)
-def test_one_launch(name: str) -> None:
+def test_equal_strides_are_one_launch(name: str) -> None:
     element, result, (m, n, k), offset, more = CASES[name]
     a, b, c = several(element, m, k, offset), several(element, k, n, offset), several(result, m, n, offset)
     b[2] = b[0]  # one matrix in two places
@@ -289,7 +289,7 @@ def test_invalid_arguments_are_rejected(error: Any, message: str, call: Callable
 
 
 @pytest.mark.slow
-def test_gradients_that_are_refused() -> None:
+def test_unsupported_gradients_are_rejected() -> None:
     torch = pytest.importorskip("torch")
     a, b = [torch.from_numpy(x).requires_grad_() for x in A], [torch.from_numpy(x) for x in B]
     bytes_ = [x.detach().to(torch.float8_e4m3fn).requires_grad_() for x in a]

@@ -50,7 +50,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Any:
     memory._SIZES[:] = [0, 0]
 
 
-def test_each_piece_from_the_driver(fake: Bindings) -> None:
+def test_allocations_without_a_pool(fake: Bindings) -> None:
     pool = memory.pool_of(0)
     x, y = pool.array(100, "f32"), pool.array(3, "i32", zero=True)
     assert op.get_allocated_size() == 412 and x.shape == (100,) and y.device == 0 and x.pointer != y.pointer

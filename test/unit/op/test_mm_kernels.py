@@ -46,7 +46,7 @@ def test_majors() -> None:
         (row_major(100, 64, ld=66), row_major(64, 64), row_major(100, 64)),
     ],
 )
-def test_rows_that_tma_cannot_read(a: Matrix, b: Matrix, out: Matrix) -> None:
+def test_rows_not_readable_by_tma(a: Matrix, b: Matrix, out: Matrix) -> None:
     assert [ask(a, b, out, t) for t in ("f16", "bf16")] == ["any f16-k-n", "any bf16-k-n"]
     for result, more in (("f32", {}), ("f16", {"arithmetic": "f16"}), ("f16", {"arithmetic": "two"})):
         way = way_of(a, b, out._replace(item=4) if result == "f32" else out, "f16", result, **more)

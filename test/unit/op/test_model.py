@@ -93,7 +93,7 @@ def test_predictions_of_the_cost_model() -> None:
 
 
 @pytest.mark.slow
-def test_all_kernels_at_once_are_each_alone() -> None:
+def test_vectorized_predictions_match_scalar_ones() -> None:
     """Vectorized predictions equal single ones for several cost tables, and the best kernel comes first."""
     rng = random.Random(3)
     for number, p in enumerate(
@@ -137,7 +137,7 @@ def test_costs_of_another_gpu() -> None:
     assert best(q, dear).parts == 1 and not best(q, dear).config.stream_k
 
 
-def test_clusters_that_do_not_run_at_once() -> None:
+def test_clusters_beyond_residency() -> None:
     """Thirty clusters of four where 29 fit: the last one waits until others end."""
     p = Problem(120 * 64, 128, 4096)
     fours = Choice(GemmConfig(tile=(64, 128, 64), cluster_m=4, deferred=False, stages=8))
@@ -171,7 +171,7 @@ def test_invalid_cost_files_are_ignored(text: str, says: str) -> None:
     assert str(path) in str(e.value)
 
 
-def test_costs_of_another_format_do_not_count() -> None:
+def test_costs_of_another_format_are_ignored() -> None:
     path = costs_path(GPU)
     path.parent.mkdir(parents=True)
     path.write_text('{"format": 0, "costs": 7}')
@@ -183,7 +183,7 @@ def test_costs_of_the_package_are_good() -> None:
         assert isinstance(cost_model.read_costs(path), Costs)
 
 
-def test_a_choice_can_be_made_for_any_number_of_multiprocessors() -> None:
+def test_every_sm_count_has_a_choice() -> None:
     assert choose(Problem(4096, 4096, 4096), sms=78).config.sms == 78
     assert isinstance(choose(Problem(4096, 4096, 4096), sms=78), Choice)
     assert GemmConfig().sms == 132

@@ -115,7 +115,7 @@ def test_any_strides(lying: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [64, 40, 21])
-def test_blocks_that_share_k(n: int) -> None:
+def test_split_k(n: int) -> None:
     a, b, _, bias = problem(16, n, 512)
     aligned = n % 8 == 0
     found = op.mm(a, b, bias=bias, activation="gelu", device="cpu", **({"split_k": 2} if aligned else {}))
@@ -160,7 +160,7 @@ def test_a_source_of_another_type(n: int, kind: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [64, 18])
-def test_epilogues_that_are_traced(n: int) -> None:
+def test_traced_epilogues(n: int) -> None:
     """Pairs of columns, reductions and results other than D, for aligned and unaligned rows."""
     a, b, _, bias = problem(24, n, 40 if n == 64 else 17)
 
@@ -228,7 +228,7 @@ def test_plans(n: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["relu", "relu6", "hardswish", "hardsigmoid", "gelu", "silu"])
 @pytest.mark.parametrize("n", [32, 18])
-def test_gradients_are_those_of_the_exact_operand(name: str, n: int) -> None:
+def test_gradients_use_the_exact_operand(name: str, n: int) -> None:
     """An operand near a jump of the derivative does not cross it: 0.4 % at most, where jumps cost 3 to 6 %."""
     m, k = 207, 17 if n == 18 else 32
     x, w, b, g = normal(m, k), normal(n, k, scale=k**-0.5), normal(n), normal(m, n)

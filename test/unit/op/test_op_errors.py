@@ -303,7 +303,7 @@ def test_tensors_of_torch() -> None:
         assert (type(e.value), str(e.value)) == (error, f"mm: {said}")
 
 
-def test_tensors_on_the_cpu_where_there_is_a_gpu() -> None:
+def test_cpu_tensors_are_rejected_with_a_gpu() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(op.DeviceError) as e:
         op.mm(torch.zeros(64, 32).half(), torch.zeros(32, 48).half())

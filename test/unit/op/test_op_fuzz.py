@@ -27,7 +27,7 @@ SAMPLE = (
 
 @pytest.mark.sample("mm f16")
 @pytest.mark.parametrize("family", SAMPLE)
-def test_a_call_of_a_family_is_right(family: str) -> None:
+def test_random_calls_are_correct(family: str) -> None:
     result = op_fuzz.job(family, 0, 1, seed=3, device="cpu")
     assert result.wrong == [] and result.made == 1
 

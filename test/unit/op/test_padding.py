@@ -81,5 +81,5 @@ def test_lines_of_any_pitch() -> None:
         assert (words.view(np.uint8)[..., : wanted.shape[-1]] == wanted).all()
 
 
-def test_no_register_is_spilled() -> None:
+def test_registers_do_not_spill() -> None:
     assert "0 bytes spilled, 0 bytes stack" in compile(pad_text(2)).report

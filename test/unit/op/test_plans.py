@@ -100,7 +100,7 @@ def test_batches(shapes: tuple[Any, Any], kernel_cc: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(33, 65, 7), (1, 1, 1), (5, 8, 64), (64, 87, 72)])
-def test_rows_that_tma_cannot_read(shape: tuple[int, int, int]) -> None:
+def test_rows_not_readable_by_tma(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     a, b, c, bias = integers(m, k), integers(k, n), integers(m, n), integers(1, n, element="f32")
     plan = op.Gemm(element="f16", layout="row")
@@ -134,7 +134,7 @@ def test_epilogues() -> None:
 
 
 @pytest.mark.slow
-def test_a_column_of_c_and_no_c() -> None:
+def test_broadcast_c_and_missing_c() -> None:
     """With beta = 0, C is not read: it may be NaN or missing."""
     a, b = integers(32, 32), integers(32, 32)
     nothing = np.full((32, 32), np.nan, np.float16)

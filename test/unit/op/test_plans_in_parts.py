@@ -80,7 +80,7 @@ OF_F32 = error(in_f32(A, B), EXACT)
 
 
 @pytest.mark.slow
-def test_a_run_that_is_waited_for() -> None:
+def test_synchronous_run() -> None:
     plan = planned()
     bias = normal(1, 68)
     done = plan.run(A, B, alpha=2.0, bias=bias, sync=False, device="cpu")
@@ -318,7 +318,7 @@ def test_convolutions() -> None:
     assert plan.ptx.count("wgmma") > 0
 
 
-def test_memory_is_not_made_to_know_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_steps_allocates_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     found = planned().arguments(A, B, split_k=("parallel", 2), device="cpu")
     taken: list[Step] = []
     steps = found.steps

@@ -85,7 +85,7 @@ def test_failures_are_raised_after_all_compilations() -> None:
     op.prefetch([]).wait()
 
 
-def test_who_asks_meanwhile_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_calls_wait_for_the_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel is compiled once, and both callers get it."""
     begun, go_on, calls = threading.Event(), threading.Event(), []
 

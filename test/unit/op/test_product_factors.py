@@ -98,7 +98,7 @@ def test_factors_of_a_batch_of_a_plan(activation: str) -> None:
     assert np.array_equal(plan.run(A, B, unread, alpha=each, **CPU).D, plan.reference(A, B, alpha=each))
 
 
-def test_factors_that_a_plan_refuses() -> None:
+def test_unsupported_factors_are_rejected() -> None:
     plan, each = op.Gemm(element="f16", layout="row"), np.array([1, 2, -0.5], np.float32)
     with pytest.raises(op.ShapeError, match=r"Gemm.run: alpha has shape \(3,\); pass a number$"):
         plan.run(A[0], B[0], alpha=each, **CPU)

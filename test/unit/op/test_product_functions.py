@@ -86,6 +86,6 @@ def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
         ((), (40, 32), r"matmul: a has shape \(\) and b has shape \(40, 32\)"),
     ],
 )
-def test_shapes_that_do_not_fit(a: tuple[int, ...], b: tuple[int, ...], says: str) -> None:
+def test_mismatched_shapes_are_rejected(a: tuple[int, ...], b: tuple[int, ...], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         op.matmul(torch.zeros(a).half(), torch.zeros(b).half())

@@ -60,7 +60,7 @@ def test_bmm(launched: list[str], a: torch.Tensor, b: torch.Tensor) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("b", [B[:1], B[:1].expand(3, -1, -1)])
-def test_a_batch_that_is_one_product(launched: list[str], b: torch.Tensor) -> None:
+def test_batch_folded_into_one_gemm(launched: list[str], b: torch.Tensor) -> None:
     out = torch.full((3, 40, 88), float("nan"), dtype=f16)
     c = integers(40, 88)
     bias = integers(88).float()
@@ -94,7 +94,7 @@ def test_epilogues() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(40, 88, 71), (39, 87, 72), (17, 33, 5)])
-def test_rows_that_tma_cannot_read(launched: list[str], m: int, n: int, k: int) -> None:
+def test_rows_not_readable_by_tma(launched: list[str], m: int, n: int, k: int) -> None:
     a, b = integers(3, m, k), integers(3, k, n)
     assert torch.equal(bmm(a, b).double(), exact(a, b))
     assert torch.equal(bmm(a, b[:1].expand(3, -1, -1)).double(), exact(a, b[:1]))
@@ -128,7 +128,7 @@ def test_copied_operands(dtype: torch.dtype, m: int, n: int, k: int) -> None:
 @pytest.mark.parametrize(("batch", "dtype"), [(2, torch.bfloat16), (0, torch.float16), (0, torch.float32)])
 @pytest.mark.parametrize("how", [{}, {"activation": "relu"}, {"split_k": 1}])
 @pytest.mark.parametrize("n", [21, 22])
-def test_padding_of_a_result_does_not_change(batch: int, dtype: torch.dtype, how: dict[str, Any], n: int) -> None:
+def test_padding_of_results_is_not_written(batch: int, dtype: torch.dtype, how: dict[str, Any], n: int) -> None:
     """TMA stores write whole units of 16 bytes, so rows that end inside a unit are stored without TMA, or copied."""
     lead = (batch,) if batch else ()
     m, k = 9, 32
@@ -142,7 +142,7 @@ def test_padding_of_a_result_does_not_change(batch: int, dtype: torch.dtype, how
     assert (base[..., n:] == 7).all()
 
 
-def test_no_elements(launched: list[str]) -> None:
+def test_empty_arrays(launched: list[str]) -> None:
     for a, b in ((A[:0], B[:0]), (A[:, :0], B), (A[..., :0], B[:, :0])):
         found = bmm(a, b, bias=torch.ones(88))
         assert found.shape == (a.shape[0], a.shape[1], 88) and bool((found == 1).all())
@@ -152,7 +152,7 @@ def test_no_elements(launched: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("batch", [False, True])
-def test_the_problem_as_it_is_and_swapped(monkeypatch: pytest.MonkeyPatch, swapped: bool, batch: bool) -> None:
+def test_transposed_problem(monkeypatch: pytest.MonkeyPatch, swapped: bool, batch: bool) -> None:
     """The kernel of either order, with every epilogue: what is a row of one is a column of the other."""
 
     def chosen(problem: Problem, *_: object, **__: object) -> Choice:

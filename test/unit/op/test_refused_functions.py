@@ -607,7 +607,7 @@ def test_tensors_are_refused() -> None:
         assert (type(told.value), without_place(told.value)) == (kind, message)
 
 
-def test_numbers_on_a_gpu_are_looked_at_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_scalars_are_read_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays of numpy go to the GPU with ``CUTE_OP_CHECK=1`` only where groups and sequences rise."""
     falling, begins = np.array([4, 64, 40, 128], np.int32), np.array([0, 5, 3], np.int32)
 

@@ -168,7 +168,7 @@ def test_missing_and_strided_gradients(seen: Seen) -> None:
         d.backward(grad, retain_graph=True)
 
 
-def test_addresses_that_differ(seen: Seen) -> None:
+def test_replay_at_other_addresses(seen: Seen) -> None:
     """A tensor at another alignment is computed as a new call."""
     memory = normal(24 * 16 + 8)
     b = normal(24, 32)
@@ -230,7 +230,7 @@ def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> 
         assert all(torch.equal(x, y) for x, y in zip(found, (2 * grad, 3 * k, 4 * v), strict=True))
 
 
-def test_calls_that_something_observes(seen: Seen) -> None:
+def test_observed_calls_are_not_replayed(seen: Seen) -> None:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Counting(TorchDispatchMode):

@@ -174,7 +174,7 @@ def test_f32_layer_norm_does_not_round_the_mean(n: int, base: float) -> None:
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("n", [2, 7, 64, 333])
-def test_norm_of_a_row_whose_squares_overflow(n: int) -> None:
+def test_norm_of_rows_with_infinite_variance(n: int) -> None:
     """The variance is infinite, so the norm and its gradient are 0."""
     normal = torch.randn(n, generator=torch.Generator().manual_seed(n))
     x = torch.stack([normal, *[torch.where(torch.arange(n) == at, 1e36, normal) for at in (0, n // 2, n - 1)]])

@@ -96,7 +96,7 @@ def test_arrays_of_numpy() -> None:
         close(torch.from_numpy(found), torch.softmax(torch.from_numpy(view.copy()), -1))
 
 
-def test_rows_are_read_where_they_are() -> None:
+def test_strided_rows_are_not_copied() -> None:
     """Gaps, an offset, one dimension, rows of a stride of 0, columns; a result in place and with gaps."""
     x = data(6, 50)
     for view in (x[:, :33], x[:, 1:34], x[0], x[:1].expand(4, 50), x.t(), x.view(2, 3, 50).transpose(0, 1)):

@@ -162,7 +162,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.slow
-def test_plans_of_all_kinds(folder: tuple[Kind, Path, Any]) -> None:
+def test_saved_plan_classes(folder: tuple[Kind, Path, Any]) -> None:
     kind, path, done = folder
     plan = op.load(path)
     for found, want in zip(as_tuple(kind.run(plan)), as_tuple(done)):
@@ -202,7 +202,7 @@ def test_a_function_in_the_language(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_another_tile_is_taken_where_it_was(tmp_path: Path) -> None:
+def test_loaded_plan_with_another_tile(tmp_path: Path) -> None:
     """The loaded plan uses the saved kernel, even if this machine would choose another tile."""
     plan = op.Gemm(**F16)
     plan.tile_description = {"threadblock_shape": [128, 64, 64]}

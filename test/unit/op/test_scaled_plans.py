@@ -98,7 +98,7 @@ def test_scales_of_blocks(shape: tuple[int, int, int], recipe: str) -> None:
 
 
 @pytest.mark.slow
-def test_scales_that_are_exponents() -> None:
+def test_e8m0_scales() -> None:
     a, b = factors(40, 144, 272)
     sa, sb = (GENERATOR.integers(124, 131, s).astype(np.uint8).view(E8) for s in ((40, 3), (2, 3)))
     plan = op.ScaledGemm(**FP8, element_D="f32", recipe="block", element_scale="float8_e8m0fnu")

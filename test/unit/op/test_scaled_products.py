@@ -101,7 +101,7 @@ def test_exponents_of_columns() -> None:
 
 
 @pytest.mark.slow
-def test_scales_that_are_exponents() -> None:
+def test_e8m0_scales() -> None:
     """e8m0 scales, including the smallest, the largest and NaN."""
     a, b = factors(40, 144, 272)
     rng = np.random.default_rng(8)

@@ -68,7 +68,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str
 
 
 @pytest.mark.slow
-def test_the_fastest_is_taken_from_then_on(speeds: dict[str, float]) -> None:
+def test_later_calls_use_the_fastest_kernel(speeds: dict[str, float]) -> None:
     rule = choose(PROBLEM, 132, GPU)
     others = [c for c in module.space(PROBLEM) if c != rule]
     speeds[others[2].name] = 7.0
@@ -92,7 +92,7 @@ def test_gains_below_one_percent_are_not_saved(speeds: dict[str, float]) -> None
 
 
 @pytest.mark.slow
-def test_kernels_that_are_wrong_are_left_out(speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_kernels_are_excluded(speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = next(c for c in module.space(PROBLEM) if c != choose(PROBLEM, 132, GPU))
     speeds[wrong.name] = 1.0
     multiply = op.mm

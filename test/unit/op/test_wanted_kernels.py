@@ -29,7 +29,7 @@ PROBLEM = Problem(72, 88, 264, major_b="n")
 @pytest.mark.parametrize(
     "kernel", ["f16-f16-kn-64x32-c2d-q16", "f16-f16-kn-64x96-c1w-q10", "f16-f16-kn-64x64-c1-q13-s2"]
 )
-def test_a_kernel_by_its_name(kernel: str) -> None:
+def test_kernel_selected_by_name(kernel: str) -> None:
     """A kernel can be named for calls with an epilogue too."""
     bias = integers(88)
     assert np.array_equal(op.mm(A, B, kernel=kernel, device="cpu"), EXACT)

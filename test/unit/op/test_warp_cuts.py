@@ -56,7 +56,7 @@ def test_each_cut_is_a_kernel(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_blocks_that_share_k() -> None:
+def test_split_k() -> None:
     of_few = cut_for(Problem(64, 64, 8192, "tf32", "f32", "m", "n"))
     assert of_few.parts > 4 and cut_for(Problem(64, 64, 8192, "tf32", "f32"), share=False).parts == 1
     assert cut_for(Problem(64, 64, 64, "tf32", "f32")).parts == 1
@@ -85,7 +85,7 @@ def test_small_products_are_not_copied(dtype: str) -> None:
 
 
 @pytest.mark.slow
-def test_bytes_that_come_one_by_one_are_copied_sooner() -> None:
+def test_unaligned_bytes_are_copied_earlier() -> None:
     """8-bit floats not contiguous along K load single bytes, so a copy pays off earlier than with tf32."""
     sizes = 1024, 8192, 256
     assert way(*sizes, "f8E4M3FN").copied == ("a",) and way(64, 64, 64, "f8E4M3FN").copied == ()

@@ -296,7 +296,7 @@ def test_divide_mode_by_mode(op: type[CuteOp], kind: str):
     assert sum(seen) > 0.2 * SCALE
 
 
-def test_underscore_leaves_a_mode_alone():
+def test_underscore_keeps_a_mode():
     def verdict(case: Case, out: Outcome) -> None:
         (_, a), (_, tiler) = case.operands
         for m, t, g in zip(brute.modes(brute.outer(a)), tiler, brute.modes(brute.outer(out.results[0]))):

@@ -198,7 +198,7 @@ def test_casts_that_cancel_out_go():
     assert "return %a, %b : i32, i64" in text
 
 
-def test_casts_that_are_needed_stay():
+def test_required_casts_stay():
     text = run(
         """
         func.func @f(%b: i64) -> (f32, i32) {

@@ -119,7 +119,7 @@ def test_domain_offset_moves_the_origin() -> None:
     assert np.array_equal(got.reshape(4, 4).T, a[7:11, 13:17])
 
 
-def test_coordinate_tensors_are_tiled_and_dealt_like_matrices() -> None:
+def test_coordinate_tensors_are_tiled_like_matrices() -> None:
     a = strided(40, 24, (25, 1))
     ids = '!cute.coord_tensor<"(0,0)", "(40,24):(1@0,1@1)">'
     block = '!cute.coord_tensor<"(?{div=8},?{div=4})", "(8,4):(1@0,1@1)">'
@@ -235,7 +235,7 @@ func.func @f() {
         lower(text)
 
 
-def test_nibbles_are_moved_as_whole_bytes_or_refused() -> None:
+def test_four_bit_elements_are_copied_as_bytes_or_rejected() -> None:
     whole = '!cute.memref<i4, gmem, align<4>, "(8):(1)">'
     odd = '!cute.memref<i4, gmem, "(7):(1)">'
     for t, n in ((whole, 8), (odd, 7)):

@@ -109,7 +109,7 @@ def opt(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("load", [(), ("--load=counting.passes",), ("-load", "counting/passes.py")])
-def test_a_pass_from_outside_is_used_as_ours(opt: Tool, load: tuple[str, ...]):
+def test_external_passes_work_like_built_in_ones(opt: Tool, load: tuple[str, ...]):
     opt.install("counting", POINTS if not load else {}, COUNT)
     here = [*load, "in.mlir"]
     assert opt(*here, "--count-ops=least=2", "label=sum", "-swap-adds") == 0
@@ -145,7 +145,7 @@ def test_it_is_listed_and_explained(opt: Tool):
     )
 
 
-def test_names_and_options_are_checked_as_ours(opt: Tool):
+def test_names_and_options_of_external_passes_are_checked(opt: Tool):
     opt.install("counting", POINTS, COUNT)
     assert opt("in.mlir", "--count-op") == 1
     assert opt.err == (
@@ -163,7 +163,7 @@ def test_names_and_options_are_checked_as_ours(opt: Tool):
     assert opt.err.startswith("<--pass-pipeline>:1:16: error: unknown pass 'count-opps'; did you mean 'count-ops'?\n")
 
 
-def test_a_bug_of_it_is_not_reported_as_ours(opt: Tool):
+def test_bugs_of_external_passes_name_their_origin(opt: Tool):
     opt.write("mine.py", COUNT)
     assert opt("in.mlir", "--load=./mine.py", "--cse", "--crash-here") == 1
     lines = opt.err.splitlines()
@@ -232,7 +232,7 @@ def test_a_file_with_the_name_of_a_module_that_is_loaded(opt: Tool):
     assert opt.err == f"cute-opt: error: {message}\nTry 'cute-opt --help'.\n"
 
 
-def test_a_file_that_is_named_as_a_module(opt: Tool, monkeypatch: pytest.MonkeyPatch):
+def test_modules_named_by_file(opt: Tool, monkeypatch: pytest.MonkeyPatch):
     opt.write("mine.py", COUNT)
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(opt.folder)])
     assert opt("in.mlir", "--load=mine", "--count-ops") == 1
@@ -259,7 +259,7 @@ POINT_ERRORS = [
 
 
 @pytest.mark.parametrize("points, flag, message", POINT_ERRORS, ids=[m for _, _, m in POINT_ERRORS])
-def test_entry_points_that_are_wrong(opt: Tool, points: dict[str, str], flag: str, message: str):
+def test_invalid_entry_points_are_reported(opt: Tool, points: dict[str, str], flag: str, message: str):
     opt.install("counting", points, COUNT)
     with pytest.raises(OutsideError) as e:
         table = PassTable([], ROWS)
@@ -281,7 +281,7 @@ def test_two_packages_with_one_name(opt: Tool):
     )
 
 
-def test_one_that_is_broken_does_not_hide_the_others(opt: Tool):
+def test_broken_entry_points_do_not_hide_others(opt: Tool):
     opt.install("counting", {**POINTS, "gone": "counting.passes:Gone"}, COUNT)
     assert opt("--list-passes") == 0
     assert "gone                         (pass 'gone' of counting 1.5 cannot be imported: AttributeError: " in opt.out

@@ -95,7 +95,7 @@ def agrees(found: tuple[str, ...], order: str, scope: str, space: str, bits: int
 @pytest.mark.slow
 @pytest.mark.parametrize("t", [*SIZES, "!llvm.ptr"])
 @pytest.mark.parametrize("space", SPACES)
-def test_an_atomic_is_as_strong_as_it_says(space: str, t: str) -> None:
+def test_atomics_keep_their_order_and_scope(space: str, t: str) -> None:
     """PTX ISA, "atom": without ``.sem`` it is relaxed, without ``.scope`` of gpu scope."""
     cases = list(atomics(space, t))
     found = instructions(tuple(kernel(f"k{i}", space, t, text) for i, (*_, text) in enumerate(cases)))

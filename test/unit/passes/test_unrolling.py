@@ -246,6 +246,6 @@ def test_other_attributes_stay() -> None:
     assert text.count('my.note = "a"') == 2
 
 
-def test_one_copy_is_no_copy() -> None:
+def test_unroll_factor_one_does_nothing() -> None:
     for copies in (0, 1):
         assert lowered("0", "0", 1, f"{{cute.unroll = {copies} : i32}}") == lowered("0", "0", 1, "")

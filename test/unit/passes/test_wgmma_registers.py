@@ -309,7 +309,7 @@ def test_only_kernels_declare_registers() -> None:
     assert "%acc" not in handoff_text(with_registers(parse_module(text)))
 
 
-def test_one_web_is_refused_and_the_other_is_not() -> None:
+def test_unsupported_web_does_not_affect_others() -> None:
     body = HELD["straight"] + wgmma("e0", "u", "zero") + stored("e0", N)
     webs = webs_of(parse_module(program(body)))
     assert set(webs.number.values()) == {0} and len(webs.number) == 3

@@ -92,7 +92,7 @@ def test_an_inlined_function_and_its_caller(lineinfo: bool) -> None:
 
 
 @pytest.mark.parametrize("source", [KERNEL, "base"])
-def test_left_out(source: str) -> None:
+def test_disabled_assertions_leave_no_code(source: str) -> None:
     """The comparison is removed too, in cute IR and in base IR."""
     from cute_dialect.pipelines.stages import lower_to_base
 
@@ -102,7 +102,7 @@ def test_left_out(source: str) -> None:
     assert "__assertfail" in ptx_of(text)
 
 
-def test_host_functions_and_the_interpreter_keep_theirs() -> None:
+def test_host_and_interpreter_assertions_stay() -> None:
     module = compile(KERNEL, emit="ptx", asserts=False, cache=False)
     array = np.zeros(8, np.int32)
     module.kernel("launch")(array, 7, device="cpu")

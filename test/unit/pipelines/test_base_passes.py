@@ -270,7 +270,7 @@ def test_the_quadratic_pattern_is_left_out() -> None:
     ],
     ids=["none", "some", "who knows"],
 )
-def test_passes_over_vectors_run_where_there_may_be_some(
+def test_vector_passes_run_only_with_vectors(
     monkeypatch: pytest.MonkeyPatch, text: str, before: str, passes: bool
 ) -> None:
     m = UpstreamModule.from_text(text)

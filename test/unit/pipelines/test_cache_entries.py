@@ -176,7 +176,7 @@ def test_links_out_of_the_cache_are_not_followed(cache: Cache, tmp_path: Path) -
     assert Cache(str(whole)).get(KEY) == artifact()
 
 
-def test_a_name_in_a_marker_does_not_lead_out(cache: Cache, tmp_path: Path) -> None:
+def test_markers_cannot_name_files_outside(cache: Cache, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     marker = at(cache) / "cute-cache-entry"
@@ -205,7 +205,7 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_entries_of_another_user_are_not_believed(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_of_other_users_are_ignored(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [Path(cache.folder), at(cache).parent, at(cache), *at(cache).iterdir()]
     me = os.geteuid()
     if me == 0:
@@ -265,7 +265,7 @@ def test_clear_deletes_only_cache_files(cache: Cache, tmp_path: Path) -> None:
     assert cache.get(KEY) is None and cache.clear() == []
 
 
-def test_clear_leaves_no_folder_that_it_made(cache: Cache, tmp_path: Path) -> None:
+def test_clear_removes_cache_folders(cache: Cache, tmp_path: Path) -> None:
     cache.clear()
     assert everything(tmp_path) == ["cache"]
     assert cache.put(KEY, artifact()) and cache.get(KEY) == artifact()
@@ -437,7 +437,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------- others at the same time
 
 
-def test_taken_away_while_it_is_read(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_removed_while_read(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry deleted at any step of a read is a miss, not damage."""
     real = os.open
     number, seen = 0, 99
@@ -476,7 +476,7 @@ def test_a_writer_at_work_is_left_alone(cache: Cache, monkeypatch: pytest.Monkey
     assert pruned == [[]] and cache.get(OTHER) == artifact()
 
 
-def test_times_to_come(cache: Cache) -> None:
+def test_timestamps_in_the_future(cache: Cache) -> None:
     """An entry dated far in the future is not kept forever. A clock that is minutes ahead does not matter."""
     assert cache.put(OTHER, artifact())
     marker = at(cache) / "cute-cache-entry"

@@ -87,7 +87,7 @@ def test_the_text_and_the_sources_are_part_of_the_key(folder: Path, monkeypatch:
     assert "parse" in stages_of(TEXT)
 
 
-def test_the_key_holds_contents_and_no_places(tmp_path: Path) -> None:
+def test_keys_depend_on_contents_not_paths(tmp_path: Path) -> None:
     from cute_dialect.pipelines import cache
 
     def package(where: str, text: str) -> str:
@@ -101,11 +101,11 @@ def test_the_key_holds_contents_and_no_places(tmp_path: Path) -> None:
     assert str(Path(cache.__file__).parents[1]) not in versions and "site-packages" not in versions
 
 
-def test_parts_of_a_key_do_not_run_together() -> None:
+def test_parts_of_a_key_are_separated() -> None:
     assert key_of(["ab", "c"]) != key_of(["a", "bc"])
 
 
-def test_the_oldest_go_first_when_it_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oldest_entries_are_evicted_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [TEXT.replace("@twice", f"@twice{i}") for i in range(3)]
     cache = default_cache()
     assert cache is not None

@@ -14,7 +14,7 @@ from cute_dialect.pipelines.stages import CompileError
 EXAMPLE = Path(__file__).parents[2] / "examples" / "row_sum.mlir"
 
 
-def test_the_collector_is_as_it_was() -> None:
+def test_collector_state_is_restored() -> None:
     assert gc.isenabled()
     with collector_paused(), collector_paused():
         assert not gc.isenabled()
@@ -44,7 +44,7 @@ def test_no_collection_while_compiling() -> None:
     assert during <= 2 and gc.isenabled()  # at most the one that follows
 
 
-def test_errors_let_it_go_on() -> None:
+def test_errors_restore_the_collector() -> None:
     with pytest.raises(CompileError):
         compile_cute('"cute.nothing"() : () -> ()', emit="base", cache=False)
     assert gc.isenabled()

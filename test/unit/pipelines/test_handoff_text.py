@@ -81,7 +81,7 @@ def test_long_structs_are_written_once() -> None:
     assert crossing.count(long) <= 4, "the alias, and inside other types"
 
 
-def test_attributes_are_written_as_xdsl_writes_them() -> None:
+def test_attributes_match_the_printer_of_xdsl() -> None:
     i8, i32, index = IntegerType(8), IntegerType(32), IndexType()
     numbers = [IntegerAttr(n, t) for n in (-1, 0, 7) for t in (i8, i32, index, IntegerType(32, Signedness.SIGNED))]
     arrays = [DenseArrayBase.from_list(t, v) for t in (i8, i32, IntegerType(1)) for v in ([], [1], [0, -1, 1])]

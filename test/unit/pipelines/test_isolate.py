@@ -65,7 +65,7 @@ def pid_of(worker: isolate.Worker) -> int:
     return worker.pid
 
 
-def test_a_worker_answers_as_this_process_does(keeps: list[isolate.Worker]) -> None:
+def test_worker_results_match_this_process(keeps: list[isolate.Worker]) -> None:
     here = UpstreamModule.from_text(KERNEL, "k.mlir")
     with isolate.borrowed() as worker:
         there = worker.module(KERNEL, "k.mlir")
@@ -162,7 +162,7 @@ def test_a_program_gives_the_same_on_one_core_and_on_two(emit: str) -> None:
     assert ("define ptx_kernel void @add_v" if emit == "llvm" else ".entry add_v") in two.stdout
 
 
-def test_a_process_keeps_one_fresh_python(keeps: list[isolate.Worker]) -> None:
+def test_one_idle_worker_is_kept_ready(keeps: list[isolate.Worker]) -> None:
     with isolate.borrowed() as first:
         assert keeps == []
         text = first.module(KERNEL, "k.mlir").text(generic=True)
@@ -207,7 +207,7 @@ def test_a_python_that_cannot_start_is_an_error(keeps: list[isolate.Worker], mon
         worker.module(KERNEL)
 
 
-def test_one_that_was_killed_while_it_waited_is_replaced(keeps: list[isolate.Worker]) -> None:
+def test_killed_idle_workers_are_replaced(keeps: list[isolate.Worker]) -> None:
     with isolate.borrowed() as worker:
         worker.module(KERNEL)
         pid = pid_of(worker)
@@ -218,7 +218,7 @@ def test_one_that_was_killed_while_it_waited_is_replaced(keeps: list[isolate.Wor
         assert pid_of(worker) != pid
 
 
-def test_one_that_is_started_waits(keeps: list[isolate.Worker]) -> None:
+def test_started_workers_stay_idle(keeps: list[isolate.Worker]) -> None:
     isolate.start()
     isolate.start()
     (waiting,) = keeps
@@ -248,7 +248,7 @@ def test_a_fork_of_the_process_has_workers_of_its_own() -> None:
         assert pid_of(worker) == mine
 
 
-def test_it_ends_with_the_process() -> None:
+def test_workers_end_with_the_process() -> None:
     script = (
         "from cute_dialect.pipelines import isolate\n"
         "with isolate.borrowed() as w: w.module('module {}')\n"

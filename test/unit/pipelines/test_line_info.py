@@ -57,7 +57,7 @@ def places(ptx: str) -> list[str]:
     return shown
 
 
-def test_places_and_call_sites() -> None:
+def test_locations_and_call_sites() -> None:
     assert places(ptx_of(KERNEL, lineinfo=True)) == [
         "/u/x.py 38 0",
         "/u/x.py 40 5",

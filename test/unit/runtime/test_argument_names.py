@@ -85,7 +85,7 @@ def test_invalid_names_are_rejected(names: str) -> None:
 SYMBOLS = 'cute.symbols = ["n: 0.shape[0] = 2.shape[0]", "ld: 0.stride[0] = 2.stride[0]"]'
 
 
-def test_numbers_that_are_one(tmp_path: Path) -> None:
+def test_shared_symbols_must_agree(tmp_path: Path) -> None:
     """Equal names of extents are checked for loaded kernels too."""
     module = compiled(f"{NAMES}, {SYMBOLS}")
     module.save(tmp_path / "saved")

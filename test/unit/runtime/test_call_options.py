@@ -117,7 +117,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "value", "said"), WRONG, ids=[f"{n}={v!r}" for n, v, _ in WRONG])
-def test_wrong_options(gpu: FakeDriver, name: str, value: object, said: str) -> None:
+def test_invalid_options_are_rejected(gpu: FakeDriver, name: str, value: object, said: str) -> None:
     arrays = matrices()
     for given in ({"device": "cpu", name: value}, {name: value}):
         for kernel in (shipped(), add()):
@@ -131,7 +131,7 @@ def test_wrong_options(gpu: FakeDriver, name: str, value: object, said: str) -> 
     assert gpu.launches == []
 
 
-def test_right_options(gpu: FakeDriver) -> None:
+def test_valid_options(gpu: FakeDriver) -> None:
     a, b, c = matrices()
     for given in (
         {"grid": [1]},
@@ -241,7 +241,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("how", REFUSED)
-def test_arrays_that_are_refused(gpu: FakeDriver, how: str) -> None:
+def test_invalid_arrays_are_rejected(gpu: FakeDriver, how: str) -> None:
     bad, said = REFUSED[how]
     for given in ({}, {"device": "cpu"}):
         for place in range(3):
@@ -261,7 +261,7 @@ def test_other_ranks_are_refused(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_arrays_that_are_taken(gpu: FakeDriver, device: str) -> None:
+def test_accepted_arrays(gpu: FakeDriver, device: str) -> None:
     """Strides of any kind on the rows, read-only inputs, empty arrays: as numpy computes."""
     kernel = shipped() if device == "cpu" else add()
     big, b, c = matrices(3, (10, 7))

@@ -384,7 +384,7 @@ def test_launch_writes_addresses_into_cached_buffers(gpu: FakeDriver) -> None:
     assert len(gpu.loaded) == 1 and gpu.loaded[0][:4] == b"\x7fELF"
 
 
-def test_numpy_arrays_travel_there_and_back(gpu: FakeDriver) -> None:
+def test_numpy_arrays_are_copied_to_the_gpu_and_back(gpu: FakeDriver) -> None:
     def run(record: dict[str, object]) -> None:
         a, b, c = (tensor_of(p) for p in record["parameters"])  # type: ignore[attr-defined]
         c[...] = a + b
@@ -453,7 +453,7 @@ def test_dlpack_is_read_in_place() -> None:
     )
 
 
-def test_ptx_is_the_way_out_when_the_cubin_does_not_load(gpu: FakeDriver) -> None:
+def test_ptx_is_the_fallback_of_the_cubin(gpu: FakeDriver) -> None:
     gpu.refuse_cubin = 209
     k = CompiledModule(add().artifact).kernel("add")
     k(*[FakeArray((17, 128))] * 3)
@@ -533,7 +533,7 @@ class FakeTorch:
             return 55
 
 
-def test_torch_tensors_take_the_quick_way_at_the_second_call(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_call_with_torch_tensors_is_fast(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[bytes]] = []
     gpu.kernels = {n: lambda record: seen.append(parameters(record)) for n in ("add", "add_v")}
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
@@ -558,7 +558,7 @@ def test_torch_tensors_take_the_quick_way_at_the_second_call(gpu: FakeDriver, mo
         k(*[FakeTensor((17, 128), (1, 17), ALIGNED)] * 3)
 
 
-def test_the_quick_way_makes_several_launches(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_calls_with_several_launches(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each launch has its own addresses; a number in a condition distinguishes calls."""
     seen: list[tuple[str, list[int]]] = []
 
@@ -585,7 +585,7 @@ def test_the_quick_way_makes_several_launches(gpu: FakeDriver, monkeypatch: pyte
     assert len(plans) == 3
 
 
-def test_the_quick_way_tells_calls_apart(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_calls_distinguish_arguments(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any difference from the previous call is noticed: shape, strides, type, alignment, GPU, number of arguments."""
     seen: list[list[bytes]] = []
     gpu.kernels = {n: lambda record: seen.append(parameters(record)) for n in ("add", "add_v")}

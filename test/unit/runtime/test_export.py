@@ -93,7 +93,7 @@ def test_tensor_maps_and_the_fallback(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_several_launches_and_how_they_are_marked(folder: Path) -> None:
+def test_flags_of_several_launches(folder: Path) -> None:
     module = compile_cute(ALL)
     arrays = [FakeArray((150,), (1,), "<i4", 0x7F0000000000 + (i << 20)) for i in range(3)]
     exported = Exported(module.kernel("choose"), folder, "choose")
@@ -351,7 +351,7 @@ def test_an_object_file_that_other_programs_link(folder: Path, monkeypatch: pyte
         made.export_to_c(folder / "objects", "scale_object")
 
 
-def test_it_compiles_as_cpp(folder: Path, add: CompiledModule) -> None:
+def test_exported_file_compiles_as_cpp(folder: Path, add: CompiledModule) -> None:
     """The header compiles as C++ too."""
     add.kernel("add").export(folder, ("c",), name="plus")
     (folder / "user.cpp").write_text('#include "plus.h"\nauto f = &plus_launch;\nauto t = cute_row_major_2(0, 2, 3);\n')

@@ -14,7 +14,7 @@ FUNCTIONS = {"addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": n
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_arithmetic_rounds_as_numpy_does(kind: str) -> None:
+def test_arithmetic_rounds_like_numpy(kind: str) -> None:
     rng = random.Random(kind)
     special = [0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e-7, 65504.0, 3e38]
     for _ in range(2000):

@@ -134,7 +134,7 @@ def test_casts_shifts_and_compare() -> None:
 
 @pytest.mark.sample("oeq")
 @pytest.mark.parametrize("predicate", ["oeq", "olt", "oge", "one", "ord", "ueq", "ult", "une", "uno", "ule"])
-def test_floats_are_compared_as_their_type_holds_them(predicate: str) -> None:
+def test_float_comparisons_use_the_type(predicate: str) -> None:
     """Against numpy's comparisons of f32: 0.1 as given is no f32, and 1e-9 + 1 is 1."""
     body = f"    %b = arith.cmpf {predicate}, %x, %y : f32\n    %g = arith.extui %b : i1 to i32\n"
     compare = {"eq": np.equal, "lt": np.less, "ge": np.greater_equal, "ne": np.not_equal, "le": np.less_equal}

@@ -84,7 +84,7 @@ def test_pipes_show_no_progress_by_default(tmp_path: Path, monkeypatch: pytest.M
         assert ("2/3 kernels" in ran.stderr) == (when == "always") == bool(ran.stderr)
 
 
-def test_interrupting_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+def test_interrupts_restore_the_terminal(tmp_path: Path) -> None:
     script = tmp_path / "slow.py"
     script.write_text(SLOW)
     written, status = on_a_terminal([str(script)], interrupt_at="1/3 kernels")

@@ -115,7 +115,7 @@ def test_no_condition_holds() -> None:
     assert np.array_equal(y, x)
 
 
-def test_a_kernel_by_its_name() -> None:
+def test_kernel_selected_by_name() -> None:
     """Its host function launches others too, so it is launched alone, and says its grid."""
     x, y, _ = arrays()
     call = compiled().kernel("scale")
@@ -180,7 +180,7 @@ def test_a_launch_falls_back_alone(shape: tuple[int, int]) -> None:
         ),
     ],
 )
-def test_launches_that_are_refused(body: str, said: str) -> None:
+def test_invalid_launches_are_rejected(body: str, said: str) -> None:
     with pytest.raises(CompileError, match=said):
         compile_cute(module(host("run", f"    {body}\n")), emit="base")
 
@@ -330,7 +330,7 @@ def test_a_dependent_launch_must_wait() -> None:
         call(x, y, z, 3, device="cpu", checks=["race"])
 
 
-def test_a_saved_module_has_all_of_it(tmp_path: Path) -> None:
+def test_saved_modules_keep_all_launches(tmp_path: Path) -> None:
     text = module(MARKED + host("any", f"    {launch('copy', '%mX, %mY')}\n    {launch('copy', '%mX, %mZ')}\n"))
     made = compile_cute(text, emit="ptx", keep_stages=True)
     back = load(made.save(tmp_path / "run"))

@@ -58,14 +58,14 @@ def test_tiles_beyond_32_bits(count: int, tile: str) -> None:
     assert np.array_equal(out, want)
 
 
-def test_they_are_passed_in_64_bits() -> None:
+def test_wide_extents_are_passed_in_64_bits() -> None:
     count = (1 << 35) + 3
     one = FakeArray((count, 4), (1 << 33, 1))
     (data, *_) = compiled(tile_text()).kernel("launch_wide").plan(one, one, one, 0).packed.buffers
     assert [int.from_bytes(data[at : at + 8], "little") for at in (8, 16, 24)] == [count, 4, 1 << 33]
 
 
-def test_machine_code_is_made_of_them() -> None:
+def test_wide_extents_compile() -> None:
     """Coordinates are compared and offsets computed in 64 bits; the parameter is read as 64-bit words."""
     ptx = compiled(wide_text(), "ptx").ptx
     assert ".param .align 8 .b8 add_wide_param_0[32]" in ptx
@@ -84,7 +84,7 @@ def test_machine_code_is_made_of_them() -> None:
         (2, 1 << 31, "add_wide"),
     ],
 )
-def test_the_launcher_chooses_them_where_32_bits_do_not_suffice(count: int, stride: int, kernel: str) -> None:
+def test_launcher_selects_64_bits_when_needed(count: int, stride: int, kernel: str) -> None:
     """A host function with 32-bit leaves names one with 64-bit leaves as its fallback."""
     call = compiled(chosen_text()).kernel("launch")
     one = FakeArray((count, 4), (stride, 1))

@@ -111,7 +111,7 @@ def test_the_table() -> None:
         (["gemm", "--seed", "3"], "--seed applies only to --random and --fit"),
     ],
 )
-def test_options_that_do_not_go_together(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contradictory_options_are_rejected(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(options) == 1
     assert capsys.readouterr().err == f"cute-bench: error: {said}\n"
 

@@ -229,7 +229,7 @@ def test_a_process_that_cannot_begin() -> None:
 # --------------------------------------------------------------------------------------------------------- of a problem
 
 
-def test_only_kernels_that_are_right_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_correct_kernels_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     torch: Any = pytest.importorskip("torch")
     problem = Problem(24, 16, 32, "tf32", "f32")
 
@@ -313,7 +313,7 @@ def test_only_kernels_that_are_right_are_timed(monkeypatch: pytest.MonkeyPatch) 
         (["--budget", "3"], "--budget applies only to --fit"),
     ],
 )  # fmt: skip
-def test_options_that_do_not_go_together(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contradictory_options_are_rejected(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gemm", *words]) == 1
     assert capsys.readouterr() == ("", f"cute-bench: error: {says}\n")
 
@@ -326,7 +326,7 @@ def test_options_that_do_not_go_together(words: list[str], says: str, capsys: py
         (["--budget", "soon"], "argument --budget: expected a positive number of seconds, got 'soon'"),
     ],
 )
-def test_options_that_are_wrong(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_options_are_rejected(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["gemm", "--fit", "--random", "3", *words])
     assert capsys.readouterr().err.splitlines()[-1] == f"cute-bench: error: {says}"

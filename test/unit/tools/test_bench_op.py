@@ -88,12 +88,12 @@ def test_groups_are_modules() -> None:
 
 @pytest.mark.sample(every=5)
 @pytest.mark.parametrize("group", groups())
-def test_cases_have_names_of_their_own_and_kernels(group: str) -> None:
+def test_cases_have_unique_names_and_kernels(group: str) -> None:
     cases = cases_of(group)
     assert len({c.name for c in cases}) == len(cases) == len({(type(c), c) for c in cases})
     assert all(c.operation and c.kernels() for c in cases)
 
 
-def test_a_group_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_groups_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["op", "--groups", "x", "--build", "y"]) == 1
     assert "cute-bench: error: --groups: unknown group" in capsys.readouterr().err

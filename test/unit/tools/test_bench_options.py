@@ -39,7 +39,7 @@ def test_contradictions(words: list[str], message: str, capsys: pytest.CaptureFi
         (["gemm", "--jso", "x"], "unrecognized arguments: --jso x"),
     ],
 )  # fmt: skip
-def test_options_that_are_wrong(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_options_are_rejected(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as e:
         main(words)
     assert e.value.code == 2 and capsys.readouterr().err.splitlines()[-1] == f"cute-bench: error: {message}"

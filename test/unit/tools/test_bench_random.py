@@ -29,7 +29,7 @@ DRAWN = ("conv", "rows", "epilogue", "attention")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("group", DRAWN)
-def test_small_ones_are_right_on_the_interpreter(group: str) -> None:
+def test_small_problems_are_correct_on_the_interpreter(group: str) -> None:
     found = plan(group, 5, 11, lambda line: None)
     assert found["wrong"] == []
     rows = found["rows"]
@@ -173,7 +173,7 @@ def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeyp
         (["rows", "--random", "3"], "--random applies only to op and to gemm without --tune"),
     ],
 )
-def test_options_that_do_not_go_together(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contradictory_options_are_rejected(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 1
     assert message in capsys.readouterr().err
 

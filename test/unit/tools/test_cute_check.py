@@ -241,7 +241,9 @@ def test_the_command(tmp_path: Path) -> None:
         ([], "the following arguments are required: FILE"),
     ],
 )
-def test_wrong_command_lines(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_command_lines_are_rejected(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as e:
         main(arguments)
     assert e.value.code == 2 and message in capsys.readouterr().err

@@ -111,7 +111,7 @@ def test_empty_files_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert refused(capsys, str(path)) == f"{path}: error: the file defines no kernel and no function\n"
 
 
-def test_blocks_that_there_are_not(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_blocks_are_rejected(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, str(program), "--blocks", "9", "--", "21")
     assert said == "done\ncute-explore: error: block 9 does not exist; the grid has 1 blocks\n"
 
@@ -131,7 +131,9 @@ def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["x.py", "--size", "0"], "argument --size: expected a number of at least 1, got '0'"),
     ],
 )
-def test_wrong_command_lines(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_command_lines_are_rejected(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as e:
         main(arguments)
     assert e.value.code == 2 and capsys.readouterr().err.endswith(f"cute-explore: error: {said}\n")

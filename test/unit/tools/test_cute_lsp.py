@@ -101,7 +101,7 @@ def test_columns_are_the_clients(editor: Editor) -> None:
     assert marked == '"cute.sise"'
 
 
-def test_changes_of_a_part(editor: Editor) -> None:
+def test_incremental_changes(editor: Editor) -> None:
     uri = "file:///unsaved/part.mlir"
     assert len(editor.checked(uri, WRONG)) == 1
     at = types.Range(types.Position(1, 14), types.Position(1, 15))
@@ -317,7 +317,7 @@ def test_names_of_the_language(editor: Editor, scale: str) -> None:
     assert {"thread_idx", "sync_threads"} <= set(inner) and "make_layout" not in inner
 
 
-def test_hints_are_behind_the_names_that_are_bound(editor: Editor, scale: str) -> None:
+def test_hints_follow_assigned_names(editor: Editor, scale: str) -> None:
     found = {(line, character): label for line, character, label in editor.hints(scale)}
     end = position(SCALE, "tile = ", 4)
     assert found.pop((end.line, end.character)) == ": Layout (4,8):(8,1)"

@@ -76,7 +76,7 @@ func.func @names(%x: i32, %c: i1, %n: index) -> (i32, i32) {
 
 @pytest.mark.parametrize("text", [ADD, NAMES], ids=["add", "names"])
 @pytest.mark.parametrize("generic", [False, True])
-def test_prints_as_upstream_does(opt: Tool, text: str, generic: bool):
+def test_output_matches_upstream(opt: Tool, text: str, generic: bool):
     """Names of values and blocks, and everything else, are printed as by upstream MLIR."""
     ir = pytest.importorskip("mlir.ir")
     with ir.Context():
@@ -140,7 +140,7 @@ def test_output_to_pipes_and_links(opt: Tool, tmp_path: Path):
     assert link.is_symlink() and "arith.addi" in file.read_text() and file.stat().st_mode & 0o777 == 0o640
 
 
-def test_error_in_one_piece_leaves_the_others(opt: Tool):
+def test_error_in_one_chunk_keeps_the_others(opt: Tool):
     assert opt(f"func.func @bad(\n// -----\n{ADD}", "--split-input-file") == 1
     assert "@f" in opt.out
     assert opt.err.startswith("in.mlir:2:1: error: ")
@@ -174,7 +174,7 @@ def test_error_in_one_piece_leaves_the_others(opt: Tool):
         "func.func @f(%a: " + "tuple<" * 3000,
     ],
 )
-def test_bad_input_is_an_error_at_a_place_and_never_a_traceback(opt: Tool, text: str):
+def test_invalid_input_is_reported_with_its_position(opt: Tool, text: str):
     assert opt(text) == 1
     assert opt.err.startswith("in.mlir:")
     assert "error: " in opt.err

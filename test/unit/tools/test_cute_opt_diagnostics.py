@@ -70,7 +70,7 @@ def at(line: int, message: str, severity: Severity = "error") -> Diagnostic:
         ("x // expected-error {{a {{b}} c}}", [at(1, "a {{b}} c")]),
     ],
 )
-def test_as_expected(text: str, seen: list[Diagnostic]):
+def test_expected_diagnostics(text: str, seen: list[Diagnostic]):
     assert compare(text, "f", seen) == []
 
 
@@ -109,7 +109,7 @@ def test_as_expected(text: str, seen: list[Diagnostic]):
         ),
     ],
 )
-def test_not_as_expected(text: str, seen: list[Diagnostic], problems: list[str]):
+def test_unexpected_diagnostics(text: str, seen: list[Diagnostic], problems: list[str]):
     assert [d.message for d in compare(text, "f", seen)] == problems
 
 

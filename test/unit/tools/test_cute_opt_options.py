@@ -119,7 +119,7 @@ def test_repeated_equal_options_are_allowed(opt: CuteOpt):
     )
 
 
-def test_as_in_mlir_opt(opt: CuteOpt):
+def test_options_match_mlir_opt(opt: CuteOpt):
     assert opt("in.mlir", "--verify-diagnostics=all", "--mlir-disable-threading") == 0
 
 

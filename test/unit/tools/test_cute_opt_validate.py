@@ -65,7 +65,7 @@ def run(instance: Pass, validator: Validator, path: tuple[str, ...] = ()) -> tup
     return Runner(context, engine, validator=validator).run(IR(module), [step]), engine
 
 
-def test_a_right_pass_passes() -> None:
+def test_correct_passes_validate() -> None:
     ok, engine = run(ExpandOpsPass(), Validator())
     assert ok and not engine.seen
 
@@ -82,7 +82,7 @@ def test_a_wrong_pass_is_caught_at_the_first_op_that_differs(path: tuple[str, ..
     )
 
 
-def test_a_wrong_pass_that_cannot_be_run_on_parts_is_caught_too() -> None:
+def test_wrong_passes_without_a_smaller_example_are_caught() -> None:
     ok, engine = run(Picky(), Validator())
     assert not ok and engine.seen[0].message.startswith("pass 'picky' changes what @f does: result #0 is ")
 
@@ -95,7 +95,7 @@ def test_the_numbers_in_the_message_show_it() -> None:
     assert want == m * d + 3 and got == want + 1
 
 
-def test_as_the_user_sees_it(
+def test_output_for_the_user(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "in.mlir"

@@ -171,7 +171,7 @@ def test_the_command_writes_better_costs_once(folder: Path, capsys: pytest.Captu
 
 
 @pytest.mark.slow
-def test_costs_that_are_not_better_are_not_written(folder: Path) -> None:
+def test_worse_costs_are_not_written(folder: Path) -> None:
     path = sweep_file(folder / "sweep.json", invented(60, 0.0))
     truth, output = folder / "truth.json", folder / "costs.json"
     write_costs(truth, GPU, TRUTH)
@@ -234,7 +234,7 @@ DAMAGES: list[tuple[Callable[[str], str], str]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("change", "says"), DAMAGES)
-def test_files_that_are_no_sweeps(
+def test_invalid_sweep_files_are_rejected(
     change: Callable[[str], str], says: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = sweep_file(folder / "sweep.json", invented()[:5])
@@ -246,7 +246,7 @@ def test_files_that_are_no_sweeps(
 
 
 @pytest.mark.slow
-def test_files_that_do_not_serve(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusable_sweep_files_are_rejected(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gemm", "--fit", "nowhere.json"]) == 1
     assert capsys.readouterr().err == "cute-bench: error: nowhere.json: No such file or directory\n"
     a, b = sweep_file(folder / "a.json", invented()[:1]), folder / "b.json"
@@ -314,6 +314,6 @@ def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
         (["gemm", "--costs", "y"], "--costs applies only to --fit"),
     ],
 )
-def test_options_that_do_not_go_together(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contradictory_options_are_rejected(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 1
     assert capsys.readouterr() == ("", f"cute-bench: error: {says}\n")

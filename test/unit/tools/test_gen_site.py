@@ -49,7 +49,7 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     assert broken(page) == ["#two", "no.md"]
 
 
-def test_every_page_has_a_place() -> None:
+def test_every_page_is_in_the_navigation() -> None:
     assert sorted(p.stem for p in (ROOT / "docs").glob("*.md")) == sorted((*gen_site.GUIDES, *gen_site.REFERENCES))
     assert sorted(p.stem for p in (ROOT / "docs" / "tutorials").glob("*.md")) == sorted(gen_site.TUTORIALS)
     assert sorted(p.stem for p in (ROOT / "docs" / "performance").glob("*.md")) == sorted(gen_site.PERFORMANCE)

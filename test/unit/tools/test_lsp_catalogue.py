@@ -42,7 +42,7 @@ def test_all_is_listed_and_described(catalogue: Catalogue) -> None:
         assert describe(kind, "no.such_thing") == ""
 
 
-def test_upstream_ops_are_as_upstream_declares_them(catalogue: Catalogue) -> None:
+def test_upstream_ops_match_their_declarations(catalogue: Catalogue) -> None:
     said = describe("op", "nvvm.mbarrier.init")
     assert "$addr `,` $count" in said and "`count`: `i32`" in said and "`predicate` (optional): `i1`" in said
     assert dict(catalogue.ops["gpu.thread_id"].properties)["dimension"] == "gpu.dim"

@@ -68,7 +68,7 @@ def test_exceptions_propagate() -> None:
     assert found[17, "ü"][0] == "1" and found[17, "größe"][0] == "2"
 
 
-def test_the_trace_function_before_is_back() -> None:
+def test_previous_trace_function_is_restored() -> None:
     import sys
 
     before = sys.gettrace()

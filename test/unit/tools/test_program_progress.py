@@ -36,7 +36,7 @@ def test_worker_processes_report_progress(tmp_path: Path) -> None:
     assert events[-3]["event"] == "done" and events[-3]["step"] == 3
 
 
-def test_the_interpreter_tells_its_blocks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_interpreter_reports_its_blocks(capsys: pytest.CaptureFixture[str]) -> None:
     assert cute_run.main([*OPTIONS, "--in", "100x300", "--in", "100x300", "--progress-json=-"]) == 0
     out, err = capsys.readouterr()
     events = [json.loads(line) for line in out.splitlines()]

@@ -115,7 +115,7 @@ def test_a_file_is_compiled_for_the_gpu(
     assert made == [str(file)] and gpu.launches
 
 
-def test_files_go_in(compiled: str, gpu: AddGpu, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_npy_files_are_inputs(compiled: str, gpu: AddGpu, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     a = np.arange(12, dtype=np.float32).reshape(3, 4)
     np.save(tmp_path / "a.npy", a)
     status, _, err = run(
@@ -226,7 +226,7 @@ def test_errors_in_the_file_have_positions(tmp_path: Path, capsys: pytest.Captur
     assert status == 1 and "is not a compiled module" in err
 
 
-def test_which_kernel_must_be_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ambiguous_kernels_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     two = compile_cute(module(kernel("x", [PLAIN], [M]) + kernel("y", [PLAIN], [M])), emit="ptx").save(tmp_path / "two")
     status, _, err = run(capsys, two, "--in", "4x8")
     assert status == 1 and "choose a kernel with --kernel=NAME (available: x, y)" in err

@@ -20,7 +20,7 @@ KNOWN = ", ".join(FUNCTIONS)
 ADD = np.arange(4, dtype=np.float32)
 
 
-def test_help_names_all_that_may_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_spelling(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cute_run.main(["--help"])
     words = capsys.readouterr().out.replace(",", " ").split()
@@ -90,7 +90,7 @@ def test_parameters_of_any_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["and", "0"])
-def test_names_that_the_language_needs_go_by_their_letter(name: str) -> None:
+def test_reserved_names_use_their_letter(name: str) -> None:
     read_expression("a == a", [name], (), ["a"])
 
 
@@ -147,7 +147,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize(("words", "message"), OPTIONS, ids=[" ".join(w) for w, _ in OPTIONS])
-def test_options_that_are_wrong(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_options_are_rejected(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as e:
         cute_run.main([str(EXAMPLE), *words])
     assert e.value.code == 2 and capsys.readouterr().err.splitlines()[-1] == message
@@ -164,7 +164,7 @@ def test_options_that_are_wrong(words: list[str], message: str, capsys: pytest.C
          "invalid blocks 'foo'; use numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]"),
     ],
 )  # fmt: skip
-def test_values_that_are_wrong(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_values_are_rejected(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     kernel = [] if "--kernel" in words else ["--kernel", "add"]
     status, _, err = run(capsys, str(EXAMPLE), "--device=cpu", *kernel, *words)
     assert status == 1 and err.splitlines()[-1] == f"cute-run: error: {message}"

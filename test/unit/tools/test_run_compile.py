@@ -21,7 +21,7 @@ ADD = str(EXAMPLES / "elementwise_add.mlir")
 
 
 @pytest.mark.slow
-def test_the_library_leaves_the_collector(capsys: pytest.CaptureFixture[str]) -> None:
+def test_library_does_not_change_the_collector(capsys: pytest.CaptureFixture[str]) -> None:
     before, frozen = (gc.isenabled(), gc.get_threshold()), gc.get_freeze_count()
     assert cute_run.main([ADD, "--kernel=add", "--device=cpu", "--in=4x8", "-q"]) == 0
     assert (gc.isenabled(), gc.get_threshold()) == before
@@ -56,7 +56,7 @@ def test_how_far_is_compiled(
     assert asked == [emit]
 
 
-def test_arguments_are_checked_before_code_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_are_checked_before_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mlir.ir")
     seen: list[str] = []
 

@@ -107,7 +107,7 @@ def test_a_long_table_can_be_filtered(site: Path, driver: Any) -> None:
 
 
 @pytest.mark.slow
-def test_tutorials_ran_and_can_be_had_as_notebooks(site: Path, driver: Any) -> None:
+def test_tutorials_have_outputs_and_notebooks(site: Path, driver: Any) -> None:
     for name in gen_site.TUTORIALS:
         show(driver, (site / "tutorials" / f"{name}.html").as_uri(), 1400, "light")
         assert driver.find_elements("css selector", ".cell_output"), name
@@ -116,7 +116,7 @@ def test_tutorials_ran_and_can_be_had_as_notebooks(site: Path, driver: Any) -> N
 
 
 @pytest.mark.slow
-def test_no_anchor_is_dead(site: Path) -> None:
+def test_anchors_resolve(site: Path) -> None:
     """Links between pages, Sphinx's included, name an existing file and id."""
     ids: dict[Path, set[str]] = {}
     dead: list[str] = []

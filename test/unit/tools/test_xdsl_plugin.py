@@ -89,11 +89,11 @@ def test_plug_in_is_found_without_clashes() -> None:
         assert made.name == made().name == name
 
 
-def test_every_pass_on_cute_ir_is_there() -> None:
+def test_every_cute_pass_is_registered() -> None:
     assert set(CUTE_UNIVERSE.all_passes) == {row.name for row in PASSES.values() if row.scope == "cute"}
 
 
-def test_importing_it_imports_no_dialect_of_ours() -> None:
+def test_importing_the_plug_in_imports_no_dialect() -> None:
     code = (
         "import sys, cute_dialect.universe\n"
         "print([m for m in sys.modules if m.startswith(('cute_dialect.ops', 'cute_dialect.types', 'mlir'))])"
@@ -124,7 +124,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.sample("elementwise_add")
 @pytest.mark.parametrize("example", sorted(p.stem for p in EXAMPLES.glob("*.mlir") if "gpu.func" in p.read_text()))
-def test_kernels_go_in_in_generic_form(example: str) -> None:
+def test_kernels_are_read_in_generic_form(example: str) -> None:
     """As docs/embedding.md shows; the attributes keep the sizes that xDSL's ``gpu.func`` does not have."""
     module = parse_module((EXAMPLES / f"{example}.mlir").read_text())
     for op in module.walk():

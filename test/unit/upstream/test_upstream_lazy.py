@@ -31,7 +31,7 @@ print(few, len(list(context.loaded_ops)), len(made(TableOp)))
 
 
 @pytest.mark.slow
-def test_few_are_made() -> None:
+def test_few_classes_are_created() -> None:
     done = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     few, loaded, every = map(int, done.stdout.split())
@@ -79,7 +79,7 @@ def test_by_class_name(module: object, ops: TableOps) -> None:
     assert ops.by_class("NoSuchOp") is None
 
 
-def test_own_and_special_ones() -> None:
+def test_custom_and_special_classes() -> None:
     class Mine(TableOp):
         name = "nvvm.barrier0"
 

@@ -249,7 +249,7 @@ def test_light_and_dark() -> None:
     assert drawn._repr_svg_() == drawn.svg and drawn.svg in drawn._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
-def test_words_can_be_read_on_every_colour() -> None:
+def test_labels_contrast_with_every_color() -> None:
     """The contrast of text on each fill is at least 4.5, that of WCAG's level AA."""
     from cute_dialect.viz.palette import KINDS, LEVELS, tone
 

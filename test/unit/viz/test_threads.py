@@ -42,7 +42,7 @@ def oracle(layout: Any) -> tuple[Any, int]:
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", MMA_ATOMS)
-def test_products_are_as_the_table_says(name: str) -> None:
+def test_mma_drawings_match_the_table(name: str) -> None:
     """A left, B above (its rows are K), C; each value of each thread stands where the atom's layout puts it."""
     atom = ATOMS[name]
     assert isinstance(atom, MmaAtom)
@@ -66,7 +66,7 @@ def test_products_are_as_the_table_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COPY_ATOMS)
-def test_copies_are_as_the_table_says(name: str) -> None:
+def test_copy_drawings_match_the_table(name: str) -> None:
     """A row of the drawing has the values per thread of the wider side, and both sides show the same elements."""
     atom = ATOMS[name]
     assert isinstance(atom, CopyAtom)
@@ -159,7 +159,7 @@ def test_drawn_tiled_mma_matches_the_partitions_of_a_kernel(tiled_mma: Any) -> N
     assert (ay, bx) == (cy, cx) and ax < cx and by < cy
 
 
-def test_cycles_are_counted_as_the_interpreter_counts() -> None:
+def test_bank_cycles_match_the_interpreter() -> None:
     from cute_dialect.interp.reports.profile import bank_transactions
 
     rng = random.Random(5)
