@@ -272,13 +272,16 @@ def _epilogue(found: Menu, f: _Fixed, x: Costs, p: CostQuery, work: Work) -> tup
     """
     tile = 32768 / 128 * 1e-3 / x.ghz * x.epilogue
     # The pipes work concurrently; as for steps, a sum of powers approximates the maximum.
-    pipes = (work.instructions**4 + (work.specials * x.epilogue_special) ** 4) ** 0.25
+    # Kernels of the transposed problem reduce rows with shuffles between lanes, to a partial result per 16 columns.
+    instructions = work.instructions + np.where(f.swapped, 2.0 * work.reduced, 0.0)
+    pipes = (instructions**4 + (work.specials * x.epilogue_special) ** 4) ** 0.25
     registers = np.where(found.rows == 256, 2, 1) * found.columns / 2  # accumulator registers per thread
     moved = work.read / 16 * x.epilogue_read * np.where(registers >= 176, x.epilogue_read_full, 1.0)
     staged = ~(f.few | f.split | f.stream)
     moved = moved + work.written / 16 * np.where(staged, x.epilogue_written, x.epilogue_scattered)
-    moved = moved + work.scattered / 16 * x.epilogue_scattered
-    return (pipes * tile + moved) * f.tile, (work.instructions * tile + moved) * f.tile * x.epilogue_turns
+    partial = np.where(f.swapped, 2.0 * work.reduced, 0.0)  # bits per element of the result
+    moved = moved + (work.scattered + partial) / 16 * x.epilogue_scattered
+    return (pipes * tile + moved) * f.tile, (instructions * tile + moved) * f.tile * x.epilogue_turns
 
 
 def times(

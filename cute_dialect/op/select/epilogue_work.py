@@ -3,9 +3,9 @@
 The counts come from the epilogue's graph; :mod:`cute_dialect.op.select.cost_model` converts them to microseconds.
 
 >>> work_of(Epilogue(bias="n", activation="gelu"), "bf16")
-Work(instructions=15.5, specials=1.0, read=0, written=0, scattered=0)
+Work(instructions=15.5, specials=1.0, read=0, written=0, scattered=0, reduced=0.0)
 >>> work_of(Epilogue(), "bf16")
-Work(instructions=0.0, specials=0.0, read=0.0, written=0.0, scattered=0.0)
+Work(instructions=0.0, specials=0.0, read=0.0, written=0.0, scattered=0.0, reduced=0.0)
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Work(NamedTuple):
     read: float = 0.0  # bits of matrices like the result
     written: float = 0.0  # bits of results other than D that kernels may store like D
     scattered: float = 0.0  # bits of other results
+    reduced: float = 0.0  # number of row reductions
 
 
 NO_WORK = Work()
@@ -79,4 +80,5 @@ def work_of(epilogue: Epilogue | None, output: str) -> Work:
         read,
         sum(n for like, n in bits if like),
         sum(n for like, n in bits if not like),
+        float(sum(x.reduce != "" and x.axis == "n" for x in graph.outputs)),
     )

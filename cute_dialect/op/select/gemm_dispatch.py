@@ -271,8 +271,8 @@ def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -
     The transposed problem reads matrices element by element, and so it stores results that are not staged like D.
     """
     of_rows = epilogue.whole_rows
-    own = epilogue.paired or epilogue.reduces or epilogue.whole_tiles or epilogue.split != ""
-    if not own and not (choice.swapped and not _is_staged(with_epilogue(choice, epilogue))):
+    own = epilogue.paired or epilogue.whole_tiles or epilogue.split != ""
+    if not own and not epilogue.reduces and not (choice.swapped and not _is_staged(with_epilogue(choice, epilogue))):
         return with_epilogue(choice, epilogue)
     for other in (choice, *(c for _, c in ranked(problem, costs, work=work_of(epilogue, problem.output)))):
         found = with_epilogue(other, epilogue)
@@ -294,13 +294,13 @@ def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -
 
 
 def _is_staged(choice: Choice) -> bool:
-    """Return True if a kernel reads no matrices in its epilogue, and stages all results like D."""
+    """Return True if a kernel reads no matrices in its epilogue, and stages all results that are not reduced."""
     epilogue, graph = choice.config.epilogue, choice.config.epilogue.graph
     if not epilogue.by_elements:
         return True
     if graph is None or any(x.kind == "aux" for x in graph.inputs) or choice.skinny is not None or choice.parts > 1:
         return False
-    return len(choice.config.beside) == len(graph.outputs) - 1
+    return len(choice.config.beside) == sum(not x.reduce for x in graph.outputs[1:])
 
 
 def with_direct(choice: Choice, problem: Problem, costs: Costs) -> Choice:

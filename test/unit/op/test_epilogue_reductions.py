@@ -77,6 +77,18 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch, swapped: bool, turned: bool, t
     gemm_dispatch.way_of.cache_clear()
 
 
+def test_rows_of_the_transposed_problem() -> None:
+    """A chosen kernel may compute ``D^T``, and then reduces columns."""
+
+    def rows(accum: Any) -> Any:
+        return {"D": accum + 1.0, "s": epilogue.sum(accum, -1)}
+
+    a, b = integers(40, 72), integers(72, 136)
+    assert op.explain(op.mm, a, b, epilogue=rows).choice.swapped
+    found = op.mm(a, b, epilogue=rows, device="cpu", checks=("race", "sync", "oob", "uninit"))
+    check(found, rows(wide(a) @ wide(b)))
+
+
 @pytest.mark.slow
 def test_batches_and_memory() -> None:
     a, b, bias = integers(3, 40, 72), integers(3, 72, 88), integers(88, dtype=np.float32)
