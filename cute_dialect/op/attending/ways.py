@@ -24,7 +24,7 @@ _MOST = 64
 """Maximum number of key slices."""
 
 _MOST_WAVES = 8
-"""Waves of tiles from which keys are not divided: the last wave then takes little of the time."""
+"""Waves of tiles from which keys are not divided."""
 
 _TILE = 94
 """Time of a tile that does not depend on its queries, for heads of 64, in queries.
@@ -178,8 +178,8 @@ def _parts(form: Form, config: AttentionConfig) -> int:
     """Return the number of key slices.
 
     The model selects the fastest number: it counts the steps of the multiprocessor that has most of them, and is not
-    fitted to measurements.  There is one slice if a mask shortens the tiles and there is one for each multiprocessor,
-    or if there are so many tiles that the last wave does not matter.
+    fitted to measurements.  Keys are not divided if there are many waves of tiles, because the last wave then takes
+    little of the time.  Tiles that a mask shortens are divided only if there are fewer than multiprocessors.
     """
     tiles = _tiles(form, config) if form.rows else 0
     most = _MOST_WAVES * config.sms if form.mask == "full" else config.sms
