@@ -209,7 +209,7 @@ def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> 
     """The backward pass calls a torch operator with views of saved tensors."""
 
     def kernel(arrays: Any, lse: Any, scale: float, most: Any, causal: bool) -> Any:
-        q, k, v, out, grad = [x.transpose(1, 2) for x in arrays]
+        _, k, v, _, grad = [x.transpose(1, 2) for x in arrays]
         found = torch.ops.cute_test.attention_backward.default(grad, k, v, 2.0)
         return tuple([x.transpose(1, 2) for x in found])
 
@@ -220,9 +220,11 @@ def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(attention_gradients, "_call_cudnn", kernel)
     monkeypatch.setattr(recording, "PURE", {*recording.PURE, "cute_test::attention_backward"})
     seen.works = False
+    kernels: list[int] = []
     for number in range(3):
         q, k, v = leaves(tuple(normal(1, 2, 64, 64) for _ in range(3)))
-        grad, before, kernels = normal(1, 2, 64, 64), seen.first, []
+        kernels.clear()
+        grad, before = normal(1, 2, 64, 64), seen.first
         result, _ = op.attention(q, k, v, causal=True, lse=True)
         with patch.object(attention_gradients, "_call_cudnn", lambda *given: kernels.append(1) or kernel(*given)):
             found = torch.autograd.grad(result, (q, k, v), grad)
