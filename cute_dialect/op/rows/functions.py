@@ -215,6 +215,12 @@ def rms_norm(
         out: memory for the norm; may be ``x``.
         device: ``"cpu"`` runs on the interpreter.
     """
+    if len(given) == 1 and hasattr(given[0], "data_ptr"):  # the usual call: only a weight
+        others = normalized_shape is None and weight is None and residual is None and out is None and device is None
+        if others and not unknown and not _KNOWN["rms_norm"].is_traced():
+            done = _KNOWN["rms_norm"].again((eps, "w"), x, *given)
+            if done is not None:
+                return done
     if unknown:
         check_keywords("rms_norm", rms_norm, unknown, interpreted=False)
     if given or normalized_shape is not None:
@@ -288,6 +294,12 @@ def layer_norm(
         out: memory for the norm; may be ``x``.
         device: ``"cpu"`` runs on the interpreter.
     """
+    if len(given) == 2 and hasattr(given[0], "data_ptr") and hasattr(given[1], "data_ptr"):  # the usual call
+        others = normalized_shape is None and weight is None and bias is None and residual is None and out is None
+        if others and device is None and not unknown and not _KNOWN["layer_norm"].is_traced():
+            done = _KNOWN["layer_norm"].again((1e-5 if eps is None else eps, "wb"), x, *given)
+            if done is not None:
+                return done
     if unknown:
         check_keywords("layer_norm", layer_norm, unknown, interpreted=False)
     if given or normalized_shape is not None:
