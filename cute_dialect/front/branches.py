@@ -583,7 +583,8 @@ def pick(tracer: Tracer, condition: Any, first: Callable[[], Any], second: Calla
             values.append(side())
         check_unmoved(snap)
         heaps.append(snap.state())
-        snap.restore()
+        if side is first:  # The second side leaves what both change alike.
+            snap.restore()
     del regions(tracer)[depth:]
     merger = Merger(tracer, condition.ssa, blocks, snap, heaps, {})
     result: list[Any] = []
@@ -591,6 +592,7 @@ def pick(tracer: Tracer, condition: Any, first: Callable[[], Any], second: Calla
     for key, (obj, _) in snap.objects.items():
         x, y = (heap[key] for heap in heaps)
         if merger.is_replaced(obj):
+            snap.restore(obj)
             continue
         check_shape(obj, x, y)
         for slot in slots_of(x):

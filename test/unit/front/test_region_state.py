@@ -51,6 +51,18 @@ def branch(v: int) -> int:
     return z
 
 
+def alike_on_both_sides_of_an_expression(v: int) -> int:
+    xs, box = [v], It()
+
+    def grow(x):
+        xs.append(x)
+        box.i = 1
+        return x
+
+    y = grow(v) if v > 3 else grow(v + 1)
+    return y + xs[1] * 10 + box.i * 100
+
+
 def in_a_for(v: int) -> int:
     z = 0
     for i in range(v):
@@ -974,6 +986,7 @@ def a_list_in_a_loop_that_counts_down(v: int) -> int:
 FUNCTIONS = [
     a_list_in_a_loop_that_counts_down,
     branch,
+    alike_on_both_sides_of_an_expression,
     in_a_for,
     in_a_while,
     static_in,
