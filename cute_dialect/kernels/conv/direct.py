@@ -626,8 +626,8 @@ def _store(config: DirectConfig, staged: Any, result: Any, place: Any, first: An
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=size * kind.width)
     vector, align = cute.make_layout(size), size * kind.width // 8
     slab, part = divmod(slab, config.parts)
-    for i in range(cute.arch.thread_idx().x, h * w * vectors, config.threads):
-        at, c = divmod(i, vectors)
+
+    def put(at: Any, c: Any) -> None:
         y, x = divmod(at, w)
         y, x = (row + y) * config.remainders[0] + first[0], (column + x) * config.remainders[1] + first[1]
         group, of = divmod(c, of_group)
@@ -639,6 +639,22 @@ def _store(config: DirectConfig, staged: Any, result: Any, place: Any, first: An
             cute.copy(atom, cute.make_tensor(source.align(align), vector), held)
             target = (result[None, x, y, n].iterator + channel).align(align)
             cute.copy(atom, held, cute.make_tensor(target, vector))
+
+    _store_vectors((h * w, vectors, config.threads), put)
+
+
+def _store_vectors(sizes: Any, put: Any) -> None:
+    """Call ``put(line, i)`` for each vector ``i`` of each line, with all threads."""
+    total, vectors, threads = sizes
+    thread, at_once = cute.arch.thread_idx().x, threads // vectors
+    if at_once * vectors * 4 >= threads * 3:  # Each thread stores the same vector of all its lines.
+        line, i = divmod(thread, vectors)
+        if line < at_once:
+            for at in range(line, total, at_once):
+                put(at, i)
+    else:
+        for i in range(thread, total * vectors, threads):
+            put(*divmod(i, vectors))
 
 
 @printed
