@@ -333,7 +333,7 @@ UNIT_TESTS = (
     "cute_nvgpu/test_sync_ops.py",
     "cute_nvgpu/test_tma_boxes.py",
     "dialect",
-    "passes/test_outside_passes.py",
+    "passes/test_external_passes.py",
     "upstream/test_upstream_builders.py",
     "upstream/test_upstream_diagnostics.py",
 )

@@ -44,7 +44,7 @@ def check(ours: Callable[..., Any], peer: Callable[..., Any], tensors: list[torc
         same(got, wanted)
 
 
-@pytest.mark.slow  # test_row_edges.py has gradients of every function in quick
+@pytest.mark.slow  # test_row_special_values.py has gradients of every function in quick
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
 @pytest.mark.parametrize("n", [7, 64, 333])
 def test_gradients(n: int, dtype: torch.dtype) -> None:

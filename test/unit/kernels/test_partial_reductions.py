@@ -14,7 +14,7 @@ CHECKS = ("race", "uninit", "oob", "sync")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("config", [CombineConfig(), CombineConfig("max", "f16", 1), CombineConfig("min", "bf16")])
-def test_combination_of_split_kv_partials(config: CombineConfig) -> None:
+def test_reduction_of_partial_results(config: CombineConfig) -> None:
     kernel = compile(combine_parts_text(config), emit="base", filename=f"{config.name}.mlir").kernel("launch")
     generator = np.random.default_rng(3)
     for parts, extent, matrices in ((1, 1, 1), (9, 40, 2), (0, 5, 1), (300, 2, 1)):
