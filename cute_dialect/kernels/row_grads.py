@@ -138,8 +138,12 @@ class Ring(RowMemory):
         # of the block.
         self.apart = c.block * plan.width
         self.slot = len(self.sources) * plan.chunks * self.apart
-        self.own = cute.smem_tensor(self.dtype, cute.make_layout(c.stages * self.slot)).iterator
-        self.own = self.own + cute.arch.thread_idx().x * plan.width
+        # The accumulators of unaligned rows use the memory of the ring at the end.
+        self.pitch = c.threads + 32 // plan.width  # no bank conflicts between the columns of a vector
+        sums = 0 if plan.whole or c.rows > 1 else plan.chunks * plan.width * self.pitch * 32 // self.dtype.width
+        memory = cute.smem_tensor(self.dtype, cute.make_layout(max(c.stages * self.slot, sums))).iterator
+        self.sums = cute.recast_ptr(memory, dtype=cute.Float32)
+        self.own = memory + cute.arch.thread_idx().x * plan.width
         self.columns = self.place(sharing.row)
         if not self.has_last(self.columns):  # a thread without the last vector of one row lacks it in every row
             nothing = self.registers(1)
@@ -311,19 +315,17 @@ def norm_backward(
     sharing = Sharing(c, messages=True, in_turn=True)
     ring = Ring(plan, sharing, x, d, r, y)
     share = 1.0 / wide(ring.n)
-    weights = edge_weights = None
-    if w is not None:
-        vector = as_matrix(w)
-        at = ring.columns._replace(source=0)
-        alike = plan.whole or ring.steady & (ring.skew(vector, 0, width) == at.head)
-        weights = ring.load(vector, at, 0, chunks, alike=alike)
-        edge_weights = ring.load_edges(vector, at)
     sums = [Added(plan) for kind in "wb" if kind in plan.takes]
 
     for i in cute.range_constexpr(c.stages):
         if ring.base + i * ring.step < ring.rows:
             ring.fetch_row(ring.base + ring.sub + i * ring.step, i)
         cute.arch.cp_async_commit_group()
+    weights = edge_weights = None
+    if w is not None:
+        at = ring.columns._replace(source=0)
+        weights = ring.load(as_matrix(w), at, 0, chunks, alike=plan.whole)
+        edge_weights = ring.load_edges(as_matrix(w), at)
     edges, turn, slot = ring.edges_of(sharing.row), cute.Int32(0), cute.Int32(0)
     if c.cluster > 1:
         cute.arch.cluster_wait()  # every block has started, so its barrier exists
@@ -425,12 +427,32 @@ class Added:
     def write(self, ring: Ring, parts: cute.Tensor, row: Any, column: Any) -> None:
         """Write the accumulators to a row of the partial results, from a column on."""
         w, place = self.plan.width, ring.columns
+        if not self.plan.whole and self.plan.config.rows == 1:
+            self.write_unaligned(ring, parts, row, column)
+            return
         begin = parts[row, None].iterator + (column + ring.first)
         begin = begin if self.plan.whole else begin + place.head
         for first, n, mine in ring.pieces(place, 0, self.plan.chunks):
             if mine:
                 source = cute.make_tensor(self.sums.iterator + first * w, cute.make_layout((w, n), stride=(1, w)))
                 cute.autovec_copy(source, ring.chunks(begin, first, n))
+        for j, (at, mine) in enumerate(place.edges):
+            if mine:
+                parts[row, column + at] = self.sums[self.plan.chunks * w + j]
+
+    def write_unaligned(self, ring: Ring, parts: cute.Tensor, row: Any, column: Any) -> None:
+        """Write the accumulators through shared memory, so that consecutive threads write consecutive elements."""
+        c, w, place, thread = self.plan.config, self.plan.width, ring.columns, ring.sharing.tid
+        layout = cute.make_layout((c.threads, self.plan.chunks * w), stride=(1, ring.pitch))
+        table = cute.make_tensor(ring.sums, layout)
+        cute.arch.sync_threads()  # The slots, or the previous accumulators, have been read.
+        for k in cute.range_constexpr(self.plan.chunks * w):
+            table[thread, k] = self.sums[k]
+        cute.arch.sync_threads()
+        for i in cute.range_constexpr(self.plan.chunks):
+            first = (i * c.sharing + ring.sharing.rank * c.threads) * w
+            for j in range(thread, cute.min(place.vectors * w - first, c.threads * w), c.threads):
+                parts[row, column + place.head + first + j] = table[j // w, i * w + j % w]
         for j, (at, mine) in enumerate(place.edges):
             if mine:
                 parts[row, column + at] = self.sums[self.plan.chunks * w + j]
