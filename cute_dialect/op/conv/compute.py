@@ -27,7 +27,17 @@ from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.im2col_gemm import finish, sums_for, unfolded
 from cute_dialect.op.conv.kernel_override import config_for
-from cute_dialect.op.conv.layouts import aligned_vector, dense, first, last, strides_of, turned, views_last
+from cute_dialect.op.conv.layouts import (
+    aligned_vector,
+    as_rows,
+    dense,
+    first,
+    last,
+    lines_suit,
+    strides_of,
+    turned,
+    views_last,
+)  # fmt: skip
 from cute_dialect.op.conv.operands import as_taken, read, rows_of, stored
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights
 from cute_dialect.op.epilogue.bind import Bound, alone, bound, refuse_arranged, traced_of
@@ -40,6 +50,7 @@ from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operands import matrix
 from cute_dialect.op.recording import launched
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, gpu_of, here
+from cute_dialect.op.tma_copies import pads, with_padding
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -47,6 +58,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["convolution"]
+
+_MOST_BYTES = 1 << 31
+"""Bytes of an array from which on the kernel that pads rows cannot address it."""
 
 
 def convolution(
@@ -258,6 +272,7 @@ def _launch(
     if config is None:
         unfolded(call, ready, rows, extras, found, given.kernel)
         return
+    ready = _with_aligned_rows(call, ready)
     image, other = read(library, ready, config)
     result = stored(library, ready, rows)
     columns = choice_of(config).columns_at_once
@@ -272,6 +287,24 @@ def _launch(
                 call.told(launched(combine, step.parts, step.results, **call.options))
     if result is not rows:
         library.native(rows)[...] = library.native(result).reshape(rows.shape)
+
+
+def _with_aligned_rows(call: Call, ready: Prepared) -> Prepared:
+    """Return the arrays of pixels with padded rows, which TMA can read, copied by one launch if that is possible."""
+    images = {"image": ready.image} | ({"other": ready.other} if ready.geometry.kind == WGRAD else {})
+    wanted = dict[str, tuple[ArrayView, int]]()
+    for name, x in images.items():
+        rows = None if lines_suit(x) or prod(x.shape) * numpy_dtype(x.dtype).itemsize >= _MOST_BYTES else as_rows(x)
+        if rows is not None and pads(rows, 1):
+            wanted[name] = rows, 1
+    if not wanted:
+        return ready
+    made = with_padding(call.where.library, wanted, call.told, call.options, call.where.cpu)
+    found = dict[str, ArrayView]()
+    for name, rows in made.items():
+        shape = images[name].shape
+        found[name] = rows._replace(shape=shape, strides=strides_of(shape, rows.strides[0]))
+    return ready._replace(**found)
 
 
 def _by_group(

@@ -29,6 +29,8 @@ _GROUPS = 8
 """Maximum number of groups that are computed by a launch each."""
 _FOLDED = 3.4e6
 """Bytes per microsecond of the kernel that folds filter columns."""
+_PADDED = 2
+"""Speed of the kernel that pads rows, compared with a copy by the array library."""
 _UNALIGNED = 0.037
 """Microseconds per element of K that a block of 128 x 128 takes if TMA cannot read the operands.
 
@@ -51,7 +53,8 @@ def gemm_microseconds(asked: ConvRequest, gpu: str = "", sms: int = 132) -> floa
     found = chosen_with_time(asked, gpu, sms)
     if found is None:
         return _columns(asked, gpu, sms)
-    return found[0] + _pads(asked, g.image) + _pads(asked, g.result) + _filter(asked, found[1].flat)
+    image, result = g.kind != DGRAD, g.kind != FPROP  # is read
+    return found[0] + _pads(asked, g.image, image) + _pads(asked, g.result, result) + _filter(asked, found[1].flat)
 
 
 def of_group(g: Geometry) -> Geometry:
@@ -81,10 +84,10 @@ def _copied(asked: ConvRequest, elements: int) -> float:
     return elements * BITS[asked.element] / 8 / _COPY
 
 
-def _pads(asked: ConvRequest, shape: tuple[int, ...]) -> float:
+def _pads(asked: ConvRequest, shape: tuple[int, ...], is_read: bool) -> float:
     """Return the time of a padded copy of an array, 0 if its lines are multiples of 16 bytes."""
     aligned = shape[-1] * BITS[asked.element] % 128 == 0
-    return 0.0 if aligned else _LAUNCH + _copied(asked, 2 * prod(shape))
+    return 0.0 if aligned else _LAUNCH + _copied(asked, 2 * prod(shape)) / (_PADDED if is_read else 1)
 
 
 def _filter(asked: ConvRequest, flat: bool) -> float:

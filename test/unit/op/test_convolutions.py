@@ -27,6 +27,7 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any, str]] = {
         "",
     ),
     "f16, depthwise": ((1, 5, 6, 8), (8, 3, 2, 1), How((1, 0), (0, 2), (1, 1), (1, 2), 8), np.float16, ""),
+    "f16, 67 channels": ((2, 4, 5, 67), (35, 2, 2, 67), how(), np.float16, "fdw"),
     "f16, one tap": ((1, 3, 3, 64), (72, 1, 1, 64), how(0), np.float16, ""),
 }
 """Images, filters, how; type; which of the three are computed by im2col loads: forward, the gradients of ``x`` (d) and
