@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.op.dtypes import arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
@@ -87,8 +87,9 @@ def mm_array(
     """Return ``activation(alpha * A @ B + beta * C + bias)`` for each A of ``As`` and its B of ``Bs``.
 
     The GEMMs have one shape, and run in one launch with arrays of pointers.  Matrices of different strides, layouts or
-    alignments are grouped, with a launch for each group (see :func:`cute_dialect.op.explain`).  Matrices are not copied, except numpy arrays for a GPU.  Torch gradients are
-    pointer-array GEMMs, too; with an epilogue the GEMMs are computed one by one.
+    alignments are grouped, with a launch for each group (see :func:`cute_dialect.op.explain`).  Matrices are not
+    copied, except numpy arrays for a GPU.  Torch gradients are pointer-array GEMMs, too; with an epilogue the GEMMs are
+    computed one by one.
 
     >>> import numpy as np
     >>> [d[0, 0] for d in mm_array([np.ones((8, 8), "f2")] * 2, [np.eye(8, dtype="f2")] * 2, device="cpu")]
@@ -143,7 +144,7 @@ def mm_array(
         return learned(given, {"alpha": alpha, "beta": beta}, bias, applied, hook, how)
     split = Split.of(split_k)
 
-    def checked(given: Sequence[Any]) -> tuple[Gemm, list[Operands], list[Any]]:
+    def checked(given: Any) -> tuple[Gemm, list[Operands], list[Any]]:
         """Return the plan, the checked operands and the results of matrices of one class."""
         plan, problem = _plan(given, shape, element, layouts, applied, traced or hook, dtype, math, accumulator)
         factors = number("alpha", alpha), 0.0 if Cs is None else number("beta", beta)
@@ -203,20 +204,25 @@ def _classes(given: Sequence[Any], *, by_address: bool = True) -> dict[tuple[obj
     One launch can compute the matrices of a class.  Addresses are of one class.  So are matrices of different shapes
     or types, which are refused.
     """
-    arrays = [x for x in given if x is not None]
-    if any([not hasattr(m, "shape") or len(m.shape) != 2 for x in arrays for m in x]):
-        return {((), ()): list(range(len(given[0])))}
-    if any([(m.shape, m.dtype) != (x[0].shape, x[0].dtype) for x in arrays for m in x]):
-        return {((), ()): list(range(len(given[0])))}
+    columns: list[list[_Place]] = []
+    for x in given:
+        if x is None:
+            continue
+        shape, dtype = getattr(x[0], "shape", None), getattr(x[0], "dtype", None)
+        if shape is None or len(shape) != 2 or any([getattr(m, "shape", None) != shape or m.dtype != dtype for m in x]):
+            return {((), ()): list(range(len(given[0])))}
+        columns.append([_place(m) for m in x])
     found: dict[tuple[object, object], list[int]] = {}
-    for i in range(len(given[0])):
-        where = [_place(x[i]) for x in arrays]
-        strides, aligned = (tuple(x) for x in zip(*where))
+    for i, places in enumerate(zip(*columns)):
+        strides, aligned = zip(*places)
         found.setdefault((strides, aligned if by_address else ()), []).append(i)
     return found
 
 
-def _place(x: Any) -> tuple[tuple[int, ...], bool]:
+_Place: TypeAlias = tuple[tuple[int, ...], bool]
+
+
+def _place(x: Any) -> _Place:
     """Return the strides of an array along modes of several elements, and True for a multiple of 16 bytes."""
     if hasattr(x, "data_ptr"):
         strides, address = x.stride(), x.data_ptr()
@@ -225,7 +231,9 @@ def _place(x: Any) -> tuple[tuple[int, ...], bool]:
     else:
         view = view_of(x)
         strides, address = view.strides, view.pointer
-    return tuple([step for step, n in zip(strides, x.shape) if n > 1]), address % 16 == 0
+    if 1 in x.shape:
+        strides = [step for step, n in zip(strides, x.shape) if n > 1]
+    return tuple(strides), address % 16 == 0
 
 
 def _sums(given: Sequence[Any], shape: Sequence[int] | None) -> tuple[int, int, int]:
