@@ -123,7 +123,7 @@ def mm(
                 return done
         extras = LinearCombination()
         return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
-    activation = spelled(activation) if activation else ""
+    activation = spelled(activation) if activation else activation
     if again:
         how = _fused_key(dtype, out, alpha, beta, c, bias, activation, hook, math, accumulator)
         done = FUSED[2].again(how, *_given_of(a, b, out, c, bias))
@@ -199,7 +199,7 @@ def bmm(
         return _computed(
             "bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k)
         )
-    activation = spelled(activation) if activation else ""
+    activation = spelled(activation) if activation else activation
     if again:
         how = _fused_key(dtype, out, alpha, beta, c, bias, activation, hook, math, accumulator)
         done = FUSED[3].again(how, *_given_of(a, b, out, c, bias))
