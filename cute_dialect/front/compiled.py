@@ -20,6 +20,7 @@ from cute_dialect.front.trace import finishes_errors
 from cute_dialect.front.trace_dependencies import recorded
 from cute_dialect.front.watched import Watched
 from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
+from cute_dialect.type_text import language_terms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,7 +155,7 @@ class Compiled:
         return remarks_again(cloning(self.program.module), "nvptx")()
 
     def __repr__(self) -> str:
-        takes = ", ".join(f"{n}: {s!r}" for n, s in self.specs.items())
+        takes = language_terms(", ".join(f"{n}: {s!r}" for n, s in self.specs.items()))
         return f"<compiled {self.name}({takes}) for {self.options.chip}>"
 
     def on(self, device: str | int) -> Compiled:
@@ -273,7 +274,7 @@ class Compiled:
                         f"hint: compile for any shape with from_dlpack({name}).mark_layout_dynamic()"
                     )
                 break
-        error.args = (text, *error.args[1:])
+        error.args = (language_terms(text), *error.args[1:])
 
     @finishes_errors
     def bind(self, *args: Any, **kwargs: Any) -> BoundCall:

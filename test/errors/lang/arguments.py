@@ -467,7 +467,7 @@ def run(pair):
 
 cute.compile(run, (X, 1))((X, 1, 2))
 #: ShapeError
-#: argument pair must be tuple(!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">, Int32), got tuple of 3
+#: argument pair must be tuple(tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, Int32), got tuple of 3
 #: called from arguments.py:6:1
 
 # ===== too few arguments
@@ -489,7 +489,7 @@ def run(x: cute.Tensor):
 
 cute.compile(run, cute.from_dlpack(X))(np.zeros((8, 4), np.float32))
 #: ShapeError
-#: argument x, mode 1: expected extent 8, got 4 (!cute.memref<f32, gmem, align<16>, "(8,8):(8,1)">); it was compiled for shape (8, 8), but this array has shape (8, 4)
+#: argument x, mode 1: expected extent 8, got 4 (tensor<ptr<f32, gmem, align<16>> o (8,8):(8,1)>); it was compiled for shape (8, 8), but this array has shape (8, 4)
 #: hint: compile for any shape with from_dlpack(x).mark_layout_dynamic()
 #: called from arguments.py:6:1
 
@@ -501,7 +501,7 @@ def run(x: cute.Tensor):
 
 cute.compile(run, X)(np.zeros((8, 8), np.float16))
 #: DtypeError
-#: argument x expects elements of f32, got f16 (!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">)
+#: argument x expects elements of f32, got f16 (tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>)
 #: called from arguments.py:6:1
 
 # ===== another rank than the compiled one
@@ -512,7 +512,7 @@ def run(x: cute.Tensor):
 
 cute.compile(run, X)(np.zeros(8, np.float32))
 #: ShapeError
-#: argument x expects an array of rank 2, got shape (8) (!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">)
+#: argument x expects an array of rank 2, got shape (8) (tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>)
 #: called from arguments.py:6:1
 
 # ===== another stride than the compiled one
@@ -523,7 +523,7 @@ def run(x: cute.Tensor):
 
 cute.compile(run, X)(np.zeros((8, 16), np.float32)[:, ::2])
 #: StrideError
-#: argument x, mode 1: expected stride 1, got 2 elements (!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">)
+#: argument x, mode 1: expected stride 1, got 2 elements (tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>)
 #: called from arguments.py:6:1
 
 # ===== an array that is not aligned as promised
@@ -536,7 +536,7 @@ flat = np.zeros(80, np.float32)
 start = next(i for i in range(8) if flat[i:].ctypes.data % 32 == 0)
 cute.compile(run, cute.from_dlpack(flat[start : start + 64], assumed_align=32))(flat[start + 1 : start + 65])
 #: AlignmentError
-#: argument x: expected an address that is a multiple of 32 bytes, got 0x…, which is 4 bytes past a multiple (!cute.memref<f32, gmem, align<32>, "(64):(1)">)
+#: argument x: expected an address that is a multiple of 32 bytes, got 0x…, which is 4 bytes past a multiple (tensor<ptr<f32, gmem, align<32>> o (64):(1)>)
 #: called from arguments.py:8:1
 
 # ===== an extent that breaks the promised divisor
@@ -547,7 +547,7 @@ def run(x: cute.Tensor):
 
 cute.compile(run, cute.from_dlpack(X).mark_compact_shape_dynamic(mode=0, divisibility=8))(np.zeros((6, 8), np.float32))
 #: DivisibilityError
-#: argument x, mode 0: expected an extent that is a multiple of 8, got 6 (!cute.memref<f32, gmem, align<16>, "(?{div=8},8):(8,1)">)
+#: argument x, mode 0: expected an extent that is a multiple of 8, got 6 (tensor<ptr<f32, gmem, align<16>> o (?{div=8},8):(8,1)>)
 #: called from arguments.py:6:1
 
 # ===== a list for a tensor

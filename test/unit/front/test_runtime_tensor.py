@@ -125,7 +125,7 @@ def test_static_tensors_are_checked_at_launch(monkeypatch: pytest.MonkeyPatch) -
         k(other)
     lines = str(caught.value).splitlines()
     assert lines[0] == (
-        'argument x, mode 0: expected extent 4, got 8 (!cute.memref<f32, gmem, align<16>, "(4):(1)">); '
+        "argument x, mode 0: expected extent 4, got 8 (tensor<ptr<f32, gmem, align<16>> o (4):(1)>); "
         "it was compiled for shape (4), but this array has shape (8,)"
     )
     assert lines[1] == "hint: compile for any shape with from_dlpack(x).mark_layout_dynamic()"
