@@ -11,12 +11,11 @@ then rounded once. Other functions are computed in f64.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from cute_dialect.interp.instructions.integer_math import COMPARISONS
 from cute_dialect.interp.rounding import exact_f64, fma_f64, half_away, narrow, sticky_fma, sticky_sum
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Value
@@ -65,16 +64,6 @@ def minmax(x: Array, y: Array, largest: bool, nan_wins: bool) -> Array:
     if np.any(tie):
         r = np.where(tie, (x + y) if largest else -((-x) + (-y)), r)
     return np.asarray(r).astype(x.dtype)
-
-
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
 
 
 def compare(word: str, x: Value, y: Value) -> Array:
@@ -147,4 +136,4 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 }
 """Functions of one f64, computed in f64."""
 
-__all__ = ["COMPARISONS", "FUNCTIONS", "compare", "minmax", "rounded_once", "to_int"]
+__all__ = ["FUNCTIONS", "compare", "minmax", "rounded_once", "to_int"]

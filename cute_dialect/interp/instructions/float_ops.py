@@ -13,6 +13,7 @@ the last place. With `nnan` and `ninf`, a NaN or an infinity is reported (LLVM L
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -277,10 +278,10 @@ def _powi(c: FnCompiler, op: Operation) -> None:
 
 def _float_binary(name: str) -> Builder:
     table: dict[str, Builder] = {
-        "add": _binary(lambda a, b: a + b),  # type: ignore[operator]
-        "sub": _binary(lambda a, b: a - b),  # type: ignore[operator]
-        "mul": _bf16(np.multiply, lambda a, b: a * b),  # type: ignore[operator]
-        "div": _bf16(np.divide, lambda a, b: a / b),  # type: ignore[operator]
+        "add": _binary(operator.add),
+        "sub": _binary(operator.sub),
+        "mul": _bf16(np.multiply, operator.mul),
+        "div": _bf16(np.divide, operator.truediv),
     }
     return table[name]
 

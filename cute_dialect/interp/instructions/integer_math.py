@@ -10,14 +10,26 @@ modulo 2^width; results of Python ints are exact, and the caller wraps them.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from cute_dialect.interp.values import Array
 
 Integer: TypeAlias = "int | Array"
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+"""Comparisons by their names in PTX, also of floats."""
 
 
 def each(f: Callable[..., int], *operands: Array) -> Array:
@@ -108,6 +120,7 @@ def dot(x: Array, y: Array, accumulator: Array) -> Array:
 
 
 __all__ = [
+    "COMPARISONS",
     "Integer",
     "count_ones",
     "divide",

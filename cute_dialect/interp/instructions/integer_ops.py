@@ -11,6 +11,7 @@ undefined.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,9 @@ import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.compiler.poison_flags import Report, Text, promise
-from cute_dialect.interp.compiler.steps import Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.instructions.integer_math import (
+    COMPARISONS,
     Integer,
     count_ones,
     divide,
@@ -358,34 +359,15 @@ def _compare(c: FnCompiler, op: Operation) -> None:
         raise InterpError("unsupported", f"integer predicate {attr_of(op, 'predicate')} is not in [0, 10)")
     pred = _PREDICATES[number]
 
-    def eq(R: Regs, g: Group) -> None:
-        R[d] = R[a] == R[b]
+    word = pred if pred in ("eq", "ne") else pred[1:]
+    compare = COMPARISONS[word]
+    if pred == word or (leaf.width != 1 and pred[0] == "s"):
 
-    def ne(R: Regs, g: Group) -> None:
-        R[d] = R[a] != R[b]
+        def step(R: Regs, g: Group) -> None:
+            R[d] = compare(R[a], R[b])
 
-    def lt(R: Regs, g: Group) -> None:
-        R[d] = R[a] < R[b]  # type: ignore[operator]
-
-    def le(R: Regs, g: Group) -> None:
-        R[d] = R[a] <= R[b]  # type: ignore[operator]
-
-    def gt(R: Regs, g: Group) -> None:
-        R[d] = R[a] > R[b]  # type: ignore[operator]
-
-    def ge(R: Regs, g: Group) -> None:
-        R[d] = R[a] >= R[b]  # type: ignore[operator]
-
-    by_name: dict[str, Step] = {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}
-    if pred in ("eq", "ne") or (leaf.width != 1 and pred[0] == "s"):
-        c.emit(op, by_name[pred if pred in ("eq", "ne") else pred[1:]])
+        c.emit(op, step)
         return
-    compare = {
-        "lt": lambda x, y: x < y,
-        "le": lambda x, y: x <= y,
-        "gt": lambda x, y: x > y,
-        "ge": lambda x, y: x >= y,
-    }[pred[1:]]
     # A signed i1 is 0 or -1, so its order is the reverse of the unsigned one.
     flip = leaf.width == 1 and pred[0] == "s"
 
@@ -404,18 +386,6 @@ def _minmax(largest: bool, is_signed: bool) -> Builder:
         return signed(minmax(unsigned(a, leaf), unsigned(b, leaf), largest), leaf)  # type: ignore[arg-type]
 
     return _binary(f)
-
-
-def add(a: Value, b: Value) -> Value:
-    return a + b  # type: ignore[operator]
-
-
-def sub(a: Value, b: Value) -> Value:
-    return a - b  # type: ignore[operator]
-
-
-def mul(a: Value, b: Value) -> Value:
-    return a * b  # type: ignore[operator]
 
 
 def _unary(
@@ -561,17 +531,17 @@ def _dot(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step)
 
 
-_and = _bits(lambda a, b: a & b, lambda a, b: a and b)  # type: ignore[operator]
-_or = _bits(lambda a, b: a | b, lambda a, b: a or b)  # type: ignore[operator]
-_xor = _bits(lambda a, b: a ^ b, lambda a, b: a != b)  # type: ignore[operator]
+_and = _bits(operator.and_, lambda a, b: a and b)
+_or = _bits(operator.or_, lambda a, b: a or b)
+_xor = _bits(operator.xor, lambda a, b: a != b)
 
 OPS: dict[str, Builder] = {
-    "arith.addi": _arith("+", add),
-    "arith.subi": _arith("-", sub),
-    "arith.muli": _arith("*", mul),
-    "llvm.add": _arith("+", add),
-    "llvm.sub": _arith("-", sub),
-    "llvm.mul": _arith("*", mul),
+    "arith.addi": _arith("+", operator.add),
+    "arith.subi": _arith("-", operator.sub),
+    "arith.muli": _arith("*", operator.mul),
+    "llvm.add": _arith("+", operator.add),
+    "llvm.sub": _arith("-", operator.sub),
+    "llvm.mul": _arith("*", operator.mul),
     "arith.divsi": _division("div", True),
     "arith.divui": _division("div", False),
     "arith.remsi": _division("rem", True),
@@ -617,12 +587,12 @@ OPS: dict[str, Builder] = {
     "arith.mulsi_extended": _mul_extended(True),
     "arith.mului_extended": _mul_extended(False),
     "arith.addui_extended": _add_extended,
-    "llvm.intr.sadd.with.overflow": _with_overflow("+", add, True),
-    "llvm.intr.uadd.with.overflow": _with_overflow("+", add, False),
-    "llvm.intr.ssub.with.overflow": _with_overflow("-", sub, True),
-    "llvm.intr.usub.with.overflow": _with_overflow("-", sub, False),
-    "llvm.intr.smul.with.overflow": _with_overflow("*", mul, True),
-    "llvm.intr.umul.with.overflow": _with_overflow("*", mul, False),
+    "llvm.intr.sadd.with.overflow": _with_overflow("+", operator.add, True),
+    "llvm.intr.uadd.with.overflow": _with_overflow("+", operator.add, False),
+    "llvm.intr.ssub.with.overflow": _with_overflow("-", operator.sub, True),
+    "llvm.intr.usub.with.overflow": _with_overflow("-", operator.sub, False),
+    "llvm.intr.smul.with.overflow": _with_overflow("*", operator.mul, True),
+    "llvm.intr.umul.with.overflow": _with_overflow("*", operator.mul, False),
     "llvm.intr.fshl": _funnel(True),
     "llvm.intr.fshr": _funnel(False),
     "nvvm.dot.accumulate.4way": _dot,

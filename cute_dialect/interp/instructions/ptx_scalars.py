@@ -20,6 +20,7 @@ import numpy as np
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.instructions import float_math
 from cute_dialect.interp.instructions.integer_math import (
+    COMPARISONS,
     Integer,
     count_ones,
     divide,
@@ -133,7 +134,7 @@ def compare(m: Words, a: Array, b: Array) -> Array:
     """Compare two values (9.3.1)."""
     word = m.all[1]
     if a.dtype.kind in "iu":
-        return np.asarray(float_math.COMPARISONS[_UNSIGNED.get(word, word)](a, b))
+        return np.asarray(COMPARISONS[_UNSIGNED.get(word, word)](a, b))
     return float_math.compare(word, flush(m, a), flush(m, b))
 
 
