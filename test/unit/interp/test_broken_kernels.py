@@ -173,7 +173,7 @@ CORPUS = [
         "destination of TMA not aligned",
         (("llvm.getelementptr %a[8192]", "llvm.getelementptr %a[8208]"),),
         "misaligned",
-        "multiple of 128, got 8208",
+        "offset 8208 of shared memory, which is not a multiple of 128",
     ),
     Broken(
         "gemm",

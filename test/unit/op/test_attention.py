@@ -231,7 +231,7 @@ def test_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (lambda: plan.bind(q, k, v, out, done.lse), op.DeviceError, "the arrays are in CPU memory"),
         (lambda: plan.bind(q, k, v, out), op.ShapeError, "lse is None; pass an array"),
-        (lambda: plan.ir("sass"), op.UnsupportedError, "a stage of cute"),
+        (lambda: plan.ir("sass"), op.UnsupportedError, "stage 'sass' is unknown; use one of cute, "),
         (
             lambda: op.Attention(element="f32", head_size=64),
             op.DtypeError,

@@ -233,7 +233,7 @@ def test_groups() -> None:
     with pytest.raises(ShapeError, match=r"grouped_mm: out has shape \(40, 32\); it must have \(2, 40, 16\)"):
         op.grouped_mm(a, b, ends, out=np.zeros((40, 32), np.float16), epilogue=of_groups, args=args, device="cpu")
     traced = trace(of_groups, {"accum": FakeTensor("f32", (40, 32)), **args})
-    with pytest.raises(ShapeError, match=r"grouped_mm: expected scale of shape \(2, 40, 1\), got \(2, 1, 16\)"):
+    with pytest.raises(ShapeError, match=r"grouped_mm: scale has shape \(2, 1, 16\); it must have \(2, 40, 1\)"):
         other = args | {"scale": integers(2, 1, 16)}
         op.grouped_mm(a, b, ends, epilogue=traced, args=other, device="cpu")
     plan = op.GroupedGemm(element="f16", layout="row")

@@ -164,7 +164,9 @@ def test_assembler_backends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         op.compiler.nvcc()
         assert op.compiler.backend() == "ptxas"
         assert compiled(of[2]).artifact.code[0].cubin
-        with pytest.raises(op.UnsupportedError, match="expected one of ptxas, driver, interpreter, got 'nvvm'"):
+        with pytest.raises(
+            op.UnsupportedError, match="backend: 'nvvm' is not supported; use one of ptxas, driver, interpreter"
+        ):
             op.compiler.backend("nvvm")
     finally:
         op.compiler.backend("ptxas")

@@ -213,7 +213,7 @@ def test_transpose(dtype: torch.dtype) -> None:
         x = torch.randn(shape).to(dtype)
         for view in (x, x.t(), x[1:], x[:, :2], x[:, 1:]):
             assert torch.equal(op.transpose(view, device="cpu"), view.t())
-    with pytest.raises(op.ShapeError, match=r"transpose: x has shape \(33,\); it must have rank 2"):
+    with pytest.raises(op.ShapeError, match=r"transpose: x has shape \(100,\); it must have rank 2"):
         op.transpose(x[0], device="cpu")
 
 

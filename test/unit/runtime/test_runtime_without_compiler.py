@@ -20,7 +20,7 @@ class OnlyTheRuntime:
     # Finds nothing itself, and hides modules that a launch must not need from later finders.
     def find_spec(self, name, path=None, target=None):
         top, _, rest = name.partition(".")
-        ours = ("runtime", "algebra", "arch", "errors", "exports", "files", "tracebacks")
+        ours = ("runtime", "algebra", "arch", "errors", "exports", "files", "tracebacks", "type_text")
         if top in ("xdsl", "mlir", "torch", "cupy", "ml_dtypes", "rich", "cuda"):
             raise ImportError(f"{name} is not installed here")
         if top == "cute_dialect" and rest and rest.split(".")[0] not in ours:
@@ -96,7 +96,7 @@ def test_every_module_of_the_runtime_can_be_imported_alone() -> None:
         "for m in pkgutil.walk_packages(r.__path__, 'cute_dialect.runtime.'): importlib.import_module(m.name)\n"
         "print(sorted({m.split('.')[1] for m in sys.modules if m.startswith('cute_dialect.')}))\n"
     )
-    assert done.stdout == "['arch', 'errors', 'exports', 'files', 'runtime', 'tracebacks']\n", done.stderr
+    assert done.stdout == "['arch', 'errors', 'exports', 'files', 'runtime', 'tracebacks', 'type_text']\n", done.stderr
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
