@@ -25,7 +25,7 @@ from cute_dialect.kernels.epilogue_graph import greatest_of_blocks
 from cute_dialect.kernels.philox import drawn_of_arrays
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue import tracer_values
-from cute_dialect.op.errors import EpilogueError
+from cute_dialect.op.errors import ArgumentError, EpilogueError
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Factor, Operand
@@ -65,11 +65,16 @@ def _function(name: str) -> Callable[..., Any]:
     f = table.FUNCTIONS[name]
 
     def of(*operands: Any) -> Any:
+        given = len(operands)
         operands = (*operands, *f.defaults[len(operands) - f.arity :]) if len(operands) < f.arity else operands
         if any(isinstance(x, tracer_values.Proxy) for x in operands):
             return tracer_values.call(name, *operands)
         if len(operands) != f.arity:
-            raise TypeError(f"{name}() takes {f.arity} operands, got {len(operands)}")
+            names = _OPERANDS.get(name, "x y z").split()[: f.arity]
+            if given < f.arity:
+                required = ", ".join(names[: f.arity - len(f.defaults)])
+                raise ArgumentError(f"{name}() needs an argument '{names[given]}'; required arguments: {required}")
+            raise ArgumentError(f"{name}() has only the arguments {', '.join(names)}, but the call passes {given}")
         if any(type(x).__module__.startswith("torch") for x in operands):
             return f.of_arrays(arrays_of_torch(), *operands)
         import numpy as np

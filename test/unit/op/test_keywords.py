@@ -132,3 +132,15 @@ def test_modules_of_torch() -> None:
     pytest.importorskip("torch")
     with pytest.raises(op.ArgumentError, match=r"^Linear\(\) needs an argument 'out_features'; required arguments: in"):
         op.nn.Linear(3)  # type: ignore[call-arg]  # pyright: ignore
+
+
+def test_functions_of_epilogues() -> None:
+    for call, said in (
+        (lambda: op.epilogue.gelu(), "gelu() needs an argument 'x'; required arguments: x"),
+        (lambda: op.epilogue.elu(), "elu() needs an argument 'x'; required arguments: x"),
+        (lambda: op.epilogue.where(True), "where() needs an argument 'x'; required arguments: condition, x, y"),
+        (lambda: op.epilogue.relu(1.0, 2.0), "relu() has only the arguments x, but the call passes 2"),
+    ):
+        with pytest.raises(op.ArgumentError) as e:
+            call()
+        assert str(e.value) == said
