@@ -282,23 +282,31 @@ class CopyAtom(Atom):
     ``set(field, value)`` sets the state for later copies: ``tma_bar``, ``multicast_mask``, ``cache_hint``, ``pred``.
     """
 
-    __slots__ = ("state",)
+    __slots__ = ("map_modes", "state")
     __cute_places__ = ("state",)
 
     state: tuple[tuple[str, Any], ...]
+    map_modes: tuple[int, ...]
+    """For each dimension of the tensor map of a TMA atom, the mode of the tensor, if each is one mode; else empty."""
 
     def __init__(
         self, type: Attribute, op: AtomOp, ssa: SSAValue | None = None, state: tuple[tuple[str, Any], ...] = ()
     ):
         super().__init__(type, op, ssa)
         self.state = state
+        self.map_modes = ()
+
+    def fixed(self) -> tuple[object, ...]:
+        return (*super().fixed(), self.map_modes)
 
     def parts(self) -> tuple[object, ...]:
         return (*super().parts(), self.state)
 
     @classmethod
     def remade(cls, fixed: tuple[Any, ...], parts: Sequence[Any]) -> CopyAtom:
-        return cls(*fixed, *(parts if len(parts) == 2 else (None, *parts)))
+        made = cls(*fixed[:-1], *(parts if len(parts) == 2 else (None, *parts)))
+        made.map_modes = fixed[-1]
+        return made
 
     @property
     def value_type(self) -> type[Numeric]:

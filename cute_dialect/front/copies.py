@@ -8,6 +8,7 @@ from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.front.atoms import CopyAtom, check_target, refuse
 from cute_dialect.front.errors import KernelTypeError, LayoutError
 from cute_dialect.front.tiled_copies import TiledCopy, copy_atom_of, tensor_operand, thread_coord
+from cute_dialect.front.tma import with_map
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,6 +106,7 @@ def copy(
     mcast_mask: Int | None = None,
     cache_policy: Int | None = None,
     im2col_offsets: Sequence[Int] | None = None,
+    tma_desc_ptr: Pointer | None = None,
     partial: bool = False,
     unroll_factor: int | None = None,
 ) -> None:
@@ -123,6 +125,7 @@ def copy(
         mcast_mask: the blocks of the cluster that a multicast load writes to, one bit per block.
         cache_policy: an L2 cache policy.
         im2col_offsets: the filter-tap offsets of an im2col load, W first.
+        tma_desc_ptr: the address of the tensor map that a TMA copy uses in place of the atom's.
         partial: allow accesses to be cut at the end of a tensor that the tile does not divide.
         unroll_factor: ignored; copies are always unrolled.
     """
@@ -143,7 +146,7 @@ def copy(
         from cute_dialect.front.elect import one_of_the_warp
 
         state["pred"] = one_of_the_warp()
-    value = atom_with_state(found, state, what)
+    value = atom_with_state(found if tma_desc_ptr is None else with_map(found, tma_desc_ptr, what), state, what)
     operands = [value, _with_sign(source, found), _with_sign(destination, found)]
     name = "cute.copy"
     if thread is not None:

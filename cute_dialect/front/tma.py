@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cute_dialect.algebra.values import Basis
 from cute_dialect.front.atoms import CopyAtom, CopyOp, check_target, refuse
 from cute_dialect.front.errors import KernelTypeError, LayoutError
+from cute_dialect.front.machine import in_kernel
+from cute_dialect.front.pointers import Pointer
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -29,6 +32,10 @@ __all__ = [
     "prefetch_descriptor",
     "tma_partition",
 ]
+
+
+MAP_BYTES, MAP_ALIGNMENT = 128, 64
+"""Size and alignment of a tensor map in bytes."""
 
 
 class TmaOp(CopyOp):
@@ -125,7 +132,22 @@ def make_tiled_tma_atom(
     except LayoutError as e:
         refuse("F254", what, e, hint=f"the tensor is {source!r}, smem_layout is {smem_layout}")
     atom, coords = made.results
-    return CopyAtom(atom.type, op, atom), Tensor.of(coords)
+    found = CopyAtom(atom.type, op, atom)
+    found.map_modes = _map_modes(coords.type, atom.type.data.rank)
+    return found, Tensor.of(coords)
+
+
+def _map_modes(coords: Any, rank: int) -> tuple[int, ...]:
+    """Return the mode of the tensor for each dimension of its map, or () if the modes are not single dimensions."""
+    strides = coords.layout.stride if isinstance(coords.layout.stride, tuple) else (coords.layout.stride,)
+    found: dict[int, int] = {}
+    for mode, stride in enumerate(strides):
+        if stride == 0:
+            continue
+        if not isinstance(stride, Basis) or stride.value != 1 or len(stride.path) != 1:
+            return ()
+        found[stride.path[0]] = mode
+    return tuple(found[d] for d in range(rank)) if sorted(found) == list(range(rank)) else ()
 
 
 def global_source(tensor: Any, op: TmaOp, what: str, result: str) -> Tensor:
@@ -208,10 +230,34 @@ def _tma_atom(atom: Any, what: str) -> CopyAtom:
     return atom
 
 
+def map_of(atom: CopyAtom, what: str) -> Pointer:
+    """Return the address of the tensor map of a TMA atom, in generic memory."""
+    op = in_kernel(what).op("cute_nvgpu.arch.tensor_map_address", [_tma_atom(atom, what).ssa])
+    return Pointer.of(op.results[0])
+
+
+def checked_map(pointer: Any, what: str) -> Pointer:
+    """Return the address of a tensor map.  Raises F254 unless it is a pointer aligned to 64 bytes."""
+    if not isinstance(pointer, Pointer):
+        raise KernelTypeError("F254", f"{what}: the address of a tensor map must be a pointer, got {pointer!r}")
+    if pointer.alignment < MAP_ALIGNMENT:
+        raise KernelTypeError(
+            "F254", f"{what}: a tensor map must be aligned to {MAP_ALIGNMENT} bytes, got {pointer!r}",
+            hint="state the alignment: cute.make_ptr(cute.Int64, p.toint(), p.memspace, assumed_align=64)",
+        )  # fmt: skip
+    return pointer
+
+
+def with_map(atom: CopyAtom, pointer: Any, what: str) -> CopyAtom:
+    """Return a TMA atom that uses the tensor map at an address."""
+    found = _tma_atom(atom, what)
+    operands = [found.ssa, checked_map(pointer, what).ssa]
+    value = in_kernel(what).value("cute_nvgpu.arch.tensor_map_at", operands, [found.type])
+    return CopyAtom(found.type, found.op, value, found.state)
+
+
 def prefetch_descriptor(atom: CopyAtom) -> None:
     """Prefetch the tensor map of a TMA atom."""
-    from cute_dialect.front.machine import in_kernel
-
     what = "cute.nvgpu.cpasync.prefetch_descriptor"
     in_kernel(what).op("cute_nvgpu.arch.prefetch_tensormap", [_tma_atom(atom, what).ssa])
 
@@ -220,7 +266,6 @@ def prefetch_tile(atom: CopyAtom, coords: Any, what: str) -> None:
     """Prefetch one box of a TMA load into the L2 cache."""
     from cute_dialect.algebra.evaluation import size
     from cute_dialect.front.dtypes import Int32
-    from cute_dialect.front.machine import in_kernel
 
     if coords.is_memory or not hasattr(atom.type, "LOADS") or not atom.type.LOADS:
         raise KernelTypeError("F254", f"{what}: needs a TMA load and its coordinate tensor, got {coords!r}")

@@ -13,6 +13,7 @@ import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
 from cute_dialect.front.shared import SmemAllocator
 from cute_dialect.front.trace_dependencies import multiprocessors
+from cute_dialect.lang.tensor_maps import TensorMapManager, TensorMapUpdateMode
 from cute_dialect.viz.dispatch import draw
 from cute_dialect.viz.threads import draw_tv
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GroupedRaster", "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator",
-    "StaticPersistentTileScheduler", "WorkTileInfo", "get_smem_capacity_in_bytes", "print_latex", "print_latex_tv",
+    "StaticPersistentTileScheduler", "TensorMapManager", "TensorMapUpdateMode",
+    "WorkTileInfo", "get_smem_capacity_in_bytes", "print_latex", "print_latex_tv",
 ]  # fmt: skip
 
 

@@ -109,3 +109,28 @@ func.func @f(%a: i32) {
   cute_nvgpu.arch.prefetch_tensormap(%a) : (i32) -> ()
   return
 }
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{operand #0 must be a TMA atom, got i32}}
+  %p = cute_nvgpu.arch.tensor_map_address(%a) : (i32) -> !cute.ptr<i64, generic, align<64>>
+  return
+}
+
+// -----
+
+func.func @f(%a: i32, %p: !cute.ptr<i64, gmem, align<64>>) {
+  // expected-error @below {{operand #0 must be a TMA atom, got i32}}
+  %b = cute_nvgpu.arch.tensor_map_at(%a, %p) : (i32, !cute.ptr<i64, gmem, align<64>>) -> i32
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
+func.func @f(%a: !load, %p: !cute.ptr<i64, gmem>) {
+  // expected-error @below {{operand #1 must be a !cute.ptr in gmem or generic, aligned to 64 bytes, got !cute.ptr<i64, gmem>}}
+  %b = cute_nvgpu.arch.tensor_map_at(%a, %p) : (!load, !cute.ptr<i64, gmem>) -> !load
+  return
+}

@@ -13,6 +13,8 @@ FAMILY = Family(
             "cute_nvgpu.make_tma_*",
             "cute_nvgpu.arch.make_tensor_map",
             "cute_nvgpu.arch.prefetch_tensormap",
+            "cute_nvgpu.arch.tensor_map_address",
+            "cute_nvgpu.arch.tensor_map_at",
             *(f"cute_nvgpu.arch.tma_{n}" for n in ("load", "prefetch", "reduce", "store")),
         ),
         "im2col_ops": (

@@ -142,6 +142,17 @@ def _prefetch(low: Lowering, op: Operation) -> None:
     low.build.add(nvvm.OPS["prefetch"](tensor_map, None, tensormap=True, in_param_space=True if given else None))
 
 
+def _map_address(low: Lowering, op: Operation) -> None:
+    low.values[op.results[0]] = low.value(op.operands[0])
+
+
+def _map_at(low: Lowering, op: Operation) -> None:
+    address = low.value(op.operands[1])
+    if address.type != llvm.LLVMPointerType():
+        address = low.build.emit(make_op(llvm.OPS["addrspacecast"], [address], [llvm.LLVMPointerType()]))
+    low.values[op.results[0]] = address
+
+
 HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.make_tensor_map": _make_tensor_map,
     "cute_nvgpu.arch.tma_load": _load,
@@ -149,4 +160,6 @@ HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.tma_reduce": _reduce,
     "cute_nvgpu.arch.tma_prefetch": _prefetch_box,
     "cute_nvgpu.arch.prefetch_tensormap": _prefetch,
+    "cute_nvgpu.arch.tensor_map_address": _map_address,
+    "cute_nvgpu.arch.tensor_map_at": _map_at,
 }

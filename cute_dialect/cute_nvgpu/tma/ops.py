@@ -36,6 +36,7 @@ from cute_dialect.memory_types import (
     MemRefType,
     PtrType,
     integer_width,
+    ptr,
 )
 from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.machine import MachineOp, is_barrier
@@ -45,6 +46,9 @@ from cute_dialect.types import ComposedLayoutType, CuteType, LayoutType, ShapeTy
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType, Im2colMap
+
+MAP_ALIGNMENT = 64
+"""Alignment of a tensor map in bytes."""
 
 # ---------------------------------------------------------------------------------------------------------- on the host
 
@@ -420,6 +424,62 @@ class ArchPrefetchTensormapOp(MachineOp):
 
 
 @cute_op
+class TensorMapAddressOp(MachineOp):
+    """Returns the address of an atom's tensor map, 128 bytes.
+
+    Example:
+        %p = cute_nvgpu.arch.tensor_map_address(%atom) : (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>) -> !cute.ptr<i64, generic, align<64>>
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tensor_map_address"
+    atom = operand_def()
+    address = result_def(PtrType)
+    traits = traits_def(Pure())
+
+    def __init__(self, atom: SSAValue):
+        self.build_inferred([atom])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 1)
+        if not operand_types[0].name.startswith("cute_nvgpu.atom.tma_"):
+            raise AlgebraError(f"operand #0 must be a TMA atom, got {operand_types[0]}")
+        return [PtrType(ptr(i64, "generic", MAP_ALIGNMENT))]
+
+
+@cute_op
+class TensorMapAtOp(MachineOp):
+    """Returns an atom that uses the tensor map at an address in global memory.
+
+    A kernel that changes tensor maps copies that of an atom to global memory, changes it there, and uses this atom.
+
+    Example:
+        %new = cute_nvgpu.arch.tensor_map_at(%atom, %p) : (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>, !cute.ptr<i64, gmem, align<64>>) -> !cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tensor_map_at"
+    atom = operand_def()
+    address = operand_def(PtrType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, atom: SSAValue, address: SSAValue):
+        self.build_inferred([atom, address])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 2)
+        atom, address = operand_types
+        if not atom.name.startswith("cute_nvgpu.atom.tma_"):
+            raise AlgebraError(f"operand #0 must be a TMA atom, got {atom}")
+        expect(address, PtrType, 1, "a !cute.ptr")
+        assert isinstance(address, PtrType)
+        if address.data.space not in ("gmem", "generic") or address.data.alignment < MAP_ALIGNMENT:
+            raise AlgebraError(f"operand #1 must be a !cute.ptr in gmem or generic, aligned to 64 bytes, got {address}")
+        return [atom]
+
+
+@cute_op
 class ArchTmaPrefetchOp(_TmaInstruction):
     """Prefetches one box into the L2 cache.
 
@@ -446,4 +506,6 @@ OPS: list[type[Operation]] = [
     ArchTmaReduceOp,
     ArchTmaPrefetchOp,
     ArchPrefetchTensormapOp,
+    TensorMapAddressOp,
+    TensorMapAtOp,
 ]

@@ -14,7 +14,7 @@ from cute_dialect.interp.compiler.poison_flags import Offset, promise_address
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
 from cute_dialect.interp.instructions.moves import enum_word, ints_of
 from cute_dialect.interp.instructions.order import order_of_op, order_of_ptx
-from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled, number
 from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.memory.accesses import Site, check_written, load, locate, store
 from cute_dialect.interp.memory.addresses import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, place
@@ -745,7 +745,35 @@ def _may_poll(text: Text, site: Site, slot: int, result: int) -> None:
     text.c.emit_blocking(text.op, spin_point(text.c.info(text.op), polls(site, slot, result)))
 
 
+_MAP_FIELDS = {"global_address": (8, 64, 0), "global_dim": (24, 32, 4), "global_stride": (48, 64, 8)}
+"""Fields of an encoded tensor map (`TensorMap.encode`): first byte, bits, distance of the dimensions."""
+
+
+def _replace_in_map(text: Text, s: Statement) -> None:
+    """Compile tensormap.replace: a store to a field of the emulated map. Extents are encoded minus one."""
+    m = re.fullmatch(r"tensormap\.replace\.tile\.(\w+)(?:\.global|\.shared::cta)?\.b1024\.b(32|64)", s.opcode)
+    if m is None or m[1] not in _MAP_FIELDS or int(m[2]) != _MAP_FIELDS[m[1]][1]:
+        raise not_modelled(s.opcode)
+    first, width, step_bytes = _MAP_FIELDS[m[1]]
+    slot, add = text.address(s.operands[0])
+    dimension = int(number(s.operands[1]) or 0) if step_bytes else 0
+    value = text.slot(s.operands[-1])
+    leaf = int_leaf(width)
+    site = Site(leaf, leaf.size, text.leaf(slot).space or _ptx_space(s.opcode), True, op=text.op)
+    text.c.pieces.bound(site, slot)
+    source = text.leaf(value)
+    add += first + step_bytes * dimension
+
+    def step(R: Regs, g: Group) -> None:
+        data = _as(to_lanes(R[value], source, g.lanes), source, leaf)
+        store(site, g, R[slot] + add, data - 1 if m[1] == "global_dim" else data)  # type: ignore[operator]
+        g.count.progress += 1
+
+    text.emit(s, step)
+
+
 TABLE: Sequence[tuple[str, Handler]] = (
+    (r"tensormap\.replace\..*", _replace_in_map),
     (r"ld(\.\w+|\.L[12]::\w+|::\w+)*", _ptx_load),
     (r"st(\.(?!async)\w+|\.L[12]::\w+|::\w+)*", _ptx_store),
     (r"(red|atom)\.(?!async|.*cas).*", _atomic),

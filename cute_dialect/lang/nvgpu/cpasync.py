@@ -16,6 +16,11 @@ from cute_dialect.front.tma import prefetch_descriptor as prefetch_descriptor
 from cute_dialect.front.tma import tma_partition as tma_partition
 from cute_dialect.lang.nvgpu.common import BulkCopyOp, BulkReduceOp
 from cute_dialect.lang.nvgpu.common import LoadCacheMode as LoadCacheMode
+from cute_dialect.lang.tensor_maps import copy_tensormap as copy_tensormap
+from cute_dialect.lang.tensor_maps import cp_fence_tma_desc_release as cp_fence_tma_desc_release
+from cute_dialect.lang.tensor_maps import fence_tma_desc_acquire as fence_tma_desc_acquire
+from cute_dialect.lang.tensor_maps import fence_tma_desc_release as fence_tma_desc_release
+from cute_dialect.lang.tensor_maps import update_tma_descriptor as update_tma_descriptor
 
 __all__ = [
     "G2S",
@@ -33,11 +38,16 @@ __all__ = [
     "CopyReduceBulkTensorTileS2GOp",
     "G2SMulticast",
     "LoadCacheMode",
+    "copy_tensormap",
+    "cp_fence_tma_desc_release",
     "create_tma_multicast_mask",
+    "fence_tma_desc_acquire",
+    "fence_tma_desc_release",
     "make_im2col_tma_atom",
     "make_tiled_tma_atom",
     "prefetch_descriptor",
     "tma_partition",
+    "update_tma_descriptor",
 ]
 
 

@@ -202,6 +202,8 @@ syntax keyword cuteOp cute_nvgpu.arch.store_async
 syntax keyword cuteOp cute_nvgpu.arch.store_release
 syntax keyword cuteOp cute_nvgpu.arch.syncwarp
 syntax keyword cuteOp cute_nvgpu.arch.tanh_approx
+syntax keyword cuteOp cute_nvgpu.arch.tensor_map_address
+syntax keyword cuteOp cute_nvgpu.arch.tensor_map_at
 syntax keyword cuteOp cute_nvgpu.arch.tma_load
 syntax keyword cuteOp cute_nvgpu.arch.tma_load_im2col
 syntax keyword cuteOp cute_nvgpu.arch.tma_prefetch

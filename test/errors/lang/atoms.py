@@ -188,7 +188,7 @@ trace(lambda x: cute.copy(ATOM(), x, x, colour=1))
 #: atoms.py:1:17: error F162: TypeError: copy() got an unexpected keyword argument 'colour'
 #:     1 | trace(lambda x: cute.copy(ATOM(), x, x, colour=1))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: parameters: atom, src, dst, pred, thread, tma_bar_ptr, mcast_mask, cache_policy, im2col_offsets, partial, unroll_factor
+#: hint: parameters: atom, src, dst, pred, thread, tma_bar_ptr, mcast_mask, cache_policy, im2col_offsets, tma_desc_ptr, partial, unroll_factor
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 

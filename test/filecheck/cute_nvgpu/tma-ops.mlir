@@ -67,6 +67,10 @@ func.func @device(%a: !load, %b: !store, %c: !reduce, %x: !tile, %s: !s, %p: !p,
   cute.copy(%b, %s, %x) : (!store, !s, !tile) -> ()
   // CHECK: cute_nvgpu.arch.prefetch_tensormap(%{{.*}}) : (!cute_nvgpu.atom.tma_load
   cute_nvgpu.arch.prefetch_tensormap(%a) : (!load) -> ()
+  // CHECK: cute_nvgpu.arch.tensor_map_address(%{{.*}}) : ({{.*}}) -> !cute.ptr<i64, generic, align<64>>
+  %map = cute_nvgpu.arch.tensor_map_address(%a) : (!load) -> !cute.ptr<i64, generic, align<64>>
+  // CHECK: cute_nvgpu.arch.tensor_map_at(%{{.*}}, %{{.*}}) : (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>, !cute.ptr<i64, generic, align<64>>) -> !cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>
+  %same = cute_nvgpu.arch.tensor_map_at(%a, %map) : (!load, !cute.ptr<i64, generic, align<64>>) -> !load
   // CHECK: cute_nvgpu.arch.tma_load(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : ({{.*}}, i32, i32, !cute.ptr<f16, smem, align<1024>, S<3,4,3>>, !cute.ptr<i64, smem>, i16, i64) -> ()
   cute_nvgpu.arch.tma_load(%a, %i, %i, %p, %bar, %m, %h) : (!load, i32, i32, !p, !bar, i16, i64) -> ()
   // CHECK: cute_nvgpu.arch.tma_store(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : ({{.*}}, i32, i32, !cute.ptr<f16, smem, align<1024>, S<3,4,3>>) -> ()
