@@ -24,7 +24,13 @@ from cute_dialect.runtime.arrays import ArrayView
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.conv.arguments import Call, Prepared
 
-__all__ = ["PartialWeights", "partial_weights", "partial_weights_of"]
+__all__ = ["PartialWeights", "partial_weights", "partial_weights_of", "results_per_block"]
+
+
+_FEW_ROWS, _MANY_ROWS, _FEW_SUMS = 64, 512, 1 << 18
+"""Rows of partial sums that a block of 32 results reads at once, rows that a block of 8 results reads in two steps, and
+partial sums that may be read a sector at a time.
+"""
 
 
 class PartialWeights(NamedTuple):
@@ -51,6 +57,19 @@ def partial_weights_of(g: Geometry, element: str, sms: int = 132) -> PartialWeig
         return PartialWeights(alone.config, alone.blocks, (alone.rows,))
     few = direct_weights_of(of_pixels(g), element, sms)
     return None if few is None else PartialWeights(few.config, few.rows)
+
+
+def results_per_block(rows: int, results: int) -> int:
+    """Return the number of results per block of the kernel that adds partial sums.
+
+    A block of few results reads more rows at once.  One result per block reads a sector of 32 bytes for 4 of them.
+
+    >>> results_per_block(40, 2304), results_per_block(1056, 2240), results_per_block(3168, 64)
+    (32, 8, 1)
+    """
+    if rows <= _FEW_ROWS:
+        return 32
+    return 1 if rows > _MANY_ROWS and rows * results <= _FEW_SUMS else 8
 
 
 def partial_weights(call: Call, ready: Prepared, rows: ArrayView, found: PartialWeights) -> None:
@@ -83,7 +102,8 @@ def partial_weights(call: Call, ready: Prepared, rows: ArrayView, found: Partial
     if found.rows > 1:
         sums = parts._replace(shape=(found.rows, total, 1), strides=(total, 1, total))
         flat = result._replace(shape=(total, 1), strides=(1, total))
-        combine = combiner(CombineConfig("sum", rows.dtype, 32, dependent=True), call.where.cpu)
+        config = CombineConfig("sum", rows.dtype, results_per_block(found.rows, total), dependent=True)
+        combine = combiner(config, call.where.cpu)
         call.told(launched(combine, sums, flat, **call.options))
     if not contiguous:
         library.native(rows)[...] = library.native(result).reshape(rows.shape)

@@ -329,3 +329,21 @@ def test_one_tap(c: int, k: int, stride: int, kernels: list[str], tiles: None) -
     bias = np.arange(k, dtype=np.float32) - 3
     assert (op.conv2d(x, f, bias, **h.arguments, activation="relu", **CHECKS) == np.maximum(want + bias, 0)).all()
     assert len(kernels) == 4 and all(name.startswith("direct") for name in kernels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [0, 1 << 20])
+def test_results_per_block(most: int, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 1 and of 8 results add the partial sums of depthwise and grouped filters."""
+    from cute_dialect.op.conv import partial_weights
+
+    monkeypatch.setattr(partial_weights, "_FEW_ROWS", 0)
+    monkeypatch.setattr(partial_weights, "_MANY_ROWS", most)
+    rng = np.random.default_rng(50)
+    for c, k, groups in ((1, 1, 8), (5, 7, 2)):
+        h = how(1, groups=groups)
+        x, f = small(rng, 2, 13, 11, c * groups), small(rng, k * groups, 3, 3, c)
+        y = small(rng, *forward(x, f, h).shape)
+        out = np.full(f.shape, np.nan, np.float16)
+        assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS, out=out) == gradients(x, f, y, h)[1]).all()
+    assert len(kernels) == 2
