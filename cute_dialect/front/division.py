@@ -86,9 +86,9 @@ def _promised(number: Numeric, divby: int, low: Any, end: Any) -> Numeric:
     if tracer is not None and tracer.state.get("asserts"):
         from cute_dialect.front.hooks import Hooks
 
-        Hooks.check(number % divby == 0, lambda: f"a multiple of {divby} was promised")
-        Hooks.check(True if low is None else number >= low, lambda: f"{_name(low)} or more was promised")
-        Hooks.check(True if end is None else number < end, lambda: f"less than {_name(end)} was promised")
+        Hooks.check(number % divby == 0, lambda: f"cute.assume promised a multiple of {divby}")
+        Hooks.check(True if low is None else number >= low, lambda: f"cute.assume promised {_name(low)} or more")
+        Hooks.check(True if end is None else number < end, lambda: f"cute.assume promised less than {_name(end)}")
     return type(number).of(number.ssa, Facts(least, greatest, lcm(known.divisor, divby)))
 
 

@@ -236,4 +236,4 @@ def test_assume_with_a_dynamic_end() -> None:
         current().state["asserts"] = True
         cute.assume(x.shape[0] - 5, range=(0, x.shape[1]))
 
-    assert "less than this Int32 was promised" in traced(broken)
+    assert "cute.assume promised less than this Int32" in traced(broken)

@@ -130,9 +130,9 @@ def run_promises(x: cute.Tensor, n: cute.Int32, how: cute.Constexpr):
 @pytest.mark.parametrize(
     ("how", "n", "line"),
     [
-        ("range", 7, "less than 10 was promised"),
-        ("low", 7, "8 or more was promised"),
-        ("divby", 7, "a multiple of 4 was promised"),
+        ("range", 7, "cute.assume promised less than 10"),
+        ("low", 7, "cute.assume promised 8 or more"),
+        ("divby", 7, "cute.assume promised a multiple of 4"),
         ("static coordinate", 7, "out-of-bounds"),
         ("step", 7, "the step of range is 0"),
     ],

@@ -168,7 +168,7 @@ def test_promises() -> None:
     module, out = trace_kernel(body, types, threads=1), np.zeros(1, np.int32)
     run_kernel_on_cpu(module, [np.array([16], np.int32), out], threads=1)
     assert out[0] == 32
-    for wrong, text in ((12, "a multiple of 8 was promised"), (800, "less than 100 was promised")):
+    for wrong, text in ((12, "cute.assume promised a multiple of 8"), (800, "cute.assume promised less than 100")):
         with pytest.raises(Exception, match=text):
             run_kernel_on_cpu(trace_kernel(body, types, threads=1), [np.array([wrong], np.int32), out], threads=1)
 
