@@ -158,17 +158,17 @@ def _transpose(element: str, *shapes: tuple[int, int]) -> Subject:
     )
 
 
-def _narrow(n: int, rows: int, unit: int, tall: bool) -> Subject:
+def _narrow(n: int, unit: int, tall: bool, *shapes: int) -> Subject:
     """Transpose of (rows, n), or to it: the narrow matrix is a vector."""
 
-    def make() -> list[np.ndarray]:
+    def make(rows: int) -> list[np.ndarray]:
         a = _integers(np.random.default_rng(n), (rows, n) if tall else (n, rows), "f16")
         out = np.full(a.size, np.nan, np.float16)
         return [a.reshape(-1), out.reshape(n, rows)] if tall else [out, a]
 
     return Subject(
         f"transpose {'from' if tall else 'to'} {n} columns", lambda: narrow_text("f16", n, unit, tall), "launch",
-        [make], lambda x: bool((x[1] == x[0].reshape(rows, n).T).all()),
+        [partial(make, s) for s in shapes], lambda x: bool((x[1] == x[0].reshape(-1, n).T).all()),
     )  # fmt: skip
 
 
@@ -251,10 +251,10 @@ def subjects() -> list[Subject]:
         _add(),
         _transpose("f32", (61, 75), (64, 64), (128, 97), (65, 96), (68, 100), (132, 96)),
         _transpose("f16", (72, 136), (128, 128), (136, 104)),
-        _narrow(3, 1003, 1, True),
-        _narrow(4, 520, 8, False),
-        _packed("softmax", 3, 1001),
-        _packed("sum", 6, 301, 101),
+        _narrow(3, 1, True, 1051, 965),
+        _narrow(4, 8, False, 520),
+        _packed("softmax", 3, 1051, 965),
+        _packed("sum", 6, 301, 69),
         _tma_copy(),
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
         _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),
