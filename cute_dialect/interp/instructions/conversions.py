@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import InterpError, attr_of
 from cute_dialect.interp.instructions.float_math import to_int
 from cute_dialect.interp.instructions.moves import bits_of, enum_word, from_bits
-from cute_dialect.interp.instructions.ptx_rows import KINDS, Row, Words, pattern
+from cute_dialect.interp.instructions.ptx_rows import KINDS, Row, Rows, Words
 from cute_dialect.interp.instructions.ptx_scalars import canonical, finish, flush
 from cute_dialect.interp.instructions.ptx_text import not_modelled
 from cute_dialect.interp.machine.group import Group
@@ -33,7 +32,7 @@ def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
 
     Raises InterpError if sm_90 has no such instruction.
     """
-    row = next((r for r in ROWS if re.fullmatch(pattern(r.syntax), opcode)), None)
+    row = _ROWS.find(opcode)
     if row is None:
         raise not_modelled(opcode)
     words = Words(opcode)
@@ -231,6 +230,7 @@ ROWS: tuple[Row, ...] = (
     Row(f"cvt.rn.satfinite{{.relu}}{_F8}.f16x2", "s = t", _packed, _SECTION),
     Row(f"cvt.rn{{.relu}}.f16x2{_F8}", "s = t", _unpacked, _SECTION),
 )
+_ROWS = Rows(ROWS)
 
 
 __all__ = ["OPS", "ROWS", "emit_cvt"]

@@ -33,7 +33,7 @@ from cute_dialect.interp.instructions import (
     warp,
     wgmma,
 )
-from cute_dialect.interp.instructions.ptx_rows import Row, bits, put, table, typed
+from cute_dialect.interp.instructions.ptx_rows import Row, Rows, bits, handler_of, put, typed
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled, parse
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.types import Leaf
@@ -49,7 +49,7 @@ def compile_text(text: Text) -> None:
     """Compile all statements of a text."""
     if _wait_loop(text):
         return
-    if text.c.program.tracks and all(_COMPUTES.fullmatch(s.opcode) and not s.guard for s in text.statements):
+    if text.c.program.tracks and all(_only_computes(s) for s in text.statements):
         ins, outs = text.operands[text.outputs :], text.operands[: text.outputs]
         emit_hidden(text.c, text.op, ins, outs, lambda: _compile_statements(text))
         return
@@ -66,7 +66,18 @@ def _compile_statements(text: Text) -> None:
 
 @lru_cache(maxsize=1024)
 def _handler(opcode: str) -> Handler | None:
-    return next((handler for pattern, handler in _TABLE if pattern.fullmatch(opcode)), None)
+    for pattern, handler in _TABLE:
+        if pattern.fullmatch(opcode):
+            return handler
+    row = _ROWS.find(opcode)
+    return None if row is None else handler_of(row)
+
+
+def _only_computes(s: Statement) -> bool:
+    """Return True if a statement has no guard and no effect other than its result."""
+    if s.guard:
+        return False
+    return _ROWS.find(s.opcode) is not None or any(re.fullmatch(pattern, s.opcode) for pattern in _COMPUTING)
 
 
 def _wait_loop(text: Text) -> bool:
@@ -216,12 +227,12 @@ _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
         *warp.TABLE,
         *matrix.TABLE,
         *_MOVES,
-        *table(SCALAR_ROWS),
     )
 )
-_COMPUTES = re.compile(  # instructions that only compute
-    "|".join(f"(?:{pattern})" for pattern in (*dict(_MOVES), r"mma\.sync.*", *dict(table(SCALAR_ROWS))))
-)
+_ROWS = Rows(SCALAR_ROWS)
+_COMPUTING = (*dict(_MOVES), r"mma\.sync.*")
+"""Patterns of instructions that only compute, other than the rows."""
+
 OPS: dict[str, Builder] = {"nvvm.inline_ptx": _inline_ptx, "llvm.inline_asm": _inline_asm}
 
 

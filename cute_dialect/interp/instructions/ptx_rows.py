@@ -226,7 +226,9 @@ def _write(v: Array, kind: str, leaf: Leaf) -> Array:
     return typed(raw, leaf)
 
 
-def _handler(row: Row) -> Handler:
+def handler_of(row: Row) -> Handler:
+    """Return the handler of the statements of a row."""
+
     def build(text: Text, s: Statement) -> None:
         words = Words(s.opcode)
         results, sources = row.kinds(words)
@@ -261,9 +263,19 @@ def _handler(row: Row) -> Handler:
     return build
 
 
-def table(rows: Sequence[Row]) -> list[tuple[str, Handler]]:
-    """Return the rows as entries for the table of `ptx`."""
-    return [(pattern(row.syntax), _handler(row)) for row in rows]
+class Rows:
+    """Rows by the first word of their opcodes. The pattern of a row is compiled when such an opcode is looked up."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._by_word: dict[str, list[Row]] = {}
+        for row in rows:
+            for text in next(_choices(row.syntax)):
+                self._by_word.setdefault(text.partition(".")[0], []).append(row)
+
+    def find(self, opcode: str) -> Row | None:
+        """Return the row of an opcode, None if there is none."""
+        rows = self._by_word.get(opcode.partition(".")[0], ())
+        return next((row for row in rows if re.fullmatch(pattern(row.syntax), opcode)), None)
 
 
-__all__ = ["FLOATS", "KINDS", "Kind", "Row", "Words", "bits", "expand", "pattern", "put", "table", "typed"]
+__all__ = ["FLOATS", "KINDS", "Kind", "Row", "Rows", "Words", "bits", "expand", "handler_of", "pattern", "put", "typed"]
