@@ -325,6 +325,7 @@ class Recording:
             return self._part(x) if hasattr(x, "data_ptr") and x.numel() else x  # An empty tensor is a constant.
 
         by_name = tuple([(n, part(x)) for n, x in named.items()])
+        operator = getattr(operator, "_op", operator)  # without the Python frame of OpOverload
         return Called(operator, tuple(map(part, args)), by_name, len(result) if isinstance(result, tuple | list) else 0)
 
     def _part(self, t: Any) -> Slice:

@@ -273,7 +273,9 @@ def _row_number_shapes(call: str, x: Tensor, keepdim: bool) -> Tensor:
 
 def _keep_row(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.call, x, ctx.keepdim = inputs
-    ctx.save_for_backward(x, output)
+    ctx.shape = x.shape
+    if ctx.call in _BACKWARD:
+        ctx.save_for_backward(x, output)
 
 
 def _max_backward(dy: Tensor, x: Tensor) -> Tensor:
@@ -294,17 +296,17 @@ _BACKWARD = {"max": max_backward, "logsumexp": logsumexp_backward}
 
 
 def _row_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
+    if ctx.call not in _BACKWARD:
+        dy = dy if ctx.keepdim else dy.unsqueeze(-1)
+        return None, (dy / ctx.shape[-1] if ctx.call == "mean" else dy).expand(ctx.shape), None
     x, y = ctx.saved_tensors
-    kernel = _BACKWARD.get(ctx.call)
-    if kernel is not None and not torch.is_grad_enabled() and x.numel() > 0:
-        return None, kernel(dy, x), None
+    if not torch.is_grad_enabled() and x.numel() > 0:
+        return None, _BACKWARD[ctx.call](dy, x), None
     y, dy = (t if ctx.keepdim else t.unsqueeze(-1) for t in (y, dy))
     if ctx.call == "max":  # Equal maxima share the gradient, as in torch.amax.
         share = (x == y).to(dy.dtype)
         return None, share * (dy / share.sum(-1, keepdim=True)), None
-    if ctx.call == "logsumexp":
-        return None, dy * torch.where(torch.isinf(y), torch.exp(x - y), softmax(x)), None
-    return None, (dy / x.shape[-1] if ctx.call == "mean" else dy).expand(x.shape), None
+    return None, dy * torch.where(torch.isinf(y), torch.exp(x - y), softmax(x)), None
 
 
 row_number = TorchOperator("row_number", _row_number, _row_number_shapes, keep=_keep_row, backward=_row_backward)
