@@ -154,9 +154,11 @@ MAPPED: dict[str, Callable[..., Values]] = {
 
 
 def mean(x: Values) -> Any:
-    """Return the pivot plus the mean distance from it."""
-    pivot = pivot_of(x[0], 2.0**100)
-    return pivot + total([v - pivot for v in x]) / float(len(x))
+    """Return the mean, corrected by the mean distance from it. An infinite mean has no distances."""
+    share = 1.0 / len(x)
+    first = total(x) * share
+    found = first + total([v - first for v in x]) * share
+    return cute.where(cute.max(first, 0.0 - first) < inf, found, first)
 
 
 def largest_and_log(x: Values) -> tuple[Any, Any]:
