@@ -12,9 +12,11 @@ from conv_reference import How, how
 from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
 from cute_dialect.kernels.conv.depthwise import depthwise_text
+from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.conv.choice import ConvRequest, chosen
 from cute_dialect.op.conv.depthwise import depthwise_config
+from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.geometry import geometry
 
 GPU = "NVIDIA H200"
@@ -52,12 +54,17 @@ PLANS: list[tuple[str, str, str | None, Any]] = [
 ]
 
 
-def kernel(name: str, kind: str, epilogue: Epilogue = PLAIN) -> Any:
-    """The kernel of a call on an H200; None where columns are written out."""
+def request(name: str, kind: str, epilogue: Epilogue = PLAIN) -> ConvRequest:
+    """Return the convolution of a call with its types."""
     of_x, of_f, h = CALLS[name]
     a = h.arguments
     found = geometry(name, kind, of_x, of_f, a["stride"], a["padding"], a["dilation"], h.groups, a["mode"])
-    return chosen(ConvRequest(found, "f16", "f32" if kind == "wgrad" else "f16", epilogue=epilogue), GPU)
+    return ConvRequest(found, "f16", "f32" if kind == "wgrad" else "f16", epilogue=epilogue)
+
+
+def kernel(name: str, kind: str, epilogue: Epilogue = PLAIN) -> Any:
+    """Return the im2col kernel of a call on an H200, or None if its columns are written to memory."""
+    return chosen(request(name, kind, epilogue), GPU)
 
 
 def served() -> list[tuple[str, str]]:
@@ -69,6 +76,8 @@ def texts() -> dict[str, str]:
     """Return the kernels by name."""
     configs = [kernel(*call) for call in served()] + [kernel(*call, ADDED) for call in FUSED]
     found = {config.name: conv_text(config) for config in configs}
+    tiles = [few_channels(request(*call)) for call in served()]
+    found |= {x.name: direct_text(x) for x in tiles if isinstance(x, DirectConfig)}
     depthwise = kernel_of_single_channels()
     found[depthwise.name] = depthwise_text(depthwise)
     for name, plan, arrays, more in plans():
