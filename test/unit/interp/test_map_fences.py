@@ -99,7 +99,6 @@ def test_a_map_that_is_written_again_after_the_fence() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "tensormap.replace.tile.global_address.global.b1024.b64 [$0], 0;",
         "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [$0], [$0], 128;",
     ],
 )
