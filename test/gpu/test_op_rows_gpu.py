@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
-from row_calls import CALLS, GRADIENTS, SUMS  # noqa: E402
+from row_calls import CALLS, GRADIENTS, SUMS, TRANSPOSES  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.rows import functions as rows  # noqa: E402
@@ -110,6 +110,10 @@ def test_gradients(call: str, element: str, n: int, takes: str) -> None:
         x, dy = matrix(element, count, n, gap, offset), matrix(element, count, n)
         if call == "cross_entropy":
             gradient_of_entropy(element, x)
+        elif call in ("max", "logsumexp"):
+            exact, g = x.double().requires_grad_(), dy[:, 0].contiguous()
+            y = exact.amax(-1) if call == "max" else exact.logsumexp(-1)
+            close(element, row_grads.number_backward(call, g, x), torch.autograd.grad(y, exact, g.double())[0])
         elif "softmax" in call:
             y = getattr(torch, call)(x, -1)
             d, s = dy.double(), y.double()
@@ -118,6 +122,12 @@ def test_gradients(call: str, element: str, n: int, takes: str) -> None:
             close(element, getattr(row_grads, f"{call}_backward")(dy, y), wanted)
         else:
             gradients_of_norm(call, element, takes, x, dy)
+
+
+@pytest.mark.parametrize("element, m, n", TRANSPOSES, ids=str)
+def test_narrow_transposes(element: str, m: int, n: int) -> None:
+    for x in (matrix(element, m, n), matrix(element, m, n, 3, 1)):
+        assert torch.equal(op.transpose(x), x.t())
 
 
 def gradient_of_entropy(element: str, x: torch.Tensor) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from math import gcd
+
+from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients as row_grads
+from cute_dialect.op.rows import packed
 from cute_dialect.op.rows.call import RowKernel
 
 LENGTHS = (7, 768, 1001, 4096, 5003, 12289, 32768, 50257, 128256)
@@ -24,8 +28,38 @@ GRADIENTS = [
     *(("rms_norm", "bf16", n, "w") for n in (7, 768, 1001, 4096, 5120, 32768)),
     *(("layer_norm", "bf16", n, "wb") for n in (7, 768, 1001, 4096, 12288, 32768)),
     ("rms_norm", "f32", 4096, "w"), ("layer_norm", "f32", 1001, "wb"), ("layer_norm", "bf16", 1001, ""),
+    *((call, element, n, "") for call in ("max", "logsumexp") for element in ("f32", "bf16") for n in (7, 1001)),
 ]  # fmt: skip
 """Those whose gradients are checked."""
+
+
+TRANSPOSES = [
+    ("bf16", 1001, 3), ("bf16", 3, 1001), ("bf16", 1002, 8), ("bf16", 31, 5000), ("f32", 4096, 16), ("f32", 17, 999),
+]  # fmt: skip
+"""Element, rows and columns of narrow matrices."""
+
+
+def packed_kernels() -> list[RowKernel]:
+    """Kernels of the calls with short contiguous rows, and of narrow transposes."""
+    found: list[RowKernel] = []
+    for call, element, n, takes in CALLS:
+        if packed.is_packed_length(element, n):
+            entropy = call == "cross_entropy"
+            found.append(
+                packed.entropy_kernel(element, n) if entropy else packed.packed_kernel(call, element, n, takes)
+            )
+    for call, element, n, takes in GRADIENTS:
+        if "norm" in call and is_packed_norm_length(element, n):
+            found.append(packed.norm_gradient_kernel(call, element, n, takes))
+        elif call == "cross_entropy" and packed.is_packed_length(element, n):
+            kinds = ((element, True), (element, False), ("f32", False))
+            found += [packed.entropy_kernel(element, n, *of) for of in kinds]
+        elif "norm" not in call and packed.is_packed_length(element, n):
+            found.append(packed.packed_kernel(f"{call}_backward", element, n, "d" if "softmax" in call else "g"))
+    for element, m, n in TRANSPOSES:
+        vector = 4 if element == "f32" else 8
+        found.append(rows.narrow_kernel(element, min(m, n), gcd(vector, max(m, n)), m > n))
+    return found
 
 
 def kernels() -> dict[str, RowKernel]:
@@ -44,9 +78,9 @@ def kernels() -> dict[str, RowKernel]:
             found += [
                 row_grads.entropy_kernel(element, n, *of) for of in ((element, True), (element, False), ("f32", False))
             ]
-        elif "softmax" in call:
-            found.append(rows.row_kernel(f"{call}_backward", element, n, "d"))
+        elif "norm" not in call:
+            found.append(rows.row_kernel(f"{call}_backward", element, n, "d" if "softmax" in call else "g"))
         else:
             found.append(row_grads.norm_kernel(call, element, n, takes))
             found += [row_grads.column_kernel(element, takes, groups) for groups in (1, 1000)] if takes else []
-    return {k.name: k for k in found}
+    return {k.name: k for k in [*found, *packed_kernels()]}

@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "cross_entropy", "cross_entropy_with_lse", "layer_norm", "log_softmax", "logsumexp", "loss_kernel", "mapped", "max",
-    "mean", "normed", "rms_norm", "row_kernel", "softmax", "sum", "sum_kernel", "summed", "transpose",
+    "mean", "narrow_kernel", "normed", "rms_norm", "row_kernel", "softmax", "sum", "sum_kernel", "summed", "transpose",
 ]  # fmt: skip
 
 _KNOWN = {
@@ -436,6 +436,15 @@ def transpose(x: Array, *, out: Array = None, device: object = None, **unknown: 
     return y
 
 
+def narrow_kernel(element: str, n: int, unit: int, tall: bool) -> RowKernel:
+    """Return the kernel that transposes a matrix with ``n`` columns (``tall``) or to one.
+
+    ``unit`` is the number of elements to whose multiples rows of the other matrix are aligned.
+    """
+    name = f"transpose-{element}-{'from' if tall else 'to'}-{n}-{unit}"
+    return RowKernel(name, narrow_text, (element, n, unit, tall))
+
+
 def _narrow(x: ArrayView, y: ArrayView) -> tuple[RowKernel, ArrayView, ArrayView] | None:
     """Return the transpose kernel for few columns or few rows, and its arguments, or None if it does not apply."""
     for tall, narrow, wide in ((True, x, y), (False, y, x)):
@@ -446,9 +455,7 @@ def _narrow(x: ArrayView, y: ArrayView) -> tuple[RowKernel, ArrayView, ArrayView
         if wide.strides[1] != 1 or rows < vector:
             continue
         unit = gcd(vector, wide.strides[0] if n > 1 else vector, wide.pointer // BYTES[x.dtype])
-        kernel = RowKernel(
-            f"transpose-{x.dtype}-{'from' if tall else 'to'}-{n}-{unit}", narrow_text, (x.dtype, n, unit, tall)
-        )
+        kernel = narrow_kernel(x.dtype, n, unit, tall)
         flat = narrow._replace(shape=(rows * n,), strides=(1,))
         return kernel, flat, wide
     return None
