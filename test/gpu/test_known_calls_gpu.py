@@ -27,7 +27,7 @@ def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def count() -> int:
     tables: list[Any] = [*gemm.PLAIN.values(), *gemm.FUSED.values(), *gemm.GRAPHS.values()]
-    return sum(map(len, [*tables, of_scaled.KNOWN, functions.KNOWN]))
+    return sum(map(len, [*tables, of_scaled.KNOWN, functions.KNOWN, functions.LAYERS]))
 
 
 @pytest.mark.parametrize("name", CALLS)
