@@ -1,7 +1,7 @@
 """``cute-opt --validate``: check that each pass preserves the results of the functions in a file.
 
 The validator keeps a copy of the module before a pass of this project.  After the pass it runs both versions on the
-same random numbers (:mod:`cute_dialect.interp.validate`).  It reports an error at the first op whose result differs::
+same random numbers (:mod:`cute_dialect.interp.validation`).  It reports an error at the first op whose result differs::
 
     a.mlir:4:8: error: pass 'cute-expand-ops' changes what @f does: 'cute.size' gives 13, expected 42,
     for argument #0 = (7,6)
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from cute_dialect.interp.validate import ValidationFailure, validation_report
+from cute_dialect.interp.validation.validate import ValidationFailure, validation_report
 from cute_dialect.ir.diagnostics import DiagnosticEngine
 from cute_dialect.passes.base import PassError
 

@@ -25,8 +25,8 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle, raw_layout
 from cute_dialect.interp import run_function
-from cute_dialect.interp.cute_eval import Evaluator, arranged
-from cute_dialect.interp.exact import Undefined, Value, flatten
+from cute_dialect.interp.validation.evaluator import Evaluator, arranged
+from cute_dialect.interp.validation.scalars import Undefined, Value, flatten
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.passes.base import Pass, PassContext
 from cute_dialect.passes.expand_ops import ExpandOpsPass

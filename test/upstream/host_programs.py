@@ -25,8 +25,8 @@ from xdsl.utils.exceptions import VerifyException
 from cute_dialect.algebra import text
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout
-from cute_dialect.interp.cute_eval import Evaluator
-from cute_dialect.interp.exact import Undefined
+from cute_dialect.interp.validation.evaluator import Evaluator
+from cute_dialect.interp.validation.scalars import Undefined
 from cute_dialect.ops import access, algebra, make, sizes, tile
 from cute_dialect.ops import arith as cute_arith
 from cute_dialect.ops.diag import PrintOp

@@ -26,8 +26,8 @@ DRIVER = ("runtime",)
 
 INNER_LAYERS = {
     "interp": (
-        "errors", "types", "values", "rounding", "exact", "memory", "reports", "options", "machine", "race", "compiler",
-        "instructions", "exec", "cute_values", "cute_eval", "validate",
+        "errors", "types", "values", "rounding", "memory", "reports", "options", "machine", "race", "compiler",
+        "instructions", "exec", "validation",
     ),
 }  # fmt: skip
 """The layers within a package: its modules and folders import only those to their left."""

@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
-from cute_dialect.interp.validate import validate, validation_report
+from cute_dialect.interp.validation.validate import validate, validation_report
 from cute_dialect.ir.context import make_context
 from cute_dialect.passes.algo_to_arch import AlgoToArchPass
 from cute_dialect.passes.base import Pass, PassContext

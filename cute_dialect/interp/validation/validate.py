@@ -2,7 +2,7 @@
 
 :func:`validate` runs every function of the module before and after the pass on the same random numbers, and compares
 results and output.  The check does not rely on the pass: remaining cute ops are evaluated by their own definition, base
-ops one by one (:mod:`.cute_eval`).  Inputs for which the original is undefined prove nothing and are redrawn.
+ops one by one (:mod:`.evaluator`).  Inputs for which the original is undefined prove nothing and are redrawn.
 
 >>> # before:  %r = cute.size(%s) : (!cute.shape<"(?,6)">) -> !cute.int_tuple<"?">      @f(7) -> 42
 >>> # after:   %r = arith.addi %n, %c6 : i32                                           @f(7) -> 13
@@ -21,9 +21,9 @@ from xdsl.ir import Attribute, Operation
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout
-from cute_dialect.interp.cute_eval import Evaluator, arranged
-from cute_dialect.interp.cute_values import printed
-from cute_dialect.interp.exact import POISON, Number, OutOfSteps, Undefined, Unsupported, Value, flatten
+from cute_dialect.interp.validation.cute_values import printed
+from cute_dialect.interp.validation.evaluator import Evaluator, arranged
+from cute_dialect.interp.validation.scalars import POISON, Number, OutOfSteps, Undefined, Unsupported, Value, flatten
 from cute_dialect.memory_types import ConstrainedIntType, CoordTensorType, MemRefType, PtrType
 from cute_dialect.types import CuteType, Payload
 

@@ -1,7 +1,7 @@
 """Scalar evaluation of functions at any stage: cute ops as well as the ops that passes lower them to.
 
-This is the reference for translation validation (:mod:`cute_dialect.interp.validate`): a function with cute ops and its
-lowered form run on the same numbers.  A value of a cute type is the tuple of the integers in its dynamic leaves, in
+This is the reference for translation validation (:mod:`.validate`): a function with cute ops and its lowered form run
+on the same numbers.  A value of a cute type is the tuple of the integers in its dynamic leaves, in
 storage order.  A lowered struct is a nested tuple, which :func:`flatten` reduces to the same form.  A cute op is
 evaluated by its own inference over leaves that carry numbers; no IR is built.
 
@@ -21,8 +21,8 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from cute_dialect.interp.cute_values import evaluate_cute, formatted, printed
-from cute_dialect.interp.exact import (
+from cute_dialect.interp.validation.cute_values import evaluate_cute, formatted, printed
+from cute_dialect.interp.validation.scalars import (
     POISON,
     Number,
     OutOfSteps,

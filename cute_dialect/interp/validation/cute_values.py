@@ -19,7 +19,7 @@ from cute_dialect.algebra.leaf import Dyn, Emitter, Leaf, width_of
 from cute_dialect.algebra.trees import tracked
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.atom_types import TiledCopyType
-from cute_dialect.interp.exact import (
+from cute_dialect.interp.validation.scalars import (
     POISON,
     TESTS,
     Number,
