@@ -15,6 +15,7 @@ Rows of whole aligned vectors are read in vectors of 16 bytes, others element by
 
 # Traced values define operators and element types that pyright cannot check.
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
+# pyright: reportAssignmentType=false, reportAttributeAccessIssue=false
 
 from math import inf
 from typing import Any

@@ -123,13 +123,13 @@ def mm(
                 return done
         extras = LinearCombination()
         return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
-    activation = spelled(activation) if activation else activation
+    applied: Any = spelled(activation) if activation else activation
     if again:
-        how = _fused_key(dtype, out, alpha, beta, c, bias, activation, hook, math, accumulator)
+        how = _fused_key(dtype, out, alpha, beta, c, bias, applied, hook, math, accumulator)
         done = FUSED[2].again(how, *_given_of(a, b, out, c, bias))
         if done is not None:
             return done
-    extras = LinearCombination(alpha, beta, c, bias, activation, hook, math, accumulator)
+    extras = LinearCombination(alpha, beta, c, bias, applied, hook, math, accumulator)
     return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
 
 
@@ -199,13 +199,13 @@ def bmm(
         return _computed(
             "bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k)
         )
-    activation = spelled(activation) if activation else activation
+    applied: Any = spelled(activation) if activation else activation
     if again:
-        how = _fused_key(dtype, out, alpha, beta, c, bias, activation, hook, math, accumulator)
+        how = _fused_key(dtype, out, alpha, beta, c, bias, applied, hook, math, accumulator)
         done = FUSED[3].again(how, *_given_of(a, b, out, c, bias))
         if done is not None:
             return done
-    extras = LinearCombination(alpha, beta, c, bias, activation, hook, math, accumulator)
+    extras = LinearCombination(alpha, beta, c, bias, applied, hook, math, accumulator)
     return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
 
 

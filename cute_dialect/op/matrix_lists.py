@@ -306,7 +306,7 @@ class ArrayExplanation(NamedTuple):
         count, why = self.launches
         lines = [f"mm_array: {count} launches, because {why}"]
         for which, explanation in self.parts:
-            names = f"matrices {', '.join(map(str, which))}" if len(which) > 1 else f"matrix {which[0]}"
+            names = ("matrices " if len(which) > 1 else "matrix ") + ", ".join(map(str, which))
             lines.append(f"{names}: {explanation}")
         return "\n".join(lines)
 

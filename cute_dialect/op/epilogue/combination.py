@@ -61,7 +61,7 @@ def is_per_matrix(factor: Any) -> bool:
     """Return True for an array with one factor per matrix of a batch: (L,) or (L, 1, 1)."""
     if isinstance(factor, int | float):
         return False
-    shape: tuple[int, ...] = tuple(getattr(factor, "shape", ()))
+    shape: Any = getattr(factor, "shape", ())
     return len(shape) in (1, 3) and shape[0] > 1 and prod(shape[1:]) == 1
 
 
