@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import cute_dialect.lang as cute
 from cute_dialect.front.runtime_tensor import RuntimeTensor, from_dlpack
 from cute_dialect.lang.torch_ops import custom_op
+from cute_dialect.runtime.host_arrays import remember
 
 if TYPE_CHECKING:
     import torch
@@ -177,12 +178,14 @@ def cute_tensor_like(
 ) -> tuple[RuntimeTensor, torch.Tensor]:
     """Return the numbers of ``data_ref`` in another element type, as a kernel argument and as a torch tensor.
 
-    The tensor is on the GPU if there is one. Its layout is that of ``data_ref``.
+    The tensor is on the GPU if there is one. Its layout is that of ``data_ref``. Kernels on the interpreter may reach
+    it by its address (``data_ptr()``).
     """
     stored = _stored(cutlass_dtype)
     made = data_ref.to(device=_device(), dtype=stored)
     if made is data_ref:
         made = made.clone()
+    remember(made)
     tensor = from_dlpack(made, assumed_align=assumed_align, dtype=cutlass_dtype)
     if is_dynamic_layout:
         tensor.mark_layout_dynamic(get_leading_dim(made))

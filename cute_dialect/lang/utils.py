@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "GroupedRaster", "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator",
-    "StaticPersistentTileScheduler", "TensorMapManager", "TensorMapUpdateMode",
-    "WorkTileInfo", "get_smem_capacity_in_bytes", "print_latex", "print_latex_tv",
+    "GroupSearchResult", "GroupedGemmGroupSearchState", "GroupedGemmTileSchedulerHelper", "GroupedRaster",
+    "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator", "StaticPersistentTileScheduler",
+    "TensorMapManager", "TensorMapUpdateMode", "WorkTileInfo", "create_initial_search_state",
+    "get_smem_capacity_in_bytes", "print_latex", "print_latex_tv",
 ]  # fmt: skip
 
 
@@ -220,6 +221,92 @@ class StaticPersistentTileScheduler:
     def num_tiles_executed(self) -> Int:
         """The number of tiles processed so far."""
         return self.executed
+
+
+class GroupSearchResult(NamedTuple):
+    """The problem of a grouped GEMM to which a tile belongs, and its tile.
+
+    Attributes:
+        group_idx: the index of the problem.
+        cta_tile_idx_m, cta_tile_idx_n: the coordinates of the block's tile in the problem.
+        problem_shape_m, problem_shape_n, problem_shape_k: the extents of the problem.
+        cta_tile_count_k: the number of tiles along K.
+    """
+
+    group_idx: Int
+    cta_tile_idx_m: Int
+    cta_tile_idx_n: Int
+    problem_shape_m: Int
+    problem_shape_n: Int
+    problem_shape_k: Int
+    cta_tile_count_k: Int
+
+
+class GroupedGemmGroupSearchState:
+    """The problem at which the last search ended, and the number of cluster tiles of the problems before it."""
+
+    def __init__(self, start_group_idx: Int, tile_count_prev_group: Int):
+        self.start_group_idx = start_group_idx
+        self.tile_count_prev_group = tile_count_prev_group
+
+
+def create_initial_search_state() -> GroupedGemmGroupSearchState:
+    """Return the state of a search that starts at the first problem."""
+    return GroupedGemmGroupSearchState(cute.Int32(0), cute.Int32(0))
+
+
+class GroupedGemmTileSchedulerHelper:
+    """Search for the problem of a grouped GEMM to which a tile belongs.
+
+    The tiles of all problems are numbered one after another, within a problem along M first.
+
+    Args:
+        group_count: the number of problems.
+        tile_sched_params: the parameters of the tile scheduler, which numbers the cluster tiles along L.
+        cluster_tile_shape_mnk: the extents of a cluster tile.
+        search_state: the state returned by :func:`create_initial_search_state`.
+    """
+
+    def __init__(
+        self,
+        group_count: Int,
+        tile_sched_params: PersistentTileSchedulerParams,
+        cluster_tile_shape_mnk: Shape,
+        search_state: GroupedGemmGroupSearchState,
+    ):
+        self.group_count = group_count
+        self.tile_sched_params = tile_sched_params
+        self.cluster_tile_shape_mnk = cluster_tile_shape_mnk
+        self.search_state = search_state
+
+    def delinearize_z(self, cta_tile_coord: Coord, problem_shape_mnkl: Tensor) -> GroupSearchResult:
+        """Return the problem and the tile of a block.
+
+        Args:
+            cta_tile_coord: the block's place in its cluster along M and N, and the number of the cluster tile.
+            problem_shape_mnkl: the extents (M, N, K, L) of each problem, shape (groups, 4).
+        """
+        tile_m, tile_n, tile_k = self.cluster_tile_shape_mnk
+        m, n, tile = cta_tile_coord
+        state = self.search_state
+        group, before = state.start_group_idx, state.tile_count_prev_group
+        if tile < before:  # The search only goes forward.
+            group, before = cute.Int32(0), cute.Int32(0)
+        clusters_m = cute.ceil_div(problem_shape_mnkl[group, 0], tile_m)
+        count = clusters_m * cute.ceil_div(problem_shape_mnkl[group, 1], tile_n)
+        while tile >= before + count and group + 1 < self.group_count:
+            group += 1
+            before += count
+            clusters_m = cute.ceil_div(problem_shape_mnkl[group, 0], tile_m)
+            count = clusters_m * cute.ceil_div(problem_shape_mnkl[group, 1], tile_n)
+        state.start_group_idx, state.tile_count_prev_group = group, before
+        inside = cute.assume(tile - before, range=(0, None))
+        column, row = divmod(inside, cute.max(clusters_m, 1))
+        cluster_m, cluster_n = self.tile_sched_params.cluster_shape_mn
+        extents = [problem_shape_mnkl[group, i] for i in range(3)]
+        return GroupSearchResult(
+            group, row * cluster_m + m, column * cluster_n + n, *extents, cute.ceil_div(extents[2], tile_k)
+        )
 
 
 class GroupedRaster:

@@ -30,6 +30,7 @@ from cute_dialect.interp.reports.timeline import Recorder
 from cute_dialect.interp.types import Type, round_up
 from cute_dialect.interp.values import POISON, Regs, Value
 from cute_dialect.runtime.call_options import CHECKS
+from cute_dialect.runtime.host_arrays import host_arrays
 from cute_dialect.runtime.launch_shape import LaunchShape
 from cute_dialect.runtime.progress import Task
 
@@ -149,6 +150,7 @@ def run_kernel(
         for buf in binder.unwritten.values():
             buf.watch()
     place_globals(machine, others)
+    machine.memory.add_host_arrays(host_arrays())
     _place_locals(machine, fn)
     chosen = choose(blocks, grid3, machine.cluster)
     report = machine.report

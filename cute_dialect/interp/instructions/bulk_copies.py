@@ -53,8 +53,9 @@ class Copies:
         c.fn.needs_warp.append("an asynchronous copy")
 
     def space(self, slot: int) -> int:
-        """Return the address space of the pointer in a slot."""
-        return self.c.leaf_of(slot).space
+        """Return the space of an address of shared memory, which PTX may also hold as an integer."""
+        leaf = self.c.leaf_of(slot)
+        return 3 if leaf.kind == "i" else leaf.space
 
 
 def active(g: Group, R: Regs, predicate: int) -> list[int]:
@@ -268,7 +269,7 @@ def _one(slots: list[int]) -> int:
 def emit_bulk_load(op: Operation, k: Copies) -> None:
     """Emit cp.async.bulk to shared memory, from global memory or the block's own shared memory."""
     c = k.c
-    to, bars, source_space = k.space(k.shared), k.space(k.bar), k.space(k.source)
+    to, bars, source_space = k.space(k.shared), k.space(k.bar), c.leaf_of(k.source).space
     info = c.info(op)
     owner = c.pieces.allocation(k.shared)
     site = through(op, k, False, "bulk copy out")

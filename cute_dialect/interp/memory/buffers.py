@@ -28,9 +28,12 @@ from cute_dialect.interp.memory.addresses import (
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cute_dialect.interp.memory.allocations import Allocations
     from cute_dialect.interp.memory.buffers import Buffer
     from cute_dialect.interp.values import Array
+    from cute_dialect.runtime.host_arrays import HostArray
 
 GUARD = 1 << 34
 UNINIT_BYTE = 0xFF  # fill byte of new shared and local memory: NaN as a float, -1 as an integer
@@ -158,6 +161,13 @@ class GlobalMemory:
         self._next = (self._next + buf.size + GUARD + 0xFFFF) & ~0xFFFF
         self.buffers.append(buf)
         return buf
+
+    def add_host_arrays(self, arrays: Iterable[HostArray]) -> None:
+        """Add tensors at their own addresses, for kernels that load these addresses."""
+        for k, array in enumerate(arrays):
+            buf = Buffer(array.address, array.data, f"host tensor {k}")
+            buf.source = array.tensor  # It must not be freed during the launch.
+            self.buffers.append(buf)
 
     def find(self, address: int) -> Buffer | None:
         """Return the buffer that contains the byte at `address`."""

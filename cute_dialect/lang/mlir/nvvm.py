@@ -14,6 +14,8 @@ from cute_dialect.lang.mlir.packs import number_type
 
 __all__ = [
     "AtomicOpKind",
+    "CpAsyncBulkTensorGlobalToSharedClusterOp",
+    "CpAsyncBulkTensorLoadMode",
     "MemOrderKind",
     "MemScopeKind",
     "RoundingModeKind",
@@ -133,6 +135,40 @@ def mbarrier_try_wait_parity_timelimit(addr: Any, phase: Any, ticks: Any, **_: A
 def elect_sync(*_: Any, **__: Any) -> Any:
     """Return True in one elected thread of the warp."""
     return cute.arch.elect_one()
+
+
+class CpAsyncBulkTensorLoadMode(Enum):
+    """The mode of a TMA load; only tiles are supported."""
+
+    TILE = "tile"
+
+
+def CpAsyncBulkTensorGlobalToSharedClusterOp(
+    dstMem: Any, tmaDescriptor: Any, coordinates: Any, mbar: Any, im2colOffsets: Any, *, predicate: Any = None,
+    loadMode: Any = CpAsyncBulkTensorLoadMode.TILE, **_: Any,
+) -> None:  # fmt: skip
+    """Load a tile of global memory to shared memory by TMA.
+
+    Args:
+        dstMem: the shared memory.
+        tmaDescriptor: the address of the tensor map in global memory.
+        coordinates: the coordinates of the tile, innermost first.
+        mbar: the mbarrier that counts the bytes.
+        im2colOffsets: must be empty.
+        predicate: the threads that issue the load; by default all.
+        loadMode: ``CpAsyncBulkTensorLoadMode.TILE``.
+    """
+    if im2colOffsets or loadMode is not CpAsyncBulkTensorLoadMode.TILE:
+        raise KernelTypeError(
+            "F251", "nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp: only loads of tiles are supported"
+        )
+    rank = len(coordinates)
+    where = ", ".join(f"${3 + i}" for i in range(rank))
+    opcode = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    ptx = f"{opcode} [$0], [$1, {{{where}}}], [$2];"
+    operands = [dstMem, tmaDescriptor, mbar, *(cute.Int32(x) for x in coordinates)]
+    if predicate is None or predicate:
+        cute.arch.inline_ptx(ptx, *operands)
 
 
 _REGISTERS = {
