@@ -206,11 +206,14 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: 
     from cute_dialect.interp.memory.buffers import Elements
 
     out: list[_Memory | None] = [None] * len(views)
-    for region in regions(views):
+    found = regions(views)
+    for region in found:
         members = [(i, view) for i in region.members if (view := views[i]) is not None]
         # TMA stores write whole units of 16 bytes, so the last row of a padded array may reach into its padding.
         last, size = region.address + region.size, region.size
-        if size and any(is_writable(view) and end_of_memory(view) >= -(-last // 16) * 16 for _, view in members):
+        end = -(-last // 16) * 16
+        free = not any(last <= other.address < end for other in found)
+        if size and free and any(is_writable(view) and end_of_memory(view) >= end for _, view in members):
             size += -last % 16
         data = host_bytes(region.address, size)
         data.flags.writeable = any(is_writable(view) for _, view in members)
