@@ -78,7 +78,7 @@ def kernels() -> Mapping[str, Callable[[], str]]:
         assert each.choice is not None
         made[each.choice.name] = partial(text_of, each.choice)
     x = np.zeros((M, K), np.float16)
-    rows = [row_kernel("softmax", "f16", K), row_kernel("rms_norm", "f16", K, "w"), sum_kernel("sum", "f16", K)]
+    rows = [row_kernel("softmax", "f16", K), row_kernel("rms_norm", "f16", K, "w"), sum_kernel("sum", "f16", K, M)]
     rows += [row_kernel("layer_norm", "f16", K, "wb"), op.add.kernel(x, x)]
     made |= {kernel.name: kernel.text for kernel in rows}
     for case in CASES.values():

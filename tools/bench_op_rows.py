@@ -82,7 +82,7 @@ class Rows(NamedTuple):
         if self.backward:
             found += self._gradients()
         elif call in ("sum", "logsumexp", "cross_entropy"):
-            found.append(rows.sum_kernel(call, self.element, self.n))
+            found.append(rows.sum_kernel(call, self.element, self.n, self.rows))
         else:
             found.append(rows.row_kernel(call, self.element, self.n, self.takes))
         if call == "cross_entropy" and not self.backward:

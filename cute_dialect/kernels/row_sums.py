@@ -17,7 +17,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.row_config import HINTS, Plan, RowConfig, width
+from cute_dialect.kernels.row_config import HINTS, MAX_THREADS, Plan, RowConfig, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, combined, part
 from cute_dialect.kernels.row_sharing import Sharing
 from cute_dialect.kernels.rows import LN_2, LOWEST, Softmax, Sums, add, pivot_of, power, same, wide
@@ -35,15 +35,22 @@ MOST, MOST_POWERS, LONG_POWERS = 512, 64, 8192
 ``LONG_POWERS`` vectors."""
 
 
-def sum_class(element: str, n: int, op: str = "sum") -> RowConfig:
-    """Return the class of rows of ``n`` elements: threads, vectors in flight, rows per block.
+PROCESSORS = 132
+"""Multiprocessors of an H100 or H200."""
 
-    Exponentials need more computation per byte, which many small blocks hide better than a few large ones.
+
+def sum_class(element: str, n: int, op: str = "sum", rows: int = 1 << 20) -> RowConfig:
+    """Return the class of ``rows`` rows of ``n`` elements: threads, vectors in flight, rows per block.
+
+    Exponentials need more computation per byte, which many small blocks hide better than a few large ones. Few rows
+    have more threads, until a multiprocessor has 1024 or a row is loaded at once.
 
     >>> [sum_class("f16", n)[:3] for n in (8, 100, 1000, 4096, 6144, 32768, 10**7)]
     [(1, 1, 128), (4, 3, 32), (32, 4, 4), (128, 4, 1), (128, 4, 1), (512, 4, 1), (512, 4, 1)]
     >>> [sum_class("f16", n, "cross_entropy")[:3] for n in (333, 1000, 32768)]
     [(8, 6, 16), (32, 4, 4), (64, 4, 1)]
+    >>> [sum_class("f16", 32768, "cross_entropy", rows)[:3] for rows in (132, 295, 2000)]
+    [(1024, 4, 1), (256, 4, 1), (64, 4, 1)]
     """
     w = width(element)
     if n < 1:
@@ -62,8 +69,11 @@ def sum_class(element: str, n: int, op: str = "sum") -> RowConfig:
             threads, together = _up(vectors, 3.5), 1
         return RowConfig(threads, -(-vectors // threads), 128 // threads, together=together)
     if powers:
-        return RowConfig(MOST_POWERS * (2 if vectors > LONG_POWERS else 1), 4, hint=HINT)
-    return RowConfig(min(128 if vectors <= 1024 else MOST, 32 * -(-vectors // 128)), 4, hint=HINT)
+        threads = MOST_POWERS * (2 if vectors > LONG_POWERS else 1)
+    else:
+        threads = min(128 if vectors <= 1024 else MOST, 32 * -(-vectors // 128))
+    alone = MAX_THREADS >> (-(-rows // PROCESSORS) - 1).bit_length()
+    return RowConfig(max(threads, min(alone, 32 * -(-vectors // 128))), 4, hint=HINT)
 
 
 def _up(vectors: int, each: float) -> int:

@@ -71,8 +71,10 @@ def kernels() -> dict[str, RowKernel]:
         for step in ("all", "first", "last")
     ]
     for call, element, n, takes in CALLS:
-        made = rows.sum_kernel(call, element, n) if call in SUMS else rows.row_kernel(call, element, n, takes)
-        found.append(made)
+        if call in SUMS:
+            found += [rows.sum_kernel(call, element, n, count) for count in (1, 133)]
+        else:
+            found.append(rows.row_kernel(call, element, n, takes))
     for call, element, n, takes in GRADIENTS:
         if call == "cross_entropy":
             found += [

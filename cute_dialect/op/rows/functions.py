@@ -80,9 +80,10 @@ def _row_text(op: str, element: str, n: int, takes: str) -> str:
     return row_text(op, element, n, takes=takes)
 
 
-def sum_kernel(call: str, element: str, n: int) -> RowKernel:
-    """Return the kernel of a reduction or loss for rows of ``n`` elements."""
-    return RowKernel(f"rows-{call}-{element}-{sum_class(element, n, call).name}", sum_text, (call, element, n))
+def sum_kernel(call: str, element: str, n: int, rows: int) -> RowKernel:
+    """Return the kernel of a reduction or loss for ``rows`` rows of ``n`` elements."""
+    config = sum_class(element, n, call, rows)
+    return RowKernel(f"rows-{call}-{element}-{config.name}", sum_text, (call, element, n, config))
 
 
 def _operators(call: str, out: Any, *arrays: Any) -> Any:
@@ -535,7 +536,7 @@ def summed(call: str, x: Array, dim: int = -1, keepdim: bool = False, device: ob
         if packed is not None:
             one.launch(packed_kernel(call, one.element, n), *packed, one.numbers(y))
         else:
-            one.launch(sum_kernel(call, one.element, n), one.matrix("x"), one.numbers(y))
+            one.launch(sum_kernel(call, one.element, n, one.count), one.matrix("x"), one.numbers(y))
         if device is None:
             one.remember(_KNOWN[call], (dim, keepdim), (x,), y)
     return y
@@ -618,7 +619,7 @@ def cross_entropy_with_lse(
     targets = one.flat("target")
     if 0 not in one.x.shape:
         packed = one.packed_rows(one.x)
-        kernel = sum_kernel(call, one.element, n) if packed is None else entropy_kernel(one.element, n)
+        kernel = sum_kernel(call, one.element, n, one.count) if packed is None else entropy_kernel(one.element, n)
         logits = one.matrix("x") if packed is None else packed[0]
         one.launch(kernel, logits, targets, one.numbers(losses), one.numbers(lse), ignore_index)
     if reduction == "none":

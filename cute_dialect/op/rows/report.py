@@ -123,7 +123,7 @@ def explained(
     elif function in _GRADIENTS:
         kernels, config, lengths, matrices = _of_gradient(call, element, count, n, takes)
     elif call in SUMS:
-        kernels, config, lengths = (rows.sum_kernel(call, element, n),), sum_class(element, n, call), None
+        kernels, config, lengths = (rows.sum_kernel(call, element, n, count),), sum_class(element, n, call, count), None
         if call == "cross_entropy":
             steps = ("all",) if loss_parts(count) == 1 else ("first", "last")
             kernels = (*kernels, *[rows.loss_kernel(element, True, step) for step in steps])
