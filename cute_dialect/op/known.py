@@ -33,6 +33,8 @@ __all__ = ["AddressMismatch", "KnownCalls", "LinearCombination", "forget_calls",
 
 _LIMIT = 1024
 """Maximum number of cached specializations."""
+_RECENT = 6
+"""Number of calls whose guards are tried before a key is computed."""
 _RUNS = 4
 """Maximum number of recordings per specialization, one per pattern of address bits and shared memory."""
 
@@ -133,8 +135,8 @@ class KnownCalls:
         if done is None:
             done = calls.recorded(how, (a, b), lambda: …)
 
-    ``how`` is the key of the arguments that are not tensors (numbers as returned by :func:`number`), and of the
-    optional tensors that are given.
+    ``how`` is the key of the arguments that are not tensors (numbers as returned by :func:`number`).  It must determine
+    the number of tensors, because a guard raises TypeError for another number.
     """
 
     def __init__(self) -> None:
@@ -142,6 +144,7 @@ class KnownCalls:
         self._found: dict[object, CachedCall] = {}
         self._failed: set[object] = set()  # keys of calls whose first recording failed
         self._last: CachedCall = _NONE
+        self._recent: tuple[CachedCall, ...] = ()
         self._grad: Callable[[], bool] = _never
         self.is_traced: Callable[[], bool] = _ask_torch
         """Returns True while ``torch.compile`` traces a call; such a call is not cached."""
@@ -153,7 +156,7 @@ class KnownCalls:
         """Remove all calls."""
         self._found.clear()
         self._failed.clear()
-        self._last = _NONE
+        self._last, self._recent = _NONE, ()
 
     def again(self, how: object, *tensors: Any) -> Any:
         """Replay a recorded call; its result has gradients if an argument requires them.
@@ -169,16 +172,10 @@ class KnownCalls:
             if not self._found:
                 return None
             try:
-                learns = self._learns(tensors)
-                if learns and not is_eager(tensors):
-                    return None
-                found = self._found.get((how, key_of(tensors), learns))
-                if found is None and not learns:
-                    found = self._without_gradients(how, tensors)
-                if found is None or not found.runs:
-                    return None
-                _ = [t.data_ptr() for t in tensors]  # raises for the tensors of torch.vmap, which have no address
+                found = self._recent_call(how, tensors) or self._found_call(how, tensors)
             except (AttributeError, TypeError, RuntimeError):  # not strided tensors: computing the call reports it
+                return None
+            if found is None:
                 return None
             self._last = known = found
         if (known.allowed is not None and known.allowed is not tf32_allowed()) or CURRENT.recording is not None:
@@ -197,6 +194,29 @@ class KnownCalls:
                 if done is not None:
                     break
         return done
+
+    def _recent_call(self, how: object, tensors: Sequence[Any]) -> CachedCall | None:
+        """Return one of the last calls that were looked up, if its guard holds: faster than a key."""
+        for known in self._recent:
+            same = known.how == how and known.guard(*tensors)
+            if same and (known.gradients is None or known.gradients is self._grad()):
+                return known
+        return None
+
+    def _found_call(self, how: object, tensors: Sequence[Any]) -> CachedCall | None:
+        """Look a call up by its key."""
+        learns = self._learns(tensors)
+        if learns and not is_eager(tensors):
+            return None
+        found = self._found.get((how, key_of(tensors), learns))
+        if found is None and not learns:
+            found = self._without_gradients(how, tensors)
+        if found is None or not found.runs:
+            return None
+        _ = [t.data_ptr() for t in tensors]  # raises for the tensors of torch.vmap, which have no address
+        if found.guard is not _never:
+            self._recent = (found, *self._recent[: _RECENT - 1])
+        return found
 
     def _without_gradients(self, how: object, tensors: Sequence[Any]) -> CachedCall | None:
         """Return a call of tensors that require no gradients, for tensors that do while gradients are off."""
@@ -286,7 +306,7 @@ class KnownCalls:
             runs += old.runs[: _RUNS - 1]
         gradients = self._grad() if any([t.requires_grad for t in tensors]) else None
         self._found[key] = CachedCall(how, _guard_of(tensors), runs, allowed, gradients)
-        self._last = _NONE
+        self._last, self._recent = _NONE, ()
 
     def _can_remember(self, how: object, tensors: Sequence[Any]) -> bool:
         """Return True if the tensors are plain, none needs a gradient now, and the other arguments cannot change."""

@@ -267,7 +267,7 @@ def cross_entropy_backward(
     known = _KNOWN["cross_entropy"]
     read = tuple([t for t in (x, target, lse, g, count) if t is not None])
     if device is None:
-        done = known.again(ignore_index, *read)
+        done = known.again((ignore_index, count is None), *read)
         if done is not None:
             return done
     others = ("target", "lse", "g", "count")
@@ -301,5 +301,5 @@ def cross_entropy_backward(
             of_x, of_dx = one.matrix("x"), one.matrix_of(dx)
         one.launch(kernel, of_x, one.flat("target"), one.flat("lse"), each, total, of_dx, ignore_index)
         if device is None:
-            one.remember(known, ignore_index, read, dx)
+            one.remember(known, (ignore_index, count is None), read, dx)
     return dx
