@@ -62,7 +62,7 @@ class Columns:
         """
         if x.half:
             return [element_of(line, place // 2, self.compute)]
-        return [_neighbours(line, place, x).bitcast(cute.Int32)[0]] if _is_word(x, line) else two(
+        return [neighbours_of(line, place, x).bitcast(cute.Int32)[0]] if _is_word(x, line) else two(
             line, place, x, self.compute
         )  # fmt: skip
 
@@ -131,10 +131,10 @@ def two(line: Any, column: Any, x: Input, compute: Any) -> Any:
     """Return two adjacent elements of a vector. The first index is even."""
     if not x.pairs:
         return [element_of(line, column + i, compute) for i in range(2)]
-    return _neighbours(line, column, x).to(compute)
+    return neighbours_of(line, column, x).to(compute)
 
 
-def _neighbours(line: Any, column: Any, x: Input) -> Any:
+def neighbours_of(line: Any, column: Any, x: Input) -> Any:
     """Return two adjacent elements of a vector in their stored type."""
     if not x.pairs:
         both = cute.make_rmem_tensor(2, line.element_type)

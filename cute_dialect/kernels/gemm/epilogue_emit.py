@@ -19,7 +19,15 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
-from cute_dialect.kernels.gemm.broadcast_prefetch import Ahead, AnyColumns, Columns, OwnColumns, element_of, pair_of
+from cute_dialect.kernels.gemm.broadcast_prefetch import (
+    Ahead,
+    AnyColumns,
+    Columns,
+    OwnColumns,
+    element_of,
+    neighbours_of,
+    pair_of,
+)
 from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, extents_of, grouped
 from cute_dialect.kernels.gemm.fragment_layout import Lanes, lanes_of
@@ -42,6 +50,12 @@ def is_exact(graph: Graph) -> bool:
     """
     simple = Epilogue(graph=graph).by_element and len(graph.outputs) == 1
     return simple and not any(node.op in OF_FLOATS or node.op in ("cast", "hook") for node in graph.nodes)
+
+
+class Fetched(NamedTuple):
+    """Elements of matrices in registers, in the ``wgmma`` layout, by input index."""
+
+    values: dict[int, Any]
 
 
 class Leaving(NamedTuple):
@@ -118,6 +132,7 @@ class Fused:
     def apply(
         self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None, end: Any = None,
         leaving: Mapping[int, Leaving] = MappingProxyType({}), held: Ahead | None = None, atom: int = 0, first: int = 0,
+        fetched: Fetched | None = None,
     ) -> None:  # fmt: skip
         """Apply the epilogue to the registers of 16 rows and ``columns`` columns of a warp, starting with
         ``values[0]``.
@@ -132,6 +147,7 @@ class Fused:
             held: The operands that :meth:`ahead` prefetched.
             atom: The MMA in ``held`` to which these rows belong.
             first: The first column in ``held``.
+            fetched: The elements that :meth:`fetch` loaded.
         """
         if self.without is not None:  # one branch for all loads
             if self.factor != 0.0:
@@ -139,7 +155,16 @@ class Fused:
             else:
                 self.without.apply(values, columns, row, column, matrix, end)
         elif self.whole is not None:
-            self.whole.apply(values, columns, row, column, matrix, end, leaving, held, atom, first)
+            self.whole.apply(values, columns, row, column, matrix, end, leaving, held, atom, first, fetched)
+
+    def fetch(self, columns: int, row: Any, column: Any, matrix: Any = None) -> Fetched | None:
+        """Load the matrices that the epilogue reads, for the registers of :meth:`apply`.
+
+        Returns None if a scalar argument of the launch decides which operands are read.
+        """
+        return (
+            None if self.whole is None or self.without is not None else self.whole.fetch(columns, row, column, matrix)
+        )
 
     def apply_each(self, values: Any, ids: Any, matrix: Any = None) -> None:
         """Apply the epilogue to registers one by one; ``ids`` holds the coordinates of each in D, which is a matrix."""
@@ -199,7 +224,7 @@ class Evaluation:
     def apply(
         self, values: Any, columns: int, row: Any, column: Any, matrix: Any, end: Any,
         leaving: Mapping[int, Leaving] = MappingProxyType({}), ahead: Ahead | None = None, atom: int = 0,
-        offset: int = 0,
+        offset: int = 0, fetched: Fetched | None = None,
     ) -> None:  # fmt: skip
         """See :meth:`Fused.apply`."""
         rows = self._rows(row, matrix)
@@ -239,7 +264,7 @@ class Evaluation:
                     two_columns = of_columns.pair(offset // 8 + j)
                     drawn_here = self._drawn(rows, at, matrix)
                     for half in cute.range_constexpr(2):
-                        elements = self._elements(held[half], two_columns, at)
+                        elements = self._elements(held[half], two_columns, at, fetched, j * 4 + 2 * half)
                         found: list[Any] = []
                         for i in cute.range_constexpr(2):
                             place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
@@ -268,6 +293,21 @@ class Evaluation:
                 leaving[which].put(held_back[which], block)
         for total in totals:
             total.store(column // columns)
+
+    def fetch(self, columns: int, row: Any, column: Any, matrix: Any) -> Fetched:
+        """See :meth:`Fused.fetch`. Matrices whose adjacent elements are not aligned are loaded later."""
+        found: dict[int, Any] = {}
+        held = self._of_rows(self._rows(row, matrix), matrix)
+        first = column + cute.arch.lane_idx() % 4 * 2
+        for which, x in enumerate(self.graph.inputs):
+            if x.kind == "aux" and x.pairs and not x.half and self.places is None:
+                values = found[which] = cute.make_rmem_tensor(columns // 2, self.operands[which].element_type)
+                for j in range(columns // 8):  # held in registers, so the passes unroll this loop
+                    for half in cute.range_constexpr(2):
+                        both = neighbours_of(held[half][which], first + j * 8, x)
+                        for i in cute.range_constexpr(2):
+                            values[j * 4 + (2 * half + i)] = both[i]
+        return Fetched(found)
 
     def _drawn(self, rows: list[Any], column: Any, matrix: Any) -> dict[int, list[Any]]:
         """Return the random numbers of two adjacent columns in each of two rows, by node index.
@@ -462,10 +502,15 @@ class Evaluation:
                 found.append(t[at].to(self.compute) if x.kind == "column" else t[at, None])
         return found
 
-    def _elements(self, of_row: list[Any], of_columns: list[Any], column: Any) -> list[list[Any]]:
-        """Return each input's values in two adjacent columns of a row."""
+    def _elements(
+        self, of_row: list[Any], of_columns: list[Any], column: Any, fetched: Fetched | None = None, at: Any = 0
+    ) -> list[list[Any]]:
+        """Return each input's values in two adjacent columns of a row, whose registers begin at ``at``."""
         pairs: list[Any] = []
-        for x, held, both in zip(self.graph.inputs, of_row, of_columns):
+        for which, (x, held, both) in enumerate(zip(self.graph.inputs, of_row, of_columns)):
+            if fetched is not None and which in fetched.values:
+                pairs.append([fetched.values[which][at + i].to(self.compute) for i in range(2)])
+                continue
             pairs.append(
                 both if x.kind == "row" else pair_of(held, column, x, self.compute) if x.kind == "aux" else [held, held]
             )

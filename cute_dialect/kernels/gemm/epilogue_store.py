@@ -378,7 +378,16 @@ class Result:
         rows, first = [row + c.lanes.of_warp(warp) for row, _ in starts], starts[0][1]
         return self.fused.ahead(c.tile[1], rows, first * self.twice, place.of[3])
 
-    def fuse(self, values: Any, columns: int, place: Place, atom: int, column: Any, ahead: Any = None) -> Any:
+    def fetch(self, piece: int, place: Place) -> Any:
+        """Load the matrices that the epilogue reads for a chunk."""
+        atom, column, width = self._pieces()[piece]
+        row, first = self.of_sums(place, atom, column)
+        row = row + self.c.lanes.of_warp(cute.arch.warp_idx() % 4)
+        return self.fused.fetch(width, row, first, place.of[3])
+
+    def fuse(
+        self, values: Any, columns: int, place: Place, atom: int, column: Any, ahead: Any = None, fetched: Any = None
+    ) -> Any:
         """Apply the epilogue to some columns, and return the result in the type that the epilogue computes in.
 
         Extra outputs are stored if these are all columns of the tile.
@@ -390,6 +399,7 @@ class Result:
             atom: The MMA to which the rows belong.
             column: The first column of C in the tile.
             ahead: Operands that :meth:`ahead` prefetched. ``column`` must then be known at compile time.
+            fetched: Elements that :meth:`fetch` loaded.
         """
         c = self.c
         if c.epilogue.active:
@@ -399,7 +409,17 @@ class Result:
             leaving = {n: self._leaving(n, place, atom, column, columns) for n in self.beside}
             at = 0 if ahead is None else column * self.twice
             self.fused.apply(
-                values, columns, row, first * self.twice, place.of[3], self.end(place), leaving, ahead, atom, at
+                values,
+                columns,
+                row,
+                first * self.twice,
+                place.of[3],
+                self.end(place),
+                leaving,
+                ahead,
+                atom,
+                at,
+                fetched,
             )
         return values
 
@@ -503,8 +523,11 @@ class Result:
         pieces, buffers = self._pieces(), self.c.buffers
         middle = len(pieces) // 2
         start, stop = (0, len(pieces)) if half is None else ((0, middle), (middle, len(pieces)))[half]
+        prefetches = self.c.prefetch and self.by_chunks
+        following = self.fetch(start, place) if prefetches else None
         for i in cute.range_constexpr(start, stop):
             atom, column, width = pieces[i]
+            fetched, following = following, self.fetch(i + 1, place) if prefetches and i + 1 < stop else None
             if self.wide and self.twice == 2:
                 start = self.sums.iterator + (self.c.tile[1] * atom + 2 * column) // 2
                 values = cute.make_tensor(start, cute.make_layout(width))
@@ -512,7 +535,8 @@ class Result:
             elif self.by_chunks:
                 start = self.sums.iterator + (self.c.tile[1] * atom + column) // 2
                 values = cute.make_tensor(start, cute.make_layout(width // 2))
-                found = self.stores[width].registers(self.fuse(values, width, place, atom, column, ahead), 0)
+                values = self.fuse(values, width, place, atom, column, ahead, fetched)
+                found = self.stores[width].registers(values, 0)
                 values = self._registers(self.out, atom, column, width)
                 values.store(rounded(found, self.kind))
             else:

@@ -134,9 +134,9 @@ class Choice(NamedTuple):
         ``c``: cluster along M, ``n``: cluster along N, ``b``: batch, ``d``: deferred store, ``p``: promotion, ``t``:
         ping-pong consumers, ``k``: stream-K for the last wave, ``w``: transposed problem, ``a``: f16 accumulator,
         ``x``: block scales, ``v``: array of pointers, ``y``: saturating accumulator, ``e``: e8m0 scales, ``f``: scales
-        per column of B, ``o``:  C with any row stride, ``l``: dependent launch, ``q``: stages, ``g``: raster group,
-        ``s``: split-K slices, ``h``:  B is evicted first from L2, ``u``: staging buffers per consumer, ``z``: bytes of
-        K.
+        per column of B, ``j``: prefetched matrices of the epilogue, ``o``:  C with any row stride, ``l``: dependent
+        launch, ``q``: stages, ``g``: raster group, ``s``: split-K slices, ``h``:  B is evicted first from L2, ``u``:
+        staging buffers per consumer, ``z``: bytes of K.
         """
         if self.skinny is not None:
             return self.skinny.name
@@ -147,6 +147,7 @@ class Choice(NamedTuple):
             ("b", c.batch), ("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k),
             ("w", self.swapped), ("a", c.accumulator == "f16"), ("x", c.scaled), ("v", c.array), ("y", c.saturate),
             ("e", c.scales == "ui8"), ("o", c.direct), ("l", c.dependent), ("f", c.scaled_columns),
+            ("j", c.prefetch),
         )  # fmt: skip
         more = "".join(letter for letter, there in flags if there)
         options = (

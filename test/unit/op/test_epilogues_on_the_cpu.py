@@ -227,3 +227,20 @@ def test_two_results_of_the_transposed_problem(m: int, n: int) -> None:
     found = op.mm(a, b, epilogue=function, args={"bias": bias}, checks=("race", "sync", "oob", "uninit"))
     want = function(a.double() @ b.double(), bias.double())
     assert all(torch.equal(found[name].double(), want[name]) for name in want)
+
+
+@pytest.mark.parametrize("name", ["128x128-c1t-q6", "256x160-n2-u1"])
+def test_prefetched_matrices(name: str) -> None:
+    """``prefetch`` loads the matrices of a chunk before the previous one is stored."""
+
+    def function(accum: Any, skip: Any, row: Any) -> Any:
+        x = accum + skip
+        return {"D": x * row, "x": x}
+
+    a, b, args = integers(140, 72), integers(72, 208), {"skip": integers(140, 208), "row": integers(140, 1)}
+    found = menu(Problem(140, 208, 72, "f16", "f16", "k", "n"))
+    choice = next(c for c in found if c.name == f"f16-f16-kn-{name}")
+    choice = choice._replace(config=choice.config._replace(prefetch=True))
+    done = op.mm(a, b, epilogue=function, args=args, kernel=choice, checks=("race", "sync", "oob", "uninit"))
+    want = function(a.double() @ b.double(), **doubles(args))
+    assert all(torch.equal(done[x].double(), want[x]) for x in want)
