@@ -166,7 +166,7 @@ def _compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
             except Exception as e:
                 recover(e, infos[b], R, g)
         if loops and blocking:
-            g.turn()
+            g.advance()
         g.restore(f.entry)
 
     if blocking:

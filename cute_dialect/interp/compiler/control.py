@@ -239,7 +239,7 @@ def compile_while(c: FnCompiler, op: Operation) -> None:
             fresh = [R[s] for s in after.out]
             vals = [merge(stay, n, o, f) for n, o, f in zip(fresh, vals, before_leaves)]
         if exits.polls:
-            g.turn()
+            g.advance()
         g.restore(m)
         for d, v in zip(outs, result):
             R[d] = v

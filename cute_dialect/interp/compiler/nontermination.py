@@ -124,7 +124,7 @@ def _used(op: Operation) -> list[SSAValue]:
 class Patience:
     """Progress monitor of one loop in one group."""
 
-    __slots__ = ("alike", "due", "exits", "kept", "looks", "memory", "since", "turns")
+    __slots__ = ("advances", "alike", "due", "exits", "kept", "looks", "memory", "since")
 
     def __init__(self, exits: Exits) -> None:
         self.exits = exits
@@ -138,7 +138,7 @@ class Patience:
         self.alike = 1  # number of comparisons after which `kept` is replaced
         self.since = -1  # op count at which the values were first found unchanged
         self.memory = 0
-        self.turns = -1
+        self.advances = -1
 
     def judge(self, R: Regs, g: Group) -> int:
         """Inspect the loop at its head, and return the op count of the group at which to inspect it again.
@@ -154,17 +154,17 @@ class Patience:
         if own > HARD * k.most:
             raise g.out_of_steps(self.exits.info, HARD)
         now = [v.copy() if isinstance(v := R[s], np.ndarray) else v for s in self.exits.slots]
-        others = k.turns - g.turns
+        others = k.advances - g.advances
         self.due = own
         if self.kept is None or not all(map(_same, self.kept, now)):
             self.looks += 1
             if self.looks >= self.alike:
-                self.kept, self.turns, self.since = now, others, -1
+                self.kept, self.advances, self.since = now, others, -1
                 self.alike *= 2
             if self.looks >= LOOKS:
                 self.start()
                 self.due = own + k.most
-        elif self.exits.polls and others != self.turns:
+        elif self.exits.polls and others != self.advances:
             self.start()
             self.due = own + k.most
         else:

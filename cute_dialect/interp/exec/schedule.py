@@ -152,7 +152,7 @@ def run_warps(
     machine.transfers = transfers = Transfers(schedule, rng)
     machine.spurious = Spurious(schedule, seed)
     done = 0
-    quiet = polled = turn = 0
+    quiet = polled = rounds = 0
     seen = -1
     count = machine.count
     recorder = machine.timeline
@@ -169,12 +169,12 @@ def run_warps(
         elif schedule == "random":
             rng.shuffle(order)
         elif schedule == "adversarial":
-            order = order[turn % len(order) :] + order[: turn % len(order)] if turn % 2 else order[::-1]
-            turn += 1
-        moved = transfers.turn(False)
-        count.turns += moved
+            order = order[rounds % len(order) :] + order[: rounds % len(order)] if rounds % 2 else order[::-1]
+            rounds += 1
+        moved = transfers.next_round(False)
+        count.advances += moved
         if recorder is not None:
-            recorder.turned()
+            recorder.round_ends()
         for w in order:
             wait = w.group.wait
             if wait is not None and not wait.ready():
@@ -190,7 +190,7 @@ def run_warps(
                     w.used += POLL_STEPS * len(warps)
                 else:
                     moved = True
-                    w.group.turn()
+                    w.group.advance()
                 if recorder is not None:
                     recorder.stops(w.group.wait)
             except InterpError as e:
@@ -199,7 +199,7 @@ def run_warps(
                 raise
             except StopIteration:
                 moved = True
-                w.group.turn()
+                w.group.advance()
                 warps.remove(w)
                 if recorder is not None:
                     recorder.stops(None)
@@ -217,9 +217,9 @@ def run_warps(
                         machine.shared.pop(b.linear, None)
                         done += 1
         watch(done)
-        if not moved and transfers.turn(True):
+        if not moved and transfers.next_round(True):
             moved = True
-            count.turns += 1
+            count.advances += 1
         polled = 0 if moved else polled + 1
         if moved or (count.progress != seen and not (waiting and polled >= POLL_ROUNDS)):
             quiet = 0
@@ -241,11 +241,11 @@ def run_warps(
                     raise _deadlock(warps, 0, _no_room(machine, most, waiting))
             warps.extend(_admit(machine, fn, template, waiting.pop()))
             quiet = polled = 0
-            count.turns += 1
+            count.advances += 1
             continue
         raise _deadlock(warps, machine.report.all_blocks - machine.report.blocks)
     if recorder is not None:
-        recorder.turned()
+        recorder.round_ends()
     return []
 
 

@@ -100,7 +100,7 @@ class Group:
         self.mask = Mask.of(live)
         self.loads = 0
         self.stores = 0
-        self.turns = 0
+        self.advances = 0
         self.sregs: dict[str, Value] = {}
         self.clocks: WarpClocks
         self.observe: Observer | None = machine.observe
@@ -255,10 +255,10 @@ class Group:
             notes=(*fault.notes, *(f"called from {i.location or i.text}" for i in reversed(self.stack))),
         )
 
-    def turn(self) -> None:
+    def advance(self) -> None:
         """Record progress of the group, which other warps may be waiting for."""
-        self.turns += 1
-        self.count.turns += 1
+        self.advances += 1
+        self.count.advances += 1
 
     def out_of_steps(self, info: OpInfo, times: int, *why: str) -> InterpError:
         """Return the error for a loop that has executed `times * max_steps` ops without progress."""

@@ -34,11 +34,11 @@ class Counter:
     """Counters of the work done in a launch.
 
     `steps` counts ops executed by groups; the current group has executed `steps - base` of them. After `most` steps of
-    a group, its loops are checked for progress (see `nontermination`). `turns` counts how often a warp has made
+    a group, its loops are checked for progress (see `nontermination`). `advances` counts how often a warp has made
     progress beyond a poll.
     """
 
-    __slots__ = ("base", "lane_ops", "loads", "most", "progress", "steps", "stores", "turns")
+    __slots__ = ("advances", "base", "lane_ops", "loads", "most", "progress", "steps", "stores")
 
     def __init__(self, most: int) -> None:
         self.steps = 0
@@ -48,7 +48,7 @@ class Counter:
         self.most = most
         self.base = 0
         self.progress = 0
-        self.turns = 0
+        self.advances = 0
 
     @property
     def work(self) -> int:

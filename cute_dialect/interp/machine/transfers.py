@@ -73,7 +73,7 @@ class Transfers:
     def add(self, t: Transfer) -> None:
         self.pending.append(t)
 
-    def turn(self, idle: bool) -> bool:
+    def next_round(self, idle: bool) -> bool:
         """Complete copies between two rounds of the warps, and return True if any completed.
 
         `idle` is True if no warp could continue.

@@ -171,7 +171,7 @@ class Recorder:
         if until > at.since and self._keeps():
             self.timeline.waits.append(Slice(block, warp, at.since, until, at.what, at.wait.info.location))
 
-    def turned(self) -> None:
+    def round_ends(self) -> None:
         """Record the copies that completed after a round of the warps."""
         self._now = max([self._now, *(w.clock for w in self._warps.values() if w.wait is None or not w.wait.spin)])
         left: list[tuple[Transfer, int, int]] = []
