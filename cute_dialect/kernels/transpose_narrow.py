@@ -3,8 +3,9 @@
 A thread transposes ``w`` rows of a narrow matrix in registers, where ``w`` elements are 16 bytes. The narrow matrix is
 contiguous and moves through :class:`~cute_dialect.kernels.packed_tile.VectorTile`. The rows of the wide matrix are
 accessed directly: consecutive threads have consecutive vectors. If its rows are not aligned to 16 bytes, vectors are as
-long as their alignment allows (``unit`` elements). If that is one element, a thread has single rows of the narrow
-matrix (:class:`~cute_dialect.kernels.packed_tile.RowTile`), so that consecutive threads access consecutive elements.
+long as their alignment allows (``unit`` elements). If that is one element, or there are many columns, a thread has
+single rows of the narrow matrix (:class:`~cute_dialect.kernels.packed_tile.RowTile`). Consecutive threads then access
+consecutive elements.
 
 ``tall`` reads the narrow matrix (M, n) and writes (n, M). ``wide`` reads (n, M) and writes (M, n).
 """
@@ -21,18 +22,22 @@ from cute_dialect.kernels.row_memory import part
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.kernels.transpose import BYTES
 
-__all__ = ["most_columns", "narrow_text"]
+__all__ = ["VECTOR_COLUMNS", "most_columns", "narrow_text"]
 
 THREADS = 64
 
 
-def most_columns(element: str) -> int:
-    """Return the largest ``n``. A thread needs 4 registers for each column, and more to transpose bytes.
+VECTOR_COLUMNS = 32
+"""Largest ``n`` for which a thread has ``w`` rows, with 4 registers for each column."""
 
-    >>> most_columns("f16"), most_columns("i8")
-    (32, 8)
+
+def most_columns(element: str) -> int:
+    """Return the largest ``n``. Beyond it, matrices fill the tiles of :mod:`.transpose`.
+
+    >>> most_columns("f16"), most_columns("f32"), most_columns("i8")
+    (127, 63, 8)
     """
-    return 32 if BYTES[element] > 1 else 8
+    return {1: 8, 2: 127, 4: 63, 8: VECTOR_COLUMNS}[BYTES[element]]
 
 
 def rows_per_thread(n: int) -> int:
@@ -131,4 +136,4 @@ def narrow_text(element: str, n: int, unit: int, tall: bool) -> cute.Compiled:
     stride = f"?{{div={unit}}}" if unit > 1 else "?"
     narrow = cute.Tensor[dtype, "(?):(1)", "align<16>"]
     wide = cute.Tensor[dtype, f"({n},?):({stride},1)", f"align<{unit * BYTES[element]}>"]
-    return cute.trace(launch, narrow, wide, tall, unit > 1)
+    return cute.trace(launch, narrow, wide, tall, unit > 1 and n <= VECTOR_COLUMNS)

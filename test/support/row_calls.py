@@ -35,6 +35,7 @@ GRADIENTS = [
 
 TRANSPOSES = [
     ("bf16", 1001, 3), ("bf16", 3, 1001), ("bf16", 1002, 8), ("bf16", 31, 5000), ("f32", 4096, 16), ("f32", 17, 999),
+    ("bf16", 900, 100),
 ]  # fmt: skip
 """Element, rows and columns of narrow matrices."""
 
@@ -58,7 +59,7 @@ def packed_kernels() -> list[RowKernel]:
             found.append(packed.packed_kernel(f"{call}_backward", element, n, "d" if "softmax" in call else "g"))
     for element, m, n in TRANSPOSES:
         vector = 4 if element == "f32" else 8
-        found.append(rows.narrow_kernel(element, min(m, n), gcd(vector, max(m, n)), m > n))
+        found.append(rows.narrow_kernel(element, min(m, n), gcd(vector, max(m, n)) if min(m, n) <= 32 else 1, m > n))
     return found
 
 

@@ -20,7 +20,7 @@ from cute_dialect.kernels.row_config import row_class
 from cute_dialect.kernels.row_sums import loss_parts, loss_text, sum_class, sum_text
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.transpose import BYTES, transpose_text
-from cute_dialect.kernels.transpose_narrow import most_columns, narrow_text
+from cute_dialect.kernels.transpose_narrow import VECTOR_COLUMNS, most_columns, narrow_text
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls
@@ -456,7 +456,7 @@ def _narrow(x: ArrayView, y: ArrayView) -> tuple[RowKernel, ArrayView, ArrayView
         if wide.strides[1] != 1 or rows < vector:
             continue
         unit = gcd(vector, wide.strides[0] if n > 1 else vector, wide.pointer // BYTES[x.dtype])
-        kernel = narrow_kernel(x.dtype, n, unit, tall)
+        kernel = narrow_kernel(x.dtype, n, unit if n <= VECTOR_COLUMNS else 1, tall)
         flat = narrow._replace(shape=(rows * n,), strides=(1,))
         return kernel, flat, wide
     return None
