@@ -156,6 +156,8 @@ def explained(
         depthwise = isinstance(other, DepthwiseConfig | DepthwiseWeightsConfig)
         time, config, kernel = 0.0, None, other.name
         why = "each channel has its own filter" if depthwise else "a group has few channels"
+        if g.groups == 1:
+            why = "tiles of the image are predicted to be the fastest"
         if isinstance(few, PartialWeights) and few.rows > 1:
             why += f"; a second kernel adds {few.rows} rows of partial sums"
         least = getattr(other, "given", 1) if depthwise else 1
