@@ -1,10 +1,10 @@
 """Correct rounding of floats in any mode.
 
 The input is an f64 that is either exact or *sticky*: rounded to odd, so that its last bit marks an inexact value (S.
-Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
-With 53 bits, this is correct for every format of at most 51 bits and every mode.  Quotients and roots of 24-bit numbers
-need not be sticky: an inexact one differs from any 25-bit number by more than half of the last bit of f64.  f64 results
-that numpy cannot round are computed from exact rational numbers, element by element.
+Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008). With
+53 bits, this is correct for every format of at most 51 bits and every mode.  Quotients and roots of 24-bit numbers need
+not be sticky. An inexact one differs from any 25-bit number by more than half of the last bit of f64.  f64 results that
+numpy cannot round are computed from exact rational numbers, element by element.
 
 >>> rounded(np.float64(1 + 2**-11), FORMATS["f16"], "rn"), rounded(np.float64(1 + 2**-11), FORMATS["f16"], "rp")
 (np.float64(1.0), np.float64(1.0009765625))

@@ -1,9 +1,9 @@
 """Types as lists of leaves; each leaf is one numpy array over lanes.
 
-A struct or array type is flattened to its leaves (an empty struct has none), so `llvm.insertvalue` and
-`llvm.extractvalue` only rename slots and cost nothing at run time. A vector is one leaf, an array of shape `(lanes, d0,
-…)`. Sizes and alignments follow the NVPTX data layout: an `i1` takes a byte and a pointer 8 bytes. A vector is aligned
-to its size rounded up to a power of two, and `vector<Nxi1>` is packed to bits.
+A struct or array type is flattened to its leaves; an empty struct has none. `llvm.insertvalue` and `llvm.extractvalue`
+therefore only rename slots, and cost nothing at run time. A vector is one leaf, an array of shape `(lanes, d0, …)`.
+Sizes and alignments follow the NVPTX data layout: an `i1` takes a byte and a pointer 8 bytes. A vector is aligned to
+its size rounded up to a power of two, and `vector<Nxi1>` is packed to bits.
 
 Example: `!llvm.struct<(ptr<1>, struct<(struct<()>, i32)>)>` has the leaves `ptr<1>` at byte 0 and `i32` at byte 8,
 size 16.

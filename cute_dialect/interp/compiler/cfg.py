@@ -3,8 +3,7 @@
 Lanes wait at blocks. In each step the block with the smallest number runs, for all lanes that wait at it. Blocks are
 numbered in a topological order in which each loop is contiguous. Lanes that diverge at a branch therefore reconverge at
 its immediate post-dominator at the latest, and a loop's exit waits for the last lane. If only some lanes run a block,
-values that other blocks use are written under the mask, since another lane may still need the value of an earlier
-visit.
+values that other blocks use are written under the mask. Another lane may still need the value of an earlier visit.
 """
 
 from __future__ import annotations

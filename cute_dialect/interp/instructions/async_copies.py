@@ -17,7 +17,7 @@ from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.compiler.steps import Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.instructions.memory import apply_atomic, spin_point
-from cute_dialect.interp.instructions.order import sync_of_op, sync_of_ptx
+from cute_dialect.interp.instructions.memory_order import sync_of_op, sync_of_ptx
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.machine.barriers import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at, shared_at
 from cute_dialect.interp.machine.group import AsyncCopy, Group, Wait

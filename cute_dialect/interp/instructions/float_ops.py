@@ -1,9 +1,9 @@
 """Float arithmetic of arith, llvm, math and the NVVM math intrinsics.
 
-Addition, multiplication, division, square root, `fma` and conversions round once to nearest even. f16, f32 and f64 use
-numpy. bf16 and fp8 use `ml_dtypes`, which computes in f32, unless that could round twice; then they use `rounding`. All
-other functions of `math` are computed in f64 and rounded, so comparisons with a GPU need a tolerance of a few units in
-the last place. With `nnan` and `ninf`, a NaN or an infinity is reported (LLVM LangRef, "Fast-Math Flags").
+Arithmetic, square root, `fma` and conversions round once to nearest even. f16, f32 and f64 use numpy. bf16 and fp8 use
+`ml_dtypes`, which computes in f32, unless that could round twice; then they use `rounding`. All other functions of
+`math` are computed in f64 and rounded. Comparisons with a GPU therefore need a tolerance of a few units in the last
+place. With `nnan` and `ninf`, a NaN or an infinity is reported (LLVM LangRef, "Fast-Math Flags").
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.

@@ -8,9 +8,9 @@ register, element e of register r is at
 - C, D: element i at row g + 8·(i div 2), column 2t + i mod 2
 
 This covers all `row.col` shapes m16n8k* and m8n8k*, except the Volta shape (m8n8k4 on f16, see `emit_quad_pairs`).
-Products and their sum over k are formed in f64 (exact for f16, bf16, tf32 and fp8), C is added, and the result is
-rounded once. The device's summation order and truncation inside one instruction are undocumented, so f32 results may
-differ in the last bits. Integers are exact.
+Products and their sum over k are formed in f64, which is exact for f16, bf16, tf32 and fp8. Then C is added, and the
+result is rounded once. The device's summation order and truncation inside one instruction are undocumented, so f32
+results may differ in the last bits. Integers are exact.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.

@@ -2,9 +2,9 @@
 
 The `syntax` of a row is that of the PTX manual with all sets spelled out: `{.ftz}` is optional, `{.rn,.rz}` is an
 optional choice and `(.rn,.rz)` a required choice. `operands` are types, with the result first: `t` is the last type of
-the opcode, `s` the one before it, `w` twice as wide as `t`, and `dot` is signed if one of the types is. `compute`
-receives the words of the opcode and one array per operand: integers as numpy integers, floats in the numpy type of
-their format, packed values with a last axis of 2.
+the opcode, and `s` the one before it. `w` is twice as wide as `t`, and `dot` is signed if one of the types is.
+`compute` receives the words of the opcode and one array per operand. Integers are numpy integers, floats have the numpy
+type of their format, and packed values a last axis of 2.
 
 >>> [*expand("add(.rn,.rz){.ftz}.f32")]
 ['add.rn.f32', 'add.rn.ftz.f32', 'add.rz.f32', 'add.rz.ftz.f32']

@@ -1,8 +1,8 @@
 """Warp collectives: shuffle, vote, match, redux, elect.
 
 A group holds whole warps, so each collective runs for all of them at once on arrays `(warps, 32)`. All threads in a
-member mask must be active or have exited; the device would otherwise hang or return garbage, so it is an error here.
-Sources: PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync".
+member mask must be active or have exited, otherwise it is an error. The device would hang or return garbage. Sources:
+PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync".
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.

@@ -1,8 +1,8 @@
 """Instructions that may fail spuriously or choose a thread, and their behavior under each schedule.
 
-`mbarrier.try_wait` waits for a limited time, a weak compare-and-swap may fail although the values are equal, and
-`elect.sync` may elect any thread of its mask (PTX ISA 9.0, "mbarrier.try_wait", "elect.sync"; LLVM LangRef, "cmpxchg").
-A kernel must be correct in every case:
+`mbarrier.try_wait` waits for a limited time, and a weak compare-and-swap may fail although the values are equal.
+`elect.sync` may elect any thread of its mask. Sources: PTX ISA 9.0, "mbarrier.try_wait", "elect.sync"; LLVM LangRef,
+"cmpxchg". A kernel must be correct in every case:
 
 | schedule | try_wait, weak compare-and-swap | elect.sync |
 |---|---|---|

@@ -2,8 +2,8 @@
 
 Each of the four warps of a warpgroup issues the same instructions. An instruction is computed after all four have
 issued it, at the latest when it is waited for. Its accumulator registers are `Pending` until a `wgmma.wait_group`
-covers its commit group. The products and their sum over the K of one instruction are formed in f64 (exact for all
-element types); then the accumulator is added and the result rounded once. The summation order on the device is
+covers its commit group. The products and their sum over the K of one instruction are formed in f64, which is exact for
+all element types. Then the accumulator is added and the result rounded once. The summation order on the device is
 undocumented.
 
 Sources: PTX ISA 9.0, 9.7.15.5 "Asynchronous warpgroup-level matrix multiply-accumulate", 9.7.15.5.1.2 (descriptors).

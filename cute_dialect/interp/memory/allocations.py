@@ -1,9 +1,9 @@
 """Tensors in shared and local memory: names and coordinates for diagnostics.
 
 A kernel lowered from cute IR lists each `alloc_smem` in its attribute `cute.smem`, with offset and tensor type. An
-`llvm.alloca` that holds a register tensor has the attribute `cute.tensor`. To describe a byte offset as `element (3,
-17) of %sA`, the pointer's swizzle is undone on the byte, the layout's swizzle is undone on the index, and the layout is
-searched for the index. All this happens only when a report is made.
+`llvm.alloca` that holds a register tensor has the attribute `cute.tensor`. A byte offset is described as `element (3,
+17) of %sA`. For that, the pointer's swizzle is undone on the byte and the layout's swizzle on the index, and the layout
+is searched for the index. All this happens only when a report is made.
 """
 
 from __future__ import annotations

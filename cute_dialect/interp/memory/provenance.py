@@ -2,14 +2,14 @@
 
 Arrays are adjacent in shared memory: another static array, the next stage, the barriers. A piece is the allocation that
 a pointer is based on. Pieces are propagated while a function is compiled. They start at `llvm.mlir.addressof` and
-`llvm.alloca`, and follow the arithmetic that LLVM's "pointer aliasing rules" (LangRef) allow: getelementptr, casts to
-and from integers, sums, masks and swizzles of those, select, and the results of `scf.if` and `scf.for`. `cute.smem`
+`llvm.alloca`, and follow the arithmetic that LLVM's "pointer aliasing rules" (LangRef) allow. These are getelementptr,
+casts to and from integers, their sums, masks and swizzles, select, and results of `scf.if` and `scf.for`. `cute.smem`
 lists the tensors in a segment; the pointer to a tensor is the address of its segment plus a constant. The bounds end up
 as two numbers of a `Site`, so nothing is tracked at run time.
 
-A pointer that may be based on several pieces, or comes from memory, a call or a block argument, is bounded only by all
-of shared or local memory. The same holds for the address of a whole segment, which serves to compute swizzled addresses
-and descriptors. (The memory that one descriptor covers must be inside one tensor.)
+A pointer may be based on several pieces, or come from memory, a call or a block argument. It is then bounded only by
+all of shared or local memory. The same holds for the address of a whole segment, which serves to compute swizzled
+addresses and descriptors. (The memory that one descriptor covers must be inside one tensor.)
 """
 
 from __future__ import annotations

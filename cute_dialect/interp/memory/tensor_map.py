@@ -3,7 +3,7 @@
 A `TensorMap` has the parameters of `cuTensorMapEncodeTiled` or `cuTensorMapEncodeIm2col`. Its 128 bytes (`encode`) use
 our own, self-contained format. A map may therefore be anywhere a kernel can point to: in a parameter passed by value,
 in constant or in global memory. As an argument of `run_kernel`, a map with a `pointer` stands for a parameter
-`!llvm.ptr {llvm.byval = !llvm.array<128 x i8>}`: the interpreter places the array, sets its address in the map, and
+`!llvm.ptr {llvm.byval = !llvm.array<128 x i8>}`. The interpreter places the array, sets its address in the map, and
 passes the address of the 128 bytes.
 
     a = np.zeros((256, 64), np.float16)
@@ -391,8 +391,8 @@ class Region:
 def swizzled_units(first: int, count: int, swizzle: int) -> Array:
     """Return the positions, after the swizzle, of `count` consecutive 16-byte units from unit `first` (address / 16).
 
-    A 128-byte swizzle xors bits 4-6 of the address with bits 7-9, a 64-byte swizzle bits 4-5 with 7-8, a 32-byte
-    swizzle bit 4 with 7.
+    A 128-byte swizzle xors bits 4-6 of the address with bits 7-9. A 64-byte swizzle xors bits 4-5 with 7-8, and a
+    32-byte swizzle bit 4 with 7.
 
     >>> swizzled_units(8, 8, 128).tolist()
     [9, 8, 11, 10, 13, 12, 15, 14]

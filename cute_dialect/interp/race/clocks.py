@@ -160,8 +160,9 @@ class WarpClocks:
     def release_by_fences(self, g: Group, lanes: Sequence[int], scope: int, needs: int) -> Array:
         """Return the table that lanes release by a relaxed arrival.
 
-        It contains their execution, and the accesses before a fence if the scopes of the fence and the arrival include
-        the waiting threads (PTX ISA 9.0, 8.8 "Release and Acquire Patterns", a fence followed by a strong write).
+        It contains their execution. It also contains the accesses before a fence if the scopes of fence and arrival
+        include the waiting threads. Source: PTX ISA 9.0, 8.8 "Release and Acquire Patterns", a fence followed by a
+        strong write.
         """
         out = self.cluster.executed(self.release(g, lanes))
         for lane in lanes if scope >= needs else ():

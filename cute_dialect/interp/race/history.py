@@ -1,13 +1,13 @@
 """Shadow memory of a buffer: the last write and the reads since, per granule, and the strong accesses.
 
-A granule starts as 16 bytes and is halved whenever an access is smaller, so that one granule never holds two accesses
+A granule starts as 16 bytes and is halved whenever an access is smaller. One granule therefore never holds two accesses
 that do not overlap. Reads by the threads of a warp at one time form one read. Shared memory keeps the last read in one
 row per warp and per asynchronous reader, global memory in a single row. Reads that a later read of the row does not
 imply, and the writes of several reductions, go to `Past`.
 
-`Shadow.strong` holds the strong accesses. Two unordered accesses are not a data race if they are morally strong: both
-are strong, each has a scope that includes the other thread, both use the same proxy, and both access exactly the same
-bytes. Source: PTX ISA 9.0, 8.7.1 "Morally strong operations", 8.7.2 "Conflict and Data-races", 8.7.3 "Limitations on
+`Shadow.strong` holds the strong accesses. Two unordered accesses are not a data race if they are morally strong. Then
+both are strong, use the same proxy, and access exactly the same bytes, and each has a scope that includes the other
+thread. Source: PTX ISA 9.0, 8.7.1 "Morally strong operations", 8.7.2 "Conflict and Data-races", 8.7.3 "Limitations on
 Mixed-size Data-races".
 """
 

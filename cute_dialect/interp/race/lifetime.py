@@ -1,9 +1,9 @@
 """Lifetime of a block's shared memory, for race detection.
 
 The end of a block counts as a write to all of its shared memory. An access is a race unless one of the block's threads
-is ordered after it when the thread ends. This holds under any schedule and for every access: the block's own cp.async,
-TMA and bulk copies and wgmma, the loads, stores and atomics of other blocks, their copies, and their arrivals at an
-mbarrier. An access to another block of the cluster must also be ordered after the start of that block.
+is ordered after it when the thread ends. This holds under any schedule. It covers the block's own cp.async, TMA and
+bulk copies and wgmma. It also covers the loads, stores and atomics of other blocks, their copies, and their arrivals at
+an mbarrier. An access to another block of the cluster must also be ordered after the start of that block.
 
 Sources: CUDA C++ Programming Guide, "Distributed Shared Memory" (all blocks have started, and all operations are
 complete before a block exits); PTX ISA 9.0, 9.7.9.25 "Asynchronous copy" (only the completion mechanism signals

@@ -1,7 +1,7 @@
 """Race detection: recorded accesses, and the earlier accesses that must be ordered before a new one.
 
-A data race is a pair of accesses to the same byte, at least one of them a write, that causality order does not relate
-and that are not morally strong (PTX ISA 9.0, 8.7.2). A weak access is therefore compared with the last weak write and
+A data race is a pair of accesses to the same byte, at least one of them a write. Causality order does not relate them,
+and they are not morally strong (PTX ISA 9.0, 8.7.2). A weak access is therefore compared with the last weak write and
 the strong accesses since, and a write also with the weak reads since. A strong access is compared with the same, except
 strong accesses that it may race with. A weak write that passes is ordered after all of these, so they are dropped:
 order after the write implies order after them. `history` stores the accesses, and decides which strong ones may race.

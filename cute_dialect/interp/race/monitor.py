@@ -144,8 +144,8 @@ class Monitor(Accesses):
     def arrive(self, g: Group, bar: NamedBarrier, ident: int, info: OpInfo) -> None:
         """Record the arrival of a warp at a named barrier.
 
-        The arrival must be ordered after all arrivals of the previous phase, or it may count for that phase (PTX ISA
-        9.0, 9.7.13.1 "bar": an arrival counts for the phase in progress).
+        The arrival must be ordered after all arrivals of the previous phase, or it may count for that phase. PTX ISA
+        9.0, 9.7.13.1 "bar": an arrival counts for the phase in progress.
         """
         if bar.meeting is None:
             bar.meeting = Meeting()
@@ -287,8 +287,8 @@ class Monitor(Accesses):
     def mbarrier_wait(self, g: Group, lanes: list[int], bar: MBarrier, sync: Sync) -> None:
         """Record a completed wait of lanes for a phase.
 
-        A relaxed wait orders accesses only together with a later acquiring fence (PTX ISA 9.0, 8.8 "Release and Acquire
-        Patterns", a strong read followed by a fence).
+        A relaxed wait orders accesses only together with a later acquiring fence. Source: PTX ISA 9.0, 8.8 "Release and
+        Acquire Patterns", a strong read followed by a fence.
         """
         clocks = g.clocks
         meeting: Meeting = bar.clocks  # type: ignore[assignment]

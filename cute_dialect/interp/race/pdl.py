@@ -1,10 +1,10 @@
 """Programmatic dependent launch: memory that a kernel may access before `griddepcontrol.wait`.
 
 A kernel that contains `griddepcontrol.wait`, or is launched with `cute.pdl`, is assumed to start while preceding grids
-still run. Data written by those grids may be read, and data read by them may be overwritten, only by a thread that has
-executed the wait, or is ordered after one that has. This holds for the memory of every argument except those marked
-`cute.independent`. Mark an argument if no preceding grid writes it, nor reads it where this kernel writes it, such as
-weights.
+still run. Only a thread that has executed the wait, or is ordered after one that has, may read data written by those
+grids. The same holds for overwriting data that they read. Both rules cover the memory of every argument except those
+marked `cute.independent`. Mark an argument if no preceding grid writes it, nor reads it where this kernel writes it,
+such as weights.
 
 Source: PTX ISA 9.0, 9.7.13 "griddepcontrol": `.wait` waits until all prerequisite grids in flight have completed and
 their memory operations are performed and made visible to the current grid.

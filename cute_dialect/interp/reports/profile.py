@@ -1,10 +1,10 @@
 """Bank conflicts, coalescing and occupancy of a run.
 
-- Shared memory has 32 banks of 4 bytes. A warp's request is served in phases of 32 threads (accesses up to 4 bytes), 16
-  threads (8 bytes) or 8 threads (16 bytes, and each 8x8 matrix of ldmatrix and stmatrix). A phase takes as many
-  transactions as the busiest bank has different words. Two neighboring phases merge if each thread i has the address
-  of thread i xor 1, or each that of thread i xor 2 (measured; it agrees with the counters of an H200). Ideal: the words
-  of the request, 32 at a time.
+- Shared memory has 32 banks of 4 bytes. A warp's request is served in phases of 32 threads for accesses up to 4 bytes,
+  16 threads for 8 bytes, and 8 threads for 16 bytes. Each 8x8 matrix of ldmatrix and stmatrix is a phase of 8 threads.
+  A phase takes as many transactions as the busiest bank has different words. Two neighboring phases merge if each
+  thread i has the address of thread i xor 1, or each that of thread i xor 2. This was measured, and agrees with the
+  counters of an H200. Ideal: the words of the request, 32 at a time.
 - A global request takes one transaction per 32-byte sector that it touches. Ideal: its bytes, 32 at a time.
 - Occupancy: blocks per SM of the target, limited by threads, blocks, shared memory (each block reserves 1 KiB) and, if
   known, registers. On sm_90 an SM has 2048 threads, 32 blocks, 228 KiB and 65536 registers.
