@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout as ComposedPayload
 from cute_dialect.algebra.values import Swizzle
+from cute_dialect.front.convert import converted
 from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.errors import LayoutError
 from cute_dialect.front.layouts import (
@@ -146,14 +148,61 @@ def make_swizzle(b: int, m: int, s: int) -> Swizzle:
         raise LayoutError("F240", str(e)) from None
 
 
-def make_composed_layout(inner: LayoutLike, offset: IntTuple, outer: LayoutLike) -> LayoutLike:
+@dataclass(frozen=True, repr=False)
+class FunctionLayout:
+    """The layout ``inner o offset o outer``, whose inner part is a function: ``inner(offset + outer(c))``.
+
+    Attributes:
+        inner: a function of an index, or of a coordinate if ``outer`` yields coordinates. It is traced at each call.
+        offset: an index or coordinate that is added before.
+        outer: the layout that is applied first and defines the domain.
+    """
+
+    inner: Callable[[Any], Any]
+    offset: Any
+    outer: AnyLayout
+
+    def __call__(self, *coord: Any) -> Any:
+        return converted(self.inner)(_sum(self.offset, self.outer(*coord)))
+
+    @property
+    def shape(self) -> Any:
+        """The shape of the outer layout."""
+        return self.outer.shape
+
+    def __cute_size__(self, path: Any) -> Any:
+        return apply("cute.size", self.outer, mode=path or None)
+
+    def __repr__(self) -> str:
+        return f"{getattr(self.inner, '__name__', self.inner)} o {self.offset} o {self.outer}"
+
+
+def _sum(offset: Any, index: Any) -> Any:
+    """Return the sum of two indices or coordinates. An offset of 0 fits any of them."""
+    if isinstance(offset, tuple) and isinstance(index, tuple):
+        return tuple(_sum(x, y) for x, y in zip(offset, index, strict=True))
+    return index if isinstance(offset, int) and offset == 0 else offset + index
+
+
+def make_composed_layout(
+    inner: LayoutLike | Callable[[Any], Any], offset: IntTuple, outer: LayoutLike
+) -> LayoutLike | FunctionLayout:
     """Return ``inner o offset o outer``. An identity swizzle without offset returns the outer layout.
 
+    The inner part may be a function of an index, for instance one that reads a table. The result can then be applied to
+    coordinates, but not be the layout of a tensor.
+
+    >>> make_composed_layout(lambda i: i * i, 1, make_layout(8))(3)
+    16
     >>> make_composed_layout(make_swizzle(2, 3, 3), 0, make_layout((8, 8), (8, 1)))
     S<2,3,3> o 0 o (8,8):(8,1)
     """
     if isinstance(inner, Swizzle) and inner.bits == 0 and isinstance(offset, int) and offset == 0:
         return as_layout(outer)
+    if callable(inner) and not isinstance(inner, AnyLayout | Swizzle):
+        if not isinstance(domain := as_layout(outer), AnyLayout):
+            raise LayoutError("F240", f"make_composed_layout: outer must be a layout, got {domain!r}")
+        return FunctionLayout(inner, offset, domain)
     first = inner if isinstance(inner, AnyLayout) else _swizzle(inner)
     return apply("cute.make_composed_layout", first, Tree(offset, "int_tuple"), as_layout(outer))
 
@@ -161,8 +210,6 @@ def make_composed_layout(inner: LayoutLike, offset: IntTuple, outer: LayoutLike)
 def _swizzle(x: Any) -> Any:
     if isinstance(x, Swizzle):
         return _Operand("swizzle", x)
-    if callable(x):
-        raise LayoutError("F240", "make_composed_layout: inner must be a layout or a swizzle, got a function")
     return as_layout(x)
 
 

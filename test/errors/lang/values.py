@@ -413,10 +413,10 @@ trace(lambda x: cute.make_layout((x.shape[0], 4), stride=(1, (2, 3))))
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
-# ===== a function as a part of a layout
+# ===== a function as the outer part of a layout
 trace(lambda x: cute.make_composed_layout(lambda c: c, 0, lambda c: c))
 #: LayoutError
-#: values.py:1:17: error F240: make_composed_layout: inner must be a layout or a swizzle, got a function
+#: values.py:1:17: error F240: make_composed_layout: outer must be a layout, got <function factory.<locals>.<lambda>.<locals>.<lambda> at 0x…>
 #:     1 | trace(lambda x: cute.make_composed_layout(lambda c: c, 0, lambda c: c))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)

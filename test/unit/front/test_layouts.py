@@ -355,3 +355,24 @@ def test_layouts_cross_branches_and_texts_hold_numbers(n: int) -> None:
     out = np.zeros(4, np.int32)
     run_describe(np.zeros(4, np.int32), out, n, device="cpu")
     assert list(out) == [4 * n + 2 + n, 7 if n > 3 else 13, 32 * n + n * (n - 1) // 2, -(-n // 3)]
+
+
+def test_a_function_is_the_inner_part_of_a_composed_layout() -> None:
+    moved = cute.make_composed_layout(lambda c: (c[0], c[1] + 1), (1, 0), cute.make_identity_layout((8, 4)))
+    assert moved(0) == (1, 1) and moved((2, 3)) == (3, 4)
+    assert cute.size(moved) == 32 and cute.size(moved, mode=[1]) == 4 and moved.shape == (8, 4)
+    assert "<lambda> o (1, 0) o (8,4)" in repr(moved)
+
+    @cute.kernel
+    def kernel(table: cute.Tensor, out: cute.Tensor):
+        gather = cute.make_composed_layout(lambda i: table[i], 2, cute.make_layout(6))
+        for i in range(cute.size(gather)):
+            out[i] = gather(i)
+
+    @cute.jit
+    def run(table: cute.Tensor, out: cute.Tensor):
+        kernel(table, out).launch(grid=1, block=1)
+
+    table, out = np.array([5, 3, 8, 1, 9, 2, 7, 4], np.int32), np.zeros(6, np.int32)
+    run(table, out, device="cpu")
+    assert out.tolist() == table[2:].tolist()
