@@ -110,6 +110,7 @@ class Elementwise:
         self.name = name or f"elementwise {name_of(function)}"
         self._known = KnownCalls()
         self._is_random = False  # each seed would be another cached call
+        self._takes_numbers = False  # a call had numbers among its arrays
         self.slopes: dict[object, Any] = {}  # derivatives by the kind of arguments
 
     def __repr__(self) -> str:
@@ -122,14 +123,18 @@ class Elementwise:
         if unknown:
             check_keywords(self.name, self.__call__, unknown, interpreted=False)
         code = getattr(self.function, "__code__", None)
-        if _NUMBERS.isdisjoint(map(type, arrays)):
-            tensors, numbers = arrays, (dtype, code, len(arrays))
-        else:
-            tensors = tuple([x for x in arrays if not isinstance(x, bool | int | float)])
-            numbers = (dtype, code, *[repr(x) if isinstance(x, bool | int | float) else None for x in arrays])
+        tensors, numbers = arrays, (dtype, code, len(arrays))
+        if self._takes_numbers and not _NUMBERS.isdisjoint(map(type, arrays)):
+            tensors, numbers = _split(dtype, code, arrays)
         plain = out is None and device is None
         if plain and not self._known.is_traced():
             done = self._known.again(numbers, *tensors)
+            if done is not None:
+                return done
+        if tensors is arrays and any([isinstance(x, bool | int | float) for x in arrays]):
+            self._takes_numbers = True
+            tensors, numbers = _split(dtype, code, arrays)
+            done = self._known.again(numbers, *tensors) if plain and not self._known.is_traced() else None
             if done is not None:
                 return done
         if self._learns(tensors):
@@ -408,6 +413,12 @@ class Elementwise:
 
 
 @checks_keywords
+def _split(dtype: object, code: object, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the arrays among arguments, and the cache key of the other arguments."""
+    tensors = tuple([x for x in arrays if not isinstance(x, bool | int | float)])
+    return tensors, (dtype, code, *[repr(x) if isinstance(x, bool | int | float) else None for x in arrays])
+
+
 def elementwise(
     function: Callable[..., Any], *arrays: Array, out: Array = None, dtype: object = None, device: object = None,
     **unknown: Never,
