@@ -157,7 +157,8 @@ def main() -> None:
         print("modules in cycles:", dict(sorted(in_cycles().items())))
         print("late imports:", dict(sorted(late_imports().items())))
         return
-    for cycle in cycles(import_graph()):
+    found = cycles(import_graph())
+    for cycle in found:
         if sys.argv[1] in map(package_of, cycle):
             print(f"cycle of {len(cycle)} modules:")
             for module in cycle:
@@ -165,8 +166,9 @@ def main() -> None:
                 print(f"  {module} -> {' '.join(edges)}")
     for module, path in MODULES.items():
         if package_of(module) == sys.argv[1]:
-            for line in sorted({i.line for i in imports(module) if i.is_late}):
-                print(f"{path.relative_to(ROOT)}:{line}: late import")
+            for i in sorted({i for i in imports(module) if i.is_late}, key=lambda i: i.line):
+                in_cycle = any(module in cycle and i.target in cycle for cycle in found)
+                print(f"{path.relative_to(ROOT)}:{i.line}: {i.target}{'' if in_cycle else ' (in no cycle)'}")
 
 
 if __name__ == "__main__":
