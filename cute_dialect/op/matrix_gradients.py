@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from cute_dialect.op.autograd_node import apply_of
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.operators import by_column, keeping_function, kept_element, kept_type, summed
+from cute_dialect.op.recording import is_eager
 
 __all__ = ["learned"]
 
@@ -119,4 +121,5 @@ def learned(
     kept = {n: x for n, x in how.items() if x is not None}
     of = _Call(len(As), Cs is not None, bias is not None, numbers["alpha"], numbers["beta"], activation, kept)
     tensors = [*As, *Bs, *(Cs or ()), *(() if bias is None else (bias,))]
-    return list(_Products.apply(of, *tensors))
+    apply = apply_of(_Products) if is_eager(tensors) else _Products.apply
+    return list(apply(of, *tensors))

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd.function import once_differentiable
 
+from cute_dialect.op.autograd_node import apply_of
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.operators import summed
 from cute_dialect.op.plans.operands import read
+from cute_dialect.op.recording import is_eager
 from cute_dialect.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -39,7 +41,9 @@ def with_gradients(g: GroupedArguments, device: object, stream: object, run: Map
     count = len(g.a)
     cs = [None] * count if g.c is None else g.c
     biases = g.bias if isinstance(g.bias, list | tuple) else [g.bias] * count
-    return list(_Products.apply(g, device, stream, *g.a, *g.b, *cs, *biases))
+    tensors = (*g.a, *g.b, *cs, *biases)
+    apply = apply_of(_Products) if is_eager(tensors) else _Products.apply
+    return list(apply(g, device, stream, *tensors))
 
 
 class _Products(torch.autograd.Function):
