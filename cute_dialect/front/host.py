@@ -406,11 +406,13 @@ def _beside(smem: Any, own: int | None, launch: Launch) -> Any:
     if own is None or smem is None or not isinstance(smem, int):
         return smem
     if smem < own:
-        raise KernelTypeError(
-            "F111", f"{launch.describe()} allocates {own} bytes of shared memory but is launched with smem={smem}",
-            hint="remove smem=: the launch then gets what the kernel allocates",
-        )  # fmt: skip
-    return smem - own or None
+        text = f"{launch.describe()} allocates {own} bytes of shared memory but is launched with smem={smem}"
+        text = f"{text}; it gets {own} bytes; remove smem="
+        if launch.place is None:
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        else:
+            warnings.warn_explicit(text, RuntimeWarning, launch.place.file, launch.place.line)
+    return max(smem - own, 0) or None
 
 
 def _own_smem(tracer: Tracer) -> int | None:

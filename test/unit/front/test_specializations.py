@@ -381,12 +381,9 @@ def test_shared_memory_of_a_launch() -> None:
         return f
 
     x, _ = arrays()
-    with pytest.raises(cute.KernelTypeError) as caught:
+    text = "the kernel 'k' allocates 256 bytes of shared memory but is launched with smem=255; it gets 256 bytes"
+    with pytest.warns(RuntimeWarning, match=text):
         launched(255)(x)
-    assert "error F111: the kernel 'k' allocates 256 bytes of shared memory but is launched with smem=255" in str(
-        caught.value
-    )
-    assert "hint: remove smem=: the launch then gets what the kernel allocates" in str(caught.value)
     for smem, said in ((256, ""), (300, " dynamic_shared_memory_size %c44_i32")):
         f = launched(smem)
         f(x)
