@@ -209,8 +209,8 @@ class KnownCalls:
         if learns and not is_eager(tensors):
             return None
         found = self._found.get((how, key_of(tensors), learns))
-        if found is None and not learns:
-            found = self._without_gradients(how, tensors)
+        if found is None:
+            found = self._similar_call(how, tensors, learns)
         if found is None or not found.runs:
             return None
         _ = [t.data_ptr() for t in tensors]  # raises for the tensors of torch.vmap, which have no address
@@ -218,15 +218,21 @@ class KnownCalls:
             self._recent = (found, *self._recent[: _RECENT - 1])
         return found
 
-    def _without_gradients(self, how: object, tensors: Sequence[Any]) -> CachedCall | None:
-        """Return a call of tensors that require no gradients, for tensors that do while gradients are off."""
-        if not any([t.requires_grad for t in tensors]):
-            return None
-        found = self._found.get((how, key_of(tensors, False), False))
-        if found is not None:
-            found = found._replace(guard=_guard_of(tensors), gradients=False)
-            self._found[how, key_of(tensors), False] = found
-        return found
+    def _similar_call(self, how: object, tensors: Sequence[Any], learns: bool) -> CachedCall | None:
+        """Return a call that also replays these tensors, and give it a guard for them.
+
+        It was recorded with separate tensors where one is passed twice, or, if no result needs gradients (``learns``
+        is False), with tensors that require none.
+        """
+        for gradients in (True, False) if not learns else (True,):
+            for places in (True, False):
+                found = self._found.get((how, key_of(tensors, gradients, places), learns))
+                if found is not None and found.runs:
+                    needed = any([t.requires_grad for t in tensors])
+                    found = found._replace(guard=_guard_of(tensors), gradients=learns if needed else None)
+                    self._found[how, key_of(tensors), learns] = found
+                    return found
+        return None
 
     def _learns(self, tensors: Sequence[Any]) -> bool:
         """Return True if the result needs gradients."""
@@ -332,7 +338,7 @@ class KnownCalls:
 
 def _guard_of(tensors: Sequence[Any]) -> Callable[..., bool]:
     """Return the guard of tensors.  torch's guard rejects a tensor that is passed twice, so it gets each one once."""
-    first = [next(i for i, x in enumerate(tensors) if x is t) for t in tensors]
+    first = _first_places(tensors)
     places = tuple(sorted(set(first)))
     check = guard_of([tensors[i] for i in places]) or _never
     if len(places) == len(tensors) or check is _never:
@@ -348,19 +354,27 @@ def _guard_of(tensors: Sequence[Any]) -> Callable[..., bool]:
     return guard
 
 
+def _first_places(tensors: Sequence[Any]) -> list[int]:
+    """Return for each tensor the index at which it is passed first."""
+    return [next(i for i, x in enumerate(tensors) if x is t) for t in tensors]
+
+
 def _ask_torch() -> bool:
     """Return True while ``torch.compile`` traces this call."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
-def key_of(tensors: Sequence[Any], gradients: bool = True) -> tuple[object, ...]:
+def key_of(tensors: Sequence[Any], gradients: bool = True, places: bool = True) -> tuple[object, ...]:
     """Return the cache key of tensors, without their addresses.
 
     Args:
         gradients: the key contains whether the tensors require gradients.
+        places: the key contains which tensors are passed several times; their guard differs.
     """
-    return tuple([
+    key: tuple[object, ...] = tuple([
         (type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device(), gradients and t.requires_grad)
         for t in tensors
     ])  # fmt: skip
+    repeated = places and len(set(map(id, tensors))) < len(tensors)
+    return (*key, *_first_places(tensors)) if repeated else key

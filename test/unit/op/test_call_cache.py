@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -185,6 +186,21 @@ def test_calls_that_cannot_be_cached(kernel: Noted, what: str) -> None:
     for tensors in ((A.as_subclass(Kind), B), (A, B.to_sparse()), (A.numpy(), B)):
         calls.recorded("how", tensors, lambda: multiplied(kernel, A, B))
     assert len(calls) == 0
+
+
+def test_a_tensor_that_is_passed_twice(kernel: Noted) -> None:
+    """Such calls are cached separately from calls with two tensors, each with its own guard."""
+    calls = KnownCalls()
+    a, b = torch.zeros(16, 16).half(), torch.zeros(16, 16).half()
+    calls.recorded("how", (a, b), lambda: multiplied(kernel, a, b))
+    calls.recorded("how", (a, a), lambda: multiplied(kernel, a, a))
+    assert len(calls) == 2
+    for x, y in ((a, a), (a, b), (b, b), (b, a)) * 2:
+        d = calls.again("how", x, y)
+        assert kernel.launched.pop() == (7, x.data_ptr(), y.data_ptr(), d.data_ptr())
+    with mock.patch.object(module, "key_of", lambda *_: pytest.fail("a key is computed")):
+        for x, y in ((a, a), (a, b), (b, b), (b, a)):
+            assert calls.again("how", x, y) is not None
 
 
 def test_torch_operators_between_launches(kernel: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
