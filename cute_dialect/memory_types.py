@@ -26,10 +26,7 @@ from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
 from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Swizzle
-
-SPACES = ("generic", "gmem", "smem", "rmem", "tmem", "dsmem")
-ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0, "tmem": 6, "dsmem": 7}
-"""Memory space -> LLVM address space (NVPTX usage guide, "Address Spaces")."""
+from cute_dialect.spaces import AddressSpace
 
 _NARROW_FLOATS = {"tf32": 32, "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8}
 
@@ -142,7 +139,7 @@ class Ptr(NamedTuple):
     """Parameters of a pointer type; ``align`` in bytes, 0 for the natural alignment."""
 
     element: Attribute
-    space: str
+    space: AddressSpace
     align: int = 0
     swizzle: Swizzle | None = None
 
@@ -152,8 +149,10 @@ class Ptr(NamedTuple):
         return self.align or natural_alignment(self.element)
 
 
-def ptr(element: Attribute, space: str, align: int = 0, swizzle: Swizzle | None = None) -> Ptr:
+def ptr(element: Attribute, space: AddressSpace | str, align: int = 0, swizzle: Swizzle | None = None) -> Ptr:
     """Build pointer parameters in canonical form, without natural alignment and identity swizzle."""
+    if not isinstance(space, AddressSpace):
+        space = AddressSpace(space)
     if align == natural_alignment(element):
         align = 0
     if swizzle is not None and swizzle.bits == 0:
@@ -171,9 +170,11 @@ def _parse_ptr(parser: AttrParser) -> Ptr:
         parser.raise_error(str(e), at, parser.pos)
     parser.parse_punctuation(",")
     at = parser.pos
-    space = parser.parse_identifier(" memory space")
-    if space not in SPACES:
-        parser.raise_error(f"expected a memory space ({', '.join(SPACES)}), got '{space}'", at, parser.pos)
+    name = parser.parse_identifier(" memory space")
+    try:
+        space = AddressSpace(name)
+    except ValueError:
+        parser.raise_error(f"expected a memory space ({', '.join(AddressSpace)}), got '{name}'", at, parser.pos)
     return Ptr(element, space, natural, None)
 
 
@@ -200,8 +201,9 @@ def _parse_ptr_options(parser: AttrParser, base: Ptr, *, more: bool) -> Ptr:
         elif word == "S":
             with parser.in_angle_brackets():
                 numbers = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_integer)
-            if base.space != "smem":
-                parser.raise_error(f"a swizzle needs an smem pointer, got {base.space}", at, parser.pos)
+            if not base.space.swizzled:
+                spaces = " or ".join(space for space in AddressSpace if space.swizzled)
+                parser.raise_error(f"a swizzle needs an {spaces} pointer, got {base.space}", at, parser.pos)
             try:
                 swizzle = text.parse_swizzle(f"S<{','.join(map(str, numbers))}>")
             except AlgebraError as e:
@@ -319,7 +321,7 @@ class MemRefType(Data[MemRef], TensorType):
         return self.data.ptr.element
 
     @property
-    def space(self) -> str:
+    def space(self) -> AddressSpace:
         """The memory space."""
         return self.data.ptr.space
 

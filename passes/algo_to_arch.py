@@ -289,7 +289,7 @@ def _tiled_copy(op: Operation) -> None:
     made: list[Operation] = []
     parts = [source, destination]
     for i, (tensor, cls) in enumerate(((source, tiled.PartitionSOp), (destination, tiled.PartitionDOp))):
-        if not (isinstance(tensor.type, MemRefType) and tensor.type.space == "rmem"):
+        if not (isinstance(tensor.type, MemRefType) and tensor.type.space.per_thread):
             made.append(site.add(cls(tc, tensor, tid)))
             parts[i] = made[-1].results[0]
     made.append(site.add(tiled.CopyOp(tc, parts[0], parts[1], *pred)))

@@ -35,6 +35,7 @@ from cute_dialect.ir.editing import all_ops
 from cute_dialect.ir.xdsl_compat import insert_op
 from cute_dialect.memory_types import integer_width
 from cute_dialect.passes.base import Pass, PassContext
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm
 from cute_dialect.upstream.spec import enum_cases
 
@@ -51,8 +52,8 @@ _ORDERS = {"unordered": "relaxed", "monotonic": "relaxed", "acquire": "acquire",
 """LLVM's ordering -> PTX's.  A separate fence precedes ``seq_cst`` atomics, as LLVM emits for ``cas``."""
 
 _SCOPES = {"": "sys", "device": "gpu", "cluster": "cluster", "block": "cta"}
-_SPACES = {0: "", 1: ".global", 3: ".shared", 7: ".shared::cluster"}
-_SHARED = (3, 7)
+_QUALIFIERS = {space.llvm: space.ptx for space in AddressSpace if space.addressable}
+_SHARED = {space.llvm for space in AddressSpace if space.shared}
 
 _INTEGERS = {
     "add": "add.u", "sub": "add.u", "min": "min.s", "max": "max.s", "umin": "min.u", "umax": "max.u", "_and": "and.b",
@@ -111,10 +112,10 @@ def _strength(op: Operation) -> _Strength | None:
     space = pointer.addr_space if isinstance(pointer, llvm.LLVMPointerType) else 0
     # Only the GPU can access shared memory, so system scope equals GPU scope there.
     strong = _ORDERS[order] != "relaxed" or (scope == "sys" and space not in _SHARED)
-    if not strong or scope is None or space not in _SPACES:
+    if not strong or scope is None or space not in _QUALIFIERS:
         return None
     ptx = "" if kind == "fadd" and str(t) in ("f16", "bf16") else _instruction(kind, t)
-    return None if ptx is None else _Strength(order, scope, _SPACES[space], ptx)
+    return None if ptx is None else _Strength(order, scope, _QUALIFIERS[space], ptx)
 
 
 def _instruction(kind: str, t: Attribute) -> str | None:

@@ -112,8 +112,9 @@ def _describe_cute(param: Param, type_: Attribute, lowered: abi.Type) -> Param:
 
 
 def _pointer(param: Param, ptr: Ptr) -> None:
+    space = ptr.space.name
     param.update(
-        {"kind": "pointer", "element": str(ptr.element), "space": ptr.space, "alignment": ptr.alignment, "pointer": 0}
+        {"kind": "pointer", "element": str(ptr.element), "space": space, "alignment": ptr.alignment, "pointer": 0}
     )
 
 

@@ -123,7 +123,7 @@ PAGES: Mapping[str, Page] = {
         "Tensors, pointers, shared memory and register vectors.",
         (
             _front("Tensors", "tensors", "promises"),
-            _front("Pointers", "pointers"),
+            _front("Pointers", "cute_dialect.spaces", "pointers"),
             _front("Shared memory", "shared"),
             _front("Structures in shared memory", "structs"),
             _front("Vectors in registers", "vectors", "vector_functions", "reductions"),

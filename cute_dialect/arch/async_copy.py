@@ -17,6 +17,7 @@ from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.fragments import ONE_THREAD
 from cute_dialect.arch.mma_sync import Row
 from cute_dialect.arch.universal import bits_layout
+from cute_dialect.spaces import AddressSpace
 
 UNIT_BITS = 128
 """Bulk and TMA copies move multiples of 16 bytes."""
@@ -33,6 +34,7 @@ BULK_REDUCTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Reduction of a bulk copy to global memory -> types it supports (PTX ISA 9.7.9.25.4.2)."""
 
+_SHARED = (AddressSpace.smem, "cluster")
 _BOX = "one box: a multiple of 16 bytes"
 _RUN = "any multiple of 16 bytes"
 _SECTION = {
@@ -200,8 +202,8 @@ def _tma(
         ptx_version="8.0",
         # The tensor side has no address of its own.  Shared memory is 128-byte aligned; a swizzle needs alignment to
         # the period of its pattern.
-        src_align=128 if spaces[0] in ("smem", "cluster") else 0,
-        dst_align=128 if spaces[1] in ("smem", "cluster") else 0,
+        src_align=128 if spaces[0] in _SHARED else 0,
+        dst_align=128 if spaces[1] in _SHARED else 0,
         sizes=_BOX,
     )
 

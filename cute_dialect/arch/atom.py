@@ -28,6 +28,7 @@ from cute_dialect.algebra.trees import product, tree_leaves
 from cute_dialect.algebra.values import IntTuple, Layout, Stride, layout_modes, raw_layout
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import AtomError
+from cute_dialect.spaces import AddressSpace
 
 _CONSTRAINT = {"b16": "h", "b32": "r", "s32": "r", "b64": "l", "f32": "f", "f64": "d"}
 _REGISTER_BITS = {"b16": 16, "b32": 32, "s32": 32, "b64": 64, "f32": 32, "f64": 64}
@@ -250,12 +251,12 @@ class MmaAtom:
         for what, layout, tile, held, elt, source in (
             ("A", self.layout_a, m * k // half, self.registers_a, self.a, self.source_a),
             ("B", self.layout_b, n * k, self.registers_b, self.b, self.source_b),
-            ("C", self.layout_c, m * n, self.registers_c, self.c, "rmem"),
-            ("D", self.layout_c, m * n, self.registers_d, self.d, "rmem"),
+            ("C", self.layout_c, m * n, self.registers_c, self.c, AddressSpace.rmem),
+            ("D", self.layout_c, m * n, self.registers_d, self.d, AddressSpace.rmem),
         ):
             have, values = _thread_value(self, what, layout)
             _expect(self, have == threads, f"expected {threads} threads in the layout of {what}, got {have}")
-            if source == "smem":
+            if source == AddressSpace.smem:
                 # Every thread accesses the whole tile through the descriptor, so the thread mode has stride 0.
                 still = not any(int_leaves(layout_modes(layout)[0].stride))
                 _expect(self, still, f"expected thread stride 0 in the layout of {what} in shared memory, got {layout}")
@@ -395,7 +396,7 @@ class CopyAtom:
             have, values = _thread_value(self, what, layout)
             _expect(self, have == threads, f"expected {threads} threads in the layout {what}, got {have}")
             total[what] = _covered(self, what, layout)
-            if self.registers is not None and space == "rmem":
+            if self.registers is not None and space == AddressSpace.rmem:
                 held = self.registers.count * self.registers.bits
                 _expect(self, values == held, f"expected {held} bits in registers in the layout {what}, got {values}")
         # A broadcast reads fewer bits than it writes.  All other copies move each bit once.

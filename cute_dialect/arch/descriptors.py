@@ -43,6 +43,7 @@ from cute_dialect.algebra.values import (
 from cute_dialect.arch.atom import MmaAtom
 from cute_dialect.arch.errors import DescriptorError
 from cute_dialect.arch.gmma import element_width, pattern_bytes, row_bytes, swizzle_width
+from cute_dialect.spaces import AddressSpace
 
 _TYPE_OF_WIDTH = {0: 0, 128: 1, 64: 2, 32: 3}
 _FIELD = 1 << 14
@@ -234,7 +235,7 @@ def derive_for(atom: MmaAtom, operand: str, layout: AnyLayout, pointer_swizzle: 
     Layout("(2,4):(128,512)")
     """
     source = {"A": atom.source_a, "B": atom.source_b}[operand]
-    if source != "smem":
+    if source != AddressSpace.smem:
         raise DescriptorError(f"expected an atom that reads {operand} from shared memory, got {atom.name}", operand)
     major = atom.major_a if operand == "A" else atom.major_b
     view = derive(layout, atom.element(operand), major, pointer_swizzle=pointer_swizzle, x=atom.tile(operand)[0])

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import Layout, layout_modes
 from cute_dialect.arch.atom import Atom, CopyAtom, Metadata, MmaAtom, Registers
+from cute_dialect.spaces import AddressSpace
 
 Json: TypeAlias = "str | int | bool | list[Json] | dict[str, Json] | None"
 
@@ -156,7 +157,7 @@ def show(atom: Atom) -> Iterator[str]:
             layout = atom.layout(op)
             yield ""
             yield f"{op} {atom.element(op)} ({rows},{columns})  {layout}"
-            if (atom.source_a if op == "A" else atom.source_b if op == "B" else "rmem") == "smem":
+            if {"A": atom.source_a, "B": atom.source_b}.get(op) == AddressSpace.smem:
                 major = atom.major_a if op == "A" else atom.major_b
                 yield f"  in shared memory, {major}-major, behind a matrix descriptor: each thread sees the whole tile"
                 continue

@@ -25,6 +25,7 @@ from cute_dialect.arch.fragments import (
     warpgroup_fragment,
 )
 from cute_dialect.arch.mma_sync import Row, row
+from cute_dialect.spaces import AddressSpace
 
 FLOAT_N = tuple(range(8, 257, 8))
 INTEGER_N = (8, 16, 24, *range(32, 257, 16))
@@ -78,14 +79,14 @@ def wgmma_rows(prefix: str, depth: int, make: Callable[[str, int, _Types, str, s
 
 
 def _form(k: int, letters: str, source: str, majors: str, saturate: bool) -> str:
-    return f"x{k}_{letters}_{'SS' if source == 'smem' else 'RS'}_{majors}{'_SATURATE' if saturate else ''}"
+    return f"x{k}_{letters}_{'SS' if source == AddressSpace.smem else 'RS'}_{majors}{'_SATURATE' if saturate else ''}"
 
 
 def majors_of(a: str, source: str) -> tuple[str, ...]:
     """Return the majors (BLAS notation) that wgmma supports for element type ``a``, with A in ``source``."""
     if bits_of(a) != 16:
         return ("TN",)
-    return ("TN", "TT", "NN", "NT") if source == "smem" else ("TN", "TT")
+    return ("TN", "TT", "NN", "NT") if source == AddressSpace.smem else ("TN", "TT")
 
 
 def wgmma_name(n: int, types: tuple[str, str, str], source: str, majors: str = "TN", saturate: bool = False) -> str:
@@ -119,9 +120,9 @@ def wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: s
         operands += ["$scale_a", "$scale_b"]
     if bits == 16:
         # 1 selects a transposed (mn-major) operand.  There is no such flag for A in registers.
-        operands += ([f"{major_a != 'k':d}"] if source == "smem" else []) + [f"{major_b != 'k':d}"]
+        operands += ([f"{major_a != 'k':d}"] if source == AddressSpace.smem else []) + [f"{major_b != 'k':d}"]
     accumulators = accumulator_registers(d, n // 2, packed="i32")
-    in_registers = source == "rmem"
+    in_registers = source == AddressSpace.rmem
     return MmaAtom(
         name=name,
         arch="sm_90a",

@@ -14,6 +14,7 @@ from functools import cache
 
 from cute_dialect.arch.atom import Atom, CopyAtom, MmaAtom
 from cute_dialect.arch.errors import AtomError
+from cute_dialect.spaces import AddressSpace
 
 ALIASES = {
     "SM61_1x1x4_S32S8S8S32": "SM61_DP4A",
@@ -271,7 +272,7 @@ def _wgmma_letters(n: int, types: tuple[str, str, str], source_a: str, majors: t
     for what, major in zip("AB", majors):
         if major != "k" and bits_of(types[1]) != 16:
             raise AtomError(f"expected a k-major {types[1]} operand for wgmma, got {major}-major", what)
-    if majors[0] != "k" and source_a == "rmem":
+    if majors[0] != "k" and source_a == AddressSpace.rmem:
         raise AtomError(f"expected a k-major operand in registers, got {majors[0]}-major", "A")
     return ("T" if majors[0] == "k" else "N") + ("N" if majors[1] == "k" else "T")
 

@@ -25,6 +25,7 @@ from cute_dialect.arch.fragments import packed_values, shared_tile, warpgroup_fr
 from cute_dialect.arch.mma_sp import metadata
 from cute_dialect.arch.mma_sync import Row
 from cute_dialect.arch.sm90 import wgmma, wgmma_name, wgmma_rows
+from cute_dialect.spaces import AddressSpace
 
 _SECTIONS = {
     16: '9.7.15.6.2.1 "Matrix Fragments for sparse wgmma.mma_async.m64nNk32"',
@@ -54,7 +55,7 @@ def _wgmma_sp(name: str, n: int, types: tuple[str, str, str], source: str, major
     a = types[1]
     k = 512 // bits_of(a)
     mnemonic = dense.emit.mnemonic.replace("mma_async.sync", "mma_async.sp.sync").replace(f"k{k // 2}", f"k{k}")
-    in_registers = source == "rmem"
+    in_registers = source == AddressSpace.rmem
     return replace(
         dense,
         name=name,

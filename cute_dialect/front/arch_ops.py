@@ -9,6 +9,7 @@ from cute_dialect.front.dtypes import Boolean, Float32
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.machine import emit_machine, in_kernel, instruction, operand
 from cute_dialect.front.trace import parse_type
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from cute_dialect.front.pointers import Pointer
@@ -341,8 +342,8 @@ def store_async(ptr: Pointer, value: Number, mbar_ptr: Pointer) -> None:
     from cute_dialect.front.machine import pointer
 
     what = "cute.arch.store_async"
-    at = pointer(ptr, f"'ptr' of {what}", "", ("dsmem",))
-    bar = pointer(mbar_ptr, f"'mbar_ptr' of {what}", "i64", ("dsmem",))
+    at = pointer(ptr, f"'ptr' of {what}", "", (AddressSpace.dsmem,))
+    bar = pointer(mbar_ptr, f"'mbar_ptr' of {what}", "i64", (AddressSpace.dsmem,))
     emit_machine("store_async", [at, element(ptr, at, value, what).ssa, bar], what=what)
 
 

@@ -9,6 +9,7 @@ from cute_dialect.front.atoms import CopyAtom, check_target, refuse
 from cute_dialect.front.errors import KernelTypeError, LayoutError
 from cute_dialect.front.tiled_copies import TiledCopy, copy_atom_of, tensor_operand, thread_coord
 from cute_dialect.front.tma import with_map
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ def field_value(field: str, value: Any, what: str) -> SSAValue:
     from cute_dialect.front.numeric import as_number
 
     if field == "tma_bar":
-        return pointer(value, f"the barrier of {what}", "i64", ("smem", "dsmem"))
+        return pointer(value, f"the barrier of {what}", "i64", tuple(space for space in AddressSpace if space.shared))
     if field == "im2col_offsets":
         from cute_dialect.front.tuples import to_ssa
 
@@ -322,7 +323,7 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor, *, level: str = "L2") -
 
         (prefetch_columns if isinstance(found.op, Im2colOp) else prefetch_tile)(found, source, what)
         return
-    if source.memspace != "gmem":
+    if source.memspace != AddressSpace.gmem:
         raise KernelTypeError("F254", f"{what}: the tensor must be in global memory, got {source!r}")
     from cute_dialect.front.machine import as_attribute
 

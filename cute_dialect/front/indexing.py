@@ -271,7 +271,7 @@ def _assert_inside(tensor: Tensor, where: Any, access: str) -> None:
 def _whole_bytes(tensor: Tensor, what: str) -> None:
     """Raise F264 for access to a single element of less than a byte: a store would overwrite its neighbor."""
     element = tensor.element_type
-    if element is not None and 1 < element.width < 8 and tensor.memspace != "rmem":
+    if element is not None and 1 < element.width < 8 and not tensor.is_per_thread:
         raise KernelTypeError(
             "F264", f"a single element of {element!r} is part of a byte and cannot be {what} alone",
             hint="use t.load() and t.store(v) for vectors, or cute.recast_tensor(t, cute.Uint8) for the bytes",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.front.dtypes import Int64, Numeric, Uint32, Uint64
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.machine import in_kernel, operand
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -61,9 +62,6 @@ def inline_ptx(text: str, *operands: Number, result: Any = None, side_effects: b
     return tuple(made) if isinstance(result, tuple | list) else made[0] if made else None
 
 
-_SPACES = {"gmem": ".global", "smem": ".shared", "dsmem": ".shared::cluster"}
-
-
 def access(
     at: SSAValue, kind: type[Numeric], value: SSAValue | None, sem: str | None, scope: str | None, cache: str, what: str
 ) -> Any:
@@ -82,12 +80,12 @@ def access(
         raise KernelTypeError("F253", f"{what}: sem and cop need elements of 16 to 64 bits, got {kind!r}")
     address = Pointer.of(at).toint().ssa
     order = f".relaxed.{scope or 'gpu'}" if sem else ""
-    space = _SPACES[at.type.data.space]  # pyright: ignore[reportAttributeAccessIssue]
+    space: AddressSpace = at.type.data.space  # pyright: ignore[reportAttributeAccessIssue]
     letters = f"b{kind.width}"
     if value is not None:
-        _ptx(f"st{order}{space}{cache}.{letters} [$0], $1;", [address, value], [])
+        _ptx(f"st{order}{space.ptx}{cache}.{letters} [$0], $1;", [address, value], [])
         return None
-    return _ptx(f"ld{order}{space}{cache}.{letters} $0, [$1];", [address], [kind])[0]
+    return _ptx(f"ld{order}{space.ptx}{cache}.{letters} $0, [$1];", [address], [kind])[0]
 
 
 def prmt(a: Int, b: Int, selector: Int) -> Uint32:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.front.dtypes import Boolean, Float32, Int32, Int64, Numeric
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.trace import current, op_class
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation, SSAValue
@@ -47,7 +48,7 @@ def require_chip(what: str, needed: int | str) -> None:
     raise KernelTypeError("F280", f"{what} needs {first}{'' if exact else ' or later'}, but the target is {chip}")
 
 
-def pointer(x: object, what: str, element: str = "", spaces: Sequence[str] = ()) -> SSAValue:
+def pointer(x: object, what: str, element: str = "", spaces: Sequence[AddressSpace] = ()) -> SSAValue:
     """Return the SSA value of a pointer, or of a tensor's iterator.  Raises F262 for anything else.
 
     ``element`` is the required element type, ``spaces`` the allowed memory spaces.
@@ -73,7 +74,7 @@ def _shown(x: object) -> str:
 
 def barrier_pointer(x: object, what: str) -> SSAValue:
     """Return the SSA value of an mbarrier pointer. Its element type may be Int64 or Uint64."""
-    return pointer(x, what, "i64", ("smem",))
+    return pointer(x, what, "i64", (AddressSpace.smem,))
 
 
 def _number(kind: type[Numeric]) -> Callable[[object, str], SSAValue]:
@@ -93,7 +94,7 @@ def _number(kind: type[Numeric]) -> Callable[[object, str], SSAValue]:
 OPERANDS: Mapping[str, Callable[[object, str], SSAValue]] = {
     "bar": barrier_pointer,
     "ptr": pointer,
-    "smem": lambda x, what: pointer(x, what, "", ("smem",)),
+    "smem": lambda x, what: pointer(x, what, "", (AddressSpace.smem,)),
     "i32": _number(Int32),
     "i64": _number(Int64),
     "i1": _number(Boolean),

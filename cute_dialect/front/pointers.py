@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import builtins
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.values import Dynamic, Form
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -16,26 +16,7 @@ if TYPE_CHECKING:
     from cute_dialect.front.dtypes import Int32, Int64, Numeric
     from cute_dialect.front.signature_types import Int
 
-__all__ = ["AddressSpace", "Pointer", "element_class", "make_ptr", "pointer_text", "recast_ptr"]
-
-
-class AddressSpace(StrEnum):
-    """Memory spaces."""
-
-    generic = "generic"
-    gmem = "gmem"
-    """Global memory."""
-    smem = "smem"
-    """Shared memory of the block."""
-    rmem = "rmem"
-    """Registers of the thread."""
-    tmem = "tmem"
-    """Tensor memory."""
-    dsmem = "dsmem"
-    """Distributed shared memory: that of another block in the cluster."""
-
-    def __repr__(self) -> str:
-        return f"AddressSpace.{self.value}"
+__all__ = ["Pointer", "element_class", "make_ptr", "pointer_text", "recast_ptr"]
 
 
 def element_class(element: Attribute) -> type[Numeric]:
@@ -81,7 +62,7 @@ class Pointer(Dynamic):
     @property
     def memspace(self) -> AddressSpace:
         """The memory space."""
-        return AddressSpace(self._type.space)
+        return self._type.space
 
     @property
     def alignment(self) -> int:
@@ -153,7 +134,7 @@ class Pointer(Dynamic):
         from cute_dialect.front.dtypes import Int32, Int64
         from cute_dialect.front.trace import current
 
-        kind = Int32 if self.memspace in ("smem", "dsmem") else Int64
+        kind = Int32 if self.memspace.shared else Int64
         t = current()
         address = t.value("builtin.unrealized_conversion_cast", [self.ssa], [_parse_llvm(self._type.space)])
         return kind.of(t.value("llvm.ptrtoint", [address], [kind.attribute]))
@@ -204,17 +185,14 @@ def pointer_text(p: Any, dtype: builtins.type[Numeric] | None = None) -> str:
     return ", ".join(parts)
 
 
-def _pointer_type(element: Attribute, space: str, align: int, swizzle: Any = None) -> Attribute:
+def _pointer_type(element: Attribute, space: AddressSpace, align: int, swizzle: Any = None) -> Attribute:
     from cute_dialect.memory_types import PtrType, ptr
 
     return PtrType(ptr(element, space, align, swizzle))
 
 
-def _llvm_pointer(space: str) -> str:
-    from cute_dialect.memory_types import ADDRESS_SPACE
-
-    number = ADDRESS_SPACE[space]
-    return f"!llvm.ptr<{number}>" if number else "!llvm.ptr"
+def _llvm_pointer(space: AddressSpace) -> str:
+    return f"!llvm.ptr<{space.llvm}>" if space.llvm else "!llvm.ptr"
 
 
 def make_ptr(
@@ -243,8 +221,8 @@ def make_ptr(
     from cute_dialect.front.trace import current
     from cute_dialect.memory_types import natural_alignment
 
-    space = AddressSpace(mem_space).value
-    kind = Int32 if space in ("smem", "dsmem") else Int64
+    space = AddressSpace(mem_space)
+    kind = Int32 if space.shared else Int64
     number = as_number(value)
     if not type(number).is_integer:
         raise KernelTypeError("F262", f"make_ptr: the address must be an integer, got {number.describe()}")
@@ -280,8 +258,9 @@ def recast_ptr(ptr: Pointer, swizzle: Swizzle | None = None, dtype: builtins.typ
         )  # fmt: skip
     t = current()
     if swizzle is not None:
-        if ptr.memspace != "smem":
-            raise KernelTypeError("F262", f"a swizzle needs a pointer to shared memory, got {ptr!r}")
+        if not ptr.memspace.swizzled:
+            spaces = " or ".join(space.words for space in AddressSpace if space.swizzled)
+            raise KernelTypeError("F262", f"a swizzle needs a pointer to {spaces}, got {ptr!r}")
         from cute_dialect.algebra.swizzle import masks
 
         block = 1 << masks(swizzle)[1].bit_length()
@@ -299,7 +278,7 @@ def recast_ptr(ptr: Pointer, swizzle: Swizzle | None = None, dtype: builtins.typ
     return Pointer.of(t.value("cute.recast_iter", [ptr.ssa], [target]), kind)
 
 
-def _parse_llvm(space: str) -> Attribute:
+def _parse_llvm(space: AddressSpace) -> Attribute:
     from cute_dialect.front.trace import parse_type
 
     return parse_type(_llvm_pointer(space))

@@ -282,7 +282,7 @@ def print_tensor(tensor: Tensor | TensorSSA, verbose: bool = False) -> None:
         head.static(repr(tensor))
     else:
         head.value(tensor)
-    if current().kind == "kernel" and (isinstance(tensor, TensorSSA) or tensor.memspace == "rmem"):
+    if current().kind == "kernel" and (isinstance(tensor, TensorSSA) or tensor.is_per_thread):
         head.static(" of thread ")
         head.value(_ids("tid"))
         head.static(" in block ")

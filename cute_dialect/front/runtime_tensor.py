@@ -14,9 +14,9 @@ from cute_dialect.front.arrays import MAX_STATIC, VECTOR_BYTES, element_bytes, l
 from cute_dialect.front.dtypes import NumericType
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
-    from cute_dialect.front.pointers import AddressSpace
     from cute_dialect.front.signature_types import Array
 
 __all__ = [
@@ -129,8 +129,6 @@ class RuntimeTensor:
     @property
     def memspace(self) -> AddressSpace:
         """The memory space: always global memory."""
-        from cute_dialect.front.pointers import AddressSpace
-
         return AddressSpace.gmem
 
     @property
@@ -463,6 +461,6 @@ def make_ptr(
     """Return a pointer argument. ``value`` is an address, or an array whose address is used."""
     kind = number_type(dtype)
     space = str(mem_space)
-    if space not in ("gmem", "generic"):
+    if space not in (AddressSpace.gmem, AddressSpace.generic):
         raise KernelTypeError("F125", f"make_ptr: a pointer argument must point to global memory, got {space}")
-    return RuntimePointer(kind, value, "gmem", assumed_align or element_bytes(kind.mlir_type))
+    return RuntimePointer(kind, value, AddressSpace.gmem, assumed_align or element_bytes(kind.mlir_type))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.errors import KernelTypeError, LayoutError, LimitError
 from cute_dialect.front.pointers import Pointer, recast_ptr
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute
@@ -39,7 +40,7 @@ def smem_tensor(
     payload = _static_layout(layout)
     least = max(16, -(-element_type.width // 8)) if byte_alignment is None else byte_alignment
     align = max(_power(least), 1 if swizzle is None else swizzle_period(swizzle), -(-element_type.width // 8))
-    type = MemRefType(MemRef(ptr(element_type.attribute, "smem", align, swizzle), payload))
+    type = MemRefType(MemRef(ptr(element_type.attribute, AddressSpace.smem, align, swizzle), payload))
     n = storage_bytes(type)
     union = _open_union()
     if union is not None:

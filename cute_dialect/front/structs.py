@@ -21,6 +21,7 @@ from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.pointers import Pointer, recast_ptr
 from cute_dialect.front.values import Dynamic, Form, form_of
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -101,7 +102,7 @@ class TensorField(Field):
         self.layout = as_layout(layout)
         if not self.layout.is_static:
             raise KernelTypeError("F263", f"a tensor field needs a static layout, got {self.layout}")
-        self.size = storage_bytes(MemRefType(MemRef(ptr(dtype.attribute, "smem"), self.layout.payload)))
+        self.size = storage_bytes(MemRefType(MemRef(ptr(dtype.attribute, AddressSpace.smem), self.layout.payload)))
         self.alignment = 16
 
     def __class_getitem__(cls, args: Any) -> TensorField:

@@ -90,7 +90,7 @@ class TensorForm(Form):
     @staticmethod
     def of(tensor: Tensor) -> Form:
         """Return the form of a tensor. For a register tensor it is the form of this very tensor."""
-        return PlaceForm(tensor) if tensor.memspace == "rmem" else TensorForm(tensor.type, tensor.element_type)
+        return PlaceForm(tensor) if tensor.is_per_thread else TensorForm(tensor.type, tensor.element_type)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorForm) and self.type == other.type and self.element_type is other.element_type

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.front.errors import KernelTypeError, LayoutError, StaticError
-from cute_dialect.front.pointers import AddressSpace, Pointer, element_class, pointer_text
+from cute_dialect.front.pointers import Pointer, element_class, pointer_text
 from cute_dialect.front.values import Dynamic, Form
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from cute_dialect.front.vectors import TensorSSA
 
 __all__ = [
-    "AddressSpace", "Pointer", "Tensor", "clear", "make_identity_tensor", "make_rmem_tensor", "make_rmem_tensor_like",
+    "Pointer", "Tensor", "clear", "make_identity_tensor", "make_rmem_tensor", "make_rmem_tensor_like",
     "make_tensor", "recast_tensor",
 ]  # fmt: skip
 
@@ -90,6 +91,11 @@ class Tensor(Dynamic):
         return hasattr(self._data, "ptr")
 
     @property
+    def is_per_thread(self) -> bool:
+        """True if each thread has its own elements, in registers."""
+        return self.is_memory and self._data.ptr.space.per_thread
+
+    @property
     def is_static(self) -> bool:
         """True for a coordinate tensor without dynamic leaves, which its type describes completely."""
         return not self.is_memory and is_static(self._data.iter) and is_static(self._data.layout)
@@ -122,7 +128,7 @@ class Tensor(Dynamic):
     @property
     def memspace(self) -> AddressSpace | None:
         """The memory space; None for a coordinate tensor."""
-        return AddressSpace(self._data.ptr.space) if self.is_memory else None
+        return self._data.ptr.space if self.is_memory else None
 
     @property
     def shape(self) -> Any:

@@ -153,7 +153,6 @@ from cute_dialect.front.options import KeepCUBIN as KeepCUBIN
 from cute_dialect.front.options import KeepPTX as KeepPTX
 from cute_dialect.front.options import OptLevel as OptLevel
 from cute_dialect.front.options import PtxasOptions as PtxasOptions
-from cute_dialect.front.pointers import AddressSpace as AddressSpace
 from cute_dialect.front.pointers import Pointer as Pointer
 from cute_dialect.front.pointers import make_ptr as make_ptr
 from cute_dialect.front.pointers import recast_ptr as recast_ptr
@@ -294,6 +293,7 @@ from cute_dialect.runtime.driver import CudaError as CudaError
 from cute_dialect.runtime.driver import NoGpuError as NoGpuError
 from cute_dialect.runtime.export.c_text import ExportError as ExportError
 from cute_dialect.runtime.settings import SettingError as SettingError
+from cute_dialect.spaces import AddressSpace as AddressSpace
 from cute_dialect.viz.dispatch import print_latex as print_latex
 from cute_dialect.viz.errors import DrawingError as DrawingError
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import cute_dialect.lang as cute
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.tma import MAP_BYTES, checked_map, map_of
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from cute_dialect.front.atoms import CopyAtom
@@ -65,7 +66,7 @@ def update_tma_descriptor(tma_atom: CopyAtom, gmem_tensor: Tensor, tma_desc_ptr:
             "F254", f"{what}: each dimension of the tensor map must be one mode of the tensor, got {gmem_tensor!r}",
             hint="create the atom for a tensor with the same modes, without nested ones",
         )  # fmt: skip
-    space = "shared::cta" if where.memspace == "smem" else "global"
+    space = "shared::cta" if where.memspace == AddressSpace.smem else "global"
     start = f"tensormap.replace.tile.{{}}.{space}.b1024."
     size = gmem_tensor.element_type.width // 8
     if cute.arch.issues():
@@ -122,7 +123,7 @@ class TensorMapManager:
     def get_tensormap_ptr(self, ptr: Pointer, address_space: Any = "gmem") -> Pointer:
         """Return the pointer to a map, in global or in generic memory."""
         space = str(getattr(address_space, "value", address_space))
-        if space not in ("gmem", "generic"):
+        if space not in (AddressSpace.gmem, AddressSpace.generic):
             raise KernelTypeError(
                 "F254", f"get_tensormap_ptr: address_space must be gmem or generic, got {address_space}"
             )

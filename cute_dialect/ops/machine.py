@@ -12,6 +12,7 @@ from xdsl.printer import Printer
 from cute_dialect.memory_types import PtrType
 from cute_dialect.ops.asm import parse_operand_list, print_operand_list
 from cute_dialect.ops.views import MemoryOp
+from cute_dialect.spaces import AddressSpace
 
 
 class MachineOp(MemoryOp):
@@ -86,4 +87,4 @@ class MachineOp(MemoryOp):
 
 def is_barrier(t: Attribute) -> bool:
     """Return True if the type is a pointer to an mbarrier."""
-    return isinstance(t, PtrType) and t.data.space == "smem" and t.data.element == i64
+    return isinstance(t, PtrType) and t.data.space == AddressSpace.smem and t.data.element == i64

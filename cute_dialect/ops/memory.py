@@ -40,14 +40,16 @@ from cute_dialect.ops.views import (
     print_no_result,
     print_result_form,
 )
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.types import CoordType, IntTupleType
 
 
 def check_reach(tensor: MemRefType) -> None:
     """Raise AlgebraError for tensors in memory that threads cannot load from or store to."""
-    if tensor.space == "tmem":
+    space = tensor.space
+    if not space.addressable:
         raise AlgebraError(
-            f"expected a tensor that threads can load and store; only tcgen05 instructions access tensor memory, got "
+            f"expected a tensor that threads can load and store; only {space.accessed_by} access {space.words}, got "
             f"{tensor}"
         )
 
@@ -301,7 +303,7 @@ class AllocaOp(MemoryOp):
     def verify_(self) -> None:
         t = self.result.type
         assert isinstance(t, MemRefType)
-        if t.space != "rmem" or not is_static(t.layout):
+        if not t.space.per_thread or not is_static(t.layout):
             raise VerifyException(f"'{self.name}' op expected an rmem tensor with a static layout, got {t}")
         check_register_tensor(t)
 
@@ -343,7 +345,7 @@ class MakeFragmentLikeOp(MemoryOp):
             expected = fragment_like(self.tensor.type, t.element)
         except AlgebraError as e:
             raise VerifyException(f"'{self.name}' op {e}") from None
-        if expected.layout != t.layout or t.space != "rmem":
+        if expected.layout != t.layout or not t.space.per_thread:
             raise VerifyException(f"'{self.name}' op result #0: expected {expected}, got {t}")
         check_register_tensor(t)
 
@@ -439,7 +441,7 @@ def rmem_type(element: Attribute, layout: Layout) -> MemRefType:
     assert isinstance(n, int)
     n_bytes = max(1, n * element_bits(element) // 8)
     align = min(32, 1 << (n_bytes - 1).bit_length())
-    return MemRefType(MemRef(ptr(element, "rmem", align), layout))
+    return MemRefType(MemRef(ptr(element, AddressSpace.rmem, align), layout))
 
 
 OPS: list[type[Operation]] = [

@@ -21,6 +21,7 @@ from cute_dialect.memory_types import MemRefType, PtrType, element_bits, ptr
 from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import MemoryOp, expect_operands, parse_result_form, print_result_form
+from cute_dialect.spaces import AddressSpace
 
 MAX_SMEM = DEFAULT_TARGET.shared
 """Maximum shared memory per block in bytes on sm_90 (CUDA C++ Programming Guide, "Compute Capabilities")."""
@@ -86,7 +87,7 @@ def _round_up(n: int, to: int) -> int:
 
 def check_alloc(t: Attribute) -> None:
     """Raise AlgebraError unless a tensor of this type can be allocated in shared memory."""
-    if not isinstance(t, MemRefType) or t.space != "smem":
+    if not isinstance(t, MemRefType) or t.space != AddressSpace.smem:
         raise AlgebraError(f"expected an smem tensor, got {t}")
     n = storage_bytes(t)
     if n > MAX_SMEM:
@@ -160,7 +161,7 @@ class SmemBaseOp(MemoryOp):
         from xdsl.dialects.builtin import i8
 
         expect_operands(operand_types, 0)
-        return [PtrType(ptr(i8, "smem", SMEM_BASE_ALIGN))]
+        return [PtrType(ptr(i8, AddressSpace.smem, SMEM_BASE_ALIGN))]
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:

@@ -155,7 +155,7 @@ class RetileOp(MemoryOp):
         expect(tc, TiledCopyType, 0, "a !cute.tiled_copy")
         expect(fragment, MemRefType, 1, "a !cute.memref")
         assert isinstance(tc, TiledCopyType) and isinstance(fragment, MemRefType)
-        if fragment.space != "rmem":
+        if not fragment.space.per_thread:
             raise AlgebraError(f"operand #1 must be a fragment in registers, got {fragment}")
         return [fragment.with_layout(retiled(tc, fragment.layout))]
 
@@ -200,7 +200,7 @@ class TiledCopyOp(MemoryOp):
         parts: list[Attribute] = []
         for i, (t, op) in enumerate(((source, PartitionSOp), (destination, PartitionDOp)), 1):
             expect(t, sides, i, what)
-            held = isinstance(t, MemRefType) and t.space == "rmem"
+            held = isinstance(t, MemRefType) and t.space.per_thread
             parts.append(t if held else op.infer_types([tc, t, tid], {})[0])
         CopyOp.infer_types([tc, *parts, *operand_types[4:]], {})
         return []
@@ -251,7 +251,7 @@ class CooperativeCopyOp(MemoryOp):
         for i, t in enumerate((source, destination)):
             expect(t, MemRefType, i, "a !cute.memref")
             assert isinstance(t, MemRefType)
-            if t.space == "rmem":
+            if t.space.per_thread:
                 raise AlgebraError(f"operand #{i} must be in memory that the threads share, got {t}")
             layout = t.layout.outer if isinstance(t.layout, ComposedLayout) else t.layout
             if not is_static(layout.shape):

@@ -71,7 +71,7 @@ def check_whole(
         sliced: the selected index of each mode of the partition; see :func:`_passed`.
         operand: the operand of a tiled MMA.
     """
-    if not isinstance(tiled, TiledType) or not isinstance(tensor, MemRefType) or tensor.space == "rmem":
+    if not isinstance(tiled, TiledType) or not isinstance(tensor, MemRefType) or tensor.space.per_thread:
         return
     if isinstance(tiled.atom, CopyAtomType) and tiled.atom.ONE_THREAD:
         return

@@ -216,7 +216,7 @@ def check_plain_copy(atom: CopyAtomType, operand_types: Sequence[Attribute]) -> 
     _congruent_modes(shapes[0], shapes[1])
     if len(operand_types) == 4:
         pred = operand_types[3]
-        if not (isinstance(pred, MemRefType) and pred.element == i1 and pred.space == "rmem"):
+        if not (isinstance(pred, MemRefType) and pred.element == i1 and pred.space.per_thread):
             raise AlgebraError(f"operand #3 must be an rmem tensor of i1, got {pred}")
         _check_predicate(_shape(pred), shapes[1])
 

@@ -16,6 +16,7 @@ from cute_dialect.algebra.swizzle import apply_swizzle
 from cute_dialect.algebra.text import to_text
 from cute_dialect.algebra.trees import product, product_each
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Swizzle
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.viz.drawing import Drawing, Path
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.layouts import listed
@@ -152,7 +153,7 @@ def _parts(copy: Any, layout: AnyLayout, width: int, values: int, side: str) -> 
         copy = copy_atom(copy)
     if is_copy(copy):
         parts = copy_parts(copy)
-        shared = [s for s, space in zip(("src", "dst"), parts.spaces) if space == "smem"]
+        shared = [s for s, space in zip(("src", "dst"), parts.spaces) if space == AddressSpace.smem]
         return parts, side or (shared[0] if shared else "src")
     tv = static_given(copy, None, "draw_banks")
     if not isinstance(tv, Layout) or not isinstance(tv.shape, tuple) or len(tv.shape) != 2:

@@ -17,6 +17,7 @@ from cute_dialect.algebra.tiled_copy import reference_map, tile_to_thread
 from cute_dialect.algebra.trees import column_major, product_each
 from cute_dialect.algebra.values import Layout, layout_modes
 from cute_dialect.arch.atom import CopyAtom, MmaAtom
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.viz.drawing import Drawing, Path
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.layouts import listed
@@ -294,7 +295,7 @@ def _product_parts(x: Any) -> _Product:
     row = x if isinstance(x, MmaAtom) else _mma_row(x) or _mma_row(getattr(x, "atom", None))
     if row is None:
         raise DrawingError(f"draw_mma needs a tiled MMA or an MMA atom, got {x!r}")
-    shared = tuple(o for o, source in (("A", row.source_a), ("B", row.source_b)) if source == "smem")
+    shared = tuple(o for o, source in (("A", row.source_a), ("B", row.source_b)) if source == AddressSpace.smem)
     if isinstance(x, MmaAtom) or not has(x, "tv_layout_A"):
         tiles = {o: row.tile(o) for o in "ABC"}
         return _Product(row.name, tiles, {o: row.layout(o) for o in "ABC"}, shared)

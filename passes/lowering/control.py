@@ -33,9 +33,11 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.types import CoordType, IntTupleType
 
 
-def _is_rmem(value: SSAValue) -> bool:
+def _is_per_thread(value: SSAValue) -> bool:
     t = value.type
-    return (isinstance(t, MemRefType) and t.space == "rmem") or (isinstance(t, PtrType) and t.data.space == "rmem")
+    if isinstance(t, PtrType):
+        return t.data.space.per_thread
+    return isinstance(t, MemRefType) and t.space.per_thread
 
 
 def indexes_registers(loop: Operation) -> bool:
@@ -48,7 +50,7 @@ def indexes_registers(loop: Operation) -> bool:
         for region in op.regions:
             for block in region.blocks:
                 changing.update(block.args)
-        if op.name in ("cute.memref.load", "cute.memref.store", "cute.add_offset") and _is_rmem(op.operands[0]):
+        if op.name in ("cute.memref.load", "cute.memref.store", "cute.add_offset") and _is_per_thread(op.operands[0]):
             t = op.operands[1].type
             assert isinstance(t, CoordType | IntTupleType)
             if op.operands[1] in changing and not is_static(t.data):

@@ -57,7 +57,7 @@ class Side(NamedTuple):
     @property
     def in_registers(self) -> bool:
         """True if the elements are registers, which need no address."""
-        return self.type.space == "rmem"
+        return self.type.space.per_thread
 
 
 class Plan(NamedTuple):

@@ -26,6 +26,7 @@ from cute_dialect.memory_types import MemRefType, integer_width
 from cute_dialect.ops import memory, views
 from cute_dialect.passes.lowering.copying import MAX_BITS, Mode, Side, plan, side_of
 from cute_dialect.passes.lowering.insertion import InsertionPoint
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.types import LayoutType
 
 MAX_UNROLLED = 32
@@ -53,10 +54,11 @@ def fill(site: InsertionPoint, tensor: SSAValue, value: SSAValue) -> None:
     side = side_of(t, layout)  # type: ignore[arg-type]
     # Plan a copy from a source with one register per element.
     source = Side(
-        MemRefType(t.data._replace(ptr=t.data.ptr._replace(space="rmem", align=0, swizzle=None))), side.layout
+        MemRefType(t.data._replace(ptr=t.data.ptr._replace(space=AddressSpace.rmem, align=0, swizzle=None))),
+        side.layout,
     )
     chosen = plan([source, side], MAX_BITS)
-    if t.space == "rmem" or (chosen.width == 1 and prod(m.extent for m in chosen.loops) <= MAX_UNROLLED):
+    if t.space.per_thread or (chosen.width == 1 and prod(m.extent for m in chosen.loops) <= MAX_UNROLLED):
         for step in chosen.steps():
             index = chosen.offset(step, 2)
             assert isinstance(index, int)

@@ -23,6 +23,7 @@ from cute_dialect.ops.shared_memory import MAX_SMEM, SMEM_BASE_ALIGN, storage_by
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import lowered, pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm
 
 MAX_STATIC = DEFAULT_TARGET.static_shared
@@ -126,7 +127,7 @@ def _layout_of(low: Lowering, op: Operation) -> SmemLayout:
 
 
 def _address(low: Lowering, name: str, offset: int) -> SSAValue:
-    space = pointer("smem")
+    space = pointer(AddressSpace.smem)
     base = low.build.once(("addressof", name), lambda: llvm.AddressOfOp(name, space))
     # A tensor at offset 0 has its own pointer, too, so that pointers derived from it stay within that tensor.
     return low.build.once(("smem", name, offset), lambda: llvm.GEPOp(base, [offset], i8))

@@ -36,7 +36,8 @@ from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.trees import leaves, tree_leaves
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout, Payload, Swizzle, Tile
 from cute_dialect.atom_types import AtomType, TiledType, is_tensor_map
-from cute_dialect.memory_types import ADDRESS_SPACE, ConstrainedIntType, CoordTensorType, MemRefType, PtrType
+from cute_dialect.memory_types import ConstrainedIntType, CoordTensorType, MemRefType, PtrType
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.types import CuteType
 from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType, LLVMVoidType
 
@@ -56,9 +57,9 @@ def struct(types: Sequence[Attribute]) -> LLVMStructType:
     return LLVMStructType(types)
 
 
-def pointer(space: str) -> LLVMPointerType:
+def pointer(space: AddressSpace) -> LLVMPointerType:
     """Return the pointer type of a memory space."""
-    return LLVMPointerType(ADDRESS_SPACE[space])
+    return LLVMPointerType(space.llvm)
 
 
 def _dynamic(tree: Payload) -> list[Dyn]:

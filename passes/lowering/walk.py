@@ -241,7 +241,7 @@ class Lowering:
             index = offset
         else:
             value = ssa_value(offset)
-            index = value if small or p.space != "gmem" else self.widener.widened(value)
+            index = self.widener.widened(value) if p.space.wide_offsets and not small else value
         return self.build.gep(base, index, memory)
 
     def swizzled(self, address: SSAValue, swizzle: Swizzle | None) -> SSAValue:

@@ -13,6 +13,7 @@ from cute_dialect.cute_nvgpu.instruction_copy.lower import memory_address
 from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm
 from cute_dialect.upstream.llvm_types import LLVMPointerType
 from cute_dialect.upstream.nvvm import OPS, InlinePtxOp, nvvm_attr
@@ -36,10 +37,10 @@ def _bulk_copy(low: Lowering, op: Operation) -> None:
     size = low.build.constant(run_bytes(t, "source", (t.space,)), i32)
     rest = [low.value(o) for o in op.operands[2:]]
     hint = next((v for v in rest if v.type == i64), None)
-    if to.space == "gmem":
+    if to.space == AddressSpace.gmem:
         low.build.add(OPS["cp.async.bulk.global.shared.cta"](destination, source, size, hint, None))
         return
-    if t.space == "gmem":
+    if t.space == AddressSpace.gmem:
         mask = next((v for v in rest if v.type == i16), None)
         made = OPS["cp.async.bulk.shared.cluster.global"]
         low.build.add(made(_cluster_address(low, destination), source, rest[0], size, mask, hint))
@@ -64,7 +65,7 @@ def _bulk_reduce(low: Lowering, op: Operation) -> None:
 
 def _bulk_prefetch(low: Lowering, op: Operation) -> None:
     t = op.operands[0].type
-    size = low.build.constant(run_bytes(t, "tensor", ("gmem",)), i32)
+    size = low.build.constant(run_bytes(t, "tensor", (AddressSpace.gmem,)), i32)
     low.build.add(OPS["cp.async.bulk.prefetch"](memory_address(low, op.operands[0]), size))
 
 

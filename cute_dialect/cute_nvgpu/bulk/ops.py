@@ -11,10 +11,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout
+from cute_dialect.cute_nvgpu.bulk.types import DESTINATIONS, REDUCTIONS, reduced_as
 from cute_dialect.ir.editing import fill_op
 from cute_dialect.memory_types import MemRefType, PtrType, element_bits
 from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.views import InstructionOp
+from cute_dialect.spaces import AddressSpace
 
 
 class _RunOp(InstructionOp):
@@ -31,7 +33,7 @@ class _RunOp(InstructionOp):
         raise NotImplementedError(self.name)
 
 
-def run_bytes(t: Attribute, what: str, spaces: tuple[str, ...]) -> int:
+def run_bytes(t: Attribute, what: str, spaces: tuple[AddressSpace, ...]) -> int:
     """Return the size in bytes of a tensor that is one contiguous run, as bulk copies require.
 
     Raises AlgebraError unless the tensor is in one of ``spaces``, has no swizzle, and has a static contiguous layout.
@@ -89,12 +91,12 @@ class BulkCopyOp(_RunOp):
     def check(self) -> None:
         source, destination = self.source.type, self.destination.type
         assert isinstance(source, MemRefType)
-        a = run_bytes(source, "source", ("gmem", "smem"))
-        b = run_bytes(destination, "destination", ("smem",) if source.space == "gmem" else ("gmem", "dsmem"))
+        a = run_bytes(source, "source", tuple(DESTINATIONS))
+        b = run_bytes(destination, "destination", DESTINATIONS[source.space])
         if a != b:
             raise AlgebraError(f"expected runs of equal length, got {a} and {b} bytes")
         assert isinstance(destination, MemRefType)
-        signals = destination.space != "gmem"
+        signals = destination.space != AddressSpace.gmem
         rest = [o.type for o in self.rest]
         if signals != (bool(rest) and isinstance(rest[0], PtrType)):
             needs = "needs an mbarrier" if signals else "takes no mbarrier, because a bulk group completes it"
@@ -102,13 +104,13 @@ class BulkCopyOp(_RunOp):
         if signals:
             bar = rest.pop(0)
             assert isinstance(bar, PtrType)
-            if bar.data.element != i64 or bar.data.space not in ("smem", "dsmem"):
+            if bar.data.element != i64 or not bar.data.space.shared:
                 raise AlgebraError(f"operand #2 must be a !cute.ptr<i64, smem>, got {bar}")
         last = "neither mask nor cache hint"
         allowed: tuple[tuple[Attribute, ...], ...] = ((),)
-        if source.space == "gmem":
+        if source.space == AddressSpace.gmem:
             last, allowed = "at most an i16 mask and an i64 cache hint", ((), (i16,), (i64,), (i16, i64))
-        elif destination.space == "gmem":
+        elif destination.space == AddressSpace.gmem:
             last, allowed = "at most an i64 cache hint", ((), (i64,))
         if tuple(rest) not in allowed:
             raise AlgebraError(
@@ -142,10 +144,9 @@ class BulkReduceOp(_RunOp):
         fill_op(self, [source, destination, *hint], properties={"reduction": reduction})
 
     def check(self) -> None:
-        from cute_dialect.cute_nvgpu.bulk.types import REDUCTIONS, reduced_as
-
         source, destination = self.source.type, self.destination.type
-        a, b = run_bytes(source, "source", ("smem",)), run_bytes(destination, "destination", ("gmem",))
+        a = run_bytes(source, "source", (AddressSpace.smem,))
+        b = run_bytes(destination, "destination", (AddressSpace.gmem,))
         assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
         if a != b or source.element != destination.element:
             raise AlgebraError(f"expected runs of equal length and element type, got {source} and {destination}")
@@ -169,7 +170,7 @@ class BulkPrefetchOp(_RunOp):
     tensor = operand_def(MemRefType)
 
     def check(self) -> None:
-        run_bytes(self.tensor.type, "tensor", ("gmem",))
+        run_bytes(self.tensor.type, "tensor", (AddressSpace.gmem,))
 
 
 @cute_op
@@ -189,7 +190,7 @@ class PrefetchOp(_RunOp):
     def check(self) -> None:
         t = self.tensor.type
         assert isinstance(t, MemRefType)
-        if t.space != "gmem":
+        if t.space != AddressSpace.gmem:
             raise AlgebraError(f"expected a tensor in gmem, got {t.space} in {t}")
         if self.level.data not in ("L1", "L2"):
             raise AlgebraError(f'expected level = "L1" or "L2", got "{self.level.data}"')

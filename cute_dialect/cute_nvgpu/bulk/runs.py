@@ -17,9 +17,10 @@ from cute_dialect.algebra.common_modes import Mode, common_modes
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, add, divisibility, mul
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout
-from cute_dialect.cute_nvgpu.bulk.types import UNIT_BITS, BulkAtomType
+from cute_dialect.cute_nvgpu.bulk.types import DESTINATIONS, UNIT_BITS, BulkAtomType
 from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.spaces import AddressSpace
 
 __all__ = ["Runs", "check_copy", "needs_barrier", "runs"]
 
@@ -49,10 +50,10 @@ def _dot(step: Sequence[int], modes: Sequence[Mode], side: int) -> Leaf:
 
 def needs_barrier(destination: MemRefType) -> bool:
     """Return True if an mbarrier counts the bytes of copies to this destination, False if they join a bulk group."""
-    return destination.space in ("smem", "dsmem")
+    return destination.space.shared
 
 
-_SPACES = {False: {"gmem": ("smem",), "smem": ("gmem", "dsmem")}, True: {"smem": ("gmem",)}}
+_SPACES = {False: DESTINATIONS, True: {AddressSpace.smem: (AddressSpace.gmem,)}}
 """Whether the atom reduces -> source space -> allowed destination spaces."""
 
 

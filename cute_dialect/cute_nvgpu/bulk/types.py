@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.atom_types import CopyAtomType
 from cute_dialect.memory_types import PtrType, element_bits
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from cute_dialect.arch.atom import CopyAtom
@@ -31,6 +32,12 @@ UNIT_BITS = 128
 """Granularity of size and address of a bulk copy in bits (16 bytes)."""
 
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+
+DESTINATIONS = {
+    AddressSpace.gmem: (AddressSpace.smem,),
+    AddressSpace.smem: (AddressSpace.gmem, AddressSpace.dsmem),
+}
+"""Memory space of the source of a bulk copy -> those of the destination."""
 
 
 class BulkCopy(NamedTuple):
@@ -91,7 +98,7 @@ class BulkAtomType(Data[BulkCopy], CopyAtomType):
         return ("cache_hint", "pred") if self.REDUCES else ("tma_bar", "multicast_mask", "cache_hint", "pred")
 
     def takes(self, field: str, value: Attribute) -> bool:
-        remote = isinstance(value, PtrType) and value.data.space == "dsmem" and value.data.element == i64
+        remote = isinstance(value, PtrType) and value.data.space == AddressSpace.dsmem and value.data.element == i64
         return (field == "tma_bar" and remote) or super().takes(field, value)
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:

@@ -70,7 +70,7 @@ def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
     for i, (operand, t) in enumerate((("C", c), ("A", a), ("B", b)), 1):
         expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
         assert isinstance(t, MemRefType)
-        if t.space == "rmem":
+        if t.space.per_thread:
             if operand != "C":
                 raise AlgebraError(f"expected a tile of {operand} in memory that the threads share, got {t}")
             parts[operand] = Part(None, t)

@@ -32,6 +32,7 @@ from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.ops import memory, tiled
 from cute_dialect.ops.tile_copies import RetileOp
 from cute_dialect.passes.lowering.insertion import InsertionPoint
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.universal_copy import UniversalCopy, UniversalCopyType
 
 
@@ -73,7 +74,7 @@ class _Steps:
 def _matrix_copies(mma: TiledMmaType, operand: str, tile: MemRefType) -> Iterator[TiledCopyType]:
     """Yield the tiled copies that load an operand's fragments with ``ldmatrix``, largest first."""
     bits = element_bits(tile.element)
-    if tile.space != "smem" or bits not in (8, 16, 32):
+    if tile.space != AddressSpace.smem or bits not in (8, 16, 32):
         return
     tiler = shape_to_tile(tuple([mma.tiled.tile_size[i] for i in OPERAND_MODES[operand]]))
     tv = mma.tiled.layout_tv(operand, mma.atom.row.layout(operand))

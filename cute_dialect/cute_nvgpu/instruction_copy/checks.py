@@ -98,7 +98,7 @@ def check_copy(
     align = {"source": row.src_align, "destination": row.dst_align}
     for (what, _, t, _), pieces in zip(sides, cuts):
         assert isinstance(t, MemRefType)
-        if t.space == "rmem":
+        if t.space.per_thread:
             if not is_static(t.layout):
                 raise AlgebraError(f"expected a static layout of the {what} in registers, got {t}")
         else:
@@ -194,7 +194,7 @@ def _check_predicate(kind: str, pred: Attribute, counts: list[int]) -> None:
             f"{kind} takes no predicate, because all threads of the warp execute it together; "
             "use an scf.if with a warp-uniform condition"
         )
-    if not (isinstance(pred, MemRefType) and pred.element == i1 and pred.space == "rmem"):
+    if not (isinstance(pred, MemRefType) and pred.element == i1 and pred.space.per_thread):
         raise AlgebraError(f"operand #3 must be an rmem tensor of i1, got {pred}")
     shape = outer_layout(pred.layout).shape
     modes = shape if isinstance(shape, tuple) else (shape,)

@@ -46,7 +46,7 @@ class _SidePieces:
             layout = bound
         self.pieces: Pieces = cut(layout, values)
         piece = self.pieces.piece
-        self.layout = coalesce(piece) if t.space == "rmem" else raw_layout(values, 1)
+        self.layout = coalesce(piece) if t.space.per_thread else raw_layout(values, 1)
         self.iter = site.emit(views.GetIterOp(tensor))
 
     def view(self, number: int) -> SSAValue:

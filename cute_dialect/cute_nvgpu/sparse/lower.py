@@ -23,6 +23,7 @@ from cute_dialect.cute_nvgpu.wgmma.lower import accumulator, wgmma_asm
 from cute_dialect.passes.lowering.accumulators import read_unit, struct_type, write_unit
 from cute_dialect.passes.lowering.packed import read_packed
 from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm, nvvm
 
 
@@ -69,7 +70,7 @@ def _wgmma_sp(low: Lowering, op: Operation) -> None:
     accumulate = op.properties["accumulate"]
     assert isinstance(accumulate, IntegerAttr)
     view, unit = accumulator(low, d, row, op)
-    first = [descriptor(low, atom, "A", a)] if row.source_a == "smem" else read_packed(low, a, None, i32)
+    first = [descriptor(low, atom, "A", a)] if row.source_a == AddressSpace.smem else read_packed(low, a, None, i32)
     second = descriptor(low, atom, "B", b)
     (metadata,) = read_packed(low, e, None, i32)
     if flag or accumulate.value.data:

@@ -23,6 +23,7 @@ from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.fragments import bits_as
 from cute_dialect.passes.lowering.types import lowered, pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm, nvvm
 
 Lower = Callable[[Lowering, ArchOp, list[SSAValue]], SSAValue | None]
@@ -91,7 +92,7 @@ def _arrive_cluster(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None
     # The arrival has block scope, as in CUTLASS. It only signals that data was read, so the fence of all writes that
     # ".release.cluster" implies would be wasted.
     bar, cta, *pred = operands
-    remote = low.build.emit(nvvm.OPS["mapa"](bar, cta, result_types=[pointer("dsmem")]))
+    remote = low.build.emit(nvvm.OPS["mapa"](bar, cta, result_types=[pointer(AddressSpace.dsmem)]))
     if pred:
         text = "mbarrier.arrive.shared::cluster.b64 _, [$0];"
         low.build.add(nvvm.InlinePtxOp(text, [remote], predicate=pred[0]))

@@ -41,6 +41,7 @@ from cute_dialect.memory_types import PtrType, ptr
 from cute_dialect.ops.machine import MachineOp
 from cute_dialect.ops.typed_values import Properties
 from cute_dialect.ops.views import expect_operands
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.irdl import OpDef
@@ -70,7 +71,7 @@ def _mapped(types: Sequence[Attribute]) -> list[Attribute]:
     assert isinstance(p, PtrType)
     if p.data.swizzle is not None:
         raise AlgebraError(f"expected a pointer without a swizzle, got {p}")
-    return [PtrType(ptr(p.data.element, "dsmem", p.data.alignment))]
+    return [PtrType(ptr(p.data.element, AddressSpace.dsmem, p.data.alignment))]
 
 
 def _sent_to_cluster(allowed: Sequence[str]) -> Callable[[Sequence[Attribute]], None]:
@@ -81,7 +82,7 @@ def _sent_to_cluster(allowed: Sequence[str]) -> Callable[[Sequence[Attribute]], 
         for i in (0, 2):
             p = types[i]
             assert isinstance(p, PtrType)
-            if p.data.space != "dsmem":
+            if p.data.space != AddressSpace.dsmem:
                 raise AlgebraError(f"operand #{i} must be a pointer to dsmem, got {p}")
 
     return check

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute
 
 from cute_dialect.memory_types import ConstrainedIntType, PtrType, element_bits
 from cute_dialect.ops.machine import is_barrier
+from cute_dialect.spaces import AddressSpace
 
 
 class Words(NamedTuple):
@@ -106,8 +107,12 @@ def _is_plain_i32(t: Attribute) -> bool:
     return t == i32
 
 
+_SCOPED = (AddressSpace.gmem, AddressSpace.smem, AddressSpace.dsmem)
+"""Spaces of the pointers of atomics and of accesses with a memory scope."""
+
+
 def _points_at_integers(t: Attribute) -> bool:
-    return _points("gmem", "smem", "dsmem")(t) and isinstance(t, PtrType) and str(t.data.element) in INTEGERS
+    return _points(*_SCOPED)(t) and isinstance(t, PtrType) and str(t.data.element) in INTEGERS
 
 
 def register_count(n: int) -> bool:
@@ -120,7 +125,7 @@ def shuffle_width(n: int) -> bool:
     return n in (1, 2, 4, 8, 16, 32)
 
 
-def _points(*spaces: str) -> Callable[[Attribute], bool]:
+def _points(*spaces: AddressSpace) -> Callable[[Attribute], bool]:
     return lambda t: isinstance(t, PtrType) and t.data.space in spaces
 
 
@@ -154,8 +159,8 @@ KINDS: dict[str, Operand] = {
     "value": Operand(f"one of {', '.join(_SHUFFLED)}", _named(*_SHUFFLED), "f32"),
     "held": Operand(f"one of {', '.join(REGISTERS)} or a vector of them of whole 32-bit words", _held, "f32"),
     "word": Operand("i32", _is_plain_i32, "i32"),
-    "smem": Operand("a pointer to smem", _points("smem"), "!cute.ptr<f32, smem>"),
-    "ptr": Operand("a pointer to gmem, smem or dsmem", _points("gmem", "smem", "dsmem"), "!cute.ptr<f32, gmem>"),
+    "smem": Operand("a pointer to smem", _points(AddressSpace.smem), "!cute.ptr<f32, smem>"),
+    "ptr": Operand("a pointer to gmem, smem or dsmem", _points(*_SCOPED), "!cute.ptr<f32, gmem>"),
     "int_ptr": Operand(
         "a pointer to i32 or i64 in gmem, smem or dsmem",
         _points_at_integers,

@@ -112,11 +112,11 @@ def plain_operand(atom: MmaAtomType, operand: str, t: MemRefType) -> Layout:
         raise AlgebraError(
             f"expected a plain layout of {operand} (a swizzle belongs on the pointer), got {payload_text(layout)}"
         )
-    space = "smem" if atom.in_shared_memory(operand) else "rmem"
+    space = atom.operand_space(operand)
     if t.space != space:
         raise AlgebraError(f"expected {operand} in {space} for the atom {atom}, got {t.space}")
     check_element(atom, operand, t)
-    if not is_static(layout.shape) or (space == "rmem" and not is_static(layout)):
+    if not is_static(layout.shape) or (space.per_thread and not is_static(layout)):
         raise AlgebraError(f"expected a static layout of {operand}, got {payload_text(layout)}")
     if operand == "D":
         for s, d in _leaf_modes(layout):

@@ -43,6 +43,7 @@ from cute_dialect.ops.views import (
     parse_result_form,
     print_result_form,
 )
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.types import CoordType, LayoutType, ShapeType
 
 MODES = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N"), "D": ("M", "N"), "E": ("M", "K")}
@@ -174,7 +175,7 @@ def partition(
 
 def check_shared_operand(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
     """Raise AlgebraError unless the tensor can be an operand that the atom reads from shared memory."""
-    if tensor.space != "smem":
+    if tensor.space != AddressSpace.smem:
         raise AlgebraError(f"expected operand {operand} of {atom} in smem, got {tensor.space}")
     check_element(atom, operand, tensor)
 

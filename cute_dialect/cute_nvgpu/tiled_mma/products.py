@@ -17,6 +17,7 @@ from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import InstructionOp, expect, expect_operands
+from cute_dialect.spaces import AddressSpace
 
 
 class ProductOp(InstructionOp):
@@ -45,7 +46,7 @@ class ProductOp(InstructionOp):
 
 def check_one_atom(atom: MmaAtomType, operand: str, t: MemRefType) -> None:
     """Raise AlgebraError unless a tensor holds exactly the values of an operand in one atom."""
-    space = "smem" if atom.in_shared_memory(operand) else "rmem"
+    space = atom.operand_space(operand)
     if t.space != space:
         raise AlgebraError(f"expected {operand} in {space} for the atom {atom}, got {t.space}")
     check_element(atom, operand, t)
@@ -59,5 +60,5 @@ def check_one_atom(atom: MmaAtomType, operand: str, t: MemRefType) -> None:
             f"expected {wanted} values of {operand} for the atom {atom}, got {size(layout.shape)} in "
             f"{payload_text(layout)}"
         )
-    if space == "smem":
+    if space == AddressSpace.smem:
         descriptor_of(atom, operand, t, layout)

@@ -74,7 +74,7 @@ def make_fragment(op: Operation) -> None:
     assert isinstance(op, mma.MakeFragmentOp)
     t = op.results[0].type
     assert isinstance(t, MemRefType)
-    fragment = op.operands[1] if t.space != "rmem" else InsertionPoint(op).emit(memory.AllocaOp(t))
+    fragment = InsertionPoint(op).emit(memory.AllocaOp(t)) if t.space.per_thread else op.operands[1]
     op.results[0].replace_all_uses_with(fragment)
 
 

@@ -30,6 +30,7 @@ from cute_dialect.algebra.evaluation import cosize, evaluate, size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore
 from cute_dialect.atom_types import AtomType, TiledType
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.algebra.tiled_mma import TiledMma
@@ -48,7 +49,7 @@ class MmaKey(NamedTuple):
     Args:
         shape: M, N and K of one instruction.
         types: elements of D, A, B, C.
-        source_a: "smem" or "rmem", for wgmma.
+        source_a: smem or rmem, for wgmma.
         majors: majors of A and B, "k" or "mn".
         bit_op: "xor" or "and", for single bits.
         selector: the sparsity selector of a sparse A.
@@ -57,7 +58,7 @@ class MmaKey(NamedTuple):
 
     shape: tuple[int, int, int]
     types: tuple[Attribute, Attribute, Attribute, Attribute]
-    source_a: str = "rmem"
+    source_a: AddressSpace = AddressSpace.rmem
     majors: tuple[str, str] = ("k", "k")
     saturate: bool = False
     bit_op: str = ""
@@ -94,7 +95,9 @@ class MmaAtomType(Data[MmaKey], AtomType):
             if len(shape) != 3:
                 parser.raise_error(f"expected a shape MxNxK, got rank {len(shape)}", at, parser.pos)
             types = _parse_types(parser)
-            key = MmaKey((shape[0], shape[1], shape[2]), types, "smem" if "A" in cls.OPTIONS else "rmem")
+            key = MmaKey(
+                (shape[0], shape[1], shape[2]), types, AddressSpace.smem if "A" in cls.OPTIONS else AddressSpace.rmem
+            )
             while parser.parse_optional_punctuation(",") is not None:
                 key = cls._parse_option(parser, key)
             try:
@@ -109,7 +112,7 @@ class MmaAtomType(Data[MmaKey], AtomType):
         word = parser.parse_identifier()
         if word == "A" and "A" in cls.OPTIONS:
             parser.parse_punctuation("=")
-            return key._replace(source_a=_parse_word(parser, ("smem", "rmem")))
+            return key._replace(source_a=AddressSpace(_parse_word(parser, (AddressSpace.smem, AddressSpace.rmem))))
         if word == "major" and "major" in cls.OPTIONS:
             parser.parse_punctuation("=")
             parser.parse_punctuation("(")
@@ -179,10 +182,14 @@ class MmaAtomType(Data[MmaKey], AtomType):
     def accumulator_registers(self) -> int:
         return self.row.registers_d.count
 
+    def operand_space(self, operand: str) -> AddressSpace:
+        """Return the memory space from which the instruction reads the operand."""
+        row = self.row
+        return AddressSpace({"A": row.source_a, "B": row.source_b}.get(operand, AddressSpace.rmem))
+
     def in_shared_memory(self, operand: str) -> bool:
         """Return True if the instruction reads the operand from shared memory."""
-        row = self.row
-        return {"A": row.source_a, "B": row.source_b}.get(operand) == "smem"
+        return self.operand_space(operand) == AddressSpace.smem
 
 
 @lru_cache(maxsize=1024)

@@ -19,6 +19,7 @@ from cute_dialect.algebra.values import Basis, ComposedLayout, IntTuple, Layout,
 from cute_dialect.cute_nvgpu.tma.types import TmaAtomType, TmaMap
 from cute_dialect.memory_types import CoordTensorType, MemRefType, element_bits
 from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colMap
@@ -48,7 +49,7 @@ def sides(operand_types: Sequence[Attribute]) -> tuple[CoordTensorType, MemRefTy
         raise AlgebraError(
             f"operand #{there} must be a !cute.coord_tensor of TMA coordinates, the {what} of {atom.name}, got {coords}"
         )
-    if not isinstance(smem, MemRefType) or smem.space != "smem":
+    if not isinstance(smem, MemRefType) or smem.space != AddressSpace.smem:
         raise AlgebraError(f"operand #{here} must be a !cute.memref in smem, got {smem}")
     return coords, smem
 

@@ -14,6 +14,7 @@ from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm
 from cute_dialect.upstream.attrs import attr
 
@@ -51,7 +52,7 @@ def _load(low: Lowering, op: Operation) -> None:
     offsets, rest = values[rank + 2 : rank + 2 + spatial], values[rank + 2 + spatial :]
     cluster = low.build.once(
         ("shared::cluster", smem),
-        lambda: make_op(llvm.OPS["addrspacecast"], [smem], [pointer("dsmem")]),
+        lambda: make_op(llvm.OPS["addrspacecast"], [smem], [pointer(AddressSpace.dsmem)]),
     )
     mask = next((v for v in rest if v.type == i16), None)
     hint = next((v for v in rest if v.type == i64), None)

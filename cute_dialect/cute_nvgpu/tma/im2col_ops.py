@@ -31,6 +31,7 @@ from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.machine import MachineOp, is_barrier
 from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import expect, expect_operands
+from cute_dialect.spaces import AddressSpace
 
 
 class _MakeIm2colOp(MachineOp):
@@ -47,7 +48,7 @@ class _MakeIm2colOp(MachineOp):
         expect(gmem, MemRefType, 0, "a !cute.memref in gmem")
         assert isinstance(gmem, MemRefType)
         m = atom.data
-        if gmem.space != "gmem" or gmem.element != m.element:
+        if gmem.space != AddressSpace.gmem or gmem.element != m.element:
             raise AlgebraError(f"operand #0 must be a !cute.memref<{m.element}, gmem, …>, got {gmem}")
         layout = gmem.layout
         wanted = {3: "(C,W,N)", 4: "(C,W,H,N)", 5: "(C,W,H,D,N)"}[m.rank]

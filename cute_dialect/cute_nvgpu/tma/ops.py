@@ -42,6 +42,7 @@ from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.machine import MachineOp, is_barrier
 from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import expect, expect_operands
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.types import ComposedLayoutType, CuteType, LayoutType, ShapeType, TileType
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -132,7 +133,7 @@ class _MakeTmaOp(MachineOp):
         gmem, smem, tiler = operand_types
         expect(gmem, MemRefType, 0, "a !cute.memref in gmem")
         assert isinstance(gmem, MemRefType)
-        if gmem.space != "gmem":
+        if gmem.space != AddressSpace.gmem:
             raise AlgebraError(f"operand #0 must be a !cute.memref in gmem, got one in {gmem.space}")
         expect(smem, (LayoutType, ComposedLayoutType), 1, "a layout")
         expect(tiler, (TileType, ShapeType), 2, "a !cute.tile or a !cute.shape")
@@ -251,7 +252,7 @@ class MapOfNumbersOp(MachineOp):
             raise AlgebraError(f"result #0 must be {self.WHAT} atom, got {atom}")
         expect(address, PtrType, 0, "a !cute.ptr in gmem")
         assert isinstance(address, PtrType)
-        if address.data.space != "gmem" or address.data.element != atom.element:
+        if address.data.space != AddressSpace.gmem or address.data.element != atom.element:
             raise AlgebraError(f"operand #0 must be a !cute.ptr<{atom.element}, gmem>, got {address}")
         rank, given = atom.data.rank, self.operand_types[1:]
         if len(given) != 2 * rank - 1 or any(t != i64 for t in given):
@@ -291,7 +292,7 @@ def check_shared(m: TmaMap | Im2colMap, smem: Attribute, at: int) -> PtrType:
     """Raise AlgebraError unless operand ``at`` points to shared memory with the element type and swizzle of the map."""
     from cute_dialect.arch.gmma import SWIZZLES
 
-    if not isinstance(smem, PtrType) or smem.data.space != "smem" or smem.data.element != m.element:
+    if not isinstance(smem, PtrType) or smem.data.space != AddressSpace.smem or smem.data.element != m.element:
         raise AlgebraError(f"operand #{at} must be a !cute.ptr<{m.element}, smem>, got {smem}")
     swizzle = smem.data.swizzle
     if swizzle is not None and (swizzle.base, swizzle.shift, SWIZZLES[min(swizzle.bits, 3)]) != (4, 3, m.swizzle):
@@ -444,7 +445,7 @@ class TensorMapAddressOp(MachineOp):
         expect_operands(operand_types, 1)
         if not operand_types[0].name.startswith("cute_nvgpu.atom.tma_"):
             raise AlgebraError(f"operand #0 must be a TMA atom, got {operand_types[0]}")
-        return [PtrType(ptr(i64, "generic", MAP_ALIGNMENT))]
+        return [PtrType(ptr(i64, AddressSpace.generic, MAP_ALIGNMENT))]
 
 
 @cute_op
@@ -474,7 +475,8 @@ class TensorMapAtOp(MachineOp):
             raise AlgebraError(f"operand #0 must be a TMA atom, got {atom}")
         expect(address, PtrType, 1, "a !cute.ptr")
         assert isinstance(address, PtrType)
-        if address.data.space not in ("gmem", "generic") or address.data.alignment < MAP_ALIGNMENT:
+        spaces = (AddressSpace.gmem, AddressSpace.generic)
+        if address.data.space not in spaces or address.data.alignment < MAP_ALIGNMENT:
             raise AlgebraError(f"operand #1 must be a !cute.ptr in gmem or generic, aligned to 64 bytes, got {address}")
         return [atom]
 

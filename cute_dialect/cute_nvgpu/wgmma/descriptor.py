@@ -25,6 +25,7 @@ from cute_dialect.memory_types import MemRefType
 from cute_dialect.passes.lowering.swizzling import address_terms
 from cute_dialect.passes.lowering.types import pointer
 from cute_dialect.passes.lowering.walk import Lowering
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm
 
 _UNIT = 16
@@ -42,7 +43,7 @@ def descriptor(low: Lowering, atom: MmaAtomType, operand: str, tensor: SSAValue)
 
     assert isinstance(t.layout, Layout)
     bits = descriptor_of(atom, operand, t, t.layout)
-    word = _low_word(low, low.build.part(low.value(tensor), (0,), pointer("smem")), bits & 0xFFFFFFFF)
+    word = _low_word(low, low.build.part(low.value(tensor), (0,), pointer(AddressSpace.smem)), bits & 0xFFFFFFFF)
     high = bits >> 32 << 32
     high -= (high >> 63) << 64
     wide = low.build.once(("extui", word), lambda: make_op(arith.ExtUIOp, [word], [i64]))

@@ -28,6 +28,7 @@ from cute_dialect.passes.lowering.fragments import FragmentView, Lane, bits_as
 from cute_dialect.passes.lowering.packed import read_packed
 from cute_dialect.passes.lowering.types import lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm, nvvm
 
 # --------------------------------------------------------------------------------------------------------------- wgmma
@@ -55,7 +56,7 @@ def _wgmma(low: Lowering, op: Operation) -> None:
     accumulate = op.properties["accumulate"]
     assert isinstance(accumulate, IntegerAttr)
     view, unit = accumulator(low, d, row, op)
-    first = [descriptor(low, atom, "A", a)] if row.source_a == "smem" else read_packed(low, a, None, i32)
+    first = [descriptor(low, atom, "A", a)] if row.source_a == AddressSpace.smem else read_packed(low, a, None, i32)
     second = descriptor(low, atom, "B", b)
     if flag or accumulate.value.data:
         struct = read_unit(low.build, low.registers, view, unit)
@@ -109,13 +110,13 @@ def wgmma_asm(
     letter = row.registers_d.constraint
     names = [f"${i}" for i in range(2 * n, 2 * n + len(a) + 3)]
     text = row.ptx.replace("$d", "{" + ", ".join(f"${i}" for i in range(n)) + "}", 1)
-    first = "{" + ", ".join(names[: len(a)]) + "}" if row.source_a == "rmem" else names[0]
+    first = "{" + ", ".join(names[: len(a)]) + "}" if row.source_a == AddressSpace.rmem else names[0]
     signs = {f"$scale_{x.lower()}": "-1" if x in negate else "1" for x in "AB"}
     text = _replace(text, {"$a": first, "$b": names[len(a)], **signs})
     operands = [low.build.extract_once(struct, (i,), t) for i, t in enumerate(_members(struct))]
     operands += [*a, b]
     letters = [*([f"={letter}"] * n), *[str(i) for i in range(n)]]
-    letters += ["r" if row.source_a == "rmem" else "l"] * len(a) + ["l"]
+    letters += ["r" if row.source_a == AddressSpace.rmem else "l"] * len(a) + ["l"]
     if metadata is not None:
         e, selector = metadata
         text = _replace(text, {"$e": names[len(a) + 1], "$selector": str(selector)})

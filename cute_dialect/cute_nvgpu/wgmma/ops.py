@@ -75,7 +75,7 @@ class _AccumulatorsOp(InstructionOp):
         for i, t in enumerate(operand_types):
             expect(t, MemRefType, i, "an accumulator tensor in rmem")
             assert isinstance(t, MemRefType)
-            if t.space != "rmem":
+            if not t.space.per_thread:
                 raise AlgebraError(f"operand #{i} must be an accumulator tensor in rmem, got {t}")
             if isinstance(t.layout, ComposedLayout) or not is_static(t.layout):
                 raise AlgebraError(f"operand #{i} must have a static plain layout, got {payload_text(t.layout)}")

@@ -83,8 +83,7 @@ def atomicrmw(
     elif name in ("INC", "DEC"):
         if type(a).width != 32:
             raise KernelTypeError("F251", f"nvvm.atomicrmw: {name} needs a 32-bit number, got {a.describe()}")
-        space = {"gmem": "global", "smem": "shared"}[ptr.memspace]
-        ptx = f"atom.{space}.{name.lower()}.u32 $0, [$1], $2;"
+        ptx = f"atom{ptr.memspace.ptx}.{name.lower()}.u32 $0, [$1], $2;"
         found = cute.arch.inline_ptx(ptx, ptr, a, result=cute.Int32)
     else:
         found = getattr(cute.arch, _ATOMICS[name])(ptr, a, **more)

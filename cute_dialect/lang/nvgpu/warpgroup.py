@@ -53,7 +53,7 @@ class Field(StrEnum):
 
 def _source(source: Any) -> str:
     found = str(getattr(source, "value", source)).lower()
-    if found not in ("smem", "rmem"):
+    if found not in tuple(OperandSource):
         raise KernelTypeError("F250", f"a_src must be OperandSource.SMEM or OperandSource.RMEM, got {source!r}")
     return found
 
