@@ -29,7 +29,15 @@ import numpy as np
 from cute_dialect.interp.errors import Fault, op_name
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.memory.accesses import Site
-from cute_dialect.interp.memory.addresses import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS
+from cute_dialect.interp.memory.addresses import (
+    GLOBAL_BASE,
+    LOCAL_WINDOW,
+    SHARED,
+    SHARED_SPACES,
+    SHARED_WINDOW,
+    SMEM_ORIGIN,
+    WINDOW_BITS,
+)
 from cute_dialect.interp.types import int_leaf
 from cute_dialect.interp.values import Array, Regs, Value, wrap_int
 
@@ -275,8 +283,8 @@ def _extent(site: Site, g: Group, address: int) -> _Extent | None:
         if owner is None:
             return _Extent("local memory", LOCAL_WINDOW, g.local_size)
         return _Extent(owner.name, LOCAL_WINDOW + g.frame + owner.start, owner.size)
-    if site.space in (3, 7) or SHARED_WINDOW <= address < GLOBAL_BASE:
-        origin = SMEM_ORIGIN + (0 if site.space == 3 else address >> WINDOW_BITS << WINDOW_BITS)
+    if site.space in SHARED_SPACES or SHARED_WINDOW <= address < GLOBAL_BASE:
+        origin = SMEM_ORIGIN + (0 if site.space == SHARED else address >> WINDOW_BITS << WINDOW_BITS)
         for s in g.machine.segments.values() if owner is not None else ():
             if s.start <= owner.start < s.start + s.size:  # type: ignore[union-attr]
                 return _Extent(f"@{s.name}", origin + s.start, s.size)

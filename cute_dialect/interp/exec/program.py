@@ -14,7 +14,7 @@ from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.instructions.moves import literal
 from cute_dialect.interp.instructions.table import OPS, PREFIXES
 from cute_dialect.interp.machine.machine import Machine
-from cute_dialect.interp.memory.addresses import SMEM_ORIGIN
+from cute_dialect.interp.memory.addresses import SHARED, SMEM_ORIGIN
 from cute_dialect.interp.memory.allocations import Allocations, shared_allocations
 from cute_dialect.interp.memory.provenance import Segment, parameters
 from cute_dialect.interp.types import Type, round_up, size_of, type_of
@@ -142,7 +142,7 @@ def lay_out_shared(program: Program, machine: Machine, func: Operation, dynamic_
     others: list[Global] = []
     for one in _globals(program, func):
         op, name, _, size, align = one
-        if _int(op, "addr_space") != 3:
+        if _int(op, "addr_space") != SHARED:
             others.append(one)
         else:
             if size == 0:

@@ -22,6 +22,7 @@ from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, 
 from cute_dialect.interp.machine.barriers import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at, shared_at
 from cute_dialect.interp.machine.group import AsyncCopy, Group, Wait
 from cute_dialect.interp.memory.accesses import Site, check_written, load, locate, store
+from cute_dialect.interp.memory.addresses import SHARED
 from cute_dialect.interp.race.flags import Sync
 from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Mask, Regs, Value, to_lanes
@@ -61,7 +62,7 @@ def cp_async_step(c: FnCompiler, dst: int, src: int, count: int, size: int, add_
         raise InterpError("unsupported", f"cp.async copies 4, 8 or 16 bytes, got {size}")
     leaf = Leaf("i", 8, np.dtype(np.int8), "i8", (size,))
     op = c.op_now
-    to = Site(leaf, size, c.leaf_of(dst).space or 3, True, "cp.async write", op)
+    to = Site(leaf, size, c.leaf_of(dst).space or SHARED, True, "cp.async write", op)
     to.quiet = True
     c.pieces.bound(to, dst)
     source_space = c.leaf_of(src).space

@@ -23,7 +23,7 @@ from cute_dialect.interp.machine.barriers import Block, MBarrier, find_mbarrier,
 from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.machine.transfers import BulkGroups, Transfer
 from cute_dialect.interp.memory.accesses import Site
-from cute_dialect.interp.memory.addresses import SMEM_ORIGIN, WINDOW_BITS
+from cute_dialect.interp.memory.addresses import SHARED, SMEM_ORIGIN, WINDOW_BITS
 from cute_dialect.interp.memory.buffers import WRITTEN, Buffer
 from cute_dialect.interp.memory.provenance import MAPPED
 from cute_dialect.interp.memory.tensor_map import MAP_BYTES, TensorMap, combined, read_shared, units_of, write_shared
@@ -55,7 +55,7 @@ class Copies:
     def space(self, slot: int) -> int:
         """Return the space of an address of shared memory, which PTX may also hold as an integer."""
         leaf = self.c.leaf_of(slot)
-        return 3 if leaf.kind == "i" else leaf.space
+        return SHARED if leaf.kind == "i" else leaf.space
 
 
 def active(g: Group, R: Regs, predicate: int) -> list[int]:
@@ -304,8 +304,8 @@ def _bulk_load(
 ) -> None:
     monitor = g.machine.monitor
     own: Block | None = None
-    if source_space == 3:
-        own, at = shared_at(g, source, 3, lane, n, "bulk copy out of", 16)
+    if source_space == SHARED:
+        own, at = shared_at(g, source, SHARED, lane, n, "bulk copy out of", 16)
         buf, start = own.smem, own.smem_start + at
         if monitor is not None:
             monitor.async_read(g, lane, own, np.arange(at // 16, (at + n) // 16), info, targets[0][1])

@@ -18,7 +18,7 @@ from cute_dialect.interp.instructions.memory_order import fence_of_op, fence_of_
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, no_effect, number
 from cute_dialect.interp.machine.group import Group, Wait
-from cute_dialect.interp.memory.addresses import WINDOW_BITS
+from cute_dialect.interp.memory.addresses import GENERIC, WINDOW_BITS
 from cute_dialect.interp.race.flags import Fence
 from cute_dialect.interp.race.pdl import WAIT
 from cute_dialect.interp.types import int_leaf
@@ -263,7 +263,7 @@ def _mapa(c: FnCompiler, op: Operation) -> None:
     """Return the address of the same offset in block `rank` of the cluster: ptr<3> to ptr<7>, or generic to generic."""
     p, rank = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
-    if c.leaf_of(p).space == 0:
+    if c.leaf_of(p).space == GENERIC:
         raise InterpError("unsupported", "nvvm.mapa of a generic pointer is not supported; use a ptr<3>")
     c.emit(op, mapa_step(p, rank, d))
 

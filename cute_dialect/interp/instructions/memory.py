@@ -17,7 +17,18 @@ from cute_dialect.interp.instructions.moves import enum_word, ints_of
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled, number
 from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.memory.accesses import Site, check_written, load, locate, store
-from cute_dialect.interp.memory.addresses import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, place
+from cute_dialect.interp.memory.addresses import (
+    GENERIC,
+    GLOBAL,
+    LOCAL,
+    LOCAL_WINDOW,
+    SHARED,
+    SHARED_CLUSTER,
+    SHARED_WINDOW,
+    SMEM_ORIGIN,
+    WINDOW_BITS,
+    place,
+)
 from cute_dialect.interp.race.flags import GPU, RELAXED
 from cute_dialect.interp.types import (
     Leaf,
@@ -318,7 +329,7 @@ def _ptrtoint(c: FnCompiler, op: Operation) -> None:
     a = c.use(op.operands[0])
     d = c.define(op.results[0])
     leaf = c.leaf_of(d)
-    shared = type_of(op.operands[0].type).leaf.space == 3
+    shared = type_of(op.operands[0].type).leaf.space == SHARED
 
     def step(R: Regs, g: Group) -> None:
         v = R[a]
@@ -338,7 +349,7 @@ def _inttoptr(c: FnCompiler, op: Operation) -> None:
     a = c.use(op.operands[0])
     d = c.define(op.results[0])
     src = c.leaf_of(a)
-    shared = type_of(op.results[0].type).leaf.space == 3
+    shared = type_of(op.results[0].type).leaf.space == SHARED
 
     def step(R: Regs, g: Group) -> None:
         v = unsigned(R[a], src) if src.width < 64 else R[a]
@@ -455,7 +466,7 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
     site.atomic = True
     order_of_op(op, site)
     site.observes = used = bool(list(op.results[0].uses))
-    if used or site.order > RELAXED or (site.scope < GPU and site.space != 3):
+    if used or site.order > RELAXED or (site.scope < GPU and site.space != SHARED):
         c.fn.needs_clocks.append("an atomic")
 
     def step(R: Regs, g: Group) -> None:
@@ -603,10 +614,10 @@ _BITS = re.compile(r"\.([bfus])(8|16|32|64|128)$")
 
 def _ptx_space(opcode: str) -> int:
     if ".shared::cluster" in opcode:
-        return 7
+        return SHARED_CLUSTER
     if ".shared" in opcode:
-        return 3
-    return 1 if ".global" in opcode else 5 if ".local" in opcode else 0
+        return SHARED
+    return GLOBAL if ".global" in opcode else LOCAL if ".local" in opcode else GENERIC
 
 
 def _element(opcode: str) -> Leaf:

@@ -12,6 +12,7 @@ from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, attr_of
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.memory.accesses import Site, load
+from cute_dialect.interp.memory.addresses import GENERIC
 from cute_dialect.interp.types import float_leaf, int_leaf, round_up
 from cute_dialect.interp.values import Regs, to_lanes
 
@@ -101,7 +102,7 @@ def _vprintf(c: FnCompiler, op: Operation) -> None:
                 wide = conv in "eEfFgGaAps" or length in ("l", "ll", "z", "j", "t")
                 leaf = float_leaf("f64") if conv in "eEfFgGaA" else int_leaf(64 if wide else 32)
                 at = round_up(at, leaf.size)
-                value = load(Site(leaf, leaf.size, 0, False, "printf read"), g, R[buf] + at)  # type: ignore[operator]
+                value = load(Site(leaf, leaf.size, GENERIC, False, "printf read"), g, R[buf] + at)  # type: ignore[operator]
                 columns.append(to_lanes(value, leaf, g.lanes))
                 at += leaf.size
             kinds = specs(text)

@@ -12,6 +12,7 @@ from cute_dialect.interp.compiler.function_compiler import FnCompiler
 from cute_dialect.interp.compiler.steps import Step, settle
 from cute_dialect.interp.errors import InterpError, OpInfo, PoisonUse
 from cute_dialect.interp.machine.group import Group
+from cute_dialect.interp.memory.addresses import SHARED, SHARED_CLUSTER, SHARED_SPACES
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
 from cute_dialect.interp.values import Mask, Regs, to_lanes, wrap_int
 
@@ -122,9 +123,9 @@ class Text:
     def shared_space(self, s: Statement, slot: int) -> int:
         """Return the address space of a shared address: that of a pointer, else the one in the opcode."""
         leaf = self.leaf(slot)
-        if leaf.kind == "p" and leaf.space in (3, 7):
+        if leaf.kind == "p" and leaf.space in SHARED_SPACES:
             return leaf.space
-        return 7 if "shared::cluster" in s.opcode else 3
+        return SHARED_CLUSTER if "shared::cluster" in s.opcode else SHARED
 
     def plain_guard(self, s: Statement) -> int:
         """Return the slot of a statement's predicate, -1 for none. Raises InterpError for a negated one."""

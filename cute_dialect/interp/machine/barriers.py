@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.machine.wgmma import Warpgroup
-from cute_dialect.interp.memory.addresses import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, outside
+from cute_dialect.interp.memory.addresses import (
+    GENERIC,
+    SHARED_CLUSTER,
+    SHARED_WINDOW,
+    SMEM_ORIGIN,
+    WINDOW_BITS,
+    outside,
+)
 
 if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo
@@ -358,10 +365,10 @@ class Block:
 
 
 def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | None, int]:
-    """Return the resident block and byte offset of a shared address in space 0, 3 or 7."""
-    if space == 7 and address >= 1 << WINDOW_BITS:
+    """Return the resident block and byte offset of a shared address of a generic, shared or cluster pointer."""
+    if space == SHARED_CLUSTER and address >= 1 << WINDOW_BITS:
         linear = g.cluster_peer(lane, (address >> WINDOW_BITS) - 1)
-    elif space == 0:
+    elif space == GENERIC:
         linear = (address - SHARED_WINDOW) >> WINDOW_BITS
     else:
         linear = g.block_of(lane)

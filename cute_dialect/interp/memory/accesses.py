@@ -11,8 +11,14 @@ import numpy as np
 
 from cute_dialect.interp.errors import Fault, PoisonUse
 from cute_dialect.interp.memory.addresses import (
+    GENERIC,
     GLOBAL_BASE,
+    GLOBAL_SPACES,
+    LOCAL_SPACES,
     LOCAL_WINDOW,
+    SHARED,
+    SHARED_CLUSTER,
+    SHARED_SPACES,
     SHARED_WINDOW,
     SMEM_ORIGIN,
     WINDOW_BITS,
@@ -106,7 +112,7 @@ def locate(site: Site, g: Group, addr: Value) -> list[Part]:
 
 def _locate_one(site: Site, g: Group, addr: int) -> Part:
     space = site.space
-    if space in (3, 7) and addr < 1 << WINDOW_BITS:
+    if space in SHARED_SPACES and addr < 1 << WINDOW_BITS:
         off = addr - SMEM_ORIGIN
         if off < site.lo or off + site.nbytes > g.smem_size or off + site.nbytes > site.hi:
             oob_shared(site, g, addr, int(g.mask.idx[0]))
@@ -114,16 +120,16 @@ def _locate_one(site: Site, g: Group, addr: int) -> Part:
             return g.smem, off + g.smem_offset, None
         base = g.smem_lane if g.mask.bits is None else g.smem_lane[g.mask.idx]
         return g.smem, base + off, None
-    if LOCAL_WINDOW <= addr < SHARED_WINDOW and space in (0, 5):
+    if LOCAL_WINDOW <= addr < SHARED_WINDOW and space in LOCAL_SPACES:
         off = addr - LOCAL_WINDOW
         if off + site.nbytes > g.local_size or not _local_inside(site, g, off):
             oob_local(site, g, addr, int(g.mask.idx[0]))
         base = g.local_lane if g.mask.bits is None else g.local_lane[g.mask.idx]
         return g.local, base + off, None
-    if space == 7 or (SHARED_WINDOW <= addr < GLOBAL_BASE and space == 0):
+    if space == SHARED_CLUSTER or (SHARED_WINDOW <= addr < GLOBAL_BASE and space == GENERIC):
         buf, off = _window(site, g, addr, int(g.mask.idx[0]))
         return buf, off, None
-    if space in (0, 1, 4):
+    if space in GLOBAL_SPACES:
         buf = site.buf
         if buf is None or addr < buf.base or addr + site.nbytes > buf.base + buf.size:
             found = g.memory.find(addr)
@@ -143,7 +149,7 @@ def _locate_one(site: Site, g: Group, addr: int) -> Part:
 
 def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
     space, n, m = site.space, site.nbytes, g.mask
-    if space == 3:
+    if space == SHARED:
         return [_shared_many(site, g, a)]
     buf = site.buf
     if buf is not None:
@@ -151,12 +157,12 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
         if _MAX(off.view(np.uint64)) <= buf.size - n:  # A negative offset is huge as an unsigned number.
             return [_global_many(site, g, buf, off)]
     lo, hi = int(a.min()), int(a.max())
-    if space in (0, 1, 4):
+    if space in GLOBAL_SPACES:
         found = g.memory.find(lo)
         if found is not None and hi + n <= found.base + found.size:
             site.buf = found
             return [_global_many(site, g, found, a - found.base)]
-    if space in (0, 5) and lo >= LOCAL_WINDOW and hi < SHARED_WINDOW:
+    if space in LOCAL_SPACES and lo >= LOCAL_WINDOW and hi < SHARED_WINDOW:
         off = a - LOCAL_WINDOW
         last = np.minimum(off + (n - 1), g.local_size - 1)
         bad = (off + n > g.local_size) | ~(g.local_valid[np.minimum(off, last)] & g.local_valid[last])
@@ -165,18 +171,18 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
             at = int(np.flatnonzero(bad)[0])
             oob_local(site, g, int(a[at]), int(m.idx[at]))
         return [(g.local, (g.local_lane if m.bits is None else g.local_lane[m.idx]) + off, None)]
-    if space == 7 and hi < 1 << WINDOW_BITS:
+    if space == SHARED_CLUSTER and hi < 1 << WINDOW_BITS:
         return [_shared_many(site, g, a)]
     # Several buffers or windows: locate lane by lane, then group by buffer.
     parts: dict[int, tuple[Buffer, list[int], list[int]]] = {}
     lanes = m.idx
     for k, address in enumerate(a.tolist()):
         lane = int(lanes[k])
-        if space == 0 and LOCAL_WINDOW <= address < SHARED_WINDOW:
+        if space == GENERIC and LOCAL_WINDOW <= address < SHARED_WINDOW:
             if address - LOCAL_WINDOW + n > g.local_size or not _local_inside(site, g, address - LOCAL_WINDOW):
                 oob_local(site, g, address, lane)
             b, off1 = g.local, int(g.local_lane[lane]) + address - LOCAL_WINDOW
-        elif space == 7 or (space == 0 and SHARED_WINDOW <= address < GLOBAL_BASE):
+        elif space == SHARED_CLUSTER or (space == GENERIC and SHARED_WINDOW <= address < GLOBAL_BASE):
             b, off1 = _window(site, g, address, lane)
         else:
             found = g.memory.find(address)
@@ -248,7 +254,7 @@ def load(site: Site, g: Group, addr: Value) -> Value:
     g.loads += m.n
     leaf = site.leaf
     follow = g.local.contents is not None
-    if type(addr) is int and LOCAL_WINDOW <= addr < SHARED_WINDOW and site.space in (0, 5) and not follow:
+    if type(addr) is int and LOCAL_WINDOW <= addr < SHARED_WINDOW and site.space in LOCAL_SPACES and not follow:
         fast = _local_columns(site, g, addr)
         if fast is not None:
             out = fast.copy()
@@ -304,7 +310,12 @@ def store(site: Site, g: Group, addr: Value, value: Value) -> None:
             raise PoisonUse
         value = np.zeros(leaf.shape, leaf.dtype) if leaf.shape else (0.0 if leaf.kind == "f" else 0)
         g.note_poison_store()
-    if g.local.contents is None and type(addr) is int and LOCAL_WINDOW <= addr < SHARED_WINDOW and site.space in (0, 5):
+    if (
+        g.local.contents is None
+        and type(addr) is int
+        and LOCAL_WINDOW <= addr < SHARED_WINDOW
+        and site.space in LOCAL_SPACES
+    ):
         cols = _local_columns(site, g, addr)
         if cols is not None:
             if m.bits is None:

@@ -16,12 +16,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from cute_dialect.interp.errors import Fault
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.memory.accesses import Site
     from cute_dialect.interp.memory.allocations import Allocation, Allocations
     from cute_dialect.interp.memory.buffers import Buffer
+
+GENERIC, GLOBAL = AddressSpace.generic.llvm, AddressSpace.gmem.llvm
+SHARED, SHARED_CLUSTER = AddressSpace.smem.llvm, AddressSpace.dsmem.llvm
+CONSTANT, LOCAL = 4, 5
+"""LLVM address spaces of pointers. The dialect has no pointers to constant and local memory."""
+
+GLOBAL_SPACES = (GENERIC, GLOBAL, CONSTANT)
+SHARED_SPACES = (SHARED, SHARED_CLUSTER)
+LOCAL_SPACES = (GENERIC, LOCAL)
+"""Address spaces whose pointers reach each memory."""
 
 GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x7E00_0000_0000
@@ -44,7 +55,7 @@ def misaligned(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
 
 def place(g: Group, site: Site, addr: int) -> str:
     """Describe an address."""
-    if site.space == 3 or (site.space == 7 and addr < 1 << WINDOW_BITS):
+    if site.space == SHARED or (site.space == SHARED_CLUSTER and addr < 1 << WINDOW_BITS):
         at = addr - SMEM_ORIGIN
         return f"shared memory ({g.smem_size} bytes) at byte offset {at}{g.machine.shared_names.place(at)}"
     if LOCAL_WINDOW <= addr < SHARED_WINDOW:
