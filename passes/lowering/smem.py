@@ -184,6 +184,7 @@ def finish(low: Lowering, function: Operation) -> list[Operation]:
     if layout is None:
         return []
     assert isinstance(layout, SmemLayout)
+    space = AddressSpace.smem.llvm
     made: list[Operation] = []
     if layout.buffers:
         function.attributes[SMEM_BUFFERS] = _described(layout)
@@ -195,11 +196,11 @@ def finish(low: Lowering, function: Operation) -> list[Operation]:
         t = llvm.LLVMArrayType(layout.size, i8)
         undef = llvm.UndefOp(t)
         block.add_ops([undef, llvm.ReturnOp(undef)])
-        made.append(llvm.GlobalOp(layout.static_name, t, addr_space=3, alignment=layout.align, body=Region(block)))
+        made.append(llvm.GlobalOp(layout.static_name, t, addr_space=space, alignment=layout.align, body=Region(block)))
     if layout.dynamic or layout.has_base:
         align = max(layout.align, SMEM_BASE_ALIGN)
         t = llvm.LLVMArrayType(0, i8)
-        made.append(llvm.GlobalOp(layout.dynamic_name, t, linkage="external", addr_space=3, alignment=align))
+        made.append(llvm.GlobalOp(layout.dynamic_name, t, linkage="external", addr_space=space, alignment=align))
     for op in made:
         op.location = function.location
     return made

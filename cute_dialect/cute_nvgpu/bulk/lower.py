@@ -12,16 +12,16 @@ from cute_dialect.cute_nvgpu.bulk.types import BulkCopy, BulkReduceType
 from cute_dialect.cute_nvgpu.instruction_copy.lower import memory_address
 from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import MemRefType
+from cute_dialect.passes.lowering.types import pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm
-from cute_dialect.upstream.llvm_types import LLVMPointerType
 from cute_dialect.upstream.nvvm import OPS, InlinePtxOp, nvvm_attr
 
 
 def _cluster_address(low: Lowering, address: SSAValue) -> SSAValue:
     """Convert an address in the block's own shared memory to an address in the shared memory of the cluster."""
-    cluster = LLVMPointerType(7)
+    cluster = pointer(AddressSpace.dsmem)
     if address.type == cluster:
         return address
     return low.build.once(

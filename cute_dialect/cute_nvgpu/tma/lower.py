@@ -28,7 +28,9 @@ from cute_dialect.arch.tensor_map_codes import (
 from cute_dialect.cute_nvgpu.tma.types import TmaAtomType
 from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.types import pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm
 from cute_dialect.upstream.attrs import attr
 
@@ -94,7 +96,7 @@ def _load(low: Lowering, op: Operation) -> None:
     # The shared memory of the CTA is part of the shared memory of the cluster.
     cluster = low.build.once(
         ("shared::cluster", smem),
-        lambda: make_op(llvm.OPS["addrspacecast"], [smem], [llvm.LLVMPointerType(7)]),
+        lambda: make_op(llvm.OPS["addrspacecast"], [smem], [pointer(AddressSpace.dsmem)]),
     )
     instruction = nvvm.OPS["cp.async.bulk.tensor.shared.cluster.global"]
     mask, hint = _of_type(rest[1:], i16), _of_type(rest[1:], i64)
