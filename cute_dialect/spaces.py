@@ -1,8 +1,8 @@
 """Memory spaces: one row per space, with the properties that the compiler and the language ask for.
 
-Code asks a space for a property, not for its name: ``t.space.per_thread``, rather than ``t.space == "rmem"``. Code for
-one particular memory, such as TMA for shared memory, names it: ``t.space == AddressSpace.smem``. Members are strings,
-so they print and compare as their names.
+Generic code tests a property of a space, ``t.space.per_thread``, not its name. Code for one memory, such as TMA for
+shared memory, compares with the member: ``t.space == AddressSpace.smem``. Members are strings, so they print and
+compare as their names.
 
 >>> space = AddressSpace("smem")
 >>> space, f"{space}", space.ptx, space.per_thread
@@ -27,7 +27,7 @@ class _Row(str):
     llvm: int
     """LLVM address space of pointers (NVPTX usage guide, "Address Spaces")."""
     ptx: str
-    """Qualifier of PTX loads and stores, as ``.global``; empty for generic addresses."""
+    """Qualifier of PTX loads and stores, such as ``.global``; empty for generic addresses."""
     per_thread: bool
     """Each thread has its own elements, in registers."""
     shared: bool

@@ -1,4 +1,4 @@
-"""Memory spaces: their table, and a space that one additional row defines."""
+"""Memory spaces: names of the members, and a new space that takes one row."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ module = types.ModuleType("cute_dialect.spaces")
 sys.modules[module.__name__] = cute_dialect.spaces = module
 exec(compile(text.replace(last, row + last), path, "exec"), module.__dict__)
 """
-"""Replaces the table by one with another row."""
+"""Start of a program: replaces the table of spaces with a copy that has one more row."""
 
 OPS = """\
 func.func @f(%t: !cute.memref<f32, cmem, align<16>, "(4,8):(8,1)">, %c: !cute.coord<"(?,?)">) -> f32 {
@@ -55,7 +55,7 @@ print(text_of(trace_kernel(body, {{}})))
 
 
 def run(program: str, *arguments: str, stdin: str = "", row: str = ROW) -> tuple[str, str]:
-    """Run a program with another row in the table; return its output and its errors."""
+    """Run a program with one more row in the table. Return its standard output and standard error."""
     done = subprocess.run(
         [sys.executable, "-c", WITH_ROW + program, spaces.__file__, row, *arguments],
         input=stdin, capture_output=True, text=True, check=False,

@@ -1,7 +1,7 @@
 """Comparisons with the name of a memory space: they may only become fewer. Lower the ceiling when the count falls.
 
-``t.space == "rmem"`` should be ``t.space.per_thread``, a property of :mod:`cute_dialect.spaces`. Code for one memory in
-particular compares with the member, as ``t.space == AddressSpace.smem``. ::
+``t.space == "rmem"`` should be ``t.space.per_thread``, a property from :mod:`cute_dialect.spaces`. Code for one memory
+compares with the member: ``t.space == AddressSpace.smem``. ::
 
     python test/unit/house/test_space_literals.py  # the comparisons
 """
@@ -41,7 +41,7 @@ def comparisons(text: str) -> list[int]:
 
 
 def in_package() -> list[str]:
-    """Return the places of such comparisons in the package."""
+    """Return the comparisons in the package, each as ``module:line``."""
     texts = {module: path.read_text() for module, path in MODULES.items()}
     return [
         f"{module}:{line}"
@@ -53,7 +53,7 @@ def in_package() -> list[str]:
 
 def test_comparisons_only_shrink() -> None:
     found = in_package()
-    assert len(found) <= CEILING, f"ask the space for a property, or name AddressSpace.smem: {', '.join(found)}"
+    assert len(found) <= CEILING, f"test a property of the space, or compare with AddressSpace.smem: {', '.join(found)}"
 
 
 def test_comparisons_of_a_text() -> None:
