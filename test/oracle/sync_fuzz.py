@@ -222,8 +222,13 @@ def races(events: list[Event], cluster: int) -> list[tuple[Access, Access]]:
             return False
         if not (x.store and not x.copy and y.copy):
             return True
-        space = x.space.split()[0]
-        return any(space in spaces and f in after(x.node) and y.node in after(f) for f, spaces, _ in proxied)
+        space, *of = x.space.split()
+        return any(
+            space in spaces and f in after(x.node) and y.node in after(f)
+            # A fence orders no shared memory that its block cannot address.
+            and (space == "global" or cluster > 1 or of == [str(block)])
+            for f, spaces, block in proxied
+        )  # fmt: skip
 
     found: list[tuple[Access, Access]] = []
     for i, x in enumerate(accesses):
