@@ -197,8 +197,11 @@ def wrong(rng: np.random.Generator, config: Config) -> str:
     if differing.any():
         first = np.argwhere(differing)[0].tolist()
         return f"{name}: {int(differing.sum())} of {differing.size} elements are wrong, the first {first}"
+    rows, columns = (m, n) if c.major_c == "n" else (n, m)
+    if not c.direct:  # TMA stores whole units of 16 bytes
+        columns += -columns % (128 // BITS[c.output])
     pads = np.ones(storage.shape, bool)
-    pads[tuple(slice(0, x) for x in ((matrices, m, n) if c.major_c == "n" else (matrices, n, m)))] = False
+    pads[:matrices, :rows, :columns] = False
     if (storage[pads] != 77).any():
         return f"{name}: the padding between rows of C is written"
     counters = [given[x] for x in ("counters",) if x in given]
