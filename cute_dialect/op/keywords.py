@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import lru_cache, wraps
+from functools import wraps
 from inspect import Parameter, signature
 from types import FunctionType
 from typing import Any, NoReturn, TypeVar, cast
@@ -38,7 +38,10 @@ def check_keywords(
     """
     from cute_dialect.op.product import Interpreted  # Lazy: modules that product imports decorate their functions.
 
-    names, options = _names(function), list(Interpreted.__annotations__) if interpreted else []
+    options = list(Interpreted.__annotations__) if interpreted else []
+    if all([name in options for name in given]):
+        return
+    names = _names(function)
     others = () if also is None else _names(also)
     for name in given:
         if name in names or name in options or (name in others and name not in without):
@@ -121,10 +124,12 @@ def _missing(call: str, name: str, required: Sequence[str]) -> ArgumentError:
     return ArgumentError(f"{call}() needs an argument '{name}'; required arguments: {', '.join(required)}")
 
 
-@lru_cache(maxsize=256)
 def _names(function: Callable[..., Any]) -> tuple[str, ...]:
-    kinds = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
-    return tuple([n for n, p in signature(function).parameters.items() if p.kind not in kinds and n != "self"])
+    """Return the names of parameters. Without `inspect`, so that torch.compile can trace it."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = function.__code__
+    return tuple([n for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if n != "self"])
 
 
 class Missing:

@@ -93,8 +93,10 @@ def is_eager(tensors: Sequence[Any]) -> bool:
     The tensors must be plain, and there must be no compilation, no dispatch mode, and no transform of ``torch.func``.
     """
     torch: Any = sys.modules["torch"]
+    if torch.compiler.is_compiling():  # before the rest, which torch.compile cannot trace
+        return False
     modes = torch._C._len_torch_dispatch_stack() - (CURRENT.recording is not None)
-    if modes or torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
+    if modes or torch._C._functorch.peek_interpreter_stack() is not None:
         return False
     plain = (torch.Tensor, torch.nn.Parameter, type(None))
     return all([type(t) in plain for t in tensors])

@@ -25,7 +25,7 @@ from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.arranging import Making
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
 from cute_dialect.op.epilogue.tracing import add_place, name_of
-from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import ArgumentError, DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.overlap import overlap
@@ -443,6 +443,9 @@ def elementwise(
     """
     if unknown:
         check_keywords("elementwise", elementwise, unknown, interpreted=False)
+    if not callable(function):
+        bool(function)  # A missing argument raises its own error.
+        raise ArgumentError(f"elementwise: function is {function!r}; pass a function of the elements, such as a lambda")
     made = Elementwise(function)
     if not arrays and out is None and dtype is None and device is None:
         return made

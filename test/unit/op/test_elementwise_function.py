@@ -129,6 +129,7 @@ X = integers(3, 8)
 ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda: op.add(X, X[:2], device="cpu"), op.ShapeError,
      r"add: arrays of shapes \(3, 8\), \(2, 8\) do not broadcast"),
+    (lambda: op.elementwise(5, X, device="cpu"), op.ArgumentError, "function is 5; pass a function of the elements"),
     (lambda: op.add(X.astype(np.int16), X, device="cpu"), op.DtypeError, "argument 0 has dtype i16; it must"),
     (lambda: op.add(X, X.astype(np.uint32), device="cpu"), op.DtypeError, "argument 1 has dtype ui32; it must"),
     (lambda: op.add(X, X, dtype="i16", device="cpu"), op.DtypeError, "add: dtype i16 is not supported; use one of f16"),

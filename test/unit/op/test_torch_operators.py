@@ -303,6 +303,33 @@ def test_compile(backend: str, dynamic: bool) -> None:
     assert torch.equal(out, A @ B + BIAS)
 
 
+COMPILED: dict[str, Any] = {
+    "linear": lambda x: op.linear(x, x, activation="gelu", device="cpu"),
+    "softmax": lambda x: op.softmax(x, device="cpu"),
+    "rms_norm": lambda x: op.rms_norm(x, device="cpu"),
+    "sum": lambda x: op.sum(x, device="cpu"),
+    "add": lambda x: op.add(x, x, device="cpu"),
+    "mm": lambda x: op.mm(x, x.t(), device="cpu"),
+    "attention": lambda x: op.attention(x[None, None], x[None, None], x[None, None], device="cpu"),
+    "conv2d": lambda x: op.conv2d(x.view(1, 8, 8, 4), x[:8].view(4, 8, 2, 4), device="cpu"),
+}
+
+
+@pytest.mark.filterwarnings("error:Dynamo detected")
+@pytest.mark.sample("softmax")
+@pytest.mark.parametrize("name", COMPILED)
+def test_functions_compile_to_one_graph(name: str) -> None:
+    """With a gradient, in one graph, and without a warning of Dynamo."""
+    torch.compiler.reset()
+    ours = torch.randn(8, 32).half().requires_grad_()
+    plain = ours.detach().clone().requires_grad_()
+    found, want = torch.compile(COMPILED[name], fullgraph=True, backend="aot_eager")(ours), COMPILED[name](plain)
+    assert torch.equal(found, want)
+    found.sum().backward()
+    want.sum().backward()
+    assert ours.grad is not None and torch.equal(ours.grad, plain.grad)
+
+
 @pytest.mark.slow
 def test_compile_is_the_first_call() -> None:
     code = (
