@@ -206,13 +206,17 @@ def chosen_device(device: Any) -> Any:
     return "cpu" if device is None and default_device() == "cpu" else device
 
 
+_REQUIRED = frozenset(("a", "b", "x", "f", "grad_y", "q", "k", "v", "target"))
+"""Names of operands that no call can leave out."""
+
+
 def read_all(
     call: str, arrays: Mapping[str, Any], device: object = None, stream: object = None
 ) -> tuple[Where, dict[str, ArrayView]]:
     """Return the device of a call and views of its arrays that are not None.
 
-    Raises DtypeError if an argument is not an array, and LayoutError if it has no strides.  Raises DeviceError if
-    arrays belong to several libraries or devices, or are not on ``device``.
+    Raises DtypeError if an argument is not an array or a required one is None, and LayoutError if it has no strides.
+    Raises DeviceError if arrays belong to several libraries or devices, or are not on ``device``.
     """
     where = None if device is None else device_number(device)
     raw = 0 if stream is None else stream_of(stream)
@@ -220,6 +224,8 @@ def read_all(
     first = library = None
     for name, value in arrays.items():
         if value is None:
+            if name in _REQUIRED or name.startswith("argument "):
+                raise DtypeError(f"{call}: {name} is None; pass an array")
             continue
         view = views[name] = _read(call, name, value, raw)
         found = _library(view, value)

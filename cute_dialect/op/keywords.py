@@ -48,7 +48,7 @@ def check_keywords(
             continue
         names = list(dict.fromkeys([*names, *[n for n in others if n not in without]]))
         near = similar(name, names + options)
-        guess = f"; did you mean '{near[0]}'?" if near else ";"
+        guess = f"; did you mean '{near[0]}'?" if near else "."
         more = f'; with device="cpu" also {", ".join(sorted(options))}' if options else ""
         raise ArgumentError(f"{call}() has no argument '{name}'{guess} Arguments: {', '.join(names)}{more}")
 

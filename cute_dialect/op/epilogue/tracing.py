@@ -398,6 +398,8 @@ def missing_arguments(missing: Sequence[str], parameters: Sequence[str], given: 
     quoted = ", ".join(f'"{n}"' for n in missing)
     for other in given:
         if other not in parameters and (near := similar(other, missing)):
+            if other == "accum":
+                return f"parameter {near[0]} is not in args; call it accum if it is the accumulator"
             return f'args has no {quoted}, but "{other}"; did you mean "{near[0]}"? Its arguments are {wanted}'
     return f"args has no {quoted}; its arguments are {wanted}"
 

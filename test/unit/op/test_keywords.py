@@ -48,9 +48,9 @@ def test_rest_of_the_error_message() -> None:
         'hook, epilogue, args, dtype, math, accumulator, kernel, split_k, device, stream; with device="cpu" also '
         + options
     )
-    with pytest.raises(op.ArgumentError, match=r"linear\(\) has no argument 'zzzz'; Arguments: x, weight, bias"):
+    with pytest.raises(op.ArgumentError, match=r"linear\(\) has no argument 'zzzz'\. Arguments: x, weight, bias"):
         op.linear(A, A, zzzz=1)
-    with pytest.raises(op.ArgumentError, match=r"attention\(\) has no argument 'softcap'; .*causal, scale, window"):
+    with pytest.raises(op.ArgumentError, match=r"attention\(\) has no argument 'softcap'\. .*causal, scale, window"):
         op.attention(L, L, L, softcap=30.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
@@ -144,3 +144,30 @@ def test_functions_of_epilogues() -> None:
         with pytest.raises(op.ArgumentError) as e:
             call()
         assert str(e.value) == said
+
+
+H = np.ones((16, 16), np.float16)
+
+
+@pytest.mark.parametrize(
+    ("call", "args"),
+    [
+        ("softmax", (None,)), ("sum", (None,)), ("layer_norm", (None,)), ("transpose", (None,)), ("mm", (None, H)),
+        ("mm", (H, None)), ("bmm", (H[None], None)), ("add", (H, None)), ("where", (None, H, H)),
+        ("attention", (H[None, None], None, H[None, None])), ("cross_entropy", (H, None)),
+        ("conv2d", (H[None, None], None)), ("conv2d", (None, H[None, None])), ("grouped_mm", (None, H[None])),
+    ],
+)  # fmt: skip
+def test_operands_that_are_none(call: str, args: tuple[object, ...]) -> None:
+    with pytest.raises(op.DtypeError, match=rf"^{call}.*: .* is None; pass an array$"):
+        getattr(op, call)(*args, device="cpu")
+
+
+def test_an_epilogue_that_misnames_the_accumulator() -> None:
+    with pytest.raises(op.EpilogueError, match="parameter acc is not in args; call it accum if it is the accumulator"):
+        op.mm(H, H, epilogue=lambda acc: acc * 2, device="cpu")
+
+
+def test_elementwise_of_no_function() -> None:
+    with pytest.raises(op.ArgumentError, match="function is None; pass a function"):
+        op.elementwise(None, H, device="cpu")
