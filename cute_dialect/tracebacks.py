@@ -22,7 +22,7 @@ from cute_dialect.files import PACKAGE
 
 __all__ = ["install", "is_full", "shorten", "user_frames"]
 
-_ENDS = 8
+_ENDS = 4
 """Number of frames that are kept at each end of a long traceback, such as that of a runaway recursion."""
 
 

@@ -62,7 +62,9 @@ def _is_open(coord: Any) -> bool:
 
 
 def _open_mode(index: Any) -> Any:
-    """Return an index of ``layout[:, 0]`` as a coordinate of a slice."""
+    """Return an index of ``layout[:, 0]`` as a coordinate of a slice. None selects a whole mode, as in CuTe."""
+    if index is ...:
+        raise LayoutError("F240", "layout[...]: an ellipsis is not supported", hint="write ':' for each whole mode")
     if not isinstance(index, slice):
         return index
     if index != slice(None):
@@ -172,9 +174,9 @@ class AnyLayout(Dynamic):
             return apply("cute.slice", self, Tree(at, "coord"))
         return apply("cute.layout_eval", Tree(at, "coord"), self)
 
-    def __getitem__(self, mode: int | Sequence[int | slice]) -> Any:
-        parts = (mode,) if isinstance(mode, slice) else mode
-        if isinstance(parts, tuple) and any(isinstance(m, slice) for m in parts):
+    def __getitem__(self, mode: int | slice | Sequence[int | slice | None] | None) -> Any:
+        parts = (mode,) if mode is None or mode is ... or isinstance(mode, slice) else mode
+        if isinstance(parts, tuple) and any(m is None or m is ... or isinstance(m, slice) for m in parts):
             return apply("cute.slice", self, Tree(tuple([_open_mode(m) for m in parts]), "coord"))
         path = [mode] if isinstance(mode, int) else list(mode)
         if isinstance(mode, int) and mode < 0:

@@ -171,19 +171,20 @@ class RuntimeTensor:
         ``leading_dim`` defaults to the dimension of stride 1; if there are several, to the one with more than one
         element.
         """
+        asked = leading_dim is not None
         if leading_dim is None:
             leading_dim = -1 if 0 in self.shape and 1 not in self.stride else self._leading()
         elif not -len(self.shape) <= leading_dim < len(self.shape):
             raise KernelTypeError(
                 "F125", f"mark_layout_dynamic: leading_dim={leading_dim} is out of range for shape {self.shape}"
             )
-        elif self.stride[leading_dim] != 1:
+        elif self.stride[leading_dim] != 1 and 0 not in self.shape:
             raise KernelTypeError(
                 "F120",
                 f"mark_layout_dynamic: leading_dim={leading_dim} must have stride 1, but the strides are {self.stride}",
             )
         empty = 0 in self.shape
-        lead = leading_dim % len(self.shape) if self.shape and 1 in self.stride else -1
+        lead = leading_dim % len(self.shape) if self.shape and (1 in self.stride or asked) else -1
         self._extents = [_Leaf(width=_width(n, extent=True)) for n in self.shape]
         self._strides = [
             1 if i == lead else d if d == 0 and not empty else _Leaf(width=_width(d)) for i, d in enumerate(self.stride)
@@ -253,7 +254,12 @@ class RuntimeTensor:
         return order
 
     def _compact(self, order: list[int]) -> bool:
-        """Return True if the tensor is compact with dimensions of these ranks, 0 the fastest."""
+        """Return True if the tensor is compact with dimensions of these ranks, 0 the fastest.
+
+        A tensor without elements is compact in every order, because none of its strides is used.
+        """
+        if 0 in self.shape:
+            return sorted(order) == list(range(len(self.shape)))
         step = 1
         for place in range(len(self.shape)):
             i = order.index(place) if place in order else -1

@@ -35,6 +35,9 @@ WRAPPED: dict[str, Callable[[Any], Any]] = {
     "as it is": lambda x: x,
     "from_dlpack": lambda x: cute.from_dlpack(x),
     "dynamic": lambda x: cute.from_dlpack(x).mark_layout_dynamic(),
+    "dynamic but for the last stride": lambda x: cute.from_dlpack(x).mark_layout_dynamic(leading_dim=1),
+    "compact": lambda x: cute.from_dlpack(x).mark_compact_shape_dynamic(0),
+    "compact in an order": lambda x: cute.from_dlpack(x).mark_compact_shape_dynamic(1, stride_order=(0, 1)),
 }
 
 

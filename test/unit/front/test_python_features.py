@@ -107,6 +107,9 @@ def test_layouts_are_sliced() -> None:
     layout = cute.make_layout((4, 8, 2))
     want = cute.slice_(layout, (None, 0, 0))
     assert str(layout[:, 0, 0]) == str(layout[(slice(None), 0, 0)]) == str(layout((None, 1, 1))) == str(want)
+    assert str(layout[None, 0, 0]) == str(want) and str(layout[:, None, 1]) == str(layout[:, :, 1])
+    with pytest.raises(LayoutError, match="an ellipsis is not supported"):
+        layout[..., 0]
     assert str(layout(None, 3, None)) == str(layout[:, 3, :]) == "(4,2):(1,32)"
     assert layout((1, 1, 1)) == 1 + 4 + 32
     with pytest.raises(LayoutError, match="only ':' selects a whole mode"):
