@@ -6,7 +6,6 @@ Each block runs in a folder of its own that holds links to ``test`` and ``exampl
 from __future__ import annotations
 
 import contextlib
-import doctest
 import io
 import os
 import re
@@ -146,9 +145,10 @@ def test_the_first_example(folder: Path) -> None:
     assert f"```\n{printed}```" in PAGES["README.md"]
 
 
-def test_prompt() -> None:
-    test = doctest.DocTestParser().get_doctest(python_block(">>>"), {}, "README.md", None, 0)
-    assert doctest.DocTestRunner().run(test) == (0, 3)
+def test_layout_algebra(folder: Path) -> None:
+    block = python_block("composition(Layout(")
+    printed = run_python(block, folder)[1]
+    assert printed.count("\n") == 2 and f"{block}```\n\n```\n{printed}```" in PAGES["README.md"]
 
 
 def test_a_drawing(folder: Path) -> None:
