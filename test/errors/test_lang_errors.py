@@ -27,7 +27,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def next_kernel_runs() -> None:
-    """Trace, compile and run a kernel that nothing has seen yet, with a branch in a loop of run time."""
+    """Trace, compile and run a new kernel with a branch in a run-time loop."""
 
     @cute.kernel
     def grow(x: cute.Tensor) -> None:

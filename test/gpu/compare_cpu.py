@@ -141,7 +141,7 @@ def build(folder: str) -> None:
 
 
 def run(folder: str) -> int:
-    """Run on the GPU and compare; gives how many integer cases differ."""
+    """Run on the GPU, compare, and return the number of integer cases that differ."""
     import torch
 
     from cute_dialect.runtime import load

@@ -240,7 +240,7 @@ def _bytes(kind: str) -> int:
 
 
 def run(folder: str) -> int:
-    """Run every kernel; gives how many results differ."""
+    """Run every kernel and return the number of results that differ."""
     from cute_dialect.runtime.driver import driver
     from cute_dialect.runtime.launch_shape import LaunchShape
 

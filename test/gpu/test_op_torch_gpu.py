@@ -49,7 +49,7 @@ def test_gradcheck() -> None:
 
 
 def test_known_calls_learn() -> None:
-    """Also those that were made without gradients before."""
+    """Calls recorded without gradients learn to compute gradients."""
     a, b, exact = operands()
     for _ in range(3):
         assert torch.equal(op.mm(a, b).double(), exact)

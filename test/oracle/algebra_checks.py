@@ -435,7 +435,7 @@ def values(value: Layout) -> list[object]:
 
 
 def same(a: Layout, b: Layout) -> bool:
-    """Whether two static layouts are the same function; the index 0 of integers is the empty sum of components."""
+    """Return True if two static layouts are the same function. The integer index 0 is the empty sum of components."""
     return [v or 0 for v in values(a)] == [v or 0 for v in values(b)]
 
 
@@ -450,7 +450,7 @@ def without_empty_modes(value: Layout) -> None:
 
 
 def components(index: object, path: tuple[int, ...] = ()) -> object:
-    """An index value in the form that :func:`values` has for basis strides."""
+    """Return an index as a sum of components, the form that :func:`values` uses for basis strides."""
     if not isinstance(index, tuple):
         return ((path, index),) if index else ()
     return tuple(sorted(x for i, e in enumerate(index) for x in components(e, (*path, i))))
@@ -496,7 +496,7 @@ def check_coalesce(rng: Random) -> None:
 
 
 def divides_throughout(a: Layout, b: Layout) -> bool:
-    """Whether every step of ``b`` fits the folded modes of ``a`` exactly; else composition may round."""
+    """Return True if each stride of ``b`` fits the folded modes of ``a`` exactly; otherwise composition may round."""
     modes = ref.flat(ref.coalesce(a, 0, False))
     for s, d in ref.flat(b):
         if d == 0 or s == 1:

@@ -1,4 +1,4 @@
-"""Artefacts from anywhere: whatever a manifest holds, ``load`` reads it as it is or says which field is wrong.
+"""Damaged artifacts: ``load`` reads a manifest correctly or names the field that is wrong.
 
     python test/oracle/artifact_fuzz.py --count 200000 --seed 1
 
@@ -151,7 +151,7 @@ def try_one(files: dict[str, bytes]) -> str:
 
 
 def run(count: int, seed: int) -> dict[str, int]:
-    """Try so many cases; gives how many were refused and taken.  Raises AssertionError for one that failed."""
+    """Try ``count`` cases; return the numbers of refused and accepted ones.  Raises AssertionError for a wrong one."""
     counts = {"refused": 0, "taken": 0}
     for number in range(count):
         _, files = case(seed, number)

@@ -1,8 +1,8 @@
-"""Random functions of branches and loops: what a trace computes, against plain Python on numbers.
+"""Random functions of branches and loops: traces compared with plain Python.
 
     python test/oracle/flow_fuzz.py --count 20000 --seed 0
 
-Each function runs as Python, and is traced with a random part of its parameters of run time; the trace is run by
+Each function runs as Python, and is traced with a random part of its parameters dynamic; the trace is run by
 ``evaluate_ops.py`` on the same numbers.  They agree, or the trace is refused; refusals are counted by code, and may be
 at most 20 %, where functions that read a name which some path leaves unbound are not counted.  F211 is a fault of the
 front-end: a value left its branch or loop.

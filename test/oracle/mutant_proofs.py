@@ -251,7 +251,7 @@ def _unawaited(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _once(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """The wait for a staging buffer, and what belongs to it, where each buffer is used once."""
+    """The wait for a staging buffer and its barriers, in kernels that use each buffer once."""
     if not subject.once:
         return ""
     near = [o.name for o in (op, op.prev_op, op.prev_op.prev_op if op.prev_op else None) if o is not None]

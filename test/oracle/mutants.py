@@ -121,7 +121,7 @@ class Original:
         return ""
 
     def reached(self, place: int) -> bool:
-        """Whether a comparison's sides are equal for some thread of some problem."""
+        """Return True if both sides of a comparison are equal for some thread of some problem."""
         module = trapped(self.module, self.kernel, place)
         for problem in self.problems:
             try:

@@ -247,7 +247,7 @@ def races(events: list[Event], cluster: int) -> list[tuple[Access, Access]]:
 
 
 def text(events: list[Event]) -> str:
-    """The kernel of a program: each event under the condition that it is this thread's."""
+    """Return the kernel of a program, in which each event runs only in its own thread."""
     lines = [
         "%d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>",
         "%n16 = arith.constant 16 : i32",

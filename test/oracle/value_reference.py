@@ -571,7 +571,7 @@ def allowed_error(words: Sequence[str], name: str, exact: Fraction, x: Number) -
 
 
 def approximates(words: Sequence[str], name: str, args: Sequence[Number], bits: int) -> bool:
-    """Whether bits are a result of an approximate instruction: within its bound of the exact one, or exactly special.
+    """Return True if an approximate instruction may give these bits: within its error bound, or exactly special.
 
     A subnormal result may be flushed where the bound allows it, and always with `.ftz`.
     """
@@ -733,7 +733,7 @@ def evaluate(opcode: str, bits: Sequence[int]) -> list[int]:
 
 
 def same(name: str, got: int, want: int) -> bool:
-    """Whether two results are one: every NaN is the same."""
+    """Return True if two results are equal; all NaNs are equal."""
     base = name.removesuffix("x2")
     if base != name:
         half = SIZES[name] // 2
@@ -745,7 +745,7 @@ def same(name: str, got: int, want: int) -> bool:
 
 
 def accepts(opcode: str, result: str, bits: Sequence[int], got: int, index: int = 0) -> bool:
-    """Whether `got` is a right result number `index`, of the type `result`, of the instruction on these bits."""
+    """Return True if `got` is a correct result of the instruction on these bits: result `index`, of type `result`."""
     words = opcode.split(".")
     if not is_approximate(words):
         return same(result, got, evaluate(opcode, bits)[index])

@@ -83,7 +83,7 @@ def mma_kernel(
 ) -> str:
     """An entry ``(d, a, b, c[, e][, image])``; ``descriptors``: of A and B relative to the start of shared memory.
 
-    ``e``, ``selector``: the metadata of a sparse A, and which threads are asked for it.
+    ``e``, ``selector``: the metadata of a sparse A, and the threads that hold it.
     """
     # mma.m8n8k4 on f16 and wgmma take vectors even of one register; scalar instructions take bare registers.
     scalar = atom.family in ("fma", "dp4a", "dp2a")
@@ -219,7 +219,7 @@ def transfer_kernel(atom: CopyAtom, moved: int, name: str = "probe") -> str:
 
     Sources and destinations in shared memory are copied there, or back, byte by byte.
     A reduction finds the old contents of the destination after the source.
-    A copy that fills with zero is asked for the first half.
+    A copy that fills with zeros copies the first half.
     """
     load = "  ld.global.b8 %v8, [%g+{0}];\n  st.shared.b8 [%s+{0}], %v8;\n"
     store = "  ld.shared.b8 %v8, [%s+{0}];\n  st.global.b8 [%o+{0}], %v8;\n"

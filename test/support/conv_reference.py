@@ -33,7 +33,7 @@ class How(NamedTuple):
 
 
 def how(padding: Any = 1, stride: int = 1, dilation: int = 1, groups: int = 1, rank: int = 2) -> How:
-    """A convolution that is the same along all dimensions."""
+    """Return a convolution with equal parameters along all dimensions."""
     return How((padding,) * rank, (padding,) * rank, (stride,) * rank, (dilation,) * rank, groups)
 
 

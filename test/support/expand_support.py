@@ -69,7 +69,7 @@ class Chooser:
 
 
 def payload(x: object, leaf: Callable[[int], int | Dyn] = static, *, static_outer: bool = False) -> Payload:
-    """The algebra's form of a concrete value; ``leaf`` is asked for every integer, in storage order."""
+    """The algebra's form of a concrete value; ``leaf`` is called for each integer, in storage order."""
     if isinstance(x, int):
         return leaf(x)
     if isinstance(x, tuple):

@@ -47,8 +47,8 @@ TYPES = {
 class MmaCase(NamedTuple):
     """One kernel.
 
-    ``swizzle``: bytes of the rows of both operands in shared memory; ``flag``: scale-d at run time; ``selector``: which
-    threads are asked for metadata.
+    ``swizzle``: bytes of the rows of both operands in shared memory; ``flag``: scale-d at run time; ``selector``:
+    the threads that hold the metadata.
     """
 
     name: str
@@ -69,7 +69,7 @@ class MmaCase(NamedTuple):
 
     @property
     def words(self) -> bool:
-        """Whether A and B come as registers."""
+        """True if A and B are operands in registers."""
         return bits_of(self.atom.a) < 8
 
     @property

@@ -21,7 +21,7 @@ VECTOR = '!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">'
 
 
 def quoted(text: str) -> str:
-    """A cute type as it stands inside an attribute."""
+    """Return the text of a cute type inside an attribute."""
     return '"' + text.replace('"', '\\"') + '"'
 
 

@@ -387,7 +387,7 @@ class Wrong(AssertionError):
 
 
 def check(seed: int, inputs: int = 5) -> Outcome:
-    """Make a function, trace it with a random part of its parameters of run time, and compare; Wrong if they differ."""
+    """Make a function, trace it with some parameters dynamic, and compare. Raises Wrong if the results differ."""
     r = random.Random(seed)
     text = HEADER + _Writer(seed).function()
     path = f"<function {seed}>"
@@ -438,7 +438,7 @@ def _numbers(r: random.Random) -> list[Any]:
 
 
 def tally(first: int, count: int) -> tuple[Counter[str], Counter[str]]:
-    """Check many functions; gives how many of each kind, and refusals by code."""
+    """Check many functions and return their numbers by outcome, and the refusals by error code."""
     kinds, codes = Counter[str](), Counter[str]()
     for seed in range(first, first + count):
         outcome = check(seed)

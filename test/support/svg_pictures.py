@@ -1,4 +1,4 @@
-"""Drawings read back from their SVG text: each panel's cells, with what hovering shows and what stands in them."""
+"""A reader of drawings in SVG: the cells of each panel, with their tooltips and texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Shown(NamedTuple):
 
 
 def shown(drawing: object) -> Shown:
-    """Read a drawing; a word belongs to the cell that it stands in."""
+    """Read a drawing. A word belongs to the cell that contains it."""
     root = ET.fromstring(str(drawing))
     boxes: list[list[tuple[float, float, str]]] = []
     side = 0.0

@@ -32,7 +32,7 @@ class Traced:
         self.module.verify()
 
     def run(self, *numbers: Any) -> Any:
-        """Return the result for these numbers of run time."""
+        """Return the result for these run-time numbers."""
         env = dict(zip(self.values, numbers))
         evaluate(self.block, env)
         return plain(self.result, env)

@@ -213,7 +213,7 @@ class _Maker:
 
 
 def instance(dynamic: Payload, known: Payload) -> bool:
-    """Whether a value with every leaf known is one of a type: the same tree, the same numbers where that has any."""
+    """Return True if a static value belongs to a type: equal trees, and equal numbers where the type has numbers."""
     if isinstance(dynamic, Dyn):
         return isinstance(known, int)
     if isinstance(dynamic, tuple):

@@ -1,4 +1,4 @@
-"""The dialect as IRDL: upstream loads it, accepts the core ops in generic form, and rejects what is plainly wrong."""
+"""The dialect as IRDL: upstream loads it, accepts the core ops in generic form, and rejects malformed ones."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ def call(f: cute.Constexpr, a, b):
 
 
 def trace(f, a=1, b=2):
-    """Trace ``f(a, b)`` in a kernel, where a and b are numbers of run time."""
+    """Trace ``f(a, b)`` in a kernel, where a and b are run-time numbers."""
     call(f, a, b).launch(grid=1, block=1)
 
 # ===== too many objects

@@ -26,7 +26,7 @@ def test_columns_of_pixels(case: Case) -> None:
 @pytest.mark.parametrize("tiled", [False, True], ids=["copy", "tiled_copy"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_copies_of_columns(case: Case, tiled: bool) -> None:
-    """``cute.copy`` and ``cute.tiled_copy`` to and from shared memory; what is outside of the tensor is not stored."""
+    """``cute.copy`` and ``cute.tiled_copy`` to and from shared memory; elements outside the tensor are not stored."""
     x, y, want = arrays(case, 3, CHANNELS)
     z = np.zeros_like(x.T).T
     compile_cute(copy_text(case, tiled), emit="base").kernel("launch")(x, y, z, device="cpu", checks=("race", "uninit"))

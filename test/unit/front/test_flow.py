@@ -1,4 +1,4 @@
-"""Branches and loops on values of run time do what Python does on numbers."""
+"""Branches and loops on run-time values compute the same as Python on numbers."""
 
 from __future__ import annotations
 

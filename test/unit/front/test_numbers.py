@@ -439,7 +439,7 @@ def defined_expressions(rng: random.Random, count: int) -> list[tuple[Any, Any]]
 
 
 def undefined(tree: Any) -> bool:
-    """Whether a step is one that hardware may do as it likes: a float to an integer that does not hold it, shifts."""
+    """Return True if hardware does not define a step: a shift, or a float converted to an integer out of range."""
     if tree[0] in ("python", "leaf"):
         return False
     name, *sides, extra = tree

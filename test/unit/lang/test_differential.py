@@ -1,4 +1,4 @@
-"""Random functions, traced with some of their inputs of run time, do what Python does, or are refused."""
+"""Random functions traced with some dynamic inputs compute the same as Python, or are refused."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def test_asynchronous_copies_of_all_threads(stages: int, items: int) -> None:
 
 @cute.kernel
 def turns(y: cute.Tensor, groups: cute.Constexpr, depth: cute.Constexpr):
-    """Groups of a warp write into one list in turn; what stands in it before is read to find the place."""
+    """The groups of a warp append to one list in order. Each reads the list to find its position."""
     group, lane = cute.arch.warp_idx(), cute.arch.lane_idx()
     at = cute.smem_tensor(cute.Int32, cute.make_layout(depth))
     if cute.arch.thread_idx().x == 0:

@@ -153,7 +153,7 @@ def test_empty_arrays(launched: list[str]) -> None:
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("batch", [False, True])
 def test_transposed_problem(monkeypatch: pytest.MonkeyPatch, swapped: bool, batch: bool) -> None:
-    """The kernel of either order, with every epilogue: what is a row of one is a column of the other."""
+    """Kernels of the problem and of its transpose, with every epilogue: rows of one are columns of the other."""
 
     def chosen(problem: Problem, *_: object, **__: object) -> Choice:
         found = menu(problem)

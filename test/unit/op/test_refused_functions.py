@@ -88,7 +88,7 @@ def twice(accum: Any) -> Any:
 
 
 def saved_with(number: int) -> Any:
-    """Return an epilogue as one is that was saved, of a number that the function asked for."""
+    """Return a saved epilogue whose function reads a number as an argument."""
 
     def repeated(accum: Any, times: int) -> Any:
         for _ in range(times):

@@ -1,4 +1,4 @@
-"""Chips and versions of PTX: what is refused before LLVM is asked, and the grid of kernels and chips."""
+"""Chips and PTX versions: refusals before LLVM runs, and the grid of kernels and chips."""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ def same_function(got: L | C, values: object, size: int) -> None:
 
 
 def fits(a: L | C, through: tuple[int, int | E]) -> bool:
-    """Whether steps of a mode stay on the grid of the extents of ``a``: then composition is that of functions.
+    """Return True if steps of a mode stay on the grid of ``a``'s extents: composed layouts are composed functions.
 
-    Ops check this only as far as the types show it.
+    Ops check this only for static values.
     """
     s, d = through
     extents = brute.leaves(brute.outer(a).shape)

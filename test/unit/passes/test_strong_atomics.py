@@ -72,7 +72,7 @@ def instructions(texts: tuple[str, ...], chip: str = "sm_90a") -> tuple[tuple[st
 
 
 def expected(order: str, scope: str) -> tuple[str, str]:
-    """The fence before an atomic, or nothing, and the order of its instruction, with the scope."""
+    """Return the fence before an atomic ("" for none), and the ordering and scope of its instruction."""
     words = {"monotonic": "relaxed", "seq_cst": "acquire"}
     return f"fence.sc.{scope}" if order == "seq_cst" else "", f"{words.get(order, order)}.{scope}"
 

@@ -54,7 +54,7 @@ LOOP = re.compile(
 
 
 def tile_loop_as_while(found: re.Match[str]) -> str:
-    """The loop over the tiles of a block, as a scheduler that is asked for the next one writes it."""
+    """Return the loop over a block's tiles as a ``scf.while``, which schedulers emit that fetch one tile at a time."""
     pad, name, tile, first, end, step, carried, types, body, yielded = found.groups()
     pairs = [pair.split(" = ") for pair in carried.split(", ")]
     starts = ", ".join(f"{n}_now = {start}" for n, start in pairs)

@@ -1,4 +1,4 @@
-"""The compile cache under faults: damage, what is not its own, other users, full disks, ends in the middle, clocks."""
+"""The compile cache under faults: damaged and foreign files, other users, full disks, interrupted writes, clocks."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ class Killed(BaseException):
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException, *, once: bool = False) -> list[str]:
-    """Let the call to the system of this number (all after it, unless ``once``) raise; gives the names of all."""
+    """Let system call ``number`` raise, and all later ones unless ``once``; return the names of all calls."""
     calls: list[str] = []
 
     def wrapped(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Classes of upstream's tables are made when they are asked for, one at a time, and are all there."""
+"""The classes of upstream's tables are created lazily, one at a time, and none is missing."""
 
 import subprocess
 import sys
