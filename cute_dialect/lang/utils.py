@@ -303,9 +303,9 @@ class GroupedGemmTileSchedulerHelper:
         inside = cute.assume(tile - before, range=(0, None))
         column, row = divmod(inside, cute.max(clusters_m, 1))
         cluster_m, cluster_n = self.tile_sched_params.cluster_shape_mn
-        extents = [problem_shape_mnkl[group, i] for i in range(3)]
+        size_m, size_n, size_k = [problem_shape_mnkl[group, i] for i in range(3)]
         return GroupSearchResult(
-            group, row * cluster_m + m, column * cluster_n + n, *extents, cute.ceil_div(extents[2], tile_k)
+            group, row * cluster_m + m, column * cluster_n + n, size_m, size_n, size_k, cute.ceil_div(size_k, tile_k)
         )
 
 

@@ -126,9 +126,10 @@ def _missing(call: str, name: str, required: Sequence[str]) -> ArgumentError:
 
 def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of parameters. Without `inspect`, so that torch.compile can trace it."""
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    code = function.__code__
+    wrapped: Any = function
+    while hasattr(wrapped, "__wrapped__"):
+        wrapped = wrapped.__wrapped__
+    code = wrapped.__code__
     return tuple([n for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if n != "self"])
 
 
