@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect.type_text import language_terms
 
-__all__ = ["CompileError", "CuteError", "OpError", "Place"]
+__all__ = ["CompileError", "CuteError", "OpError", "Place", "UsageError"]
 
 
 _SHOWN = 6
@@ -74,6 +74,10 @@ class CuteError(Exception):
     def repeats(self, place: Place | None) -> bool:
         """Return True if the traceback above the message shows the line of ``place``."""
         return place is not None and (place.file, place.line) in self.shown_lines
+
+
+class UsageError(CuteError, ValueError, TypeError):
+    """An argument of a function or class of the language has an invalid value or type."""
 
 
 class OpError(CuteError, ValueError):

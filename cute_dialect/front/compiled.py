@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.errors import UsageError
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
 from cute_dialect.front.errors import CompileError, KernelTypeError, NotCompiled
 from cute_dialect.front.printing import HostTexts
@@ -397,7 +398,7 @@ class Compiled:
         if stage == "llvm" and name not in found:
             name = list(found)[-1]
         if name not in found:
-            raise ValueError(f"mlir: unknown stage '{stage}'; stages: {', '.join([*STAGES, *found])}")
+            raise UsageError(f"mlir: unknown stage '{stage}'; stages: {', '.join([*STAGES, *found])}")
         return found[name]
 
     def module(self) -> ModuleOp:

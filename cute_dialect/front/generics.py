@@ -17,6 +17,7 @@ import typing
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.errors import UsageError
 from cute_dialect.front.annotations import (
     Generic,
     TensorAnnotation,
@@ -51,13 +52,13 @@ def generic(*names: str, **defaults: Any) -> Callable[[Any], Any]:
     """
     for name in (*names, *defaults):
         if not name.isidentifier():
-            raise TypeError(f"generic: parameter names must be identifiers, got {name!r}")
+            raise UsageError(f"generic: parameter names must be identifiers, got {name!r}")
 
     def mark(traced: Any) -> Any:
         from cute_dialect.front.jit import Traced
 
         if not isinstance(traced, Traced):
-            raise TypeError("@cute.generic must be placed above @cute.kernel or @cute.jit")
+            raise UsageError("@cute.generic must be placed above @cute.kernel or @cute.jit")
         traced.__dict__["generics"] = {**dict.fromkeys(names, _UNSET), **defaults}
         return traced
 

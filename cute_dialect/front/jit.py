@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from cute_dialect.errors import CompileError, CuteError
+from cute_dialect.errors import CompileError, CuteError, UsageError
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.trace import active, finish_error, finishes_errors
 
@@ -64,7 +64,7 @@ class Traced:
     def set_name_prefix(self, prefix: str) -> None:
         """Prefix the function's name in code compiled from now on with ``prefix`` and ``_``."""
         if not prefix.isidentifier():
-            raise ValueError(f"set_name_prefix: prefix must be an identifier, got {prefix!r}")
+            raise UsageError(f"set_name_prefix: prefix must be an identifier, got {prefix!r}")
         self.options["prefix"] = prefix
 
     def __repr__(self) -> str:

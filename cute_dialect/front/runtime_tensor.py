@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.errors import UsageError
 from cute_dialect.front.arrays import MAX_STATIC, VECTOR_BYTES, element_bytes, leading_dimension
 from cute_dialect.front.dtypes import NumericType
 from cute_dialect.front.errors import KernelTypeError
@@ -32,7 +33,7 @@ class SymInt:
 
     def __init__(self, divisibility: int = 1, width: int = 32, name: str | None = None):
         if width not in (32, 64):
-            raise ValueError(f"SymInt: width must be 32 or 64, got {width}")
+            raise UsageError(f"SymInt: width must be 32 or 64, got {width}")
         self.divisibility = divisibility
         self.width = width
         self.name = name

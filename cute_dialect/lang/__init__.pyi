@@ -5,6 +5,7 @@ from cute_dialect.arch.errors import ArchError as ArchError
 from cute_dialect.errors import CompileError as CompileError
 from cute_dialect.errors import CuteError as CuteError
 from cute_dialect.errors import OpError as OpError
+from cute_dialect.errors import UsageError as UsageError
 from cute_dialect.front.annotations import Constexpr as Constexpr
 from cute_dialect.front.annotations import Coord as Coord
 from cute_dialect.front.annotations import IntTuple as IntTuple

@@ -23,6 +23,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.errors import UsageError
 from cute_dialect.front.elect import issues
 from cute_dialect.front.errors import KernelTypeError
 
@@ -57,7 +58,7 @@ class CooperativeGroup:
 
     def __init__(self, agent: Agent = Agent.Thread, size: int = 1):
         if not size >= 1:
-            raise ValueError(f"CooperativeGroup: size must be at least 1, got {size}")
+            raise UsageError(f"CooperativeGroup: size must be at least 1, got {size}")
         self.agent = agent
         self.size = size
 
@@ -123,7 +124,7 @@ class NamedBarrier:
 
     def __init__(self, barrier_id: int, num_threads: int):
         if not 0 <= barrier_id < 16:
-            raise ValueError(f"NamedBarrier: barrier_id must be 0 to 15, got {barrier_id}")
+            raise UsageError(f"NamedBarrier: barrier_id must be 0 to 15, got {barrier_id}")
         self.barrier_id = barrier_id
         self.num_threads = num_threads
 
@@ -270,7 +271,7 @@ class PipelineAsync:
 
     def __init__(self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent = Agent.Thread):
         if agent is not Agent.Thread:
-            raise ValueError(f"the consumer group must have Agent.Thread, got Agent.{agent.name}")
+            raise UsageError(f"the consumer group must have Agent.Thread, got Agent.{agent.name}")
         self.barriers = barriers
         self.num_stages = num_stages
         self.producers = producers
@@ -296,7 +297,7 @@ class PipelineAsync:
             defer_sync: the caller synchronizes the threads after the initialization.
         """
         if num_stages < 1:
-            raise ValueError(f"num_stages must be at least 1, got {num_stages}")
+            raise UsageError(f"num_stages must be at least 1, got {num_stages}")
         if barrier_storage is None:
             barrier_storage = cute.arch.alloc_smem(cute.Int64, 2 * num_stages, alignment=8)
         agent = getattr(consumer_group, "agent", Agent.Thread)
@@ -407,7 +408,7 @@ class PipelineTmaAsync(PipelineAsync):
     ):  # fmt: skip
         super().__init__(barriers, num_stages, producers, consumers)
         if not 1 <= tx_count < 1 << 20:
-            raise ValueError(f"tx_count must be 1 to {(1 << 20) - 1} bytes, got {tx_count}")
+            raise UsageError(f"tx_count must be 1 to {(1 << 20) - 1} bytes, got {tx_count}")
         self.tx_count = tx_count
         self.blocks = 1 if cta_layout_vmnk is None else cute.size(cta_layout_vmnk)
         self.target: Any = None
@@ -474,7 +475,7 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
         threads = CooperativeGroup(Agent.Thread, sum(_size_of(group) for group in groups))
         made = super().create(num_stages=num_stages, producer_group=producer_group, consumer_group=threads, **others)
         if made.blocks > 1:
-            raise ValueError(f"PipelineTmaMultiConsumersAsync supports one block, got a cluster of {made.blocks}")
+            raise UsageError(f"PipelineTmaMultiConsumersAsync supports one block, got a cluster of {made.blocks}")
         return made
 
     def consumer_release(self, state: PipelineState) -> None:
@@ -523,7 +524,7 @@ class PipelineOrder:
             defer_sync: the caller synchronizes the threads after the initialization.
         """
         if depth < 1 or length < 1:
-            raise ValueError(f"PipelineOrder: depth and length must be at least 1, got {depth} and {length}")
+            raise UsageError(f"PipelineOrder: depth and length must be at least 1, got {depth} and {length}")
         if barrier_storage is None:
             barrier_storage = cute.arch.alloc_smem(cute.Int64, depth * length, alignment=8)
         if cute.arch.warp_idx() == 0:
@@ -561,7 +562,7 @@ class PipelineTmaStore:
     def create(cls, *, num_stages: int, producer_group: CooperativeGroup | int) -> PipelineTmaStore:
         """Create the pipeline."""
         if num_stages < 1:
-            raise ValueError(f"num_stages must be at least 1, got {num_stages}")
+            raise UsageError(f"num_stages must be at least 1, got {num_stages}")
         return cls(num_stages, producer_group)
 
     def producer_acquire(self) -> None:

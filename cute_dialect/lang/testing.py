@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import cute_dialect.lang as cute
-from cute_dialect.errors import CuteError
+from cute_dialect.errors import CuteError, UsageError
 from cute_dialect.front.annotations import Stream
 from cute_dialect.front.printing import assert_ as assert_
 from cute_dialect.front.target import default_device, without_checks
@@ -90,16 +90,16 @@ def benchmark(
         use_cuda_graphs: accepted for compatibility; launches are always queued without waiting.
     """
     if iterations < 1 or warmup_iterations < 0 or workspace_count < 1:
-        raise ValueError(
+        raise UsageError(
             "benchmark: iterations and workspace_count must be at least 1 and warmup_iterations at least 0, got "
             f"{iterations}, {workspace_count} and {warmup_iterations}"
         )
     if kernel_arguments is not None and workspace_generator is not None:
-        raise ValueError("benchmark: pass either kernel_arguments or workspace_generator")
+        raise UsageError("benchmark: pass either kernel_arguments or workspace_generator")
     made = [workspace_generator() for _ in range(workspace_count)] if workspace_generator is not None else []
     for arguments in made:
         if not isinstance(arguments, JitArguments):
-            raise TypeError(f"benchmark: workspace_generator must return JitArguments, got {type(arguments).__name__}")
+            raise UsageError(f"benchmark: workspace_generator must return JitArguments, got {type(arguments).__name__}")
     turns = itertools.cycle(made or [kernel_arguments or JitArguments()])
 
     def call() -> None:
@@ -157,7 +157,7 @@ def tune(
             warnings.warn(f"tune: {params} is skipped: {type(e).__name__}: {e}", RuntimeWarning, stacklevel=2)
             continue
         if not callable(made):
-            raise TypeError(f"tune: func must return a function without arguments, got {type(made).__name__}")
+            raise UsageError(f"tune: func must return a function without arguments, got {type(made).__name__}")
         us = benchmark(made, warmup_iterations=warmup_iterations, iterations=iterations, stream=stream)
         if best is None or us < best[0]:
             best = us, params
@@ -212,7 +212,7 @@ def convert(src: cute.Tensor, dst: cute.Tensor) -> None:
     A host function: called with arrays it runs; called in a host function it is inlined.
     """
     if cute.is_static(src.shape) and cute.is_static(dst.shape) and src.shape != dst.shape:
-        raise ValueError(f"convert: src and dst must have the same shape, got {src.shape} and {dst.shape}")
+        raise UsageError(f"convert: src and dst must have the same shape, got {src.shape} and {dst.shape}")
     cute.assert_(cute.equal(src.shape, dst.shape), "convert: src and dst must have the same shape")
     _convert_kernel(src, dst).launch(grid=cute.ceil_div(cute.size(dst), _THREADS), block=_THREADS)
 
@@ -291,10 +291,10 @@ def _expected(reference: Any, before: list[Any], args: Any, names: list[str]) ->
     if isinstance(reference, Mapping):
         unknown = [n for n in reference if n not in names]
         if unknown:
-            raise ValueError(f"check: the function has no parameter '{unknown[0]}'; parameters: {', '.join(names)}")
+            raise UsageError(f"check: the function has no parameter '{unknown[0]}'; parameters: {', '.join(names)}")
         return {names.index(n): x for n, x in reference.items()}
     if len(reference) > len(args):
-        raise ValueError(f"check: got {len(reference)} references for {len(args)} arguments")
+        raise UsageError(f"check: got {len(reference)} references for {len(args)} arguments")
     return {i: x for i, x in enumerate(reference) if x is not None}
 
 

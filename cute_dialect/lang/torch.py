@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cute_dialect.lang as cute
+from cute_dialect.errors import UsageError
 from cute_dialect.front.runtime_tensor import RuntimeTensor, from_dlpack
 from cute_dialect.lang.torch_ops import custom_op
 from cute_dialect.runtime.host_arrays import remember
@@ -66,13 +67,13 @@ InitConfig: TypeAlias = ScalarInitConfig | RandomInitConfig | GaussianInitConfig
 
 
 def dtype(kind: type[Numeric]) -> torch.dtype:  # pyright: ignore[reportGeneralTypeIssues]
-    """Return the torch dtype of an element type. Raises TypeError if torch has none."""
+    """Return the torch dtype of an element type. Raises UsageError if torch has none."""
     import torch
 
     name = "float32" if kind is cute.TFloat32 else getattr(kind, "torch", "")
     found = getattr(torch, name, None) if name else None
     if found is None:
-        raise TypeError(f"torch has no dtype for {kind!r}")
+        raise UsageError(f"torch has no dtype for {kind!r}")
     return found
 
 
@@ -82,11 +83,11 @@ def is_fp8_dtype(kind: type[Numeric]) -> bool:
 
 
 def get_leading_dim(tensor: torch.Tensor) -> int:
-    """Return the dimension of stride 1, the last one of extent greater than 1. Raises ValueError if there is none."""
+    """Return the dimension of stride 1, the last one of extent greater than 1. Raises UsageError if there is none."""
     ones = [i for i, stride in enumerate(tensor.stride()) if stride == 1]
     several = [i for i in ones if tensor.shape[i] > 1]
     if not ones:
-        raise ValueError(f"the tensor must have a dimension of stride 1, got strides {tuple(tensor.stride())}")
+        raise UsageError(f"the tensor must have a dimension of stride 1, got strides {tuple(tensor.stride())}")
     return (several or ones)[-1]
 
 
@@ -106,7 +107,7 @@ def create_and_permute_torch_tensor(
         init_type: the initial contents.
         init_config: the configuration of ``init_type``.
 
-    Raises TypeError for an ``init_config`` of another ``init_type``.
+    Raises UsageError for an ``init_config`` of another ``init_type``.
     """
     import torch
 
@@ -122,7 +123,7 @@ def _filled(wide: torch.Tensor, init_type: TensorInitType, config: InitConfig | 
         TensorInitType.GAUSSIAN: GaussianInitConfig,
     }.get(init_type)  # fmt: skip
     if config is not None and kind is not None and not isinstance(config, kind):
-        raise TypeError(f"init_config: {init_type} needs a {kind.__name__}, got {config!r}")
+        raise UsageError(f"init_config: {init_type} needs a {kind.__name__}, got {config!r}")
     match init_type:
         case TensorInitType.RANDOM:
             found = config or (RandomInitConfig(0, 4) if unsigned else RandomInitConfig())
@@ -205,7 +206,7 @@ def convert_cute_tensor(
     """
     kept: Any = cute_tensor.array
     if not hasattr(kept, "copy_"):
-        raise TypeError(f"cute_tensor must be made from a torch tensor, got {cute_tensor!r}")
+        raise UsageError(f"cute_tensor must be made from a torch tensor, got {cute_tensor!r}")
     stored = _stored(dtype)
     kept = kept if kept.dtype == stored else kept.view(stored)
     if is_fp8_dtype(dtype):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.errors import UsageError
 from cute_dialect.front.annotations import Stream, TensorAnnotation, annotations_of
 from cute_dialect.front.dtypes import Boolean, NumericType
 from cute_dialect.front.jit import JitFunction
@@ -26,7 +27,7 @@ def custom_op(name: str, mutates_args: str | Iterable[str]) -> Callable[[JitFunc
 
     A parameter without an annotation or default is a tensor. Numbers, ``Constexpr[int]`` and the like become ``int``,
     ``float``, ``bool`` and ``str`` in torch's schema. The operator returns nothing, so tracing it needs no memory.
-    Tensors in host memory run on the interpreter. Raises TypeError for a function that cannot be an operator::
+    Tensors in host memory run on the interpreter. Raises UsageError for a function that cannot be an operator::
 
         @cute.torch.custom_op("mine::scale", mutates_args="out")
         @cute.jit
@@ -44,7 +45,7 @@ def custom_op(name: str, mutates_args: str | Iterable[str]) -> Callable[[JitFunc
         import torch
 
         if not isinstance(f, JitFunction):
-            raise TypeError(f"custom_op must decorate a host function under @cute.jit, got {f!r}")
+            raise UsageError(f"custom_op must decorate a host function under @cute.jit, got {f!r}")
         schema = _schema(f, written)
 
         def run(*args: Any, **named: Any) -> None:
@@ -66,16 +67,16 @@ def _schema(f: JitFunction, written: tuple[str, ...]) -> str:
     parameters = inspect.signature(function).parameters
     unknown = [n for n in written if n not in parameters]
     if unknown:
-        raise TypeError(f"mutates_args: unknown parameter '{unknown[0]}'; parameters: {', '.join(parameters)}")
+        raise UsageError(f"mutates_args: unknown parameter '{unknown[0]}'; parameters: {', '.join(parameters)}")
     parts: list[str] = []
     for name, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TypeError(f"a torch operator cannot have the variadic parameter '{name}'")
+            raise UsageError(f"a torch operator cannot have the variadic parameter '{name}'")
         default = parameter.default
         kind = _kind(name, annotations.get(name), default)
         if name in written:
             if kind not in ("Tensor", "Tensor?"):
-                raise TypeError(f"mutates_args: '{name}' must be a tensor, got {kind}")
+                raise UsageError(f"mutates_args: '{name}' must be a tensor, got {kind}")
             kind = kind.replace("Tensor", f"Tensor({chr(97 + len(parts))}!)")
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
@@ -104,4 +105,4 @@ def _kind(name: str, annotation: Any, default: Any) -> str:
     if annotation is None and default is inspect.Parameter.empty:
         return "Tensor"
     what = "a stream; the operator uses torch's current stream" if annotation is Stream else f"{annotation!r}"
-    raise TypeError(f"parameter '{name}' has no torch type: {what}")
+    raise UsageError(f"parameter '{name}' has no torch type: {what}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
+from cute_dialect.errors import UsageError
 from cute_dialect.front.shared import SmemAllocator
 from cute_dialect.front.trace_dependencies import multiprocessors
 from cute_dialect.lang.tensor_maps import TensorMapManager, TensorMapUpdateMode
@@ -40,13 +41,13 @@ class LayoutEnum(Enum):
 
     @staticmethod
     def from_tensor(tensor: Tensor) -> LayoutEnum:
-        """Return the layout of the first two modes of a tensor. Raises ValueError if neither has stride 1."""
+        """Return the layout of the first two modes of a tensor. Raises UsageError if neither has stride 1."""
         leading = tensor.leading_dim
         if leading == 1:
             return LayoutEnum.ROW_MAJOR
         if leading == 0:
             return LayoutEnum.COL_MAJOR
-        raise ValueError(f"the first or second mode of the tensor must have stride 1, got {tensor}")
+        raise UsageError(f"the first or second mode of the tensor must have stride 1, got {tensor}")
 
     def is_k_major_a(self) -> bool:
         """Return True if A (M, K) is contiguous along K."""
@@ -97,7 +98,7 @@ def get_smem_capacity_in_bytes(chip: str = "sm_90") -> int:
     232448
     """
     if chip not in TARGETS:
-        raise ValueError(f"chip must be one of {', '.join(TARGETS)}, got {chip!r}")
+        raise UsageError(f"chip must be one of {', '.join(TARGETS)}, got {chip!r}")
     return TARGETS[chip].shared
 
 
@@ -114,7 +115,7 @@ class HardwareInfo:
     def get_max_active_clusters(self, cluster_size: int) -> int:
         """Return the number of clusters of ``cluster_size`` blocks that run at once with one block per SM."""
         if cluster_size < 1:
-            raise ValueError(f"cluster_size must be at least 1, got {cluster_size}")
+            raise UsageError(f"cluster_size must be at least 1, got {cluster_size}")
         return multiprocessors(self.device_id) // cluster_size
 
 
@@ -149,9 +150,9 @@ class PersistentTileSchedulerParams:
         raster_along_m: bool = True,
     ):
         if cluster_shape_mnk[2] != 1:
-            raise ValueError(f"cluster_shape_mnk must be 1 along K, got {cluster_shape_mnk}")
+            raise UsageError(f"cluster_shape_mnk must be 1 along K, got {cluster_shape_mnk}")
         if swizzle_size < 1:
-            raise ValueError(f"swizzle_size must be at least 1, got {swizzle_size}")
+            raise UsageError(f"swizzle_size must be at least 1, got {swizzle_size}")
         self.swizzle_size = swizzle_size
         self.raster_along_m = raster_along_m
         self.problem_shape_ntile_mnl = problem_shape_ntile_mnl

@@ -41,7 +41,10 @@ def compile_object(sources: dict[str, bytes], name: str, folder: Path, file_name
         raise ExportError(
             "export_to_c: found no cuda.h; pip install nvidia-cuda-runtime, or set CUDA_HOME to a CUDA toolkit"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise ExportError(f"export_to_c: cannot write {folder}: {e.strerror}; choose another folder") from e
     with TemporaryDirectory(dir=folder) as made:
         for file, data in sources.items():
             (Path(made) / file).write_bytes(data)

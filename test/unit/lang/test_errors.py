@@ -78,3 +78,28 @@ def test_wrong_options_of_op(options: dict[str, object]) -> None:
     with pytest.raises(op.OptionError, match=f"^mm: {list(options)[-1]}: ") as caught:
         op.mm(MATRIX, MATRIX, **options)  # pyright: ignore[reportArgumentType]
     assert isinstance(caught.value, cute.OptionError)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: cute.sym_int(width=3), "width must be 32 or 64"),
+        (lambda: cute.utils.get_smem_capacity_in_bytes("sm_1"), "chip must be one of"),
+        (lambda: cute.pipeline.CooperativeGroup(cute.pipeline.Agent.Thread, 0), "size must be at least 1"),
+        (lambda: cute.generic("a b"), "parameter names must be identifiers"),
+    ],
+)
+def test_helpers_raise_usage_errors(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(cute.UsageError, match=message) as caught:
+        call()
+    assert isinstance(caught.value, cute.CuteError | ValueError | TypeError)
+
+
+def test_usage_errors_in_a_trace_are_located() -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor):
+        cute.pipeline.CooperativeGroup(cute.pipeline.Agent.Thread, 0)
+
+    with pytest.raises(cute.CompileError, match="size must be at least 1") as caught:
+        kernel(MATRIX).launch(grid=1, block=1, device="cpu")
+    assert isinstance(caught.value, ValueError) and "test_errors.py" in str(caught.value)
