@@ -116,6 +116,8 @@ class Costs(NamedTuple):
     epilogue_special: float = 6.5  # the same for an exponential or a reciprocal
     epilogue_read: float = 2.9  # of a tile of 16-bit elements that the epilogue reads
     epilogue_read_full: float = 1.9  # factor if the accumulator leaves few registers for loads in flight
+    epilogue_prefetched: float = 1.6  # of such a tile that is prefetched
+    epilogue_swapped: float = 1.5  # factor for long epilogues of the transposed problem
     epilogue_written: float = 0.6  # of a tile of results other than D, stored with TMA
     epilogue_scattered: float = 3.9  # the same, stored by lanes
     epilogue_turns: float = 0.3  # fraction of these that ping-pong consumers do not hide
@@ -130,7 +132,7 @@ problems (seeds 17 and 18) with 30 to 40 each.
 
 GIVEN = (
     "sms", "fours", "eights", "ghz", "epilogue", "epilogue_special", "epilogue_read", "epilogue_read_full",
-    "epilogue_written", "epilogue_scattered", "epilogue_turns",
+    "epilogue_prefetched", "epilogue_swapped", "epilogue_written", "epilogue_scattered", "epilogue_turns",
 )  # fmt: skip
 """Constants that are not fitted to plain GEMMs: numbers of SMs and clusters, the clock, and costs of epilogues.
 
@@ -275,13 +277,23 @@ def _epilogue(found: Menu, f: _Fixed, x: Costs, p: CostQuery, work: Work) -> tup
     # Kernels of the transposed problem reduce rows with shuffles between lanes, to a partial result per 16 columns.
     instructions = work.instructions + np.where(f.swapped, 2.0 * work.reduced, 0.0)
     pipes = (instructions**4 + (work.specials * x.epilogue_special) ** 4) ** 0.25
-    registers = np.where(found.rows == 256, 2, 1) * found.columns / 2  # accumulator registers per thread
+    atoms = np.where((found.rows == 256) | (f.turns & (found.rows == 128)), 2, 1)
+    registers = atoms * found.columns / 2  # accumulator registers per thread
     moved = work.read / 16 * x.epilogue_read * np.where(registers >= 176, x.epilogue_read_full, 1.0)
+    if work.prefetched:
+        by_chunks = ~(f.deferred | f.swapped | f.few | f.split | f.stream) & (found.rows != 192)
+        ahead = work.prefetched / 16 * x.epilogue_prefetched
+        moved = np.where(by_chunks & (registers <= work.prefetch_limit), ahead, moved)
     staged = ~(f.few | f.split | f.stream)
-    moved = moved + work.written / 16 * np.where(staged, x.epilogue_written, x.epilogue_scattered)
+    # The blocks that share a few-rows tile do not speed up stores by lanes.
+    by_lanes = np.where(f.few, found.parts, 1) * x.epilogue_scattered
+    moved = moved + work.written / 16 * np.where(staged, x.epilogue_written, by_lanes)
     partial = np.where(f.swapped, 2.0 * work.reduced, 0.0)  # bits per element of the result
-    moved = moved + (work.scattered + partial) / 16 * x.epilogue_scattered
-    return (pipes * tile + moved) * f.tile, (instructions * tile + moved) * f.tile * x.epilogue_turns
+    moved = moved + (work.scattered + partial) / 16 * by_lanes
+    # Shorter epilogues with one result are not measured.
+    long = work.written > 0 or work.reduced > 0 or work.instructions > 20
+    size = f.tile * np.where(f.swapped & long, x.epilogue_swapped, 1.0)
+    return (pipes * tile + moved) * size, (instructions * tile + moved) * size * x.epilogue_turns
 
 
 def times(

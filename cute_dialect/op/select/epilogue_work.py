@@ -3,9 +3,9 @@
 The counts come from the epilogue's graph; :mod:`cute_dialect.op.select.cost_model` converts them to microseconds.
 
 >>> work_of(Epilogue(bias="n", activation="gelu"), "bf16")
-Work(instructions=15.5, specials=1.0, read=0, written=0, scattered=0, reduced=0.0)
+Work(instructions=15.5, specials=1.0, read=0, written=0, scattered=0, reduced=0.0, prefetched=0)
 >>> work_of(Epilogue(), "bf16")
-Work(instructions=0.0, specials=0.0, read=0.0, written=0.0, scattered=0.0, reduced=0.0)
+Work(instructions=0.0, specials=0.0, read=0.0, written=0.0, scattered=0.0, reduced=0.0, prefetched=0.0)
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ class Work(NamedTuple):
     written: float = 0.0  # bits of results other than D that kernels may store like D
     scattered: float = 0.0  # bits of other results
     reduced: float = 0.0  # number of row reductions
+    prefetched: float = 0.0  # bits of ``read`` that kernels which store by chunks may prefetch
+
+    @property
+    def prefetch_limit(self) -> int:
+        """Most accumulator registers per thread of kernels that prefetch; with more, registers spill."""
+        return 0 if not self.prefetched else 128 if self.instructions <= 40 else 96
 
 
 NO_WORK = Work()
@@ -81,4 +87,15 @@ def work_of(epilogue: Epilogue | None, output: str) -> Work:
         sum(n for like, n in bits if like),
         sum(n for like, n in bits if not like),
         float(sum(x.reduce != "" and x.axis == "n" for x in graph.outputs)),
+        0 if epilogue is None or BITS[output] == 32 else _prefetched_bits(epilogue),
     )
+
+
+def _prefetched_bits(epilogue: Epilogue) -> int:
+    """Return the bits of a 16-bit matrix that may be prefetched; more matrices take too many registers."""
+    graph = epilogue.graph
+    if graph is None or graph.paired or graph.reduces or epilogue.whole_tiles:
+        return 0
+    read = [x for x in graph.inputs if x.kind == "aux"]
+    bits = sum(BITS.get(x.element, 32) for x in read)
+    return bits if bits <= 16 and all(x.pairs for x in read) else 0

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays import gpu_here
@@ -310,10 +310,28 @@ def with_direct(choice: Choice, problem: Problem, costs: Costs) -> Choice:
 
 
 def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
-    """Return the kernel with an epilogue, which is transposed for the transposed problem."""
+    """Return the kernel with an epilogue, which is transposed for the transposed problem.
+
+    It prefetches the matrix that the epilogue reads if that is faster.
+    """
     epilogue = epilogue.transposed() if choice.swapped else epilogue
-    skinny = None if choice.skinny is None else choice.skinny._replace(epilogue=epilogue)
-    return choice._replace(config=choice.config._replace(epilogue=epilogue), skinny=skinny)
+    if choice.skinny is not None:
+        skinny = choice.skinny._replace(epilogue=epilogue)
+        return choice._replace(config=choice.config._replace(epilogue=epilogue), skinny=skinny)
+    config = choice.config._replace(epilogue=epilogue)
+    kept = epilogue.active and config.prefetch
+    return choice._replace(config=config._replace(prefetch=kept or (choice.parts == 1 and _prefetches(config))))
+
+
+def _prefetches(config: GemmConfig) -> bool:
+    """Return True if a kernel is faster with prefetch of the matrix that its epilogue reads.
+
+    Kernels with three consumers have too few registers.
+    """
+    c = config
+    if c.deferred or c.stream_k or c.array or c.major_c == "m" or c.consumers == 3:
+        return False
+    return c.registers <= work_of(c.epilogue, c.output).prefetch_limit
 
 
 @cache

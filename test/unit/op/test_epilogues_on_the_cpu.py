@@ -13,7 +13,9 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import put_in_place  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.epilogue import FakeTensor, gelu, relu, trace, where  # noqa: E402
+from cute_dialect.kernels.gemm.epilogue import Epilogue  # noqa: E402
+from cute_dialect.op.epilogue import FakeTensor, elu, gelu, relu, softplus, trace, where  # noqa: E402
+from cute_dialect.op.epilogue import sum as reduced_sum  # noqa: E402
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError  # noqa: E402
 from cute_dialect.op.select import gemm_dispatch  # noqa: E402
 from cute_dialect.op.select.candidates import menu  # noqa: E402
@@ -244,3 +246,32 @@ def test_prefetched_matrices(name: str) -> None:
     done = op.mm(a, b, epilogue=function, args=args, kernel=choice, checks=("race", "sync", "oob", "uninit"))
     want = function(a.double() @ b.double(), **doubles(args))
     assert all(torch.equal(done[x].double(), want[x]) for x in want)
+
+
+def heavy(accum: Any, skip: Any) -> Any:
+    x = softplus(accum + skip)
+    return {"D": x, "x": elu(x) * skip}
+
+
+@pytest.mark.parametrize(
+    ("tile", "function", "skips", "prefetches"),
+    [
+        ("128x128-c1t-q6", lambda accum, skip: softplus(accum) + skip, f16, True),
+        ("64x128-c1-q8", heavy, f16, True),
+        ("128x128-c1t-q6", heavy, f16, False),  # its registers would spill
+        ("192x128-c1", lambda accum, skip: accum + skip, f16, False),
+        ("128x256-c2d", lambda accum, skip: accum + skip, f16, False),
+        ("128x128-c1t-q6", lambda accum, skip: accum + skip, f32, False),
+        ("128x128-c1t-q6", lambda accum, skip: {"D": accum + skip, "r": reduced_sum(accum, -1)}, f16, False),
+    ],
+)  # fmt: skip
+def test_kernels_that_prefetch(tile: str, function: Any, skips: torch.dtype, prefetches: bool) -> None:
+    skip = torch.empty(512, 512, dtype=skips)
+    x = op.explain(op.mm, (512, 64), (64, 512), element="f16", epilogue=function, args={"skip": skip})
+    assert x.choice is not None
+    found = menu(x.problem)
+    choice = next(c for c in found if c.name == f"{x.problem.key.split()[0]}-{tile}")
+    e = x.choice.config.epilogue
+    chosen = gemm_dispatch.with_epilogue(choice, e.transposed() if x.choice.swapped else e)
+    assert chosen.config.prefetch == prefetches
+    assert gemm_dispatch.with_epilogue(chosen, Epilogue()) == choice

@@ -27,7 +27,7 @@ from cute_dialect.op.select.cost_model import (
     times,
     write_costs,
 )
-from cute_dialect.op.select.epilogue_work import work_of
+from cute_dialect.op.select.epilogue_work import Work, work_of
 from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Choice, Problem, TableError, decode, encode
 from cute_dialect.tools.bench_gemm_random import of_menu, problems
@@ -203,3 +203,23 @@ def test_the_choice_counts_the_work_of_an_epilogue() -> None:
     found = op.explain(op.mm, (16384, 1024), (1024, 4096), element="bf16", activation="silu")
     assert found.epilogue > 0 and "  epilogue  " in str(found) and f"{found.epilogue:.1f} us of it" in str(found)
     assert "  epilogue  " not in str(op.explain(op.mm, (64, 64), (64, 64)))
+
+
+@pytest.mark.parametrize(
+    ("problem", "work", "name"),
+    [
+        (Problem(2118, 2840, 128, "f16", "f16", "k", "n"), Work(35.5, 2, written=16), "128x128-c1t-q6"),  # 26.7 us
+        (Problem(8535, 784, 96, "f16", "f16"), Work(31.5, 1, written=16), "128x112-c1t-q6"),  # 30.0
+        (Problem(3295, 136, 344, "f16", "f16", "k", "n"), Work(35, 3), "128x32-c1-q9"),  # 11.4
+        (Problem(1245, 9432, 1368, "bf16", "bf16", "k", "n"), Work(10, 2, 16, prefetched=16), "128x128-c2n2t-q6"),
+    ],
+)
+def test_choices_for_epilogues(problem: Problem, work: Work, name: str) -> None:
+    """These kernels are faster on an H200 than others with about the same prediction for the plain GEMM."""
+    assert best(problem, COSTS, work).name.split("-", 3)[3] == name
+
+
+def test_few_rows_kernels_pay_for_second_results() -> None:
+    p, work = Problem(73, 5680, 5160, "bf16", "bf16", "k", "n"), Work(42.5, 6, written=16)
+    times = {c.name.split("-", 3)[3]: t for t, c in ranked(p, COSTS, work=work)}
+    assert times["128x192-y-p4-q3.4-h"] > times["64x96-c4dw-q10"]  # 43.8 and 32.5 us on an H200
