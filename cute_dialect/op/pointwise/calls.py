@@ -124,14 +124,15 @@ class Elementwise:
             check_keywords(self.name, self.__call__, unknown, interpreted=False)
         code = getattr(self.function, "__code__", None)
         tensors, numbers = arrays, (dtype, code, len(arrays))
-        if self._takes_numbers and not _NUMBERS.isdisjoint(map(type, arrays)):
+        is_split = self._takes_numbers and not _NUMBERS.isdisjoint(map(type, arrays))
+        if is_split:
             tensors, numbers = _split(dtype, code, arrays)
         plain = out is None and device is None
         if plain and not self._known.is_traced():
             done = self._known.again(numbers, *tensors)
             if done is not None:
                 return done
-        if tensors is arrays and any([isinstance(x, bool | int | float) for x in arrays]):
+        if not is_split and any([isinstance(x, bool | int | float) for x in arrays]):
             self._takes_numbers = True
             tensors, numbers = _split(dtype, code, arrays)
             done = self._known.again(numbers, *tensors) if plain and not self._known.is_traced() else None
