@@ -52,6 +52,8 @@ def addmm(
     """
     if more:
         check_keywords("addmm", addmm, more, also=mm)
+    if c is None:
+        raise DtypeError("addmm: c is None; pass an array, or call mm")
     return mm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
 
 
@@ -75,6 +77,8 @@ def baddbmm(
     """
     if more:
         check_keywords("baddbmm", baddbmm, more, also=bmm)
+    if c is None:
+        raise DtypeError("baddbmm: c is None; pass an array, or call bmm")
     return bmm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
 
 
