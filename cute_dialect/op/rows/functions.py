@@ -21,7 +21,7 @@ from cute_dialect.kernels.row_sums import loss_parts, loss_text, sum_class, sum_
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.kernels.transpose_narrow import VECTOR_COLUMNS, most_columns, narrow_text
-from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.arguments import as_rows, norm_arguments, one_dimension
@@ -556,7 +556,7 @@ def cross_entropy(
 
     Args:
         x: logits, (…, classes).
-        target: class of each row, i64 of (…). Other values are undefined on a GPU; the interpreter reports them.
+        target: class of each row, i64 of (…). Other values are undefined on a GPU and refused on the CPU.
         weight: weight of each class, (classes,).
         ignore_index: rows with this target do not count.
         reduction: ``mean`` over targets other than ``ignore_index``, ``sum``, or ``none`` for the loss of each row in
@@ -597,6 +597,19 @@ def cross_entropy(
 _REDUCTIONS = ("mean", "sum", "none")
 
 
+def _check_targets(target: Array, classes: int, ignore_index: int) -> None:
+    """Raise ArgumentError if a target in host memory is not a class."""
+    import numpy as np  # late: only on the interpreter
+
+    found = np.asarray(target)
+    wrong = found[(found != ignore_index) & ((found < 0) | (found >= classes))]
+    if wrong.size:
+        raise ArgumentError(
+            f"cross_entropy: target has the class {wrong[0]}, but x has {classes} classes; pass 0 to {classes - 1}, or "
+            f"ignore_index={ignore_index}"
+        )
+
+
 def cross_entropy_with_lse(
     x: Array, target: Array, ignore_index: int = -100, reduction: str = "mean", device: object = None
 ) -> tuple[Any, Any, Any]:  # fmt: skip
@@ -615,6 +628,8 @@ def cross_entropy_with_lse(
         raise one.wrong_type("target", "i64")
     if n == 0:
         raise ShapeError(f"{call}: x has shape {one.x.shape}; it must have at least one class")
+    if one.cpu:
+        _check_targets(target, n, ignore_index)
     losses, lse = (one.result(one.x.shape[:-1], "f32") for _ in range(2))
     targets = one.flat("target")
     if 0 not in one.x.shape:

@@ -172,3 +172,10 @@ def test_an_epilogue_that_misnames_the_accumulator() -> None:
 def test_elementwise_of_no_function() -> None:
     with pytest.raises(op.ArgumentError, match="function is None; pass a function"):
         op.elementwise(None, H, device="cpu")
+
+
+@pytest.mark.parametrize("wrong", [-1, 16])
+def test_targets_that_are_no_classes(wrong: int) -> None:
+    target = np.array([0, -100, wrong, *[5] * 13])
+    with pytest.raises(op.ArgumentError, match=f"target has the class {wrong}, but x has 16 classes; pass 0 to 15"):
+        op.cross_entropy(H, target, device="cpu")
