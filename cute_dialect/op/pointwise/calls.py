@@ -413,13 +413,13 @@ class Elementwise:
                 raise DtypeError(f"{self.name}: {node.op}() is not available in f64; convert the arrays to f32")
 
 
-@checks_keywords
 def _split(dtype: object, code: object, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return the arrays among arguments, and the cache key of the other arguments."""
     tensors = tuple([x for x in arrays if not isinstance(x, bool | int | float)])
     return tensors, (dtype, code, *[repr(x) if isinstance(x, bool | int | float) else None for x in arrays])
 
 
+@checks_keywords
 def elementwise(
     function: Callable[..., Any], *arrays: Array, out: Array = None, dtype: object = None, device: object = None,
     **unknown: Never,

@@ -151,7 +151,7 @@ def summing() -> object:
     def summed(accum: Any) -> Any:
         return {"D": accum, "rows": op.epilogue.sum(accum, -1)}
 
-    x = op.Gemm(**F16)
+    x = with_tile()
     x.epilogue_visitor = traced(summed)
     name = x.arguments(A, B, **CPU).sources()[0].name
     x.saved = saved.SavedKernels(Path("nowhere"), [name], {})
@@ -680,8 +680,8 @@ CALLS: list[Case] = [
     (
         op.UnsupportedError,
         (
-            "Gemm.run: the call 128x256x64 needs f16-f16-kn-64x32-c1-q16-g-aeccc37199c7, combine-sum-f32-32, "
-            "which the folder does not have (it has f16-f16-kn-64x32-c1-q16-g-aeccc37199c7); run the call "
+            "Gemm.run: the call 128x256x64 needs f16-f16-kn-128x128-c1d-g-aeccc37199c7, combine-sum-f32-32, "
+            "which the folder does not have (it has f16-f16-kn-128x128-c1d-g-aeccc37199c7); run the call "
             "before saving the plan"
         ),
         summing,
