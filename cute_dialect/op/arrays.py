@@ -84,9 +84,11 @@ class Library:
         self.clear(made)
         return made
 
-    def indices(self, count: int, like: ArrayView) -> Any:
+    def indices(self, call: str, count: int, like: ArrayView) -> Any:
         """Return the integers below ``count`` as an i32 array on the device of ``like``.  Raises UnsupportedError."""
-        raise UnsupportedError(f"random numbers do not support arrays of {self.name}; pass torch, numpy or cupy arrays")
+        raise UnsupportedError(
+            f"{call}: random numbers are not supported for arrays of {self.name}; pass torch, numpy or cupy arrays"
+        )
 
     def clear(self, view: ArrayView) -> None:
         """Fill an array with zeros."""
@@ -110,7 +112,7 @@ class _Torch(Library):
     def native(self, view: ArrayView) -> Any:
         return cast(Any, view.keep).detach().as_strided(view.shape, view.strides)
 
-    def indices(self, count: int, like: ArrayView) -> Any:
+    def indices(self, call: str, count: int, like: ArrayView) -> Any:
         torch = sys.modules["torch"]
         return torch.arange(count, dtype=torch.int32, device=cast(Any, like.keep).device)
 
@@ -136,7 +138,7 @@ class _Numpy(Library):
         flat = view_of(self.empty("", (max(1, size),), element, like.keep))
         return view_of(self.native(flat._replace(shape=tuple(shape), strides=tuple(strides))))
 
-    def indices(self, count: int, like: ArrayView) -> Any:
+    def indices(self, call: str, count: int, like: ArrayView) -> Any:
         with nullcontext() if self.name == "numpy" else cast(Any, like.keep).device:
             return self._module().arange(count, dtype="int32")
 

@@ -113,7 +113,8 @@ def _wrong_arguments(
     twice = [name for name in given if name in kwargs]
     if twice:
         return ArgumentError(f"{call}() has two values of argument '{twice[0]}'; pass it once")
-    return ArgumentError(f"{call}(): {error}")  # unreachable: no function has positional-only parameters
+    # Only positional-only parameters that are passed by name get here, and no function has any.
+    return ArgumentError(f"{call}(): {error}")
 
 
 _PLACES = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

@@ -47,6 +47,7 @@ from cute_dialect.op.select.gemm_dispatch import (
     with_direct,
     with_epilogue,
 )
+from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.kernel_override import ANY, KernelOverride, kernel_for
 from cute_dialect.op.tma_copies import pads, with_padding
 from cute_dialect.op.unfused import unfused
@@ -232,10 +233,7 @@ def _product(
         way = way._replace(choice=choice if turned is None or way.by_torch else with_epilogue(choice, turned))
     if way.by_torch:
         if extras.hook is not None:
-            raise UnsupportedError(
-                f"{name}: hook needs addresses and row strides that are multiples of 16 bytes and an even N; "
-                "pass such operands, or use epilogue"
-            )
+            raise UnsupportedError(f"{name}: {_no_hook(way.problem, flipped)}")
         factors = (turn(views["b"]), turn(views["a"])) if flipped else (views["a"], views["b"])
         of_sums = dict(zip("ab", factors)) | {n: views[n] for n in SCALES if n in views}
         given = {n: library.native(v) for n, v in of_sums.items()}
@@ -291,6 +289,15 @@ def _combination(
 
 def _item(x: ArrayView) -> int:
     return numpy_dtype(x.dtype).itemsize
+
+
+def _no_hook(p: Problem, flipped: bool) -> str:
+    """Return the reason why no kernel for a problem supports a hook, and the alternative."""
+    if p.element == "f64":
+        return "hook does not support f64 operands; apply the function to the result"
+    if p.element == "f32":
+        return f"hook does not support f32 operands with {p.output} results; use math='tf32', or an f32 result"
+    return f"hook needs an even {'M' if flipped else 'N'}, but it is {p.n}; use epilogue"
 
 
 def _way_of_split(

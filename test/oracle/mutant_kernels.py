@@ -235,7 +235,8 @@ def _tma_copy() -> Subject:
 SMALL = GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=2, deferred=False, sms=2)
 """Four tiles on one cluster of two blocks: ring and staging buffers are used again."""
 SINGLE = SMALL._replace(cluster_m=1)
-SKINNY = SkinnyConfig(stages_a=2, stages=4)
+SKINNY = SkinnyConfig(columns=192, stages_a=2, stages=4)
+"""A tile is three chunks, so the third one uses a staging buffer again."""
 ONCE = "a block fills each of its two staging buffers once: no bulk copy has read them before"
 """The reason holds for subjects whose tile, or a block's part of it, is two chunks."""
 SPLIT = SplitConfig(SplitConfig().base._replace(cluster_n=1, tile=(64, 256, 64), stages=2), 2)
@@ -290,7 +291,7 @@ def subjects() -> list[Subject]:
             lambda: gemm_text(SINGLE._replace(schedule="pingpong", tile=(64, 128, 64), stages=3)),
             (192, 256, 200),
         ),
-        _gemm("GEMM sm_90, few rows", lambda: few_rows_text(SKINNY), (100, 200, 344)),
+        _gemm("GEMM sm_90, few rows", lambda: few_rows_text(SKINNY), (100, 264, 344)),
         _gemm(
             "GEMM sm_90, few rows, parts",
             lambda: few_rows_text(SKINNY._replace(columns=128, parts=2)),

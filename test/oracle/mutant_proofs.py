@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from mutant_kernels import Subject
 from mutations import EFFECTS, Mutation, crossed
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 LOADS = ("nvvm.cp.async.bulk.tensor.shared.cluster.global",)
@@ -261,6 +262,40 @@ def _once(subject: Subject, mutation: Mutation, op: Operation) -> str:
     return subject.once if staging else ""
 
 
+def _no_group_too_many(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A wait for bulk copies before more groups are committed than it allows, and the warp barrier after that wait."""
+    if mutation.kind == "move":
+        across = crossed(op, earlier=mutation.what.endswith("earlier"))
+        if any(o.name == "nvvm.cp.async.bulk.commit.group" for top in across for o in top.walk()):
+            return ""
+    if op.name == "nvvm.bar.warp.sync" and op.prev_op is not None:
+        op = next((o for o in op.prev_op.walk() if o.name == "nvvm.cp.async.bulk.wait_group"), op)
+    if op.name != "nvvm.cp.async.bulk.wait_group":
+        return ""
+    function, loops = op.parent_op(), False
+    while function is not None and not function.name.endswith("func"):
+        loops |= function.name in ("scf.for", "scf.while")
+        function = function.parent_op()
+    if function is None or loops:
+        return ""
+    committed = 0
+    for o in function.walk():
+        if o is op:
+            break
+        commits = sum(i.name == "nvvm.cp.async.bulk.commit.group" for i in o.walk())
+        if commits and o.name in ("scf.for", "scf.while"):
+            return ""
+        committed += o.name == "nvvm.cp.async.bulk.commit.group"
+    allowed = op.properties["group"]
+    assert isinstance(allowed, IntegerAttr)
+    if committed > allowed.value.data:
+        return ""
+    return (
+        "the wait allows as many bulk groups in flight as the thread has committed before it"
+        " (cp.async.bulk.wait_group), so it never waits"
+    )
+
+
 def _same_shape(subject: Subject, mutation: Mutation, op: Operation) -> str:
     if op.name != "nvvm.wgmma.fence.aligned":
         return ""
@@ -319,6 +354,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _elsewhere,
     _unawaited,
     _once,
+    _no_group_too_many,
     _same_shape,
     _known_already,
     _same,

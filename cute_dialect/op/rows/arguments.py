@@ -104,7 +104,7 @@ def as_rows(call: str, shape: object, x: Any, arrays: Mapping[str, Any]) -> dict
         if not hasattr(t, "reshape"):
             raise DtypeError(
                 f"{call}: {name} is a {type(t).__name__} without reshape(), which a normalized_shape of several "
-                f"dimensions needs; pass an array of torch, numpy or cupy"
+                "dimensions needs; pass an array of torch, numpy or cupy"
             )
         outer = tuple(t.shape)[: len(t.shape) - len(wanted)]
         if tuple(t.shape)[len(outer) :] != wanted:

@@ -180,7 +180,7 @@ class RowCall:
 
     def indices(self, count: int, shape: Sequence[int]) -> ArrayView:
         """Return the integers below ``count`` as a new i32 array of a shape."""
-        made = self._library.indices(count, self.x).reshape(tuple(shape))
+        made = self._library.indices(self.name, count, self.x).reshape(tuple(shape))
         self._made.append(made)
         return view_of(made)
 

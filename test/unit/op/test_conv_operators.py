@@ -86,6 +86,9 @@ def test_a_compiled_layer() -> None:
     want = torch.relu(torch.nn.functional.conv2d(x.float(), layer.weight.float(), layer.bias.float(), padding=1))
     assert torch.allclose(y.float(), want, atol=2e-3) and y.is_contiguous(memory_format=torch.channels_last)
     assert "activation=relu" in str(layer)
+
+
+def test_padding_modes_of_layers_are_refused() -> None:
     with pytest.raises(op.UnsupportedError, match="Conv2d: padding_mode='reflect' is not supported; use 'zeros'"):
         op.nn.Conv2d(16, 8, 3, padding_mode="reflect")
 

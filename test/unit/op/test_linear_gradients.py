@@ -36,6 +36,13 @@ def test_gradients(shape: tuple[int, ...], activation: str) -> None:
             near(x, y)
 
 
+def test_gradients_of_the_saved_operand_are_refused() -> None:
+    x, weight = torch.zeros(2, 8).half(), torch.zeros(8, 8).half().requires_grad_()
+    *_, kept = op.linear(x, weight, activation="gelu", device="cpu").grad_fn.saved_tensors
+    with pytest.raises(op.UnsupportedError, match="linear: an activation has no second derivative"):
+        kept.sum().backward()
+
+
 @pytest.mark.slow
 def test_only_required_gradients_are_computed() -> None:
     x, w = torch.randn(2, 3, 16).half(), torch.randn(24, 16).half().requires_grad_()

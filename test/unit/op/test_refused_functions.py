@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
-from refused_calls import refuse_all, without_place
+from refused_calls import OnGpu, refuse_all, without_place
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
@@ -52,6 +52,14 @@ IMAGE, FILTER, HEADS = zeros(2, 7, 7, 64), zeros(32, 3, 3, 64), zeros(1, 2, 8, 6
 
 def call(function: Any, *arrays: Any, **more: Any) -> Do:
     return lambda: function(*arrays, **more, **CPU)
+
+
+def unchanged(value: Any, row: Any, column: Any) -> Any:
+    return value
+
+
+class WithoutReshape:
+    shape = (3, 5, 7)
 
 
 def mm(epilogue: Any, a: Any = A, b: Any = B, **more: Any) -> Do:
@@ -206,6 +214,38 @@ GRAPHS: list[Case] = [
 ]
 
 PRODUCTS: list[Case] = [
+    (
+        op.DtypeError,
+        "mm: alpha is '2'; pass a number",
+        lambda: op.explain(op.mm, A, B, alpha="2"),  # type: ignore[call-overload]
+    ),
+    (
+        op.UnsupportedError,
+        "mm: hook does not support f64 operands; apply the function to the result",
+        call(op.mm, A.astype("f8"), B.astype("f8"), hook=unchanged),
+    ),
+    (
+        op.UnsupportedError,
+        "mm: hook does not support f32 operands with f16 results; use math='tf32', or an f32 result",
+        call(op.mm, A.astype("f4"), B.astype("f4"), dtype="f16", hook=unchanged),
+    ),
+    (
+        op.UnsupportedError,
+        "mm: hook needs an even N, but it is 255; use epilogue",
+        call(op.mm, A8[:, :64], zeros(64, 255, dtype=E4M3), hook=unchanged),
+    ),
+    (
+        op.UnsupportedError,
+        "elementwise <lambda>: random numbers are not supported for arrays of refused_calls; pass torch, numpy or cupy "
+        "arrays",
+        lambda: op.elementwise(lambda x: op.epilogue.dropout(x, 0.5, 1), OnGpu(4, 8), out=OnGpu(4, 8, at=8192)),
+    ),
+    (
+        op.DtypeError,
+        "layer_norm: x is a WithoutReshape without reshape(), which a normalized_shape of several dimensions needs; "
+        "pass an array of torch, numpy or cupy",
+        call(op.layer_norm, WithoutReshape(), (5, 7)),
+    ),
     (
         op.EpilogueError,
         "conv2d: whole_rows is not supported in an epilogue of a convolution; use op.mm",
