@@ -28,7 +28,7 @@ from cute_dialect.front.arguments import (
 )
 from cute_dialect.front.arrays import element_bytes, is_array, raw_type, type_of_element
 from cute_dialect.front.constant_keys import static_key
-from cute_dialect.front.dtypes import Float32, Int32, Int64, Numeric, NumericType
+from cute_dialect.front.dtypes import Float32, Int32, Int64, Numeric, NumericType, Uint64
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.runtime_tensor import FakeStream, RuntimePointer, RuntimeTensor
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
@@ -235,7 +235,7 @@ def _by_value(value: Any, label: str) -> Spec:
     if isinstance(value, bool | Enum | str | type) or value is None:
         return StaticSpec(value, static_key(value, label))
     if isinstance(value, int):
-        return NumberSpec(Int32 if -(1 << 31) <= value < 1 << 31 else Int64)
+        return NumberSpec(Int32 if -(1 << 31) <= value < 1 << 31 else Int64 if value < 1 << 63 else Uint64)
     if isinstance(value, float):
         return NumberSpec(Float32)
     if _is_stream(value):

@@ -110,3 +110,19 @@ def test_scalars_of_numpy_as_constants(scalar: Any):
     o = np.array([10], np.float32)
     run(o, scalar, device="cpu")
     assert o[0] == 10 + float(scalar)
+
+
+def test_integers_of_64_bits():
+    @cute.kernel
+    def kernel(o: cute.Tensor, given: Any):
+        o[0] = cute.Uint64(given)
+        o[1] = cute.Uint64(1 if given > 0 else 0)
+
+    @cute.jit
+    def run(o: cute.Tensor, given: Any):
+        kernel(o, given).launch(grid=1, block=1)
+
+    for scalar in (np.uint64(5), np.uint64(1 << 40), np.uint64((1 << 64) - 1), (1 << 63) + 1, np.uint64(1 << 41), 7):
+        o = np.zeros(2, np.uint64)
+        run(o, scalar, device="cpu")
+        assert o.tolist() == [int(scalar), 1]
