@@ -115,9 +115,14 @@ def learned(
     for name, x in (("As", As), ("Bs", Bs), ("Cs", Cs), ("bias", None if bias is None else [bias])):
         for t in x or ():
             if not isinstance(t, torch.Tensor):
-                raise UnsupportedError(f"mm_array: {name} has {t!r}, which has no gradient; pass torch tensors")
+                raise UnsupportedError(
+                    f"mm_array: {name} contains a value of type {type(t).__name__}, which has no gradient; "
+                    "pass torch tensors"
+                )
     if As[0].dtype.itemsize == 1:
-        raise DtypeError(f"mm_array: {element_name(As[0].dtype)} has no gradients; call under torch.no_grad()")
+        raise DtypeError(
+            f"mm_array: As has dtype {element_name(As[0].dtype)}, which has no gradients; call it under torch.no_grad()"
+        )
     kept = {n: x for n, x in how.items() if x is not None}
     of = _Call(len(As), Cs is not None, bias is not None, numbers["alpha"], numbers["beta"], activation, kept)
     tensors = [*As, *Bs, *(Cs or ()), *(() if bias is None else (bias,))]

@@ -307,7 +307,9 @@ def _keep_of(call: str) -> Any:
     def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
         a, b, c, bias = inputs
         if a.dtype.itemsize == 1:
-            raise DtypeError(f"{call}: {element_name(a.dtype)} has no gradients; call under torch.no_grad()")
+            raise DtypeError(
+                f"{call}: a has dtype {element_name(a.dtype)}, which has no gradients; call it under torch.no_grad()"
+            )
         activation = keyword_only_inputs["activation"]
         ctx.options = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation", *_HOW)}
         ctx.added = [None if t is None else (t.shape, t.dtype) for t in (c, bias)]

@@ -34,10 +34,12 @@ def with_gradients(g: GroupedArguments, device: object, stream: object, run: Map
                 f"grouped_mm: {what} cannot be used when gradients are required; call it under torch.no_grad()"
             )
     if not isinstance(g.alpha, int | float):
-        raise UnsupportedError("grouped_mm: alpha must be a number when gradients are required")
+        raise UnsupportedError(
+            f"grouped_mm: alpha is a {type(g.alpha).__name__}; it must be a number when gradients are required"
+        )
     element = read("grouped_mm", "a", g.a[0]).dtype
     if numpy_dtype(element).itemsize == 1:
-        raise DtypeError(f"grouped_mm: {element} has no gradients; call it under torch.no_grad()")
+        raise DtypeError(f"grouped_mm: a has dtype {element}, which has no gradients; call it under torch.no_grad()")
     count = len(g.a)
     cs = [None] * count if g.c is None else g.c
     biases = g.bias if isinstance(g.bias, list | tuple) else [g.bias] * count

@@ -113,7 +113,9 @@ def _bounds(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.T
 def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
     a, b, offs, lengths, row_groups, c, bias, begins = inputs
     if a.dtype.itemsize == 1:
-        raise DtypeError(f"grouped_mm: {element_name(a.dtype)} has no gradients; call it under torch.no_grad()")
+        raise DtypeError(
+            f"grouped_mm: a has dtype {element_name(a.dtype)}, which has no gradients; call it under torch.no_grad()"
+        )
     named = keyword_only_inputs
     if begins is not None:
         raise UnsupportedError("grouped_mm: second derivatives with row_groups are not supported")

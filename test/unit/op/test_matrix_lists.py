@@ -307,9 +307,10 @@ def test_unsupported_gradients_are_rejected() -> None:
          given(a, b, [torch.empty(16, 32).half() for _ in a])),
         (op.UnsupportedError, "mm_array: hook has no gradient; use an epilogue, or call under torch.no_grad()",
          given(a, b, hook=lambda x, row, column: x)),
-        (op.UnsupportedError, f"mm_array: Bs has {addresses[0]}, which has no gradient; pass torch tensors",
+        (op.UnsupportedError, "mm_array: Bs contains a value of type int, which has no gradient; pass torch tensors",
          given(a, addresses)),
-        (op.DtypeError, "mm_array: f8E4M3FN has no gradients; call under torch.no_grad()", given(bytes_, bytes_)),
+        (op.DtypeError, "mm_array: As has dtype f8E4M3FN, which has no gradients; call it under torch.no_grad()",
+         given(bytes_, bytes_)),
         (op.UnsupportedError, "mm_array: second derivatives are not supported; use bmm", twice),
     ]  # fmt: skip
     for kind, said, call in cases:
