@@ -14,7 +14,7 @@ import torch
 from cute_dialect.op import arrays, compiled, gemm, recording, scaled, tma_copies
 from cute_dialect.op import functions as layers
 from cute_dialect.op import product as products
-from cute_dialect.op.conv import channel_padding, compute, depthwise, functions, im2col_gemm
+from cute_dialect.op.conv import channel_padding, compute, depthwise, direct, functions, im2col_gemm, partial_weights
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.call import RowCall
 from cute_dialect.op.select import gemm_dispatch
@@ -112,7 +112,8 @@ def here(seen: Seen) -> Iterator[Seen]:
             (gemm_dispatch, "runner"), (gemm_dispatch, "any_rows"), (products, "combiner"), (products, "splitter"),
             (tma_copies, "padder"),
             (compute, "conv_runner"), (compute, "combiner"), (depthwise, "kernel_of"), (im2col_gemm, "kernel_of"),
-            (channel_padding, "kernel_of"),
+            (channel_padding, "kernel_of"), (direct, "kernel_of"), (partial_weights, "kernel_of"),
+            (partial_weights, "combiner"),
         ):  # fmt: skip
             stack.enter_context(on_cpu(module, name))
         for table in (gemm.PLAIN, gemm.FUSED, gemm.GRAPHS):

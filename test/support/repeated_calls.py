@@ -126,9 +126,14 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], Callab
         lambda x, f: op.conv2d(x, f, None, 2, 3), lambda: (image(2, 3, 15, 17), image(16, 3, 7, 7)),
         lambda x, f: convolved(x, f, padding=3, stride=2), 2e-3,
     ),
-    "by unfolding": (
+    "weights of few channels": (
         lambda x, g: op.conv2d_weight(x, (16, 3, 7, 7), g, 2, 3), lambda: (image(2, 3, 16, 16), image(2, 16, 8, 8)),
         lambda x, g: torch.nn.grad.conv2d_weight(x.double(), (16, 3, 7, 7), g.double(), 2, 3), 3e-3,
+    ),
+    "by unfolding": (
+        lambda x, g: op.conv2d_weight(x, (16, 12, 3, 3), g, 1, 1, math="3xtf32"),
+        lambda: (image(2, 12, 6, 6).float(), image(2, 16, 6, 6).float()),
+        lambda x, g: torch.nn.grad.conv2d_weight(x.double(), (16, 12, 3, 3), g.double(), 1, 1), 1e-5,
     ),
     "conv2d": (
         lambda x, f, b: op.conv2d(x, f, b, 1, 1, activation="relu"),
