@@ -212,6 +212,8 @@ def retile(fragment: Layout, tiler: IntTuple, tv: Layout, atom_values: int = 1) 
             "expected a non-empty fragment, thread-value layout and tile, got "
             f"{shown(fragment)}, {shown(tv)} and {shown(tiler)}"
         )
+    if atom_values < 1:
+        raise AlgebraError(f"a copy atom of {atom_values} values; an atom has at least one")
     counts = product(modes[0].shape)
     threads = product(tv.shape[0]) if type(tv.shape) is tuple else 1
     if type(counts) is not int or type(threads) is not int:

@@ -496,6 +496,10 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
         "expected static values and threads, got (4,2):(1,4) and (?,2):(2,1)",
     ),
     (
+        'tiled_copy.retile(L("8:0"), 24, L("(4,8):(8,1)"), 0)',
+        "a copy atom of 0 values; an atom has at least one",
+    ),
+    (
         'tiling.ceil_div((8, 8), text.parse_tile("[2:1;3:1;4:1]"))',
         "expected a tiler of rank at most 2 for (8,8), got rank 3",
     ),

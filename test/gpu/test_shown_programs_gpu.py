@@ -116,6 +116,7 @@ def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     Output of ``cute.printf`` bypasses Python's standard output, so blocks whose kernels print are not compared.
     """
     monkeypatch.delenv("CUTE_DEVICE", raising=False)
+    monkeypatch.setenv("CUTE_CHECKS", "auto")  # the pages show what users get
     monkeypatch.chdir(tmp_path)
     for folder in ("test", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)

@@ -45,7 +45,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "schedule": ("cooperative", "pingpong"), "stream_k": (False, True), "buffers": (1, 2, 3),
     "accumulator": ("", "f16"), "scaled": (False, True), "saturate": (False, True), "direct": (False, True),
     "scales": ("f32", "ui8"), "dependent": (False, True), "parts": (1, 2, 3),
-    "scaled_columns": (False, True),
+    "scaled_columns": (False, True), "prefetch": (False, True),
 }  # fmt: skip
 """Allowed options of a :class:`GemmConfig`, and split-K slices. K of ``tile`` counts halves of 128 bytes."""
 FEW: dict[str, tuple[Any, ...]] = {

@@ -200,10 +200,11 @@ class GroupArguments(Arguments):
         The data are the table, its columns of A, B and D, the launches, an array in the table's memory, and objects
         to keep alive.  A call can be replayed if the host schedules tiles and the kernels read A and B only.
         """
+        if not self.grouped.listed.host or not any(self.sizes):
+            return None
         columns = tuple([COLUMNS.index(n) for n in ("a", "b", "c")])
         laid = self._laid(self.found)
-        plain = laid.c is None and laid.bias is None and self.numbers.device is None and not self.grouped.flipped
-        if not plain or not self.grouped.listed.host or not any(self.sizes):
+        if laid.c is not None or laid.bias is not None or self.numbers.device is not None or self.grouped.flipped:
             return None
         import numpy as np
 

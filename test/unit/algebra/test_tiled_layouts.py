@@ -275,6 +275,8 @@ def test_empty_tiles_and_basis_strides_are_rejected() -> None:
     for fragment, tiler, tv in (("8:0", 5, "():()"), ("():()", 4, "4:1"), ("4:2", (0, 1), "(2,2):(2,1)")):
         with pytest.raises(AlgebraError, match="expected a non-empty fragment, thread-value layout and tile"):
             retile(Layout(fragment), tiler, Layout(tv))
+    with pytest.raises(AlgebraError, match="a copy atom of 0 values; an atom has at least one"):
+        retile(Layout("8:0"), 24, Layout("(4,8):(8,1)"), 0)
     with pytest.raises(AlgebraError, match="expected a thread layout with integer strides, got the stride 1@0"):
         local_partition(Layout("(4,8):(1,4)"), Layout("(4,8):(1@0,1@1)"), 5)
     with pytest.raises(AlgebraError, match="expected a tree nested like the coordinate"):

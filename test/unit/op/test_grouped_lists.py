@@ -114,6 +114,13 @@ def test_other_types(element: str) -> None:
         assert found[0].dtype == np.int32 and same(found, products(a, b))
 
 
+def test_lists_without_elements_cannot_be_replayed() -> None:
+    a, b, _ = lists(sizes=[(0, 4, 5), (7, 0, 11)])
+    plan = op.GroupedGemm(element="f16", layout="row", precompute_mode="host")
+    done = plan.run(a, b, **CHECKS)
+    assert [x.shape for x in done.D] == [(0, 4), (7, 0)] and done.prepared() is None
+
+
 @pytest.mark.slow
 def test_a_plan() -> None:
     a, b, c = lists()
