@@ -82,6 +82,8 @@ if __name__ == "__main__":
 def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     command = [sys.executable, *(arguments or ("program.py",))]
     known = {**os.environ, "CUTE_CACHE": "1", "CUTE_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(folder)}
+    # Python reuses the bytecode of a file of the same size that was edited within the same second.
+    known["PYTHONDONTWRITEBYTECODE"] = "1"
     known.pop("CUTE_DEVICE", None)
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder, env=known | environment)
