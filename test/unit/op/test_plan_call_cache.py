@@ -106,7 +106,8 @@ def test_other_calls_are_not_replayed(kernel: Kernel, given: tuple[Any, ...], mo
     first(plan, A, B, None, C)
     with suppress(op.OpError):
         plan.run(*given, **more)
-    assert kernel.launched == [] and len(plan._known) == 2
+    recorded = {id(call.runs) for call in plan._known._found.values()}  # A repeated tensor adds a key, no recording.
+    assert kernel.launched == [] and len(recorded) == 2
 
 
 @pytest.mark.slow
