@@ -117,7 +117,7 @@ def _sorted(values: Any, **more: Any) -> Any:
 
 def _print(*args: Any, **more: Any) -> None:
     from cute_dialect.front.branches import regions
-    from cute_dialect.front.rolled import Rolled
+    from cute_dialect.front.runtime_loops import Rolled
     from cute_dialect.front.trace import current
 
     tracer = current()

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.errors import UsageError
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
+from cute_dialect.front.dependencies import Watched
 from cute_dialect.front.errors import CompileError, KernelTypeError, NotCompiled
 from cute_dialect.front.printing import HostTexts
 from cute_dialect.front.source_location import user_frames
 from cute_dialect.front.target import default_checks, default_device
 from cute_dialect.front.trace import finishes_errors
 from cute_dialect.front.trace_dependencies import recorded
-from cute_dialect.front.watched import Watched
 from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
 from cute_dialect.type_text import language_terms
 

@@ -29,10 +29,10 @@ from typing import Any
 from cute_dialect.front.arguments import ArraySpec, NumberSpec, PointerSpec, Spec, StaticSpec, StreamSpec, TreeSpec
 from cute_dialect.front.code_digest import Read, codes_in, content_of, reads_of, text_of
 from cute_dialect.front.constant_keys import fields_of
+from cute_dialect.front.dependencies import is_library
 from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.runtime_tensor import SymInt
 from cute_dialect.front.values import Dynamic
-from cute_dialect.front.watched import is_library
 
 __all__ = ["NoDigest", "Walk", "digest_of"]
 

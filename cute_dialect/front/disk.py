@@ -19,10 +19,10 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.convert import asked_for
+from cute_dialect.front.dependencies import is_library
 from cute_dialect.front.digests import NoDigest, Walk, digest_of
 from cute_dialect.front.printing import HostTexts
 from cute_dialect.front.trace_dependencies import Recorder, multiprocessors
-from cute_dialect.front.watched import is_library
 from cute_dialect.pipelines.cache import Cache, default_cache, key_of_sources, same_tools, tools
 
 if TYPE_CHECKING:

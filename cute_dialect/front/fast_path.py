@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, TreeSpec
 from cute_dialect.front.constant_keys import static_key
+from cute_dialect.front.dependencies import Entry, Watched, can_change
+from cute_dialect.front.dependency_checks import never_changes, unchanged_since
 from cute_dialect.front.runtime_tensor import RuntimeTensor
-from cute_dialect.front.unchanged import never_changes, unchanged_since
-from cute_dialect.front.watched import Entry, Watched, can_change
 from cute_dialect.runtime.fast_call import MISSING, Constants, Opening, QuickCall, Watch
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.front.branches import consumers, regions
 from cute_dialect.front.errors import LoopError
 from cute_dialect.front.mutable_state import Snapshot, U
-from cute_dialect.front.rolled import Attached, Rolled
+from cute_dialect.front.runtime_loops import Attached, Rolled
 
 if TYPE_CHECKING:
     from cute_dialect.front.analysis import Site

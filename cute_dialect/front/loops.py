@@ -19,7 +19,7 @@ from cute_dialect.front.errors import CompileError, LimitError, LoopError, Stati
 from cute_dialect.front.generators import GeneratorFor
 from cute_dialect.front.loop_ranges import LoopRange, UnrolledRange
 from cute_dialect.front.mutable_state import same
-from cute_dialect.front.rolled import Rolled
+from cute_dialect.front.runtime_loops import Rolled
 from cute_dialect.front.trace import locate
 from cute_dialect.front.trace_dependencies import remark
 

@@ -1,7 +1,7 @@
 """The specializations of a function, each compiled at the first call that needs it.
 
 A specialization is selected by the static parts of the arguments, the generic parameters and the compile options.
-The functions, globals and objects that its trace read are compared at each call (:mod:`cute_dialect.front.watched`).
+Each call compares the functions, globals and objects that its trace read (:mod:`cute_dialect.front.dependencies`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from cute_dialect.front.annotations import is_constexpr, is_number_type
 from cute_dialect.front.arguments import Spec, StaticSpec
 from cute_dialect.front.compiled import CALL_OPTIONS, Compiled
 from cute_dialect.front.constant_keys import restored, snapshot, static_key
+from cute_dialect.front.dependencies import Watched, is_users, watched_by
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.generics import Reified, reify
 from cute_dialect.front.keys import kernel_assertions
@@ -25,7 +26,6 @@ from cute_dialect.front.source_location import place_of
 from cute_dialect.front.specs import spec_of
 from cute_dialect.front.target import current_target
 from cute_dialect.front.trace_dependencies import recorded, said
-from cute_dialect.front.watched import Watched, is_users, watched_by
 
 if TYPE_CHECKING:
     from cute_dialect.front.host import Program

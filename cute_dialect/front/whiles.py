@@ -10,7 +10,7 @@ from cute_dialect.front.branches import regions, slots_of
 from cute_dialect.front.errors import LoopError, StaticError
 from cute_dialect.front.merge import holds_containers, shaped_like
 from cute_dialect.front.mutable_state import U, put, same
-from cute_dialect.front.rolled import Retrace, Rolled
+from cute_dialect.front.runtime_loops import Retrace, Rolled
 from cute_dialect.front.values import Form, form_of
 
 if TYPE_CHECKING:

@@ -232,7 +232,7 @@ WITHOUT_A_TEST: dict[str, int] = {
     "front/im2col.py": 1,
     "front/merge.py": 2,
     "front/promises.py": 1,
-    "front/rolled.py": 4,
+    "front/runtime_loops.py": 4,
     "front/shared.py": 1,
     "front/specs.py": 1,
     "front/tiled.py": 2,

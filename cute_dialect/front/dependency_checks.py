@@ -14,8 +14,8 @@ from enum import Enum
 from operator import is_
 from typing import Any, cast
 
+from cute_dialect.front.dependencies import can_change, is_users_class
 from cute_dialect.front.dtypes import Numeric
-from cute_dialect.front.watched import can_change, is_users_class
 
 __all__ = ["never_changes", "unchanged_since"]
 
