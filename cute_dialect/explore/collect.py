@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.explore.links import Groups, Pane, Source, files_of, linked, source_pane
-from cute_dialect.explore.places import of_mlir, of_ptx
+from cute_dialect.explore.source_locations import of_mlir, of_ptx
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from cute_dialect.explore.places import Chain, Text
+from cute_dialect.explore.source_locations import Chain, Text
 
 __all__ = ["Groups", "Pane", "Source", "linked", "source_pane"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cute_dialect.explore.places import Text, of_sass
+from cute_dialect.explore.source_locations import Text, of_sass
 from cute_dialect.pipelines.ptxas import disassemble
 
 __all__ = ["MachineCode", "disassembled"]
