@@ -18,7 +18,7 @@ from cute_dialect.op.compiled import combiner, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, stored_as, traced_of
 from cute_dialect.op.epilogue.combination import combination, is_rounded
-from cute_dialect.op.epilogue.modes import as_array
+from cute_dialect.op.epilogue.mode_digits import as_array
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError, check_options

@@ -25,7 +25,7 @@ from cute_dialect.op.autograd_node import Context, apply_of, node_of
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bind import traced_of
 from cute_dialect.op.epilogue.derivative import given_name, gradient_of, structure_of
-from cute_dialect.op.epilogue.modes import as_argument
+from cute_dialect.op.epilogue.mode_digits import as_argument
 from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
 from cute_dialect.op.epilogue.saved_tensors import Kept, kept_name, kept_of, slope_of
 from cute_dialect.op.epilogue.tracing import Traced

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cute_dialect.op.dtypes import element_name
-from cute_dialect.op.epilogue.modes import as_array, as_sums
+from cute_dialect.op.epilogue.mode_digits import as_array, as_sums
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import ShapeError
 

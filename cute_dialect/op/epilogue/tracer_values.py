@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 from cute_dialect.kernels.epilogue_functions import FUNCTIONS, LARGEST
 from cute_dialect.kernels.epilogue_graph import Builder
-from cute_dialect.op.epilogue import arranging
-from cute_dialect.op.epilogue.arranging import Origin
-from cute_dialect.op.epilogue.modes import Modes, extents
+from cute_dialect.op.epilogue import output_layout
+from cute_dialect.op.epilogue.mode_digits import Modes, extents
+from cute_dialect.op.epilogue.output_layout import Origin
 from cute_dialect.op.errors import EpilogueError
 from cute_dialect.op.keywords import similar
 
@@ -155,13 +155,13 @@ class Proxy:
 
     def reshape(self, *shape: Any) -> Proxy:
         """Return the value with another shape."""
-        return arranging.reshape(self, shape[0] if isinstance(shape[0], tuple | list) else shape)
+        return output_layout.reshape(self, shape[0] if isinstance(shape[0], tuple | list) else shape)
 
     view = reshape
 
     def permute(self, *dims: Any) -> Proxy:
         """Return the value with its modes in another order."""
-        return arranging.permute(self, dims[0] if isinstance(dims[0], tuple | list) else dims)
+        return output_layout.permute(self, dims[0] if isinstance(dims[0], tuple | list) else dims)
 
     def _as_sums(self, call: str) -> None:
         """Raise EpilogueError if the value is reshaped or permuted."""
@@ -192,7 +192,7 @@ class Proxy:
         """Return a uniform random number in [0, 1) for each element.  Raises EpilogueError."""
         self._as_sums("random")
         make = self.make
-        if not isinstance(make, arranging.Making) or len(self.shape) < 2:
+        if not isinstance(make, output_layout.Making) or len(self.shape) < 2:
             raise EpilogueError(f"{self.what}: random() needs a matrix or a batch, got shape {self.shape}")
         nodes = [self._whole(make, name, x) for name, x in (("seed", seed), ("offset", offset))]
         half = make.is_half(self.node)
@@ -232,7 +232,7 @@ class Proxy:
 
     def make_half(self) -> bool:
         """Return True if the value has half as many columns as the accumulator."""
-        return self.shape[-1] != self.make.sums[-1] if isinstance(self.make, arranging.Making) else False
+        return self.shape[-1] != self.make.sums[-1] if isinstance(self.make, output_layout.Making) else False
 
     def place(self, index: str) -> Proxy:
         """Return the row, column or batch index of each element.  Raises EpilogueError."""
@@ -487,7 +487,7 @@ def call(name: str, *operands: Any) -> Any:
             return proxies[0].arranged(proxies[0].shape, origin.modes, origin)
     modes: Modes | None = None
     if any([x.modes is not None or x.node < 0 for x in proxies]):
-        found, modes = arranging.operands_of(name, what, operands, proxies)
+        found, modes = output_layout.operands_of(name, what, operands, proxies)
         operands = tuple(found)
         proxies = [x for x in operands if isinstance(x, Proxy)]
     nodes: list[int] = []

@@ -22,7 +22,7 @@ from cute_dialect.kernels.elementwise_graph import ELEMENTS, OF_F64, Plan, eleme
 from cute_dialect.kernels.epilogue_functions import FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Node, Output
 from cute_dialect.op.dtypes import element_name
-from cute_dialect.op.epilogue.arranging import Making
+from cute_dialect.op.epilogue.output_layout import Making
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
 from cute_dialect.op.epilogue.tracing import add_place, name_of
 from cute_dialect.op.errors import ArgumentError, DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError

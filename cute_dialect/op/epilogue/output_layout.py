@@ -15,7 +15,7 @@ from math import prod
 from typing import Any, ClassVar, NamedTuple
 
 from cute_dialect.kernels.epilogue_graph import Builder, Input
-from cute_dialect.op.epilogue.modes import (
+from cute_dialect.op.epilogue.mode_digits import (
     Digit,
     Modes,
     View,
