@@ -1,7 +1,7 @@
-"""Kernels in PTX that run one atom once, made from nothing but the atom's row.
+"""PTX kernels that execute one atom once, generated from the atom's row in the table.
 
-Each thread loads the registers of its operands from arrays in global memory (register ``r`` of thread ``t`` at index
-``t * count + r``), runs the instruction, and stores the registers of the result in the same way.
+Each thread loads its operand registers from arrays in global memory (register ``r`` of thread ``t`` at index
+``t * count + r``), executes the instruction, and stores its result registers in the same layout.
 Operands that WGMMA reads from shared memory are copied there byte by byte from an image.
 """
 
@@ -19,12 +19,12 @@ _WIDTH = {"b16": "b16", "b32": "b32", "s32": "b32", "f32": "f32", "b64": "b64", 
 
 
 def fill(template: str, operands: dict[str, str]) -> str:
-    """The PTX text of an atom with its ``$name`` placeholders filled in."""
+    """Return the PTX text of an atom with its ``$name`` placeholders filled in."""
     return re.sub(r"\$(\w+)", lambda m: operands[m[1]], template)
 
 
 def find_ptxas() -> str | None:
-    """ptxas of the wheel, or the one on PATH."""
+    """Return the path of ptxas from the installed wheel, or else from PATH."""
     try:
         import nvidia
     except ImportError:
@@ -36,7 +36,7 @@ def find_ptxas() -> str | None:
 
 
 def assemble(ptx: str, chip: str, out: Path | None = None) -> str:
-    """Assemble the PTX and return the messages of ptxas, "" on success."""
+    """Assemble the PTX and return the messages of ptxas, or "" on success."""
     ptxas = find_ptxas()
     assert ptxas is not None
     run = subprocess.run(
@@ -81,11 +81,12 @@ def _move(prefix: str, held: Registers, store: bool) -> str:
 def mma_kernel(
     atom: MmaAtom, name: str = "probe", descriptors: tuple[int, int] = (0, 0), smem: int = 0, selector: int = 0
 ) -> str:
-    """An entry ``(d, a, b, c[, e][, image])``; ``descriptors``: of A and B relative to the start of shared memory.
+    """Return a PTX entry ``(d, a, b, c[, e][, image])`` that executes the MMA atom once.
 
-    ``e``, ``selector``: the metadata of a sparse A, and the threads that hold it.
+    ``descriptors`` are those of A and B, relative to the start of shared memory.  For a sparse A, ``e`` is the metadata
+    and ``selector`` selects the threads that hold it.
     """
-    # mma.m8n8k4 on f16 and wgmma take vectors even of one register; scalar instructions take bare registers.
+    # mma.m8n8k4 on f16 and wgmma take a vector even for one register; scalar instructions take bare registers.
     scalar = atom.family in ("fma", "dp4a", "dp2a")
     shared = atom.family in ("wgmma", "wgmma_sp")
     held_e = atom.metadata.registers if atom.metadata is not None else None
@@ -134,7 +135,10 @@ def mma_kernel(
 
 
 def copy_kernel(atom: CopyAtom, name: str = "probe") -> str:
-    """An entry that contains the instruction; for warp copies one that moves ``d <- a`` through shared memory."""
+    """Return a PTX entry that executes the copy instruction.
+
+    For warp copies the entry moves ``a`` to ``d`` through shared memory.
+    """
     if atom.family in ("ldmatrix", "stmatrix", "movmatrix", "shuffle"):
         return _warp_copy(atom, name)
     operands = {"d": "%s", "a": "%g", "space": ".global", "size": "16", "bar": "%b", "mask": "%m", "map": "%g"}
@@ -188,7 +192,7 @@ def _warp_copy(atom: CopyAtom, name: str) -> str:
     elif atom.family == "movmatrix":
         operands |= {"a": "%a0", "d": "%d0"}
     else:
-        # Row addresses: those of the threads that the instruction reads, as the layout has them.
+        # Thread t provides the address of row t modulo the number of rows.
         rows = bytes_ // 16
         body.append(f"  rem.u32 %row, %t, {rows};\n")
         if not loads:
@@ -215,11 +219,11 @@ def _warp_copy(atom: CopyAtom, name: str) -> str:
 
 
 def transfer_kernel(atom: CopyAtom, moved: int, name: str = "probe") -> str:
-    """An entry ``(d, a)`` of one thread that moves ``moved`` bytes from ``a`` to ``d`` by way of the atom.
+    """Return a PTX entry ``(d, a)`` in which one thread moves ``moved`` bytes from ``a`` to ``d`` with the atom.
 
-    Sources and destinations in shared memory are copied there, or back, byte by byte.
-    A reduction finds the old contents of the destination after the source.
-    A copy that fills with zeros copies the first half.
+    If the source or the destination is in shared memory, the thread copies the bytes there or back one by one.
+    For a reduction, the old contents of the destination follow the source in ``a``.
+    A copy with zero fill copies only the first half.
     """
     load = "  ld.global.b8 %v8, [%g+{0}];\n  st.shared.b8 [%s+{0}], %v8;\n"
     store = "  ld.shared.b8 %v8, [%s+{0}];\n  st.global.b8 [%o+{0}], %v8;\n"
@@ -246,7 +250,7 @@ def transfer_kernel(atom: CopyAtom, moved: int, name: str = "probe") -> str:
         source = "%s" if atom.src_space == "smem" else "%g"
         there = through | {"a": source, "d": "%u"}
         if atom.src_space == "smem":
-            # From the first block of a cluster of two to the second, which waits and stores.
+            # The first block of a two-block cluster copies to the second, which waits and stores.
             body.append(
                 "  mapa.shared::cluster.u32 %w0, %u, 1;\n  mapa.shared::cluster.u32 %w1, %b, 1;\n"
                 "  mov.u32 %w2, %cluster_ctarank;\n  setp.eq.u32 %p1, %w2, 0;\n"

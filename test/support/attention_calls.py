@@ -1,4 +1,4 @@
-"""The calls of ``test/gpu/test_attention_gpu.py``, and the kernels that they need."""
+"""Attention calls of ``test/gpu/test_attention_gpu.py``, and the kernels that they launch."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ PACKED = (
     Call(0, 0), Call(0, 0, causal=True), Call(0, 0, causal="bottom_right", heads=6, heads_k=2),
     Call(0, 0, 64, causal="bottom_right"), Call(0, 0, 256), Call(0, 0, window=(50, 20)),
 )  # fmt: skip
-"""Calls on packed sequences of several lengths."""
+"""Calls on packed sequences of different lengths."""
 
 
 def kernels() -> list[RowKernel]:
-    """Return the kernels, with and without logarithms."""
+    """Return the kernels of all calls, with and without the log-sum-exp result."""
     found: dict[str, RowKernel] = {}
     for packed, calls in ((False, CALLS), (True, PACKED)):
         for call in calls:

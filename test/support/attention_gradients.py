@@ -1,4 +1,4 @@
-"""Random calls of attention, and their gradients in float64."""
+"""Random attention calls, and their gradients in float64."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 class Call(NamedTuple):
-    """``lengths``: (queries, keys) of each packed sequence, () where none are packed."""
+    """An attention call. ``lengths``: (queries, keys) of each packed sequence, or () without packing."""
 
     batch: int
     heads: int
@@ -34,7 +34,7 @@ class Call(NamedTuple):
 
 
 def drawn(seed: int, most: int, sizes: tuple[int, ...] = (8, 40, 64)) -> Call:
-    """Return a random call of at most ``most`` rows."""
+    """Return a random call with at most ``most`` queries and keys."""
     r = random.Random(seed)
     shared, sharing = r.choice((1, 1, 2)), r.choice((1, 2, 3))
     causal = r.choice((False, True, "bottom_right"))
@@ -56,7 +56,7 @@ def drawn(seed: int, most: int, sizes: tuple[int, ...] = (8, 40, 64)) -> Call:
 
 
 def inputs(call: Call, dtype: torch.dtype, device: str, seed: int = 0) -> tuple[list[torch.Tensor], dict[str, Any]]:
-    """Return q, k and v, and the offsets of packed sequences; some rows follow the last one."""
+    """Return q, k and v, and the offsets of packed sequences; padding rows follow the last sequence."""
     g = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> torch.Tensor:
@@ -80,7 +80,10 @@ def inputs(call: Call, dtype: torch.dtype, device: str, seed: int = 0) -> tuple[
 def exact(
     call: Call, given: list[torch.Tensor], grad: torch.Tensor, grad_lse: torch.Tensor | None
 ) -> list[torch.Tensor]:  # fmt: skip
-    """Return the gradients of q, k and v (of their sum where they are one) in float64, on the CPU."""
+    """Return the gradients of q, k and v in float64, computed on the CPU.
+
+    If q, k and v are one tensor, the result is the single summed gradient.
+    """
     twice: dict[int, torch.Tensor] = {}
     leaves = [twice.setdefault(id(x), x.detach().cpu().double().requires_grad_()) for x in given]
     g = grad.cpu().double()
@@ -103,7 +106,7 @@ def exact(
 
 
 def _sum(call: Call, q: Any, k: Any, v: Any, g: Any, of_logs: Any) -> Any:
-    """Return the sum of results times their gradients, of (B, H, S, D)."""
+    """Return the dot product of the attention outputs, of shape (B, H, S, D), with their gradients."""
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     queries, keys = q.shape[2], k.shape[2]
     scale = call.size**-0.5 if call.scale is None else call.scale
@@ -114,7 +117,7 @@ def _sum(call: Call, q: Any, k: Any, v: Any, g: Any, of_logs: Any) -> Any:
     seen = torch.ones(queries, keys, dtype=torch.bool)
     seen &= True if left is None else at >= own - left
     seen &= True if right is None else at <= own + right
-    rows = seen.any(-1)  # the others are zeros
+    rows = seen.any(-1)  # Rows without visible keys give zeros.
     if not bool(rows.any()):
         return q.new_zeros(())
     scores = (q[:, :, rows] @ k.mT * scale).masked_fill(~seen[rows], -math.inf)

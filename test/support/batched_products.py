@@ -1,4 +1,4 @@
-"""Batches that ``bmm`` multiplies on the GPU, and the kernels that it takes for them."""
+"""Batched GEMMs that the GPU tests run with ``bmm``, and the kernels selected for them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SHAPES = [
 ]  # fmt: skip
 """(L, M, N, K)"""
 FOR_ALL = [("all", "all"), ("all", "one"), ("one", "all")]
-"""Whether A and B are a matrix for each, or one for all."""
+"""Each of A and B is either one matrix per batch entry ("all") or one matrix for the whole batch ("one")."""
 GPU = "NVIDIA H200"
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Return names and texts of the kernels, for f16 with contiguous rows."""
+    """Yield the name and the text of each kernel, for f16 with contiguous rows."""
     found: dict[str, str] = {}
     for matrices, m, n, k in SHAPES:
         for of_a, of_b in FOR_ALL:

@@ -1,4 +1,4 @@
-"""A real browser without a window, for tests of pages: Chromium by its driver."""
+"""Headless Chromium, controlled through its driver, for tests of web pages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def browser(*flags: str) -> Generator[Any]:
 
 
 def open_page(driver: Any, path: Path) -> None:
-    """Open a page of cute-explore; it says when it is ready."""
+    """Open a page of cute-explore and wait until it is ready."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     driver.get(path.resolve().as_uri())

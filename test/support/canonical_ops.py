@@ -1,4 +1,4 @@
-"""Each core op in its canonical text, a line an example."""
+"""The canonical text of each core op, one example per line."""
 
 CANONICAL = [
     # constructors

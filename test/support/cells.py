@@ -1,4 +1,4 @@
-"""Arrays of a traced kernel without tensors of the language, for tests of the layers below them."""
+"""Arrays for traced kernels without tensors of the language, for tests of the layers below them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cute_dialect.front.trace import current, parse_type
 
 
 class Cells:
-    """An array of numbers: read and written by one index; ``at(i)`` is a pointer's SSA value."""
+    """An array of numbers, read and written by a single index. ``at(i)`` returns the SSA value of a pointer."""
 
     def __init__(self, ssa: Any):
         self.view = ssa

@@ -1,4 +1,4 @@
-"""Convolutions that the GPU tests compute, and the kernels that they take."""
+"""Convolutions that the GPU tests compute, and the kernels that they launch."""
 
 # pyright: basic
 
@@ -41,7 +41,7 @@ KINDS = ("fprop", "dgrad", "wgrad")
 PLAIN, ADDED = Epilogue(), Epilogue(alpha="arg", beta=1.0)
 FUSED = [("stride", "dgrad"), ("3x3, 72 channels", "wgrad"), ("few tiles", "wgrad"), ("groups", "fprop"),
          ("groups", "dgrad"), ("groups", "wgrad")]  # fmt: skip
-"""Calls whose epilogue adds to an array and whose accumulator is not laid out as in a plain GEMM."""
+"""Calls whose epilogue adds an array and whose accumulator layout differs from that of a plain GEMM."""
 PLANS: list[tuple[str, str, str | None, Any]] = [
     ("3x3", "fprop", None, None),
     ("3x3", "dgrad", "analytic", None),
@@ -55,7 +55,7 @@ PLANS: list[tuple[str, str, str | None, Any]] = [
 
 
 def request(name: str, kind: str, epilogue: Epilogue = PLAIN) -> ConvRequest:
-    """Return the convolution of a call with its types."""
+    """Return the request for a convolution of the table."""
     of_x, of_f, h = CALLS[name]
     a = h.arguments
     found = geometry(name, kind, of_x, of_f, a["stride"], a["padding"], a["dilation"], h.groups, a["mode"])
@@ -63,7 +63,7 @@ def request(name: str, kind: str, epilogue: Epilogue = PLAIN) -> ConvRequest:
 
 
 def kernel(name: str, kind: str, epilogue: Epilogue = PLAIN) -> Any:
-    """Return the im2col kernel of a call on an H200, or None if its columns are written to memory."""
+    """Return the im2col kernel that a call uses on an H200, or None if im2col loads do not support it."""
     return chosen(request(name, kind, epilogue), GPU)
 
 
@@ -88,11 +88,11 @@ def texts() -> dict[str, str]:
 
 
 SINGLE: tuple[tuple[int, ...], tuple[int, ...], How] = ((4, 28, 27, 64), (64, 3, 3, 1), how(groups=64))
-"""A depthwise convolution, which has a bias, something added and an activation."""
+"""A depthwise convolution with a bias, an addend and an activation."""
 
 
 def kernel_of_single_channels() -> Any:
-    """Return the kernel of a depthwise call."""
+    """Return the kernel of the depthwise call."""
     of_x, of_f, h = SINGLE
     g = geometry("conv2d", "fprop", of_x, of_f, 1, 1, 1, h.groups)
     config = depthwise_config(g, "f16", "f16")
@@ -101,7 +101,7 @@ def kernel_of_single_channels() -> Any:
 
 
 def plans() -> list[tuple[str, Any, list[Any], dict[str, Any]]]:
-    """Planned convolutions: plan, A and B, what else a call says; of zeros."""
+    """Yield planned convolutions as (name, plan, A and B, keyword arguments); all arrays are zero."""
     found: list[tuple[str, Any, list[Any], dict[str, Any]]] = []
     for name, kind, algorithm, split in PLANS:
         of_x, of_f, h = CALLS[name]

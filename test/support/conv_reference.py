@@ -1,4 +1,4 @@
-"""Reference convolutions by a loop over taps, in f64."""
+"""Reference convolutions in f64, computed by a loop over filter taps."""
 
 # pyright: basic
 
@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 class How(NamedTuple):
-    """A convolution of as many dimensions as its tuples have numbers; ``flip``: the filter is taken backwards."""
+    """Parameters of a convolution, one per spatial dimension. ``flip`` reverses the filter."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
@@ -25,7 +25,7 @@ class How(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of the ``op`` functions."""
+        """Return the keyword arguments of the ``op`` functions."""
         return {
             "stride": self.stride, "padding": tuple(zip(self.before, self.after)), "dilation": self.dilation,
             "groups": self.groups, "mode": "convolution" if self.flip else "cross_correlation",
@@ -33,12 +33,12 @@ class How(NamedTuple):
 
 
 def how(padding: Any = 1, stride: int = 1, dilation: int = 1, groups: int = 1, rank: int = 2) -> How:
-    """Return a convolution with equal parameters along all dimensions."""
+    """Return a convolution with the same parameters along every dimension."""
     return How((padding,) * rank, (padding,) * rank, (stride,) * rank, (dilation,) * rank, groups)
 
 
 def _spans(h: How, taps: Sequence[int], at: Sequence[int], result: Sequence[int]) -> tuple[slice, ...]:
-    """Return the pixels of the padded image that a tap reads."""
+    """Return the slices of the padded image that one filter tap reads."""
     found: list[slice] = []
     for t, tap, d, u, n in zip(taps, at, h.dilation, h.stride, result):
         seen = (t - 1 - tap if h.flip else tap) * d
@@ -51,13 +51,13 @@ def _padded(x: Array, h: How) -> Array:
 
 
 def extents(x: Sequence[int], f: Sequence[int], h: How) -> tuple[int, ...]:
-    """Return the extents of the result."""
+    """Return the spatial extents of the result."""
     of_each = zip(x[1:-1], f[1:-1], h.before, h.after, h.stride, h.dilation)
     return tuple([(n + b + a - d * (t - 1) - 1) // u + 1 for n, t, b, a, u, d in of_each])
 
 
 def forward(x: Array, f: Array, h: How) -> Array:
-    """Return the result for ``x`` (N, …, C) and ``f`` (K, …, C / groups)."""
+    """Return the convolution of ``x`` (N, …, C) with ``f`` (K, …, C / groups)."""
     result, taps = extents(x.shape, f.shape, h), f.shape[1:-1]
     padded, out = _padded(x, h), np.zeros((x.shape[0], *result, f.shape[0]))
     k, c = f.shape[0] // h.groups, f.shape[-1]
@@ -69,7 +69,7 @@ def forward(x: Array, f: Array, h: How) -> Array:
 
 
 def gradients(x: Array, f: Array, y: Array, h: How) -> tuple[Array, Array]:
-    """Return the gradients of ``x`` and ``f`` for a gradient of the result."""
+    """Return the gradients of ``x`` and ``f`` for the given gradient of the result."""
     result, taps = y.shape[1:-1], f.shape[1:-1]
     padded, y = _padded(x, h), y.astype(np.float64)
     of_x, of_f = np.zeros_like(padded), np.zeros(f.shape)
@@ -85,5 +85,5 @@ def gradients(x: Array, f: Array, y: Array, h: How) -> tuple[Array, Array]:
 
 
 def small(rng: np.random.Generator, *shape: int, dtype: Any = np.float16) -> Array:
-    """Return integers from -1 to 1, whose accumulators are exact."""
+    """Return integers from -1 to 1, for which the accumulators are exact."""
     return rng.integers(-1, 2, shape).astype(dtype)

@@ -1,18 +1,18 @@
-"""One-warp kernels that run each copy atom once, to compare what it moves with its table.
+"""One-warp kernels that execute each copy atom once, so that tests can compare its data movement with its table.
 
-The kernels of one module: ``ldsm_x4_n`` … ``stsm_x2_t`` … ``cp_async_always_16`` … ``cp_async_always_16_zfill`` ….  All
-take ``(input, output)``, one-dimensional tensors of f16:
+The kernels of the module are ``ldsm_x4_n`` … ``stsm_x2_t`` … ``cp_async_always_16`` … ``cp_async_always_16_zfill`` ….
+All take ``(input, output)``, one-dimensional tensors of f16:
 
-* ``ldsm``: the input is the matrices, element ``e`` of row ``r`` of matrix ``j`` at ``e + 8r + 64j``; the output
-  is what the threads got, value ``v`` of thread ``t`` at ``v + V*t``.
-* ``stsm``: the other way round.
-* ``cp_async``: thread ``t`` moves its run of values from the input through shared memory to the output.  With ``zfill``
-  threads whose number is a multiple of three do not read, and their run becomes zero.
-
-* ``movm``: input and output are what the threads hold, value ``v`` of thread ``t`` at ``v + V*t``.
-* ``shuffle``: the same, of f32.
-* ``bulk``: 4 KB of f32 through shared memory by bulk copies; ``bulk_rows``: a row each of 16 threads; ``bulk_tile``: a
-  tile of rows that lie apart in global memory; ``bulk_reduce_OP_TYPE``: the input combined with the output.
+* ``ldsm``: the input holds the matrices, element ``e`` of row ``r`` of matrix ``j`` at ``e + 8r + 64j``.  The output
+  holds the registers of the threads, value ``v`` of thread ``t`` at ``v + V*t``.
+* ``stsm``: the reverse of ``ldsm``.
+* ``cp_async``: thread ``t`` moves its run of values from the input through shared memory to the output.
+  With ``zfill``, threads whose index is a multiple of three do not read, and their run becomes zero.
+* ``movm``: input and output hold the registers of the threads, value ``v`` of thread ``t`` at ``v + V*t``.
+* ``shuffle``: the same as ``movm``, for f32.
+* ``bulk``: bulk copies move 4 KB of f32 through shared memory.  In ``bulk_rows``, 16 threads copy one row each;
+  ``bulk_tile`` copies a tile whose rows have gaps in global memory.
+* ``bulk_reduce_OP_TYPE``: the input is reduced into the output.
 
 ``python test/support/copy_atom_kernels.py FOLDER`` compiles them for the GPU tests.
 """
@@ -35,11 +35,11 @@ TYPES = {
     "f16": cute.Float16, "bf16": cute.BFloat16, "f32": cute.Float32, "f64": cute.Float64, "s32": cute.Int32,
     "u32": cute.Uint32, "s64": cute.Int64, "u64": cute.Uint64, "b32": cute.Int32, "b64": cute.Int64,
 }  # fmt: skip
-"""Type of PTX -> ours."""
+"""PTX type -> type of the language."""
 
 
 class CopyCase(NamedTuple):
-    """One kernel: its name, the row of the table it runs, the atom."""
+    """One kernel: its name, the row of the table that it tests, and the atom."""
 
     name: str
     row: str
@@ -59,12 +59,11 @@ class CopyCase(NamedTuple):
 
     @property
     def atom(self) -> Any:
-        """Its atom."""
         return cute.make_copy_atom(self.op, self.dtype, num_bits_per_copy=self.bits)
 
 
 def cases() -> Iterator[CopyCase]:
-    """All kernels of the module."""
+    """Return all kernels of the module."""
     for order in "nt":
         for n in (1, 2, 4):
             row = f"{'U16x' if order == 't' else 'U32x'}{n * 2 if order == 't' else n}"
@@ -92,19 +91,19 @@ def cases() -> Iterator[CopyCase]:
 
 
 def copy_atom_kernels() -> str:
-    """The text of the module."""
+    """Return the text of the module."""
     return module_text([(MAKERS.get(case.name) or MAKERS[case.name.split("_")[0]])(case) for case in cases()])
 
 
 def spread(source: Any, target: Any) -> None:
-    """Copy by all threads of the warp, element by element."""
+    """Copy element by element with all threads of the warp."""
     tid = cute.arch.thread_idx().x
     for start in cute.range_constexpr(0, cute.size(source), WARP):
         target[tid + start] = source[tid + start]
 
 
 def matrices(case: CopyCase) -> Use:
-    """``ldmatrix`` or ``stmatrix``."""
+    """Return the kernel of an ``ldmatrix`` or ``stmatrix`` atom."""
     held_tv = case.atom.layout_src_tv if case.store else case.atom.layout_dst_tv
     values, n = cute.size(held_tv, mode=[1]), cute.size(held_tv)
     memory = cute.Tensor[cute.Float16, f"{n}:1", "align<16>"]
@@ -133,7 +132,7 @@ def matrices(case: CopyCase) -> Use:
 
 
 def cp_async(case: CopyCase) -> Use:
-    """Runs of values through shared memory."""
+    """Return the kernel of a ``cp.async`` atom, which moves runs of values through shared memory."""
     assert case.bits is not None
     values = case.bits // 16
     n = WARP * values
@@ -163,7 +162,7 @@ def cp_async(case: CopyCase) -> Use:
 
 
 def registers(case: CopyCase) -> Use:
-    """From registers to registers."""
+    """Return the kernel of an atom that moves data between registers."""
     values = 1 if case.name.endswith("broadcast") else 2
     memory = cute.Tensor[case.dtype, f"({WARP},{values}):({values},1)"]
 
@@ -181,7 +180,7 @@ def registers(case: CopyCase) -> Use:
 
 
 def bulk(case: CopyCase) -> Use:
-    """4 KB through shared memory."""
+    """Return a kernel that moves 4 KB through shared memory."""
     memory = cute.Tensor[cute.Float32, "1024:1", "align<16>"]
 
     @cute.kernel(name=case.name)
@@ -208,9 +207,10 @@ def bulk(case: CopyCase) -> Use:
 
 
 def bulk_by_parts(case: CopyCase) -> Use:
-    """Rows of 32 values through shared memory, by one thread, or by a tiled copy of 16 threads.
+    """Return a kernel that moves rows of 32 values through shared memory.
 
-    The rows of a tile lie 48 apart in global memory, and 36 in shared memory.
+    One thread or a tiled copy of 16 threads issues the copies.
+    Tile rows start 48 elements apart in global memory and 36 apart in shared memory.
     """
     rows = case.name == "bulk_rows"
     memory = cute.Tensor[cute.Float32, f"(16,32):({32 if rows else 48},1)", "align<16>"]
@@ -241,7 +241,7 @@ def bulk_by_parts(case: CopyCase) -> Use:
 
 
 def bulk_reduce(case: CopyCase) -> Use:
-    """64 values of shared memory combined with global memory."""
+    """Return a kernel that reduces 64 values from shared memory into global memory."""
     memory = cute.Tensor[case.dtype, "64:1", "align<16>"]
 
     @cute.kernel(name=case.name)

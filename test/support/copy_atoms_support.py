@@ -1,4 +1,4 @@
-"""Expected effect of each copy atom, from the text of the PTX ISA. The CPU and the GPU tests share it."""
+"""Expected effect of each copy atom, from the PTX ISA text. The CPU and the GPU tests share it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ LANE = np.arange(32)
 
 
 def fragment(matrices: int, transposed: bool) -> np.ndarray:
-    """``[thread, value]``: where in the run of matrices (element ``e`` of row ``r`` of matrix ``j`` at ``e+8r+64j``).
+    """Return the offset of each register value within the matrices, indexed by ``[thread, value]``.
 
-    ldmatrix: register ``j`` of lane ``t`` holds elements ``2(t%4)`` and the next of row ``t/4`` of matrix ``j``;
-    transposed, element ``t/4`` of rows ``2(t%4)`` and the next.
+    Element ``e`` of row ``r`` of matrix ``j`` is at offset ``e+8r+64j``. For ldmatrix, register ``j`` of lane ``t``
+    holds elements ``2(t%4)`` and ``2(t%4)+1`` of row ``t/4`` of matrix ``j``. When transposed, it holds element ``t/4``
+    of rows ``2(t%4)`` and ``2(t%4)+1``.
     """
     where = np.zeros((32, 2 * matrices), np.int64)
     for t in range(32):
@@ -27,7 +28,7 @@ def fragment(matrices: int, transposed: bool) -> np.ndarray:
 
 
 def values_of(case: CopyCase) -> int:
-    """Values of f16 that one thread has in registers, or moves."""
+    """Return the number of f16 values that one thread holds in registers or moves."""
     if case.name == "movm":
         return 2
     if case.name.startswith("cp_async"):
@@ -36,7 +37,7 @@ def values_of(case: CopyCase) -> int:
 
 
 def sample(n: int) -> np.ndarray:
-    """``n`` different f16 numbers."""
+    """Return ``n`` different f16 numbers."""
     return (np.arange(n) + 1).astype(np.uint16).view(np.float16)
 
 
@@ -49,7 +50,7 @@ def _shuffled(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     expected = source.copy()
     for t in range(32):
         partner = t ^ int(kind)
-        # The 2x2 block of the lower lane's and the upper lane's values, transposed.
+        # Transpose the 2x2 block that a lower and an upper lane hold.
         if t & int(kind):
             expected[t] = source[partner, 1], source[t, 1]
         else:
@@ -75,13 +76,13 @@ def _reduced(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(len(case.name))
     low = 0 if ptx_type[0] == "u" else -50
     new, old = (rng.integers(low, 50, 64).astype(dtype) for _ in range(2))
-    if ptx_type[0] == "u":  # numbers that are negative if they are read as signed
+    if ptx_type[0] == "u":  # Include numbers that are negative when read as signed.
         new[::3], old[::5] = ~new[::3], ~old[::5]
     return new, old, np.asarray(REDUCTIONS[operation](old, new)).astype(dtype)
 
 
 def run_case(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the input, a poisoned output, and the expected output."""
+    """Return the input, a poisoned output and the expected output."""
     if case.name == "bulk":
         whole = np.arange(1024, dtype=np.float32)
         return whole, np.full(1024, np.nan, np.float32), whole

@@ -27,15 +27,15 @@ import pytest
 __all__ = ["CpuBudget", "cpu_seconds", "excess"]
 
 TEST_LIMIT = 1.5
-"""CPU seconds of the call of a quick test that is not marked ``end_to_end``."""
+"""Limit for the call of a quick test that is not marked ``end_to_end``, in CPU seconds."""
 MARGIN = 1.5
-"""Measurements on a shared machine vary: a run fails only beyond this multiple of a limit, and reports the rest."""
+"""Timings on a shared machine vary, so a run fails only beyond this multiple of a limit. It reports others."""
 REFERENCE = 0.005
-"""CPU seconds of :func:`loop_seconds` on the machine for which the limits are."""
+"""CPU seconds of :func:`loop_seconds` on the reference machine, for which the limits are set."""
 SAMPLED = 50
-"""Tests between two measurements of the loop."""
+"""Number of tests between two measurements of the loop."""
 SUITE_LIMIT = 400.0
-"""CPU seconds of pytest over all quick tests.  ``make test`` may take 480; lit takes the other 80."""
+"""Limit for pytest over all quick tests, in CPU seconds.  ``make test`` may take 480; lit takes the other 80."""
 
 
 def cpu_seconds() -> float:
@@ -72,7 +72,7 @@ def excess(calls: Sequence[tuple[str, float, bool]], total: float, slowdown: flo
 
 
 class CpuBudget:
-    """The plug-in.  Each worker of xdist measures; the controller, or the only process, collects and reports."""
+    """The plug-in. Each xdist worker measures; the controller, or the only process, collects and reports."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -85,7 +85,6 @@ class CpuBudget:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Measure the call of a test."""
         self.ran += 1
         if self.ran % SAMPLED == 0:
             self.loops.append(loop_seconds())
@@ -99,7 +98,7 @@ class CpuBudget:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Put the CPU seconds into the report, in which xdist carries them to the controller."""
+        """Store the CPU seconds in the report, which xdist sends to the controller."""
         report = yield
         if call.when == "call":
             report.cpu_seconds = item.stash.get(_CALL, 0.0)  # type: ignore[attr-defined]
@@ -112,7 +111,7 @@ class CpuBudget:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Add what a worker of xdist took."""
+        """Add the CPU time of an xdist worker."""
         output = getattr(node, "workeroutput", {})
         self.workers += output.get("cpu_seconds", 0.0)
         self.loops += output.get("loops", [])
@@ -126,7 +125,7 @@ class CpuBudget:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Report the CPU time of the run, and what exceeds a limit."""
+        """Report the CPU time of the run and the tests that exceed a limit."""
         slowdown = f", on a CPU that is {self._slowdown():.1f} times slower than the reference"
         terminalreporter.write_line(f"CPU time: {self._total():.0f} s{slowdown if self._slowdown() > 1.1 else ''}")
         for name, seconds, _ in sorted(self.calls, key=lambda x: -x[1])[: self.config.getoption("--cpu-report")]:

@@ -1,4 +1,4 @@
-"""The calls of ``test/gpu/test_elementwise_gpu.py``, and the kernels that they need."""
+"""Elementwise calls of ``test/gpu/test_elementwise_gpu.py``, and the kernels that they launch."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ TYPES: dict[str, Any] = {
 
 
 class Call(NamedTuple):
-    """A function, the types of its arrays and how each lies: ``mn`` as the result, ``nm`` with contiguous columns,
-    ``n`` a per-column vector, ``m`` a per-row vector, ``1`` one element for all; then scalar arguments.
+    """A call: the function, element types and layouts of its arrays, then scalar arguments.
+
+    Layouts are ``mn`` (like the result), ``nm`` (contiguous columns), ``n`` (a per-column vector), ``m`` (a per-row
+    vector) and ``1`` (one element for all).
     """
 
     name: str
@@ -31,7 +33,7 @@ class Call(NamedTuple):
     dtype: str | None = None
 
     def arrays(self, m: int, n: int, make: Callable[..., Any]) -> list[Any]:
-        """Return the arguments of a call; ``make(element, shape)`` gives arrays."""
+        """Return the arguments of a call, with arrays allocated by ``make(element, shape)``."""
         shapes = {"mn": (m, n), "nm": (n, m), "n": (n,), "m": (m, 1), "1": (1,)}
         found = [make(e, shapes[how]) for e, how in zip(self.elements, self.lying)]
         return [x.T if how == "nm" else x for x, how in zip(found, self.lying)] + list(self.numbers)
@@ -58,7 +60,7 @@ CALLS = [
 
 
 def kernels() -> dict[str, RowKernel]:
-    """Return the kernels by name, for arrays without gaps, with and without whole vectors, and for others."""
+    """Return the kernels by name, for contiguous and padded arrays, with and without vectorized access."""
     found: dict[str, RowKernel] = {}
     for call in CALLS:
         for n, gap in ((32, 0), (33, 0), (32, 16)):

@@ -1,6 +1,7 @@
-"""A small evaluator of arith and scf over Python's numbers; shares nothing with the interpreter nor the front-end.
+"""A small evaluator of arith and scf on Python numbers, independent of the interpreter and the front-end.
 
-An integer beyond its width raises OverflowError, ``f32`` is rounded after each operation; a loop without end raises.
+An integer that exceeds its width raises OverflowError. ``f32`` is rounded after each operation. An endless loop raises
+an exception.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Helpers of the evaluated expansion tests: typed concrete values, functions of one op, and their evaluation.
+"""Helpers for tests of the expansion passes: typed concrete values, functions of one op, and their evaluation.
 
 A test draws *concrete* values (:mod:`brute`), turns some of their integers into dynamic leaves (a width, a
-divisor, a number), wraps the op into a function, expands the function and runs it on the numbers.  The result is
-compared with the definition of the op applied to the concrete values.
+divisor, a number), wraps the op in a function, expands the function and runs it on the numbers.  The result is
+compared with the definition of the op, applied to the concrete values.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ Typed = tuple[str, Tree]
 
 
 def static(n: int) -> int:
-    """Every integer is known from the type."""
+    """Return a static leaf."""
     return n
 
 
 @dataclass
 class Chooser:
-    """Decides which integers become dynamic leaves; collects their numbers in storage order."""
+    """Chooses which integers become dynamic leaves, and collects their values in storage order."""
 
     random: Random
     share: float = 0.4
-    """Share of the integers that become dynamic."""
+    """Fraction of the integers that become dynamic."""
     div: bool = False
-    """True if divisors are specified."""
+    """True if dynamic leaves may have a known divisor."""
     numbers: list[int] = field(default_factory=list)
 
     def __call__(self, n: int) -> int | Dyn:
@@ -69,7 +69,7 @@ class Chooser:
 
 
 def payload(x: object, leaf: Callable[[int], int | Dyn] = static, *, static_outer: bool = False) -> Payload:
-    """The algebra's form of a concrete value; ``leaf`` is called for each integer, in storage order."""
+    """Return the payload of a concrete value, calling ``leaf`` for each integer in storage order."""
     if isinstance(x, int):
         return leaf(x)
     if isinstance(x, tuple):
@@ -90,7 +90,7 @@ def payload(x: object, leaf: Callable[[int], int | Dyn] = static, *, static_oute
 
 
 def concrete(p: Payload, numbers: Sequence[int]) -> object:
-    """The concrete value of a payload whose dynamic leaves have these numbers, in storage order."""
+    """Return the concrete value of a payload; ``numbers`` are the values of its dynamic leaves in storage order."""
     left = iter(numbers)
 
     def read(p: Payload) -> object:
@@ -121,7 +121,7 @@ def concrete(p: Payload, numbers: Sequence[int]) -> object:
 
 @dataclass(frozen=True)
 class Case:
-    """Operands to try an op on."""
+    """Operands on which to test an op."""
 
     operands: Sequence[Typed]
     properties: Mapping[str, Attribute] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of an op: concrete results, and whether any was computed at run time."""
+    """Result of an op: concrete results, and whether any was computed at run time."""
 
     results: tuple[object, ...]
     dynamic: bool
@@ -144,7 +144,7 @@ class Outcome:
 
 
 def function(op: Operation, arguments: Sequence[Attribute], block: Block) -> ModuleOp:
-    """A module with ``@f`` that holds one op and returns its results."""
+    """Return a module with ``@f``, which contains one op and returns its results."""
     block.add_ops([op, ReturnOp(*op.results)])
     f = FuncOp("f", FunctionType.from_lists(list(arguments), list(op.result_types)), Region(block))
     return ModuleOp([f])
@@ -162,9 +162,10 @@ def apply(module: ModuleOp, *passes: Pass, verify: bool) -> None:
 
 
 def run(op_class: type[CuteOp], case: Case, choose: Chooser, *, keep_text: bool = False) -> Outcome | None:
-    """The op on these values, evaluated directly and after expansion; ``None`` if it rejects or is undefined on them.
+    """Evaluate the op on these values, directly and after expansion.
 
-    If the op rejects what is dynamic, it is tried with nothing dynamic.
+    Return None if the op rejects the values or is undefined on them. If the op rejects dynamic operands, it is tried
+    with static ones.
     """
     operands, properties = case.operands, dict(case.properties)
     for attempt in (choose, Chooser(choose.random, 0.0)):
@@ -185,7 +186,7 @@ def run(op_class: type[CuteOp], case: Case, choose: Chooser, *, keep_text: bool 
         module = function(op, types, block)
         try:
             direct = Evaluator(module).call("f", arguments)
-        except Undefined:  # a division by a zero that no type shows
+        except Undefined:  # A dynamic divisor is zero.
             return None
         expected = list(flatten(direct))
         verify = keep_text or choose.random.random() < 0.3
@@ -233,10 +234,10 @@ def check(
     *,
     keep_text: bool = False,
 ) -> None:
-    """Draw cases, run them, and let ``verdict`` (with its asserts) judge what came out.
+    """Draw cases, run them, and check each outcome with ``verdict``, which contains asserts.
 
-    At least the part ``accepted`` of the cases must be legal, and the part ``dynamic`` computed at run time.
-    ``keep_text`` gives the verdict the expanded function as text.
+    At least the fraction ``accepted`` of the cases must be legal, and the fraction ``dynamic`` computed at run time.
+    With ``keep_text`` the outcome includes the text of the expanded function.
     """
     seen: Counter[str] = Counter()
 
@@ -281,7 +282,7 @@ def split(r: Random, n: int, parts: int) -> list[int]:
 
 
 def nest(r: Random, flat: Sequence[Tree], depth: int = 2) -> Tree:
-    """A random tree with these leaves in order; one leaf may stay a scalar."""
+    """Return a random tree with these leaves in order; one leaf may stay a scalar."""
     if len(flat) == 1 and r.random() < 0.6:
         return flat[0]
     if depth == 0 or len(flat) == 1:
@@ -297,13 +298,13 @@ def nest(r: Random, flat: Sequence[Tree], depth: int = 2) -> Tree:
 
 
 def nest_tuple(r: Random, flat: Sequence[Tree], depth: int) -> Tree:
-    """A tuple with these leaves."""
+    """Return a random tuple with these leaves."""
     tree = nest(r, flat, depth)
     return tree if isinstance(tree, tuple) else (tree,)
 
 
 def extents(r: Random, most: int = 4, limit: int = 200, *, power_of_two: bool = False) -> list[int]:
-    """Extents whose product does not exceed the limit."""
+    """Return random extents whose product does not exceed the limit."""
     out: list[int] = []
     total = 1
     for _ in range(r.randint(1, most)):
@@ -315,12 +316,12 @@ def extents(r: Random, most: int = 4, limit: int = 200, *, power_of_two: bool = 
 
 
 def shape(r: Random, most: int = 4, limit: int = 200) -> Tree:
-    """A random shape."""
+    """Return a random shape."""
     return nest(r, extents(r, most, limit))
 
 
 def compact(r: Random, s: Tree, *, gaps: bool = False) -> L:
-    """A layout of this shape whose strides are those of some order of its leaves; injective.
+    """Return an injective layout of this shape, with the strides of a random order of its leaves.
 
     With ``gaps`` there may be unused space between the modes.
     """
@@ -336,20 +337,20 @@ def compact(r: Random, s: Tree, *, gaps: bool = False) -> L:
 
 
 def loose(r: Random, s: Tree) -> L:
-    """A layout of this shape with any strides: zero, negative, large."""
+    """Return a layout of this shape with arbitrary strides: zero, negative or large."""
     strides = [r.choice((0, 1, 2, 3, 4, 8, 16, 7, -1, -4, 100)) for _ in brute.leaves(s)]
     return L(s, brute.rebuild(s, iter(strides)))
 
 
 def based(r: Random, s: Tree) -> L:
-    """A layout of this shape with basis strides."""
+    """Return a layout of this shape with basis strides."""
     paths = [(0,), (1,), (2,), (0,), (1,)] if r.random() < 0.7 else [(0, 0), (0, 1), (1,), (2, 0)]
     strides = [E(r.choice((1, 1, 2, 3, 16)), r.choice(paths)) for _ in brute.leaves(s)]
     return L(s, brute.rebuild(s, iter(strides)))
 
 
 def layout(r: Random, *, bases: bool = True, limit: int = 200) -> L:
-    """A layout of any sort."""
+    """Return a random layout of any kind."""
     s = shape(r, limit=limit)
     what = r.random()
     if what < 0.4:
@@ -360,7 +361,7 @@ def layout(r: Random, *, bases: bool = True, limit: int = 200) -> L:
 
 
 def composed(r: Random, *, layouts: bool = True, limit: int = 200) -> C:
-    """A composed layout: a swizzle or a layout around a plain layout."""
+    """Return a composed layout: a swizzle or a layout, composed with a plain layout."""
     if layouts and r.random() < 0.35:
         inner: L | S = compact(r, shape(r, limit=limit), gaps=True)
         return C(inner, r.randint(0, 5), compact(r, shape(r, limit=limit), gaps=True))
@@ -370,21 +371,21 @@ def composed(r: Random, *, layouts: bool = True, limit: int = 200) -> C:
 
 
 def any_layout(r: Random, **options: bool) -> tuple[str, L | C]:
-    """A layout, or a composed one."""
+    """Return a random plain or composed layout."""
     if r.random() < 0.3:
         return "composed_layout", composed(r, layouts=options.get("layouts", True))
     return "layout", layout(r, bases=options.get("bases", True))
 
 
 def natural_coordinate(r: Random, s: Tree, beyond: float = 0.1) -> Tree:
-    """A coordinate congruent with a shape, now and then out of bounds."""
+    """Return a coordinate congruent with a shape, occasionally out of bounds."""
     if isinstance(s, tuple):
         return tuple(natural_coordinate(r, t, beyond) for t in s)
     return r.randrange(s + (3 if r.random() < beyond else 0))  # pyright: ignore
 
 
 def coordinate(r: Random, s: Tree, *, underscores: bool = False) -> Tree:
-    """A coordinate weakly congruent with a shape."""
+    """Return a coordinate weakly congruent with a shape."""
     if underscores and r.random() < 0.4:
         return ALL
     if isinstance(s, tuple) and s and r.random() < 0.8:
@@ -393,5 +394,5 @@ def coordinate(r: Random, s: Tree, *, underscores: bool = False) -> Tree:
 
 
 def int_tuple(r: Random, most: int = 4, low: int = -20, high: int = 40) -> Tree:
-    """A tree of integers."""
+    """Return a random integer tuple."""
     return nest(r, [r.randint(low, high) for _ in range(r.randint(1, most))])

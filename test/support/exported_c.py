@@ -1,4 +1,4 @@
-"""Exported C, built with the system's compiler and launched on a driver that only listens (``fake_cuda.c``)."""
+"""Exported C, compiled with the system compiler and launched on a fake driver that records calls (``fake_cuda.c``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FLAGS = [
 
 
 def compiler() -> str:
-    """Return the system's C compiler; a machine without one skips the test."""
+    """Return the path of the C compiler, or skip the test if there is none."""
     found = shutil.which("cc")
     if found is None:
         pytest.skip("there is no C compiler here")
@@ -30,7 +30,7 @@ def compiler() -> str:
 
 
 def headers() -> Path:
-    """Return the folder of ``cuda.h``, of the package that brings ptxas."""
+    """Return the folder of ``cuda.h`` in the package that provides ptxas."""
     import nvidia
 
     return next(p for root in nvidia.__path__ for p in Path(root).glob("*/include") if (p / "cuda.h").exists())
@@ -70,7 +70,7 @@ class Exported:
 
     @property
     def error(self) -> str:
-        """Message of the last error."""
+        """Return the message of the last error."""
         text = self._function("error")
         text.restype = ctypes.c_char_p
         return text().decode()
@@ -94,7 +94,10 @@ class Exported:
         return self._function("launch")(self.module, *arguments, ctypes.c_void_p(7))
 
     def planned(self, *args: object, **shape: Any) -> list[tuple[str, tuple[int, ...], tuple[bytes, ...]]]:
-        """Return the launches of Python, in the format of the fake driver. Tensor maps of C are inserted by number."""
+        """Return the launches that Python plans, in the format of the fake driver.
+
+        The fake driver refers to a tensor map by number, so each map must equal the corresponding one of C.
+        """
         out: list[tuple[str, tuple[int, ...], tuple[bytes, ...]]] = []
         views = self.kernel.plans(*args, **shape)
         arguments = read_arguments(self.kernel.target, args)
@@ -128,7 +131,7 @@ def told(m: TensorMap, address: int) -> tuple[int, ...]:
 
 
 def tensor(array: Any) -> ctypes.Structure:
-    """Return an array, of any library here, as ``cute_tensor_<rank>``."""
+    """Return an array as ``cute_tensor_<rank>``, whichever library it comes from."""
     from cute_dialect.runtime.arrays import view_of
 
     view = view_of(array, 0)

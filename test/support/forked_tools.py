@@ -1,7 +1,7 @@
 """A lit format that runs the project's tools in forks of lit's worker process.
 
-Starting Python and importing xDSL takes 0.4 s, several times as long as most RUN lines.  A worker of lit imports the
-tools once; a RUN line's ``cute-opt``, ``cute-run`` or ``%python FILE`` is then a fork of the worker.  A fork has its
+Starting Python and importing xDSL takes 0.4 s, several times as long as most RUN lines.  Each lit worker therefore
+imports the tools once and forks for every ``cute-opt``, ``cute-run`` or ``%python FILE`` of a RUN line.  A fork has its
 own standard streams, working directory, environment and exit status, so pipes, redirections and ``not`` work as
 usual.  All other programs are started as usual.
 """
@@ -25,7 +25,7 @@ __all__ = ["ForkedTools", "preload"]
 TOOLS = ("cute_opt", "cute_run")
 """Modules of ``cute_dialect.tools`` that run in a fork."""
 _LIT = os.path.dirname(lit.TestRunner.__file__)
-"""lit's own commands, such as ``diff``, need a Python of their own: they change ``sys.path``."""
+"""lit's own commands, such as ``diff``, need a separate Python process because they change ``sys.path``."""
 
 _SAMPLE = """
 import os, sys
@@ -40,7 +40,7 @@ print(*(n for n in sys.modules if n not in before and n.split(".")[0] in ("cute_
 def preload(sample: str) -> None:
     """Import the modules that ``cute-opt`` imports when it compiles the file ``sample``.
 
-    A process of its own finds out which they are, so that nothing but modules is left in this one.
+    A separate process determines the list of modules, so that this process imports them without any other state.
     """
     done = subprocess.run([sys.executable, "-c", _SAMPLE, sample], capture_output=True, text=True, check=False)
     for name in done.stdout.split():
@@ -54,13 +54,12 @@ class ForkedTools(lit.formats.ShTest):
         super().__init__(execute_external=False)
 
     def execute(self, test: Any, lit_config: Any) -> Any:
-        """Run one test."""
         with mock.patch.object(lit.TestRunner.subprocess, "Popen", _Popen):
             return super().execute(test, lit_config)
 
 
 class _Popen(subprocess.Popen[str]):
-    """A process; a tool or a Python file runs in the fork itself, without executing Python again."""
+    """A process. For a tool or a Python file, the fork runs it without executing Python again."""
 
     def __init__(self, args: Sequence[str], **options: Any) -> None:
         main = _main_of(args)
@@ -93,7 +92,7 @@ def _run_file(path: str, arguments: Sequence[str]) -> None:
 
 
 def _run(main: Callable[[], object], environment: dict[str, str]) -> NoReturn:
-    """Be the new process: called in the child, whose standard streams and working directory are set."""
+    """Run the tool in the child process, whose standard streams and working directory are already set."""
     status: object = 1
     try:
         os.closerange(3, 1024)  # The parent waits until the pipe that reports a failed exec is closed.

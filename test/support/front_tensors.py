@@ -1,4 +1,4 @@
-"""Traced kernels on tensors: shared memory, and running a body on arrays."""
+"""Helpers for traced kernels on tensors: allocate shared memory, and run a kernel body on arrays."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cute_dialect.front.trace import current, parse_type
 
 
 def shared_tensor(text: str) -> Tensor:
-    """Allocate a tensor in shared memory: ``f16, smem, align<1024>, "(8,8):(8,1)"``."""
+    """Allocate a tensor in shared memory from a text such as ``f16, smem, align<1024>, "(8,8):(8,1)"``."""
     return Tensor.of(current().value("cute.memref.alloc_smem", (), [parse_type(f"!cute.memref<{text}>")]))
 
 
 def identity_tensor(m: int = 16, n: int = 64) -> Tensor:
-    """Return the tensor whose elements are its coordinates."""
+    """Return the tensor whose elements are its own coordinates."""
     return Tensor.static(parse_type(f'!cute.coord_tensor<"(0,0)", "({m},{n}):(1@0,1@1)">'))
 
 
@@ -29,7 +29,7 @@ def view(iterator: Any, layout: Any) -> Tensor:
 
 @contextmanager
 def when(condition: Any) -> Generator[None]:
-    """Open an ``scf.if`` without results, as these tests do not cover control flow."""
+    """Open an ``scf.if`` without results. Tests that do not cover control flow use it."""
     from xdsl.ir import Block, Region
 
     tracer, then = current(), Block()
@@ -40,7 +40,7 @@ def when(condition: Any) -> Generator[None]:
 
 
 def run_on_arrays(body: Any, arrays: dict[str, tuple[str, Any]], threads: int = 32, chip: str = "sm_90a") -> Any:
-    """Trace ``body`` of tensors, run it on arrays, and return the module."""
+    """Trace ``body`` with tensor parameters, run it on arrays, and return the module."""
     parameters = {name: f"!cute.memref<{text}>" for name, (text, _) in arrays.items()}
     module = trace_kernel(body, parameters, Tensor.of, threads=threads, chip=chip)
     run_kernel_on_cpu(module, [array for _, array in arrays.values()], threads=threads)

@@ -1,4 +1,4 @@
-"""Products with epilogues that are functions, and the kernels that ``op.mm`` and ``op.bmm`` take for them."""
+"""GEMMs with traced epilogues, and the kernels that ``op.mm`` and ``op.bmm`` select for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GPU = "NVIDIA H200"
 
 
 def example(accum: Any, alpha: Any, C: Any, beta: Any, aux: Any, bias: Any) -> Any:
-    """Every kind of epilogue input; a value that is used three times and stored."""
+    """Use every kind of epilogue input, and a value that is used three times and also stored."""
     F = alpha * accum + (beta * C + aux)
     E = relu(F + 1) + bias
     D = E + F
@@ -39,23 +39,23 @@ def example(accum: Any, alpha: Any, C: Any, beta: Any, aux: Any, bias: Any) -> A
 
 
 def swiglu(accum: Any, bias: Any) -> Any:
-    """SwiGLU of neighbouring columns."""
+    """Compute SwiGLU of neighbouring columns."""
     gate, up = pairs(accum + bias)
     return silu(gate) * up
 
 
 def masked(accum: Any, mask: Any, per: Any) -> Any:
-    """A mask of booleans and a scalar per matrix."""
+    """Apply a boolean mask and one scalar per matrix."""
     return where(mask, gelu(accum * per), 0.0)
 
 
 def column(accum: Any, scale: Any) -> Any:
-    """A per-row scale."""
+    """Apply a per-row scale."""
     return accum * scale
 
 
 def reduced(accum: Any, bias: Any) -> Any:
-    """Sums, maxima and minima over rows, columns and all elements."""
+    """Compute sums, maxima and minima over rows, over columns and over all elements."""
     x = relu(accum + bias)
     return {
         "D": x, "rows": total(x, -1), "columns": total(accum, -2), "all": total(x), "most": most(accum, -1),
@@ -64,25 +64,25 @@ def reduced(accum: Any, bias: Any) -> Any:
 
 
 def activations(accum: Any, scale: Any, slope: Any) -> Any:
-    """All activations of the table, on accumulators scaled to about 1."""
+    """Apply all activations of the table to accumulators scaled to about 1."""
     x = accum * scale
     more = {n: f(x, slope) if n in ("prelu", "leaky_relu", "elu") else f(x) for n, f in ACTIVATIONS.items()}
     return {"D": x, **more}
 
 
 def shares(accum: Any, bias: Any) -> Any:
-    """A softmax of whole rows."""
+    """Compute a softmax over whole rows."""
     power = exp(accum * 0.125 + bias - most(accum * 0.125 + bias, -1, whole_rows=True))
     return power / total(power, -1, whole_rows=True)
 
 
 def heads(accum: Any, bias: Any) -> Any:
-    """A matrix per 64 columns."""
+    """Store one matrix per 64 columns."""
     return permute(reshape(accum + bias, (accum.shape[0], -1, 64)), (1, 0, 2))
 
 
 def other_shapes(accum: Any, scale: Any, angle: Any, skip: Any) -> Any:
-    """Per-head, per-row-and-head and per-element arguments; results in two orders."""
+    """Use per-head, per-row-and-head and per-element arguments, and store results in two orders."""
     m, n = accum.shape
     x = permute(reshape(accum, (m, n // 16, 16)), (1, 0, 2)) * scale + reshape(angle, (m, 16)) + skip
     D = relu(x)
@@ -91,34 +91,36 @@ def other_shapes(accum: Any, scale: Any, angle: Any, skip: Any) -> Any:
 
 
 def by_exponents(accum: Any, factor: Any) -> Any:
-    """Power-of-two scales: only the last rounding is inexact, and rounds to nearest even on every device."""
+    """Quantize with power-of-two scales. Only the last rounding is inexact: to nearest even on every device."""
     q, scales = quantize(accum * factor, "f8E5M2", 32, "e8m0")
     return {"D": accum, "q": q, "scales": scales}
 
 
 def by_scales(accum: Any, factor: Any) -> Any:
-    """f32 scales per 128 columns."""
+    """Quantize with one f32 scale per 128 columns."""
     D, scales = quantize(accum * factor)
     return D, scales
 
 
 def dropped(accum: Any, p: Any, seed: Any, offset: Any) -> Any:
-    """Dropout, and its random numbers."""
+    """Apply dropout and store its random numbers."""
     D = dropout(accum, p, seed, offset)
     E = random(accum, seed, offset) * 16777216.0 % 2048.0
     return D, E
 
 
 def gated_sums(accum: Any, bias: Any) -> Any:
-    """Reductions together with pairs."""
+    """Combine reductions with paired columns."""
     gate, up = pairs(accum + bias)
     x = relu(gate) * up
     return {"D": x, "rows": total(x, -1), "columns": total(x, -2), "all": total(accum), "most": most(accum, -2)}
 
 
 class Case(NamedTuple):
-    """``function`` of a product of (M, N, K), ``batch`` of them or one (0); arguments: shapes and types, or numbers;
-    ``element``: of A, B and D.
+    """A GEMM with the epilogue ``function``.
+
+    ``shape`` is (M, N, K) and ``batch`` the number of matrices, or 0 for a single GEMM. ``arguments`` are shapes with
+    types, or numbers. ``element`` is the element type of A, B and D.
     """
 
     function: Callable[..., Any]
@@ -128,7 +130,7 @@ class Case(NamedTuple):
     element: str = "f16"
 
     def kernel(self) -> tuple[str, str]:
-        """Return the kernel's name and text."""
+        """Return the name and the text of the kernel."""
         m, n, k = self.shape
         batch = (self.batch,) if self.batch else ()
         found = op.explain(
@@ -178,7 +180,7 @@ CASES = {
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Return names and texts of the kernels, each once."""
+    """Yield the name and the text of each kernel once."""
     yield from dict(case.kernel() for case in CASES.values()).items()
     for operation in ("sum", "max", "min"):
         for config in (CombineConfig(operation), CombineConfig(operation, across=1)):

@@ -1,4 +1,4 @@
-"""Cases and matrices for the fallback of the Hopper GEMM. The CPU and the GPU tests share them."""
+"""Cases and matrices for the fallback of the Hopper GEMM, shared by the CPU and the GPU tests."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ DTYPES = {
 
 
 def arrays(name: str) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """A, B and a poisoned C as the kernel takes them; C as ``[matrix, m, n]``, and what it must become.
+    """Return A, B and a poisoned C as the kernel takes them, C as ``[matrix, m, n]``, and the expected C.
 
-    Integers, whose sums are exact in every type.
+    The elements are small integers, so the results are exact in every type.
     """
     c, shape = CASES[name]
     m, n, k, matrices = (*shape, 1)[:4]

@@ -1,8 +1,8 @@
-"""Random configurations of the Hopper GEMMs, whose options may be anything: refused, or right on the interpreter.
+"""Random configurations of the Hopper GEMMs: each must be rejected, or compute the exact result in the interpreter.
 
-A drawn configuration that :meth:`check` does not refuse is traced, compiled and run on small integers, whose sums are
-exact in all types, with every check and a random schedule; memory that blocks share is no number at first, and pads
-between rows are not to be written.
+A configuration that :meth:`check` accepts is traced, compiled and run on small integers, whose results are exact in all
+types.  All checks are enabled and the schedule is random.  The workspace initially contains NaN, and the padding
+between rows must not be written.
 """
 
 # pyright: basic
@@ -47,7 +47,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "scales": ("f32", "ui8"), "dependent": (False, True), "parts": (1, 2, 3),
     "scaled_columns": (False, True), "prefetch": (False, True),
 }  # fmt: skip
-"""Allowed options of a :class:`GemmConfig`, and split-K slices. K of ``tile`` counts halves of 128 bytes."""
+"""Values of each option of a :class:`GemmConfig`, and split-K slices. ``tile`` counts K in units of 64 bytes."""
 FEW: dict[str, tuple[Any, ...]] = {
     "element": ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2"), "output": ("f16", "bf16", "f32"), "rows": (64, 128),
     "columns": (16, 32, 40, 64, 96, 128), "stages_a": (2, 3, 4), "stages": (2, 3, 4), "share": (1, 2),
@@ -55,9 +55,9 @@ FEW: dict[str, tuple[Any, ...]] = {
     "direct": (False, True), "live": (0, 16, 32), "l2": (64, 128, 256), "epilogue": EPILOGUES,
     "major_a": ("k", "m"), "major_b": ("k", "n"), "major_c": ("n", "m"),
 }  # fmt: skip
-"""Allowed options of a :class:`SkinnyConfig`."""
+"""Values of each option of a :class:`SkinnyConfig`."""
 _USUAL = {"element": "f16", "output": "f16", "tile": (64, 64, 2), "cluster_m": 1, "deferred": False}
-"""Default options that are not the first in their list."""
+"""Default values that are not the first of their list."""
 
 
 def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], Config]:
@@ -70,7 +70,7 @@ def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], Config]:
         taken[name] = values[rng.integers(len(values))] if rng.random() < often else usual
     if few:
         return taken, SkinnyConfig(**taken)
-    # Most combinations of rarely compatible options would be refused.
+    # Adjust options that are rarely compatible, because most random combinations would be rejected.
     if rng.random() < 0.8:
         allowed = outputs_of(taken["element"])
         taken["output"] = taken["output"] if taken["output"] in allowed else allowed[rng.integers(len(allowed))]
@@ -85,11 +85,11 @@ def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], Config]:
     config = GemmConfig(**fields | {"tile": (m, n, 512 * halves // BITS[taken["element"]])})
     if taken["parts"] == 1:
         return taken, config
-    return taken, SplitConfig(config._replace(sms=132), taken["parts"])  # its blocks run all at once
+    return taken, SplitConfig(config._replace(sms=132), taken["parts"])  # All blocks are co-resident.
 
 
 def accepted(rng: np.random.Generator) -> tuple[dict[str, Any], Config, int]:
-    """Draw until a configuration is accepted; return also the number of refused ones."""
+    """Draw until a configuration is accepted. Also return the number of rejected ones."""
     refused = 0
     while True:
         taken, config = drawn(rng)
@@ -104,7 +104,10 @@ def accepted(rng: np.random.Generator) -> tuple[dict[str, Any], Config, int]:
 def _matrix(
     rng: np.random.Generator, element: str, rows: int, columns: int, matrices: int, row_major: bool, unit: int
 ) -> np.ndarray:
-    """Small integers, (rows, columns, matrices); lines are multiples of ``unit`` elements, and more, apart."""
+    """Return small integers of shape (rows, columns, matrices).
+
+    The stride of contiguous lines is a multiple of ``unit`` elements, sometimes with additional padding.
+    """
     lines, length = (rows, columns) if row_major else (columns, rows)
     pitch = -(-length // unit) * unit + unit * int(rng.integers(0, 2))
     storage = rng.integers(0 if element.startswith("u") else -1, 2, (matrices, lines, pitch)).astype(DTYPES[element])
@@ -113,7 +116,7 @@ def _matrix(
 
 
 def _exact(c: GemmConfig, a: np.ndarray, b: np.ndarray, given: dict[str, Any]) -> np.ndarray:
-    """Return the result in float64, (M, N, matrices)."""
+    """Return the exact result in float64, of shape (M, N, matrices)."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     if c.scaled:
         of_a, of_b = (2.0 ** (given[n].astype(np.float64) - 127) if c.scales == "ui8" else given[n].astype(np.float64)
@@ -140,7 +143,7 @@ def _sizes(rng: np.random.Generator, config: Config, c: GemmConfig) -> tuple[int
     rows, columns = rows - int(rng.integers(0, m)), columns - int(rng.integers(0, n))
     if few and config.live:
         rows = min(rows, config.live)
-    if c.epilogue.active and columns % 2:  # epilogues take two neighbours at once, which the launch asserts
+    if c.epilogue.active and columns % 2:  # Epilogues need an even N.
         columns += 1
     depth = k * parts * int(rng.integers(1, 5 if m * n <= 128 * 64 else 3)) - int(rng.integers(0, k))
     return rows, columns, max(depth, k * (parts - 1) + 1), 2 if c.batch else 1
@@ -186,7 +189,7 @@ def wrong(rng: np.random.Generator, config: Config) -> str:
     if not c.batch:
         a, b, out = (x[:, :, 0] for x in (a, b, out))
         given |= {name: x[:, :, 0] for name, x in given.items() if name == "source"}
-    # The part of a tile that is not loaded is multiplied into rows that are not stored.
+    # SkinnyConfig with ``live`` multiplies rows that are never loaded, but does not store their results.
     checks = tuple(x for x in ALL if x != "uninit" or not (few and few.live))
     kernel(a, b, out, *given.values(), device="cpu", checks=checks, schedule="random", seed=int(rng.integers(99)))
     shaped = [x.reshape(*x.shape[:2], matrices) for x in (a, b)]
@@ -198,7 +201,7 @@ def wrong(rng: np.random.Generator, config: Config) -> str:
         first = np.argwhere(differing)[0].tolist()
         return f"{name}: {int(differing.sum())} of {differing.size} elements are wrong, the first {first}"
     rows, columns = (m, n) if c.major_c == "n" else (n, m)
-    if not c.direct:  # TMA stores whole units of 16 bytes
+    if not c.direct:  # TMA stores units of 16 bytes.
         columns += -columns % (128 // BITS[c.output])
     pads = np.ones(storage.shape, bool)
     pads[:matrices, :rows, :columns] = False
@@ -209,7 +212,7 @@ def wrong(rng: np.random.Generator, config: Config) -> str:
 
 
 def pairs(taken: dict[str, Any]) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Return the pairs of options of a configuration."""
+    """Yield all pairs of options of a configuration."""
     items = sorted((name, str(value)) for name, value in taken.items())
     for i, one in enumerate(items):
         for other in items[i + 1 :]:

@@ -1,4 +1,4 @@
-"""Grouped products that the GPU tests call, and the kernels that they need, found out on the CPU."""
+"""Grouped GEMMs that the GPU tests run. Their kernels are determined on the CPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REST = 12
 
 
 class Case(NamedTuple):
-    """A call: what is cut, where groups end, extents, the element, options."""
+    """A grouped GEMM: the grouped dimension, the ends of the groups, extents, element type and options."""
 
     form: str
     ends: str
@@ -34,17 +34,16 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the case."""
         more = "".join(f"-{key}{value}" for key, value in self.options)
         return f"{self.form}-{self.ends}-{self.m}x{self.n}x{self.k}-{self.element}{more}"
 
     @property
     def rows(self) -> int:
-        """The grouped extent, padded as TMA needs it for columns."""
+        """Return the grouped extent, including padding rows, as a multiple of 16 so that TMA can load columns."""
         return -(-(ENDS[self.ends][-1] + REST) // 16) * 16
 
     def operands(self, device: str) -> tuple[Any, Any]:
-        """Return operands of small integers, NaN in rows of no group."""
+        """Return operands of small integers, with NaN in rows of no group."""
         generator = torch.Generator().manual_seed(len(self.name))
 
         def made(*shape: int) -> Any:
@@ -87,7 +86,7 @@ CASES = [
 
 @contextmanager
 def recorded() -> Iterator[dict[str, Any]]:
-    """Return the configurations of kernels that calls need, by name, without computing anything."""
+    """Record the configurations of the kernels that calls use, by name, without running them."""
     found: dict[str, Any] = {}
 
     def kernel_of(config: Any, cpu: bool = False) -> Any:
@@ -102,7 +101,7 @@ def recorded() -> Iterator[dict[str, Any]]:
 
 
 def texts() -> Mapping[str, str]:
-    """Return the kernels of all cases by their names."""
+    """Return the texts of the kernels of all cases, by name."""
     with recorded() as found:
         for case in CASES:
             case.call(*case.operands("cpu"), device="cpu")
@@ -112,20 +111,20 @@ def texts() -> Mapping[str, str]:
 
 
 class Other(NamedTuple):
-    """A call of another kind: the computation and the exact result; both take the device."""
+    """A grouped GEMM with other arguments. ``call`` computes it and ``wanted`` returns the exact result."""
 
     call: Any
     wanted: Any
 
 
 def numbers(device: str, *shape: int, kind: Any = torch.float16, least: int = -2) -> Any:
-    """Return small integers; the same for a shape."""
+    """Return small random integers; the seed depends only on the shape."""
     generator = torch.Generator().manual_seed(sum(shape))
     return torch.randint(least, 3, shape, generator=generator).to(kind).to(device)
 
 
 def powers(device: str, *shape: int) -> Any:
-    """Return powers of two, with which accumulators stay exact."""
+    """Return powers of two, for which accumulators stay exact."""
     return torch.exp2(numbers("cpu", *shape, kind=torch.float32)).to(device)
 
 
@@ -133,7 +132,7 @@ PARTS = [slice(0, 5), slice(5, 5), slice(5, 200), slice(200, 261)]
 ROWS, TILE = 272, op.TileDescription(
     (128, 128, 32), 3, (2, 2, 1), op.MathInstruction((16, 8, 16), "f16", "f16", "f32")
 )  # fmt: skip
-"""Eleven rows are of no group."""
+"""Eleven rows belong to no group."""
 
 
 def ends_of(device: str) -> Any:
@@ -141,7 +140,7 @@ def ends_of(device: str) -> Any:
 
 
 def by_rows(a: Any, b: Any, parts: list[slice]) -> Any:
-    """Return the grouped product by rows in float64, zeros for rows of no group."""
+    """Return the grouped GEMM over ranges of rows in float64, with zeros in rows of no group."""
     found = torch.zeros(a.shape[0], b.shape[2], dtype=torch.float64, device=a.device)
     for g, part in enumerate(parts):
         found[part] = a[part].double() @ b[g].double()
@@ -149,7 +148,7 @@ def by_rows(a: Any, b: Any, parts: list[slice]) -> Any:
 
 
 def _on(device: str) -> dict[str, Any]:
-    """Return the arguments that select the device. On the CPU nothing is computed."""
+    """Return the argument that selects the device; a GPU needs none."""
     return {"device": "cpu"} if device == "cpu" else {}
 
 
@@ -189,7 +188,7 @@ def of_gather(kind: Any) -> Any:
 
 
 def of_scales(recipe: str, form: str = "m") -> Any:
-    """Return a call of 8-bit floats with scales."""
+    """Return a GEMM of 8-bit floats with scales."""
 
     def made(device: str) -> Other:
         rows, n, k = ROWS, 144, 272
@@ -226,7 +225,7 @@ def of_scales(recipe: str, form: str = "m") -> Any:
 
 
 def of_type(kind: Any, form: str = "m", **options: Any) -> Any:
-    """Return a call of other types, or of kernels without wgmma."""
+    """Return a GEMM of other element types, or with kernels that use mma.sync."""
 
     def made(device: str) -> Other:
         a, b = numbers(device, ROWS, 72, kind=kind), numbers(device, 4, 72, 136, kind=kind)
@@ -242,14 +241,14 @@ def of_type(kind: Any, form: str = "m", **options: Any) -> Any:
 
 
 def both(accum: Any, bias: Any) -> Any:
-    """Return two results."""
+    """Return two epilogue results."""
     E = accum + bias
     D = op.epilogue.relu(E)
     return D, E
 
 
 def of_results(kernel: Any) -> Any:
-    """Return a call whose epilogue has two results."""
+    """Return a GEMM whose epilogue has two results."""
 
     def made(device: str) -> Other:
         a, b, bias = numbers(device, ROWS, 72), numbers(device, 4, 72, 136), numbers(device, 136)
@@ -279,20 +278,20 @@ OTHERS: dict[str, Any] = {
     "3xtf32": of_type(torch.float32, math="3xtf32"), "mma.sync": of_type(torch.float16, kernel=TILE),
     "two results": of_results(None), "two results, mma.sync": of_results(TILE),
 }  # fmt: skip
-"""Calls of other kinds by their names, each made for a device."""
+"""Other grouped GEMMs by name, each a function of the device."""
 
 LISTS = ((130, 264, 72), (7, 9, 11), (0, 8, 8), (16, 8, 0), (64, 512, 96))
-"""M, N and K of products of a list."""
+"""M, N and K of each GEMM of a list."""
 
 
 def lists_of(device: str, kind: Any) -> tuple[list[Any], list[Any]]:
-    """Return the operands of a list of products."""
+    """Return the operands of a list of GEMMs."""
     a = [numbers(device, m, k, kind=kind) for m, _, k in LISTS]
     return a, [numbers(device, k, n, kind=kind, least=-1) for _, n, k in LISTS]
 
 
 def list_plan(a: list[Any], b: list[Any], mode: str) -> Any:
-    """Return the plan of a list of products."""
+    """Return the plan of a list of GEMMs."""
     element: Any = {"element_D": "i32"} if a[0].dtype == torch.int8 else {}
     return op.GroupedGemm(a, b, precompute_mode=mode, **element)
 
@@ -302,7 +301,7 @@ LIST_KINDS = tuple([(kind, mode) for kind in (torch.float16, torch.float64, torc
 
 
 def list_texts() -> dict[str, str]:
-    """Return the kernels of lists by their names."""
+    """Return the texts of the kernels of the lists, by name."""
     found: dict[str, str] = {}
     for kind, mode in LIST_KINDS:
         arguments = list_plan(*lists_of("cpu", kind), mode).arguments(device="cpu")

@@ -1,4 +1,4 @@
-"""TMA im2col copies: cases, kernels and expected results. The CPU and the GPU tests share them."""
+"""TMA im2col copies: cases, kernels and expected results, shared by the CPU and the GPU tests."""
 
 # pyright: basic
 
@@ -14,7 +14,7 @@ from cute_dialect.lang.nvgpu import cpasync
 
 
 class Case(NamedTuple):
-    """Spatial tuples are W first."""
+    """An im2col load. Tuples over spatial dimensions start with W."""
 
     name: str
     spatial: tuple[int, ...]
@@ -50,7 +50,7 @@ def atom(op: Any, image: Any, case: Case) -> Any:
 
 
 def buffer(case: Case, layout: Any) -> Any:
-    """A tile of f16 in shared memory, swizzled as the case says."""
+    """Allocate a tile of f16 in shared memory, with the swizzle of the case."""
     swizzle = cute.Swizzle({64: 2, 128: 3}[case.swizzle], 4, 3) if case.swizzle else None
     return cute.smem_tensor(cute.Float16, layout, 1024, swizzle)
 
@@ -75,19 +75,22 @@ def tap(case: Case) -> tuple[Any, ...]:
 
 
 def pixels(case: Case, channels: int, first: tuple[int, ...]) -> Any:
-    """Coordinates of channels of the pixels from ``first`` on."""
+    """Return the coordinate tensor of the channels of the pixels from ``first`` on."""
     return cute.make_tensor((0, *first, 0), cute.layout(f"({channels},{case.pixels}):(1@0,0)"))
 
 
 def types(case: Case, n: int) -> tuple[Any, Any]:
-    """The annotations of an image, and of ``n`` numbers a tap."""
+    """Return the annotations of an image, and of an array with ``n`` elements per filter tap."""
     rank = len(case.spatial) + 2
     image = f"({','.join('?' * rank)}):(1,{','.join('?' * (rank - 1))})"
     return cute.Tensor[cute.Float16, image], cute.Tensor[cute.Float16, f"({n},?):(1,{n})"]
 
 
 def text(case: Case) -> str:
-    """``@launch(X, Y)``: block b loads the columns from base pixel 0 on, of tap b, channels from 0 on, to ``Y[b]``."""
+    """Return the module of ``@launch(X, Y)``.
+
+    Block b loads the im2col columns of filter tap b to ``Y[b]``, starting at base pixel 0 and channel 0.
+    """
     n = case.pixels * case.channels
 
     @cute.kernel
@@ -112,8 +115,10 @@ def text(case: Case) -> str:
 
 
 def copy_text(case: Case, tiled: bool, first: int = 0) -> str:
-    """``@launch(X, Y, Z)``: as :func:`text`, by ``cute.copy`` of all channels at once, or by a tiled copy; what was
-    loaded with offset zero is then stored to Z and added to it, from the first pixel (``first`` along W) on.
+    """Return the module of ``@launch(X, Y, Z)``, which copies all channels with ``cute.copy`` or with a tiled copy.
+
+    Loads are as in :func:`text`. The tile loaded with offset zero is then stored to Z and added to it, starting at
+    pixel ``first`` along W.
     """
     n, parts, c = case.pixels * CHANNELS, CHANNELS // case.channels, case.channels
 
@@ -161,7 +166,7 @@ def copy_text(case: Case, tiled: bool, first: int = 0) -> str:
 
 
 def stored(case: Case, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return Z after :func:`copy_text`, in the order of X: zero, plus twice the pixels of tap 0 in ``y``."""
+    """Return the expected Z of :func:`copy_text` in the order of X: twice the pixels of tap 0 in ``y``, else zero."""
     image = x.T
     z = np.zeros_like(image)
     spans = [
@@ -177,7 +182,7 @@ def stored(case: Case, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def columns(case: Case, x: np.ndarray) -> np.ndarray:
-    """``[tap, pixel, channel]``: what a convolution reads, from the padded image (``x`` is [N, …, H, W, C])."""
+    """Return the im2col columns ``[tap, pixel, channel]`` of an image ``x`` of shape [N, …, H, W, C]."""
     spatial = len(case.spatial)
     pad = [(0, 0), *[(p, p + 8) for p in reversed(case.padding)], (0, 0)]
     padded = np.pad(x, pad)
@@ -195,9 +200,9 @@ def columns(case: Case, x: np.ndarray) -> np.ndarray:
 
 
 def arrays(case: Case, seed: int, channels: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X (C,W,…,N) and Y (pixel and channel, tap) for the kernel, and what Y must become.
+    """Return X (C,W,…,N) and Y (pixel and channel, tap) for the kernel, and the expected Y.
 
-    ``channels``: of a pixel in Y, by default those of one instruction.
+    ``channels`` is the number of channels per pixel in Y, by default that of one instruction.
     """
     case = case._replace(channels=channels or case.channels)
     rng = np.random.default_rng(seed)

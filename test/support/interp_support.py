@@ -1,4 +1,4 @@
-"""Helpers of the interpreter's tests: hand-written base-level IR is parsed to a module without our passes."""
+"""Helpers for the interpreter's tests, which parse hand-written base-level IR without running our passes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run_kernel(
     cluster: Sequence[int] | int | None = None,
     **options: object,
 ) -> RunReport:
-    """`run_kernel` of the interpreter, with the fields of shape and options by name; numbers left out are 1."""
+    """Call the interpreter's `run_kernel`, with shape and options as keyword arguments; omitted sizes default to 1."""
 
     def three(given: Sequence[int] | int) -> Dim3:
         x, y, z = (*([given] if isinstance(given, int) else given), 1, 1)[:3]
@@ -47,7 +47,7 @@ def run_kernel(
 
 
 def parse(text: str, *, own: bool = True) -> ModuleOp:
-    """Parse a module: with our upstream dialects, or with xDSL's own (then nvvm ops are unregistered ops)."""
+    """Parse a module with our upstream dialects, or with xDSL's own, in which nvvm ops are unregistered."""
     if own:
         ctx = make_context("base", allow_unregistered=True)
     else:
@@ -58,7 +58,7 @@ def parse(text: str, *, own: bool = True) -> ModuleOp:
 
 
 def kernel(body: str, params: str = "", globals_: str = "", attrs: str = "", *, own: bool = True) -> ModuleOp:
-    """A module with one kernel @k; `%tid`, `%cta` and `%ntid` are read for it. `body` ends with its terminator."""
+    """Return a module with one kernel @k, which defines `%tid`, `%cta` and `%ntid`. `body` includes its terminator."""
     return parse(
         f"""
         "gpu.module"() <{{sym_name = "m"}}> ({{

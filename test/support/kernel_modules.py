@@ -1,4 +1,4 @@
-"""Several kernels in the language as the text of one module, for tests that run each of them by its name."""
+"""Several kernels of the language in one module, for tests that run each of them by name."""
 
 # pyright: basic
 
@@ -11,7 +11,7 @@ import cute_dialect.lang as cute
 
 
 class Use(NamedTuple):
-    """A kernel, the tensors and numbers that it takes (as annotations, or numbers), and the threads of its block."""
+    """A kernel, its tensor and number arguments (annotations or values), and the number of threads per block."""
 
     kernel: Any
     arguments: Sequence[Any]
@@ -19,7 +19,7 @@ class Use(NamedTuple):
 
 
 def module_text(uses: Sequence[Use], chip: str = "sm_90a") -> str:
-    """Return the module with these kernels, and a host function that launches all of them."""
+    """Return the text of a module with these kernels and a host function that launches all of them."""
 
     @cute.jit
     def all_of_them(arguments: list):
@@ -30,12 +30,12 @@ def module_text(uses: Sequence[Use], chip: str = "sm_90a") -> str:
 
 
 class SharedTile(NamedTuple):
-    """A tile of f16 in shared memory: the text of its layout, its alignment, and the swizzle of its pointer."""
+    """A tile of f16 in shared memory: its layout as text, its alignment, and the swizzle of its pointer."""
 
     layout: str
     align: int = 16
     swizzle: Any = None
 
     def make(self) -> Any:
-        """Allocate it; in a kernel."""
+        """Allocate the tile inside a kernel."""
         return cute.smem_tensor(cute.Float16, cute.layout(self.layout), self.align, self.swizzle)

@@ -1,4 +1,4 @@
-"""CPU tensors that pass for GPU tensors: their kernels run on the interpreter, replayed launches too."""
+"""CPU tensors that ``op`` treats as GPU tensors. Kernels run in the interpreter, also when calls are replayed."""
 
 # pyright: basic
 
@@ -24,9 +24,7 @@ GPU = ("NVIDIA H200", 132)
 
 
 class Here:
-    """A kernel of the runtime that runs on the interpreter; ``first``: how often it ran, ``again``: how often at other
-    addresses.
-    """
+    """A runtime kernel that runs in the interpreter and counts its first launches and its replays in ``seen``."""
 
     alignment = 16
 
@@ -50,7 +48,7 @@ class Here:
 
 
 class Rows:
-    """The module of a kernel on rows."""
+    """The module of a row kernel."""
 
     def __init__(self, kernel: Any, seen: Seen):
         self.compiled, self.seen = kernel.compiled(cpu=True), seen
@@ -60,7 +58,7 @@ class Rows:
 
 
 class Seen:
-    """Recorded launches. ``works`` is False if kernels do not compute."""
+    """Launch counters: ``first`` launches and replays (``again``). Kernels compute nothing if ``works`` is False."""
 
     def __init__(self, works: bool = True) -> None:
         self.first = self.again = 0
@@ -85,7 +83,7 @@ def here(seen: Seen) -> Iterator[Seen]:
             )
             if what not in made:
                 kernel = make(*what, cpu=True)
-                if hasattr(kernel, "_kernel"):  # with the memory that its blocks share
+                if hasattr(kernel, "_kernel"):  # A kernel with a workspace wraps another kernel.
                     kernel._kernel = Here(kernel._kernel, seen)
                 else:
                     kernel = Here(kernel, seen)

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Editor:
-    """A client and its server, in an event loop of their own."""
+    """A client and its server, in a separate event loop."""
 
     def __init__(self, *arguments: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -43,7 +43,7 @@ class Editor:
         self.client.initialized(types.InitializedParams())
 
     def wait(self, what: Coroutine[Any, Any, T] | asyncio.Future[T], seconds: float = 120) -> T:
-        """Return the result of an awaitable. The timeout only ends a test that hangs."""
+        """Return the result of an awaitable. The timeout only ends a hanging test."""
 
         async def both() -> T:
             return await asyncio.wait_for(what, seconds)
@@ -92,12 +92,12 @@ class Editor:
     # ------------------------------------------------------------------------------------------------------- questions
 
     def send(self, body: str) -> None:
-        """Send a message that may be invalid, and ignore the answer."""
+        """Send a message that may be invalid, and ignore the response."""
         data = body.encode()
         self.client.protocol.writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
 
     def request(self, identity: str, method: str, params: object) -> object:
-        """Send a request as it stands, without a check of its parameters, and return the response."""
+        """Send a request without checking its parameters, and return the response."""
         future: concurrent.futures.Future[object] = concurrent.futures.Future()
         self.client.protocol._request_futures[identity] = future
         self.send(json.dumps({"jsonrpc": "2.0", "id": identity, "method": method, "params": params}))
@@ -127,7 +127,7 @@ class Editor:
         return found.value
 
     def hints(self, uri: str) -> list[tuple[int, int, str]]:
-        """Return line, character and text of all inlay hints."""
+        """Return the line, the character and the text of all inlay hints."""
         whole = types.Range(types.Position(0, 0), types.Position(1 << 20, 0))
         asked = types.InlayHintParams(types.TextDocumentIdentifier(uri), whole)
         found = self.wait(self.client.text_document_inlay_hint_async(asked)) or []
@@ -135,7 +135,7 @@ class Editor:
 
 
 def position(text: str, marked: str, further: int = 0) -> types.Position:
-    """Return the position, in units of UTF-16, some characters further than where the only mark of its kind begins."""
+    """Return a position, in UTF-16 units, relative to the start of a marker that occurs once in the text."""
     at = text.index(marked)
     assert text.find(marked, at + 1) < 0, marked
     before = text[: at + further]
@@ -144,7 +144,7 @@ def position(text: str, marked: str, further: int = 0) -> types.Position:
 
 
 def applied(text: str, edits: Sequence[types.TextEdit]) -> str:
-    """Return a text with edits of one line each made."""
+    """Apply single-line edits to a text."""
     lines = text.split("\n")
     for e in sorted(edits, key=lambda e: (e.range.start.line, e.range.start.character), reverse=True):
         assert e.range.start.line == e.range.end.line
@@ -155,6 +155,6 @@ def applied(text: str, edits: Sequence[types.TextEdit]) -> str:
 
 
 def svg_in(markdown: str) -> str:
-    """Return the drawing in a text of Markdown."""
+    """Return the SVG drawing in a Markdown text."""
     (data,) = re.findall(r"!\[layout\]\(data:image/svg\+xml;base64,([^)]*)\)", markdown)
     return base64.b64decode(data).decode()
