@@ -1,4 +1,4 @@
-"""The custom form of each op: canonical text, spellings accepted on input, round trips through the generic form."""
+"""Custom assembly format of each op: canonical text, alternative spellings on input, round trips to generic form."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_weaker_divisibility_is_accepted_and_kept(result: str) -> None:
 
 
 SPELLINGS = [
-    # full types where the canonical form strips them, and stripped ones where only one kind is possible
+    # Full types where the canonical form omits the type name, and omitted names where the op allows one kind only.
     (
         '%c = cute.make_composed_layout(%w, %o, %b) : (!cute.swizzle<"S<2,3,3>">, !cute.int_tuple<"?">,'
         ' !cute.layout<"8:1">) -> !cute.composed_layout<"S<2,3,3> o ? o 8:1">',
@@ -63,7 +63,7 @@ SPELLINGS = [
         '%s = cute.to_shape(%i) : <"( 6 , 5 )"> -> <"(6,5)">',
         '%s = cute.to_shape(%i) : !cute.int_tuple<"(6,5)"> -> !cute.shape<"(6,5)">',
     ),
-    # the spellings of listings
+    # Operand types in parentheses, and the name cute.get_strides, as printed IR listings spell them.
     (
         '%s = cute.get_shape(%l) : (!cute.layout<"8:1">) -> !cute.shape<"8">',
         '%s = cute.get_shape(%l) : !cute.layout<"8:1"> -> !cute.shape<"8">',
@@ -80,7 +80,7 @@ SPELLINGS = [
         '%v = cute.get_scalars(%l) <{only_dynamic}> : !cute.layout<"(?,6):(6,1)">',
         '%v = cute.get_scalars<{only_dynamic}> (%l) : !cute.layout<"(?,6):(6,1)">',
     ),
-    # attributes as of old, in the dictionary of the generic form
+    # Properties in the attribute dictionary of the generic form, as older MLIR prints them.
     (
         '%n = "cute.size"(%s) {mode = array<i32: 1>} : (!cute.shape<"(6,2)">) -> !cute.int_tuple<"2">',
         '%n = cute.size<[1]> (%s) : (!cute.shape<"(6,2)">) -> !cute.int_tuple<"2">',

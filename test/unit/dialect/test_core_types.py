@@ -1,4 +1,4 @@
-"""The eight value types and attributes: canonical text, what does not parse, what does not verify, equality."""
+"""The eight value types and attributes: canonical text, parse errors, verifier errors, equality."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The result type of each op, row by row: the tables of the dialect's definition.
+"""Result types of each op, compared with the tables of the dialect specification.
 
-A row is an op, its attributes, its operand types and its result types; ``REJECTED`` where the op must not verify.
+Each row lists an op, its attributes, operand types and result types, or ``REJECTED`` if type inference must fail.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Row = tuple[str, dict[str, Attribute], list[str], list[str] | str]
 
 
 def rows(op: str, *table: tuple[list[str], str | list[str]], **properties: Attribute) -> list[Row]:
-    """Rows of one op: operand types -> result type(s)."""
+    """Build the rows of one op from pairs of operand types and result types."""
     return [
         (op, properties, operands, [result] if isinstance(result, str) and result != REJECTED else result)
         for operands, result in table
@@ -705,7 +705,7 @@ DIVISIBILITY = [
 ]
 
 WIDTHS_AND_WRAPS = [
-    # what the tables leave out: 64-bit leaves, dynamic ones, composed layouts, operands of a wrong kind
+    # Cases that the specification omits: 64-bit and dynamic leaves, composed layouts, operands of the wrong kind.
     *rows("make_composed_layout", (["swizzle S<2,3,3>", N + "?{i64}", L + "8:1"], X + "S<2,3,3> o ?{i64} o 8:1")),
     *rows("make_layout_like", ([L + "(?{i64},5):(?,?{i64})"], L + "(?{i64},5):(1,?{i64})")),
     *rows("make_ordered_layout", ([S + "(6,?{i64},2)", N + "(0,1,2)"], L + "(6,?{i64},2):(1,6,?{i64})")),
@@ -827,7 +827,7 @@ def test_every_inferred_op_has_rows() -> None:
 
 @pytest.mark.parametrize("op", sorted({row[0] for row in TABLE}))
 def test_rows_cover_each_op(op: str) -> None:
-    """Static, dynamic, 64-bit and composed operands, and a rejection: all that the op takes."""
+    """Each op has rows for all accepted operands (static, dynamic, 64-bit, composed) and one that is rejected."""
     given = [(" ".join(operands), result) for name, _, operands, result in TABLE if name == op]
     accepted = [text for text, result in given if result != REJECTED]
     assert len(accepted) < len(given)

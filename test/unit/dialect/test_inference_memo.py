@@ -27,7 +27,7 @@ def attribute(text: str) -> Attribute:
 
 
 def infer(name: str, operands: str, **properties: str) -> list[str]:
-    """The result types of an op, in text; operand types are separated by ``;``."""
+    """Infer the result types of an op as text. Operand types are separated by ``;``."""
     op_class = CONTEXT.get_optional_op(name)
     assert op_class is not None
     types = [attribute(t) for t in operands.split(";") if t]
@@ -94,7 +94,7 @@ def test_errors_are_not_memoized() -> None:
 
 
 def test_properties_are_part_of_the_memo_key() -> None:
-    """``get<[0]>`` and ``get<[1]>`` of one layout; a type with and without divisibility."""
+    """``get<[0]>`` and ``get<[1]>`` of one layout have different memo entries, as do types of other divisibility."""
     layout = '!cute.layout<"((4,8),?):((1,4),32)">'
     assert infer("cute.get", layout, mode="array<i32: 0>") != infer("cute.get", layout, mode="array<i32: 1>")
     plain = infer("cute.size", '!cute.shape<"(?,8)">')
@@ -103,7 +103,7 @@ def test_properties_are_part_of_the_memo_key() -> None:
 
 
 class Counting(AnyOp):
-    """An op whose inference counts how often it is asked."""
+    """An op that counts the calls of its type inference."""
 
     asked = 0
 
@@ -114,7 +114,7 @@ class Counting(AnyOp):
 
 
 def test_equal_types_are_inferred_once() -> None:
-    """Equal types that are not the same objects are one form."""
+    """Types that are equal but not identical share a memo entry."""
     first, again = ([attribute('!cute.layout<"(97,?):(1,98)">')] for _ in range(2))
     assert first[0] is not again[0]
     assert infer_types_memo(Counting, first) is infer_types_memo(Counting, again)

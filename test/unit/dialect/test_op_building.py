@@ -1,4 +1,4 @@
-"""Building ops in Python, what they fold to, which of them are pure, and inference over values."""
+"""Ops built in Python: constant folding, purity, and type inference from values."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_only_the_divisions_and_print_are_not_pure_by_trait() -> None:
 
 
 class Recorder:
-    """An emitter whose values are the expressions that compute them, as text."""
+    """An emitter that represents each value by its expression as text."""
 
     def binary(self, op: str, a: object, b: object, width: int) -> object:
         return f"{op}({_value(a)},{_value(b)}):i{width}"

@@ -1,4 +1,4 @@
-"""Memory spaces: names of the members, and a new space that takes one row."""
+"""Memory spaces: member names, and a new space added by one row of the table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ print(text_of(trace_kernel(body, {{}})))
 
 
 def run(program: str, *arguments: str, stdin: str = "", row: str = ROW) -> tuple[str, str]:
-    """Run a program with one more row in the table. Return its standard output and standard error."""
+    """Run a program with an extra row in the table of spaces. Return its standard output and standard error."""
     done = subprocess.run(
         [sys.executable, "-c", WITH_ROW + program, spaces.__file__, row, *arguments],
         input=stdin, capture_output=True, text=True, check=False,

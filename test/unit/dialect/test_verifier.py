@@ -1,4 +1,4 @@
-"""Errors of the verifier: the op they point at, the expected and the actual value."""
+"""Verifier errors: each names the op, the expected value and the actual value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ops_support import verified
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 WRONG = [
-    # results that are not the inferred ones
+    # Result types that differ from the inferred ones.
     (
         '%n = cute.size (%s) : (!cute.shape<"(6,5)">) -> !cute.int_tuple<"31">',
         """'cute.size' op result #0: expected !cute.int_tuple<"30">, got !cute.int_tuple<"31">""",
@@ -71,7 +71,7 @@ WRONG = [
         '%n = "cute.size"(%s) <{made = 3 : i32}> : (!cute.shape<"6">) -> !cute.int_tuple<"6">',
         "has no property 'made'",
     ),
-    # preconditions, with the path where there is one
+    # Preconditions. The message includes the path of the mode if there is one.
     (
         '%n = cute.size<[5]> (%l) : (!cute.layout<"(6,5):(5,1)">) -> !cute.int_tuple<"5">',
         "'cute.size' op expected mode index in [0, 2) at depth 0, got 5",
@@ -100,7 +100,7 @@ WRONG = [
         '%r = cute.make_identity_layout(%s) : !cute.shape<"(0,2)"> -> !cute.layout<"(1,2):(1@0,1@1)">',
         "expected extents >= 1",
     ),
-    # preconditions of the algebra
+    # Preconditions of the layout algebra.
     (
         '%r = cute.composition(%a, %b) : (!cute.layout<"(6,2):(8,2)">, !cute.layout<"3:4">) -> !cute.layout<"3:4">',
         "'cute.composition' op expected an extent divisible by 2, got 3",
@@ -197,14 +197,14 @@ WRONG = [
         ' !cute.int_tuple<"(0,0)">) -> !cute.layout<"(2,3):(3,1)">',
         "expected a permutation of 0 … 1 as the order, got (0,0)",
     ),
-    # static
+    # cute.static
     (
         '%s = cute.static : !cute.shape<"(6,?)">',
         """'cute.static' op result #0: expected a static type, got !cute.shape<"(6,?)">""",
     ),
     ("%s = cute.static : i32", "result #0: expected a cute value, got i32"),
     ('%s = cute.static : !cute.memref<f32, gmem, "8:1">', "expected a static type, got !cute.memref"),
-    # trees from scalars
+    # Tuples built from scalars.
     ('%s = cute.make_shape(%m) : (i32) -> !cute.shape<"(?,?)">', "expected 2 operands, one per '?' of"),
     ('%s = cute.make_shape(%x) : (i64) -> !cute.shape<"?">', "operand #0: expected 32 bits for '?', got 64"),
     ('%c = cute.make_coord() : () -> !cute.coord<"(?,_)">', "expected 1 operand"),

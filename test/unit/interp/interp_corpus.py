@@ -1,6 +1,6 @@
-"""Right kernels that `test_broken_kernels` breaks: base-level IR, each with its launch and its result.
+"""Correct base-level kernels that `test_broken_kernels` mutates, with launch parameters and expected results.
 
-A kernel's text is edited by the mutations, so its lines are written to be found: one thing a line.
+The mutations edit the text of a kernel by search and replace, so each line does one thing.
 """
 
 from __future__ import annotations
@@ -310,7 +310,7 @@ def _transpose_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, a.T)
 
 
-# -- a sum over a block: shuffles, one slot of shared memory a warp ---------------------------------------------------
+# -- a block-wide sum: warp shuffles, then one slot of shared memory per warp -----------------------------------------
 
 REDUCE = (
     CONSTANTS
@@ -362,7 +362,7 @@ def _reduce_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: int(b[0]) == int(a.sum())
 
 
-# -- elements with a tail, several blocks -----------------------------------------------------------------------------
+# -- an elementwise kernel with a partial last block ------------------------------------------------------------------
 
 SCALE = (
     CONSTANTS
@@ -460,7 +460,7 @@ def _cluster_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, want)
 
 
-# -- lanes of a warp exchange through shared memory -------------------------------------------------------------------
+# -- lanes of a warp exchange values through shared memory ------------------------------------------------------------
 
 WARP = (
     CONSTANTS
@@ -528,7 +528,7 @@ def _named_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(b)], lambda: np.array_equal(b, want)
 
 
-# -- registers move from one warpgroup to another ---------------------------------------------------------------------
+# -- register reallocation between warpgroups (setmaxregister) --------------------------------------------------------
 
 REGISTERS = (
     CONSTANTS

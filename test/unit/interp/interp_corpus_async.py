@@ -1,4 +1,4 @@
-"""Right kernels with work in flight and blocks that meet, for `test_broken_async_kernels` to break."""
+"""Correct kernels with asynchronous copies and block synchronization, mutated by `test_broken_async_kernels`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interp_corpus import CONSTANTS, FULL, MAP, PAIR, Kernel
 from cute_dialect.interp import Pointer, TensorMap
 from cute_dialect.interp.memory.arguments import Argument
 
-# -- a TMA load of 16 x 32 floats, which all threads wait for ----------------------------------------------------------
+# -- a TMA load of 16 x 32 floats; all threads wait for it -------------------------------------------------------------
 
 LOAD = (
     CONSTANTS
@@ -47,7 +47,7 @@ def _load_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [tm, Pointer(b)], lambda: np.array_equal(b, a[:8])
 
 
-# -- the same with a bulk copy ----------------------------------------------------------------------------------------
+# -- the same load as a bulk copy -------------------------------------------------------------------------------------
 
 BULK = LOAD.replace(
     "nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %ta, %full1, box[%c0, %c0] : !llvm.ptr<7>, !llvm.ptr",
@@ -60,7 +60,7 @@ def _bulk_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, a[:256])
 
 
-# -- two blocks exchange numbers in every iteration -------------------------------------------------------------------
+# -- two blocks exchange values in every iteration --------------------------------------------------------------------
 
 EXCHANGE = (
     CONSTANTS
@@ -98,7 +98,7 @@ def _exchange_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b.reshape(3, 2, 64), a.reshape(3, 2, 64)[:, ::-1])
 
 
-# -- a TMA load of 8 x 32 floats by block 1 into both blocks of the cluster, each of which waits for it ----------------
+# -- a TMA multicast of 8 x 32 floats by block 1; both blocks of the cluster wait for it -------------------------------
 
 MULTICAST = (
     CONSTANTS
@@ -151,7 +151,7 @@ def _bulk_multicast_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: bool((b == a).all())
 
 
-# -- a cp.async whose source is written when it has been read ---------------------------------------------------------
+# -- cp.async, then a store to its source after the wait --------------------------------------------------------------
 
 SOURCE = (
     CONSTANTS
@@ -180,7 +180,7 @@ def _source_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, np.arange(64) ^ 1) and not a.any()
 
 
-# -- cp.async that an mbarrier tells of -------------------------------------------------------------------------------
+# -- cp.async whose completion arrives at an mbarrier -----------------------------------------------------------------
 
 TOLD = (
     CONSTANTS
@@ -211,7 +211,7 @@ def _told_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, a)
 
 
-# -- a kernel that is launched while the one before it runs -----------------------------------------------------------
+# -- programmatic dependent launch: the kernel starts while its predecessor runs --------------------------------------
 
 DEPENDENT = (
     CONSTANTS
@@ -238,7 +238,7 @@ def _dependent_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(w), Pointer(b)], lambda: np.array_equal(b, a * w)
 
 
-# -- two pairs of warps, each with a barrier of its own, turn a row round ----------------------------------------------
+# -- two pairs of warps, each with its own named barrier, reverse a row ------------------------------------------------
 
 GROUPS = (
     CONSTANTS
@@ -281,7 +281,7 @@ def _groups_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(b)], lambda: np.array_equal(b, want)
 
 
-# -- warps of two warpgroups change their registers twice --------------------------------------------------------------
+# -- warps of a warpgroup change their register count twice ------------------------------------------------------------
 
 REGISTERS = (
     CONSTANTS
@@ -299,7 +299,7 @@ REGISTERS = (
     """
 )
 
-# -- block 1 touches the shared memory of block 0, in one way of REMOTE ------------------------------------------------
+# -- block 1 accesses the shared memory of block 0 by one of the operations in REMOTE ----------------------------------
 
 REMOTE = {
     "load": "%v = llvm.load %far : !llvm.ptr<7> -> i32",
@@ -332,7 +332,7 @@ MEET = "nvvm.cluster.arrive {aligned} // end\n    nvvm.cluster.wait {aligned} //
 
 
 def remote(access: str) -> Kernel:
-    """A kernel whose block 1 makes one access of `REMOTE` to block 0; a cluster barrier follows."""
+    """Build a kernel in which block 1 accesses block 0 by one operation of `REMOTE`, followed by a cluster barrier."""
     body = (
         CONSTANTS
         + FULL

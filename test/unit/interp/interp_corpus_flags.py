@@ -1,4 +1,4 @@
-"""Right kernels whose blocks synchronise through global memory, for `test_broken_flag_kernels` to break."""
+"""Correct kernels whose blocks synchronize through global memory, mutated by `test_broken_flag_kernels`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interp_corpus import CONSTANTS, FULL, Kernel
 from cute_dialect.interp import Pointer
 from cute_dialect.interp.memory.arguments import Argument
 
-# -- a message: block 0 writes 64 numbers and a flag, block 1 waits for it and turns them round ------------------------
+# -- message passing: block 0 writes 64 numbers and a flag; block 1 polls it and reverses them -------------------------
 
 MESSAGE = (
     CONSTANTS
@@ -62,7 +62,7 @@ def _message_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b[64:128], a[::-1])
 
 
-# -- split K with a counter: each of 4 blocks writes its sums, the last to arrive adds them up -------------------------
+# -- split-K with a counter: 4 blocks write partial sums; the last to arrive adds them ---------------------------------
 
 COUNTER = (
     CONSTANTS
@@ -110,7 +110,7 @@ def _counter_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b[256:320], a.reshape(4, 64).sum(0))
 
 
-# -- split K in turns: block i waits until the semaphore says i, adds to the result, says i + 1 ------------------------
+# -- serial split-K: block i waits for semaphore value i, adds its part, sets it to i + 1 ------------------------------
 
 TURNS = (
     CONSTANTS
@@ -150,7 +150,7 @@ def _turns_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b[:64], a.reshape(4, 64).sum(0))
 
 
-# -- a lock around a sum ----------------------------------------------------------------------------------------------
+# -- an accumulation guarded by a lock --------------------------------------------------------------------------------
 
 LOCK = (
     CONSTANTS

@@ -1,4 +1,4 @@
-"""An access through a pointer into one allocation that lands in another is out of bounds, though memory is there."""
+"""Bounds of allocations: an access through a pointer into one array that lands in another is out of bounds."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ THROUGH = {  # a pointer to element %i of @b, of 4 bytes
 @pytest.mark.parametrize("width", ["auto", "warp"])
 @pytest.mark.parametrize("name", THROUGH)
 def test_pointers_are_bounded_by_their_array(name: str, width: str) -> None:
-    """Elements 0 to 31 are in the array; 32 is the first of the next one, -1 the last of the one before."""
+    """Elements 0 to 31 are in bounds. Element 32 is in the next array, and element -1 in the previous one."""
     only = "scf.if %t {\nBODY}\n" if name in ("select", "scf.if") else "BODY"
     inside = "%k15 = arith.constant 15 : i32\n%i = arith.addi %tid, %k15 : i32\n"
     assert run(inside + only.replace("BODY", THROUGH[name] + STORE), 16, width=width) == ""
@@ -160,7 +160,7 @@ def test_either_of_two_arrays() -> None:
 
 
 def test_local_arrays_are_separate() -> None:
-    """A register tensor's pointer does not reach the next tensor, however far that is."""
+    """An access past the end of a register tensor is out of bounds even if it lands in another tensor."""
     body = (
         "%r = llvm.alloca %c4 x i32 : (i32) -> !llvm.ptr\n%s = llvm.alloca %c64 x i32 : (i32) -> !llvm.ptr\n"
         "%k40 = arith.constant 40 : i32\n%i = arith.addi %tid, OFFSET : i32\n"

@@ -1,4 +1,4 @@
-"""Barriers, mbarriers, cp.async, clusters, limits and deadlocks on the interpreter."""
+"""Synchronization on the interpreter: barriers, mbarriers, cp.async, clusters, limits and deadlocks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_deadlock_names_each_warp() -> None:
 
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random"])
 def test_warps_synchronize_at_different_barrier_ops(schedule: str) -> None:
-    """Producer and consumer warps, each with its own barrier 0, named barrier 1 arrived at and waited for."""
+    """Producer and consumer warps run different barrier ops: their own barrier 0, then arrive or sync on barrier 1."""
     module = kernel(
         """
         %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
@@ -185,7 +185,7 @@ PIPE = (
 
 @pytest.mark.parametrize(("schedule", "seed"), [("round-robin", 0), ("reverse", 0), ("random", 1), ("random", 2)])
 def test_mbarrier_pipeline(schedule: str, seed: int) -> None:
-    """One producer and one consumer warp over a single stage, four rounds."""
+    """A producer and a consumer warp exchange data through a single-stage pipeline for four iterations."""
     a = np.zeros(64, np.int32)
     module = kernel(PIPE.replace("EMPTY", "%c32"), "%a: !llvm.ptr<1>", DSMEM)
     run_kernel(module, "k", [Pointer(a)], block=(64,), dynamic_smem=16 + 128, schedule=schedule, seed=seed)
@@ -246,7 +246,7 @@ def test_cp_async_with_zero_fill() -> None:
 
 
 def test_cp_async_is_not_seen_before_the_wait() -> None:
-    wait = '"nvvm.cp.async.wait.group"() <{n = 1 : i32}> : () -> ()'  # leaves the only group in flight
+    wait = '"nvvm.cp.async.wait.group"() <{n = 1 : i32}> : () -> ()'  # n = 1 allows the only group to remain in flight.
     module = kernel(CP_ASYNC.replace("WAIT", wait), "%a: !llvm.ptr<1>, %o: !llvm.ptr<1>, %n: i32", DSMEM)
     a, o = np.arange(1, 129, dtype=np.int32), np.zeros(128, np.int32)
     report = run_kernel(module, "k", [Pointer(a), Pointer(o), 16], block=(32,), dynamic_smem=512)
@@ -291,7 +291,7 @@ def test_cluster_of_two_blocks_exchanges_through_distributed_shared_memory() -> 
 
 
 def test_blocks_that_wait_for_later_blocks_become_resident() -> None:
-    """Block 0 polls a flag that block 1 sets: a grid of co-resident blocks."""
+    """Block 0 polls a flag that block 1 sets, so both blocks must be resident."""
     module = kernel(
         """
         %c0 = arith.constant 0 : i32
@@ -324,7 +324,7 @@ def test_blocks_that_wait_for_later_blocks_become_resident() -> None:
 
 
 def test_the_number_of_resident_blocks_is_that_of_the_chip() -> None:
-    """All blocks but the last poll a flag that the last one sets."""
+    """All other blocks poll a flag that the last block sets. The kernel ends only if all blocks are resident."""
     module = kernel(
         """
         %c0 = arith.constant 0 : i32
@@ -377,7 +377,7 @@ def test_step_limit(loop: str) -> None:
 
 
 def test_step_limit_reports_the_position_of_each_warp() -> None:
-    """Warp 1 waits at a barrier for warp 0, which never arrives; ops of other warps do not count."""
+    """Warp 1 waits at a barrier for warp 0, which loops forever. The step limit applies to each warp separately."""
     body = """
         %c32 = arith.constant 32 : i32
         %spins = arith.cmpi slt, %tid, %c32 : i32
@@ -480,7 +480,7 @@ def test_unknown_op_and_wrong_arguments() -> None:
 
 @pytest.mark.parametrize("end", ["uniform", "by lane"])
 def test_barriers_in_a_while_loop(end: str) -> None:
-    """In each iteration every thread reads its neighbour's number; all threads run equally many iterations."""
+    """Each iteration reads the neighbour's value. Barriers are legal if all threads iterate equally often."""
     ends = {
         "uniform": "%stop = arith.addi %c3, %c0 : i32",
         "by lane": "%w = arith.remui %tid, %c2 : i32\n%stop = arith.addi %c3, %w : i32",

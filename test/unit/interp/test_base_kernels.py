@@ -1,4 +1,4 @@
-"""Kernels on the interpreter, against numpy."""
+"""Base-level kernels on the interpreter, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_readonly_array_is_not_written() -> None:
 
 @pytest.mark.parametrize("width", ["auto", "warp"])
 def test_divergent_while_loop(width: str) -> None:
-    """The number of Collatz steps of each thread's number."""
+    """Each thread counts the Collatz steps of its own number, so lanes leave the loop in different iterations."""
     module = kernel(
         """
         %c1 = arith.constant 1 : i32
@@ -381,7 +381,7 @@ def test_shared_memory_bounds() -> None:
 
 
 def test_static_shared_memory_and_generic_pointers() -> None:
-    """Static globals lie one after the other; a cast to generic and back through memory reaches the same bytes."""
+    """Static shared arrays are consecutive. A generic pointer that is stored and cast back is unchanged."""
     globals_ = """
       "llvm.mlir.global"() <{addr_space = 3 : i32, global_type = !llvm.array<3 x i8>,
           linkage = #llvm.linkage<"internal">,
@@ -484,7 +484,7 @@ def test_atomics() -> None:
         assert a.tolist() == [48] * 4
         assert n.tolist() == [192]
         assert f.tolist() == [2 * sum(range(96))]
-        assert (o == 1).all()  # every ticket was drawn once
+        assert (o == 1).all()  # Each thread got a distinct ticket.
 
 
 def test_printf_by_gpu_dialect_and_vprintf() -> None:
@@ -589,7 +589,7 @@ def test_the_same_array_twice_is_one_buffer() -> None:
 
 @pytest.mark.parametrize("own", [True, False])
 def test_ops_are_found_by_name(own: bool) -> None:
-    """Ops of our upstream dialects and of xDSL's own dialects run alike."""
+    """Ops of our upstream dialects and of xDSL's own dialects run the same way."""
     t = "!llvm.struct<(i8, struct<(i64, ptr<3>)>, array<2 x i16>)>"
     module = kernel(
         f"""
@@ -650,7 +650,7 @@ def test_storing_poison_is_a_warning() -> None:
 
 
 def test_an_unused_index_may_overflow() -> None:
-    """cute-to-base computes i32 twins of i64 offsets. An unread twin that overflows must not raise."""
+    """cute-to-base computes i64 offsets in i32 too. If the i32 value overflows and is unused, there is no error."""
     body = """
         %big = arith.constant 2147483647 : i32
         %x = arith.addi %big, %ntid overflow<nsw> : i32

@@ -1,4 +1,4 @@
-"""Kernels with work in flight and blocks that meet, broken: every mutation is found under every schedule."""
+"""Mutations of asynchronous kernels: the interpreter detects each one under every schedule."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NEXT = "nvvm.mbarrier.try_wait.parity %next1, %c0, %tk : !llvm.ptr<3>, i32, i32"
 ALL = {**KERNELS, **ASYNC_KERNELS}
 
 CORPUS = [
-    # -- bugs that other compilers have shipped
+    # -- bugs found in released versions of other compilers
     Broken(
         "gemm",
         "one iteration, a wait for the second",
@@ -262,7 +262,7 @@ CORPUS = [
         "but warp [0-3] executed another one",
     ),
     Broken("registers", "no barrier between", ((BETWEEN, ""),), "race", "missing barrier of the warpgroup between"),
-    # -- the block ends with a copy in flight
+    # -- blocks that exit with a copy in flight
     *(
         Broken(
             name,
@@ -273,7 +273,7 @@ CORPUS = [
         )
         for name in ("load", "bulk")
     ),
-    # -- blocks that meet in a loop
+    # -- cluster barriers in a loop
     Broken("exchange", "no cluster barrier before the read", ((cluster_barrier("written"), ""),), "race|uninit", ""),
     Broken("exchange", "no cluster barrier after the read", ((cluster_barrier("read"), ""),), "race|sync", ""),
     Broken(
@@ -385,7 +385,8 @@ def test_write_after_the_end() -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_access_to_a_block_that_may_have_ended(access: str, schedule: str) -> None:
     kernel = remote(access)
-    if access not in ("st.async", "red.async", "bulk copy"):  # what signals an mbarrier is waited for there
+    # These accesses complete at an mbarrier, so the cluster barrier alone does not order them.
+    if access not in ("st.async", "red.async", "bulk copy"):
         kernel.run(schedule=schedule)
     with pytest.raises(InterpError) as e:
         kernel.run(kernel.body.replace(MEET, ""), schedule)

@@ -1,7 +1,7 @@
-"""The Hopper GEMM in cute IR with one line broken: caught after lowering, with the line of the cute text.
+"""Mutations of the Hopper GEMM in cute IR: errors are detected after lowering and name the line of the cute text.
 
-Each mutation removes or edits the n-th line that a pattern finds in the generated file.  The file runs four tiles on
-one cluster of two blocks, so that the ring of stages and the staging buffers are used again.
+Each mutation removes or edits the n-th line of the generated file that matches a pattern.  The kernel computes four
+tiles on one cluster of two blocks, so that it reuses the pipeline stages and the staging buffers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ARCH = r"cute_nvgpu\.arch\."
 
 
 class Broken(NamedTuple):
-    """`line`: pattern of the line, the `nth` that it finds; `new`: (what, instead), or None to drop it."""
+    """A mutation of match `nth` of the pattern `line`. `new` is (old text, new text), or None to delete the line."""
 
     name: str
     line: str
@@ -86,7 +86,7 @@ def run(text: str, schedule: str = "round-robin") -> bool:
 
 
 def edited(text: str, b: Broken) -> str:
-    """Write the file with one line broken."""
+    """Return the text with the mutation applied."""
     lines = text.split("\n")
     found = [i for i, line in enumerate(lines) if re.search(b.line, line)]
     assert found, f"the kernel has changed: no line matches {b.line}"
@@ -119,7 +119,7 @@ def test_correct_kernels_pass(schedule: str) -> None:
     assert run(original(), schedule)
 
 
-# -- split-K blocks that meet at a counter in global memory ------------------------------------------------------------
+# -- split-K blocks that synchronize through a counter in global memory ------------------------------------------------
 
 SPLIT = [
     Broken("no release fence", ARCH + "fence_acq_rel", 0, None, "race", "in another block"),

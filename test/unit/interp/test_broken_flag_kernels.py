@@ -1,4 +1,4 @@
-"""Kernels whose blocks synchronise through global memory, broken: a fence, a flag, a wait, a scope, a barrier."""
+"""Mutations of kernels that synchronize through global memory: fences, flags, waits, scopes and barriers."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_correct_kernels_pass(name: str, schedule: str) -> None:
 
 
 def test_error_names_the_writer() -> None:
-    """The report names thread, block and location of the access in the other block."""
+    """The report names the thread, the block and the source location of the access by the other block."""
     with pytest.raises(InterpError) as e:
         FLAG_KERNELS["message"].run(mutate(CORPUS[0]))
     text = str(e.value)
@@ -167,7 +167,7 @@ def test_error_names_the_writer() -> None:
 
 
 def test_the_missing_fence_is_named() -> None:
-    """The thread reads the data without a fence after the flag."""
+    """A thread that reads the data after the flag without a fence gets a report that names the missing fence."""
     b = Broken("message", "", ((ACQUIRE, ACQUIRE.replace("acquire", "x")),), "", "")
     text = mutate(b).replace('llvm.fence syncscope("device") acq_rel // x', "%v0 = llvm.load %b : !llvm.ptr<1> -> i32")
     with pytest.raises(InterpError, match=UNFENCED):

@@ -1,7 +1,7 @@
-"""Broken kernels: each is a right kernel of `interp_corpus` with a small edit, and each is caught with its diagnosis.
+"""Mutations of the correct kernels in `interp_corpus`: the interpreter reports each with the right diagnosis.
 
-A mutation gives the kernel, the edits (text to find, once, and what to put there), the kind of the error and a pattern
-of its message.  The originals raise nothing and give the right result under every schedule.
+A mutation lists the kernel, pairs of old and new text, the kind of the error and a pattern of its message.  Each old
+text occurs once in the kernel.  The unmodified kernels pass all checks and give the right result under every schedule.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ CORPUS = [
         "deadlock|race",
         "",
     ),
-    # -- the GEMM: places
+    # -- the GEMM: addresses
     Broken(
         "gemm",
         "both stages load into the first",
@@ -533,7 +533,7 @@ CORPUS = [
 
 
 def mutated(text: str, b: Broken) -> str:
-    """Return the broken text. Each edit must match exactly once."""
+    """Return the kernel text with the edits applied. Each edit must match exactly once."""
     for old, new in b.edits:
         assert old in text, f"the corpus has changed: {old!r} is not in {b.kernel}"
         text = text.replace(old, new, 1) if old.count("\n") or text.count(old) > 1 else text.replace(old, new)

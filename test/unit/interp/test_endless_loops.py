@@ -1,4 +1,4 @@
-"""Endless loops are reported soon, and loops that approach their end run as long as they need."""
+"""Endless loops: they are reported early, while finite loops run for as long as they need."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_endless(name: str, block: int) -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("body", [POLLS, POLLS_AND_STORES, LOCK.replace("arith.subi %v0, %c1", "arith.subi %c1, %v0")])
 def test_endless_polls(body: str, schedule: str) -> None:
-    """8 warps wait for a flag that is never set, or for a lock that is never released."""
+    """Eight warps poll a flag that is never set, or a lock that is never released."""
     with pytest.raises(InterpError) as e:
         run_kernel(
             kernel(f"{HEAD}{body}\nllvm.return", "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>"),
@@ -151,7 +151,7 @@ SEARCHES = loop(
     "i",
     after="%j = arith.addi %k, %c1 : i32",
 )
-RELAXES = loop(  # moves one element a turn, until the last is set; the flag is the same until then
+RELAXES = loop(  # Sets one element per iteration until the last. The polled flag is unchanged until then.
     "%t = llvm.load %a : !llvm.ptr<1> -> i32\n%t1 = arith.addi %t, %c1 : i32\nllvm.store %t1, %a : i32, !llvm.ptr<1>\n"
     "%p = llvm.getelementptr %b[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32\n"
     "llvm.store %c1, %p : i32, !llvm.ptr<1>\n%q = llvm.getelementptr %b[1999] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32\n"
@@ -171,7 +171,7 @@ RIGHT = {
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_finite_loops_are_accepted(name: str) -> None:
-    """Loops may run hundreds of times as many ops as the limit."""
+    """Loops that make progress may execute far more ops than the step limit."""
     a, b = np.zeros(1, np.int32), np.zeros(2000, np.int32)
     b[-1] = name == "searches"
     module = kernel(f"{HEAD}{RIGHT[name]}\nllvm.return", "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>")
@@ -181,7 +181,7 @@ def test_finite_loops_are_accepted(name: str) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_polling_while_other_warps_progress(schedule: str) -> None:
-    """Warp 0 waits for the last of many phases of a barrier that two other warps use."""
+    """Warp 0 polls a flag that is set after two other warps have met at a barrier 300 times."""
     body = f"""
         %c32 = arith.constant 32 : i32
         %c64 = arith.constant 64 : i32

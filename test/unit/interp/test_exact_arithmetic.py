@@ -1,4 +1,4 @@
-"""Exact arithmetic of the evaluator, on the edges."""
+"""Exact arithmetic of the evaluator on boundary values."""
 
 from __future__ import annotations
 

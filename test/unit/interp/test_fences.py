@@ -1,4 +1,4 @@
-"""Ordering of every fence before copies of the asynchronous proxy, and fences that are not modelled."""
+"""Proxy fences: the order that each gives with copies of the async proxy, and the fences that are not modelled."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ OWN = (
     llvm.return
     """
 )
-# Ordinary bytes in global memory, then a bulk copy over them.
+# Stores through the generic proxy to global memory, then a bulk copy that overwrites them.
 OVER = (
     STORE
     + """
@@ -81,7 +81,7 @@ OVER = (
     llvm.return
     """
 )
-# Each block writes to the other's shared memory; WRITER fences there, READER after the cluster's barrier.
+# Each block writes the other's shared memory. WRITER is a fence before the cluster barrier, READER one after it.
 REMOTE = (
     STORE
     + """
@@ -144,7 +144,7 @@ def test_missing_fence_names_both_accesses() -> None:
 
 
 def test_a_fence_counts_for_the_threads_that_issue_it() -> None:
-    """Lane 1 issues the fence and lane 0 the copy of its own data, so nothing orders them."""
+    """Lane 0 stores and copies, but lane 1 issues the fence, so the store is not ordered before the copy."""
     body = OWN.replace("nvvm.barrier0", "").replace("%lead = arith.cmpi eq", "%lead = arith.cmpi ult")
     body = body.replace("llvm.store %tid, %p : i32, !llvm.ptr<3>", "")
     write = "llvm.store %tid, %d : i32, !llvm.ptr<3>"

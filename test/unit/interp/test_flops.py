@@ -1,4 +1,4 @@
-"""The report "flops", against the counts that a kernel's extents give: multiples of its tiles, so that nothing pads."""
+"""The "flops" report, compared with counts from the problem size, which is a multiple of the tile size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PRODUCTS = {
     "gemm_sm80": ((128, 256, 64), np.float16, True),
     "gemm_sm90": ((256, 256, 64), np.float16, True),
 }
-"""Kernel -> M, N, K; its type; whether tensor cores multiply."""
+"""Kernel -> (M, N, K), element type, True if it uses tensor cores."""
 
 
 @pytest.mark.slow

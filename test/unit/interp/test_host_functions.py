@@ -1,4 +1,4 @@
-"""Host functions and arithmetic on the interpreter, against Python integers and numpy."""
+"""Host functions and arithmetic on the interpreter, compared with Python integers and NumPy."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def samples(width: int) -> st.SearchStrategy[int]:
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_integer_arithmetic_is_exact(name: str, width: int, data: st.DataObject) -> None:
-    """Scalars and arrays, and one with the other, agree with Python integers wrapped to the width."""
+    """Arithmetic on scalars, arrays and mixtures of both equals Python integers wrapped to the bit width."""
     pairs = data.draw(st.lists(st.tuples(samples(width), samples(width)), min_size=2, max_size=12))
     if "div" in name or "rem" in name:
         pairs = [(a, b or 1) for a, b in pairs]
@@ -267,7 +267,7 @@ def test_fma_has_one_rounding() -> None:
     a, b = (rng.standard_normal(300).astype(np.float32) for _ in range(2))
     c = (-(a * b)).astype(np.float32) + rng.standard_normal(300).astype(np.float32) * np.float32(2**-24)
     c[:50] = np.float32(2**-40)
-    a[:50], b[:50] = np.float32(1 + 2**-12), np.float32(1 + 2**-12)  # the product is halfway between two floats
+    a[:50], b[:50] = np.float32(1 + 2**-12), np.float32(1 + 2**-12)  # The product lies halfway between two floats.
     (got,) = run_function(module, "f", [a, b, c])
     for x, y, z, r in zip(a.tolist(), b.tolist(), c.tolist(), got.tolist()):
         exact = Fraction(x) * Fraction(y) + Fraction(z)
@@ -394,7 +394,7 @@ def test_select_on_structures_and_lanes() -> None:
 
 
 def test_wide_evaluation_of_a_layout_function() -> None:
-    """(4,(8,2)):(2,(8,1)) over all its coordinates at once, as lowering tests use it."""
+    """One call evaluates (4,(8,2)):(2,(8,1)) at all its coordinates, as the lowering tests do."""
     module = function(
         """
         %c4 = arith.constant 4 : i32

@@ -1,4 +1,4 @@
-"""Tensor maps that a kernel writes itself: the fences between the writes and the copies that use them."""
+"""Tensor maps written by the kernel: fences needed between the writes and the copies that use the map."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EXPECTED = (
 
 
 def run(release: str, acquire: str, again: str = "", writes: bool = True) -> str:
-    """Return the report on a copy by a map that other threads of the block have written, or ""."""
+    """Return the report on a copy whose tensor map was written by other threads of the block, or ""."""
     text = COPY.replace("RELEASE", release).replace("ACQUIRE", acquire).replace("AGAIN", again)
     if not writes:
         text = text.replace("llvm.store %v, %to : i64, !llvm.ptr<1>", "").replace("%there, %bar", "%m, %bar")

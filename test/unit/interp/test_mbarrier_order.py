@@ -1,4 +1,4 @@
-"""The memory order of arrivals at an mbarrier and of waits: relaxed, with fences, with scopes, at other blocks."""
+"""Memory order of mbarrier arrivals and waits: relaxed, with fences, with scopes, and across blocks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ NO_ORDER = "missing barrier, or mbarrier arrive and wait, between the two thread
 
 
 def run(arrive: str, wait: str, before: str = "", after: str = "", meet: str = "", *, other: bool = False) -> str:
-    """Return the report on a hand-over between two threads of a block or a cluster, or ""."""
+    """Return the report on data passed between two threads of a block or cluster, or ""."""
     words = dict(OTHER if other else OWN)
     words |= {"ARRIVE": arrive, "WAIT": wait, "MEET": meet}
     words["BEFORE"], words["AFTER"] = (f'{PTX} "{t};"' if t else "" for t in (before, after))

@@ -1,4 +1,4 @@
-"""Race detection under the PTX memory model: scopes, widths, all readers, invariant loads, in both execution modes."""
+"""Race detection under the PTX memory model: scopes, access sizes, several readers and invariant loads."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_atomics_of_two_widths(width: str) -> None:
 
 @BOTH
 def test_sum_of_several_blocks_is_read_after_all_of_them(width: str) -> None:
-    """The last to add is of the reader's own block and ordered before it; another block's is not."""
+    """A barrier orders the reader after its own block's atomic add, but nothing orders it after the other block's."""
     read = f"{red('device')}\nnvvm.barrier0\n%other = arith.cmpi ne, %cta, %c0 : i32\nscf.if %other {{ READ }}"
     assert "nothing orders this access after the one in another block" in run(
         read.replace("READ", f"%v = llvm.load %a : {P} -> i32"), width=width
@@ -87,7 +87,7 @@ def test_a_write_is_ordered_after_every_reader(width: str) -> None:
 
 
 def test_one_of_several_readers_races() -> None:
-    """Two warps read; the writer waits at a barrier with one of them only."""
+    """Several warps read the word. The writer waits at a barrier that excludes one of them, so that read races."""
     body = """
         %v = llvm.load %a : !llvm.ptr<1> -> i32
         %n64 = arith.constant 64 : i32
@@ -114,7 +114,7 @@ def test_a_weak_write_after_a_strong_read(read: str) -> None:
 
 
 def test_acquire_of_one_lane_does_not_order_the_others() -> None:
-    """Lane 0 acquires the flag, and all lanes read a word that the flag protects."""
+    """Only lane 0 acquires the flag, so reads of the protected word by the other lanes race."""
     body = f"""
         %flag = llvm.getelementptr %b[8] : ({P}) -> {P}, i32
         scf.if %first {{
@@ -169,7 +169,7 @@ def test_invariant_loads_of_written_memory(name: str, width: str) -> None:
 
 
 def promised(body: str, first: str, second: str, *, same: bool = False, width: str = "auto") -> tuple[str, str]:
-    """Run a kernel with attributes on its two arguments, on one array or two; return kind and text of the error."""
+    """Run a kernel with attributes on its two arguments, one array or two. Return the error's kind and text."""
     module = kernel(f"{HEAD}{body}\nllvm.return", f"%a: {P} {first}, %b: {P} {second}")
     one, two = np.zeros(64, np.int32), np.zeros(64, np.int32)
     try:
@@ -350,7 +350,7 @@ MAP = "!llvm.ptr {llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvv
 
 
 def copied(way: str, attribute: str, rest: str = "") -> str:
-    """Run a copy of the array `%a`, which `%b` and the map `%m` also refer to; return the report."""
+    """Copy the array `%a`, to which `%b` and the tensor map `%m` also refer, and return the report."""
     text = HEAD + COPY.replace("COPY", WAYS[way]).replace("REST", rest)
     module = kernel(text, f"%a: {P} {attribute}, %b: {P}, %m: {MAP}", DSMEM)
     array = np.zeros(64, np.float32)
@@ -375,7 +375,7 @@ def test_copies_keep_the_attributes_of_arguments(way: str, attribute: str) -> No
 
 @pytest.mark.parametrize("way", WAYS)
 def test_copies_and_noalias(way: str) -> None:
-    """A copy, then a store to the same memory through another argument, or to memory of a tensor map."""
+    """A copy is followed by a store to the same memory through another argument or to the memory of a tensor map."""
     tma = way.startswith("TMA")
     rest = f"llvm.store %c1, {'%a' if tma else '%b'} : i32, !llvm.ptr<1>"
     assert copied(way, "{llvm.noalias}", rest) == (

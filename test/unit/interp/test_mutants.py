@@ -1,4 +1,4 @@
-"""A fast sample of ``test/oracle/mutants.py``: kernels broken in one place are caught, or equal for a reason."""
+"""A fast sample of ``test/oracle/mutants.py``: each mutant is detected or proved equivalent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_no_mutant_is_missed(kernel: str, kinds: str, share: float, capsys: pyte
 
 @pytest.mark.slow
 def test_missed_mutants_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without the proofs, equal mutants count as missed."""
+    """Without the proofs, equivalent mutants count as missed."""
     monkeypatch.setattr(mutants, "proof", lambda *_: "")
     assert mutants.main(["--only", "tma copy", "--kinds", "move"]) == 1
     assert "missed  tma copy, @copy_tma: move nvvm.mbarrier.arrive.expect_tx later" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Bank conflicts, sectors and occupancy: against counting by definition, in kernels, and on the command line."""
+"""Bank conflicts, sectors and occupancy, compared with a direct count, in kernels and on the command line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "eleme
 
 
 def banks_by_definition(offsets: list[int], nbytes: int) -> int:
-    """Each phase of 32, 16 or 8 threads takes as many transactions as one bank has different words; two phases of 8 or
-    16 bytes are one where all threads of both have the address of their neighbour, or all of the next but one.
+    """Count the shared-memory transactions of a warp from the definition.
+
+    A phase of 32, 16 or 8 threads takes as many transactions as the most distinct words in one bank. Two phases of
+    8-byte or 16-byte accesses are merged if each thread i has the address of thread i ^ 1, or each that of i ^ 2.
     """
     per = {1: 32, 2: 32, 4: 32, 8: 16, 16: 8}[nbytes]
     phases: list[list[int]] = []
@@ -65,7 +67,7 @@ def test_sectors(nbytes: int, places: list[int]) -> None:
 
 
 def columns(pitch: int) -> tuple[int, int]:
-    """Let a warp read a column of an f32 tile with this pitch; return actual and ideal transactions of the load."""
+    """Return the actual and ideal transactions of a warp that reads a column of an f32 tile with this pitch."""
     body = f"""
         %pitch = arith.constant {pitch} : i32
         %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
@@ -113,7 +115,7 @@ def test_padding_of_the_transpose_pays() -> None:
 
 
 def test_occupancy() -> None:
-    """The occupancy limits by threads, blocks, shared memory and registers."""
+    """Occupancy is limited by threads, blocks, shared memory or registers."""
     assert occupancy(256, 0)[:2] == (8, 64)
     assert occupancy(32, 0)[:2] == (32, 32)
     assert occupancy(128, 100 * 1024)[:2] == (2, 8)
@@ -138,7 +140,7 @@ def test_command_line(tmp_path: os.PathLike[str], capsys: pytest.CaptureFixture[
     from cute_dialect.pipelines import compile as compile_cute
 
     kernels = [k for c in compile_cute(EXAMPLE).artifact.code for k in (c.ptxas or {}).get("kernels", [])]
-    registers = next((k["registers"] for k in kernels if k["name"] == "add_v"), 0)  # 0 where there is no ptxas
+    registers = next((k["registers"] for k in kernels if k["name"] == "add_v"), 0)  # The count is 0 without ptxas.
     assert told["occupancy"]["percent"] == occupancy(128, 0, registers).percent
     assert main([EXAMPLE, *inputs, *options, "--report", "coalescing"]) == 0
     assert "memory accesses" in capsys.readouterr().out

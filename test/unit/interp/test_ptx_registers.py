@@ -1,4 +1,4 @@
-"""Accumulators in registers that a kernel declares in PTX: the interpreter runs what cute-wgmma-registers makes."""
+"""Accumulators in registers declared in PTX: the interpreter runs the output of cute-wgmma-registers."""
 
 from __future__ import annotations
 

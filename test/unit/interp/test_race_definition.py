@@ -1,4 +1,4 @@
-"""The race detectors of lockstep and warp execution agree with a definition that compares all pairs of accesses."""
+"""Race detection in lockstep and warp execution, compared with a definition that checks all pairs of accesses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THREADS, BLOCKS, PLACES = 64, 2, 128
 
 
 class Step(NamedTuple):
-    """Thread t of block b touches place (t * scale + add + b * far) mod 128, if t < active; or all meet."""
+    """A barrier, or an access by each thread t < active of block b to element (t * scale + add + b * far) mod 128."""
 
     what: str
     scale: int = 1
@@ -42,7 +42,7 @@ def steps() -> st.SearchStrategy[Step]:
 
 
 def has_race(program: list[Step]) -> bool:
-    """Two threads access one location, one of them writes, not both are atomic, and no barrier separates them."""
+    """Return True if two threads access one location without a barrier between, one writes, and not both are atomic."""
     seen: dict[tuple[bool, int, int], list[tuple[int, int, int, str]]] = {}
     phase = 0
     for step in program:

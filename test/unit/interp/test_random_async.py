@@ -1,4 +1,4 @@
-"""A fast sample of ``test/oracle/async_fuzz.py``: copies, mbarriers and named barriers against the definition."""
+"""A fast sample of ``test/oracle/async_fuzz.py``: copies, mbarriers and named barriers match their definition."""
 
 from __future__ import annotations
 

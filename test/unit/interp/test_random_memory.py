@@ -1,4 +1,4 @@
-"""A fast sample of ``test/oracle/memory_fuzz.py``: what memory holds, against the definition by bytes."""
+"""A fast sample of ``test/oracle/memory_fuzz.py``: memory contents match a byte-by-byte definition."""
 
 from __future__ import annotations
 

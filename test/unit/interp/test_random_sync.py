@@ -1,4 +1,4 @@
-"""A fast sample of ``test/oracle/sync_fuzz.py``: the race detector agrees with the definition that tries all pairs."""
+"""A fast sample of ``test/oracle/sync_fuzz.py``: the race detector agrees with a check of all pairs."""
 
 from __future__ import annotations
 

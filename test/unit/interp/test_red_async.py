@@ -1,4 +1,4 @@
-"""red.async: reductions of shared memory of a cluster that signal an mbarrier."""
+"""red.async: reductions in distributed shared memory that signal an mbarrier."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def reduction(operation: str, was: int, left_out: str = "") -> tuple[ModuleOp, n
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("operation", REDUCED)
 def test_red_async(operation: str, schedule: str) -> None:
-    """All threads of two blocks reduce into one location, in no order."""
+    """All threads of two blocks reduce into one location in an unspecified order."""
     was, want = REDUCED[operation]
     module, out = reduction(operation, was)
     run_kernel(
@@ -86,7 +86,7 @@ def test_red_async(operation: str, schedule: str) -> None:
 
 
 def test_red_async_counts() -> None:
-    """inc and dec wrap at the operand, the thread number, so the result depends on the order."""
+    """inc and dec wrap at their operand, here the thread index, so the result depends on the order."""
     for operation in ("inc.u32", "dec.u32"):
         module, out = reduction(operation, 3)
         run_kernel(module, "k", [Pointer(out)], 2, 64, cluster=2, dynamic_smem=1024, checks=["race"])

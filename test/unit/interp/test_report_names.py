@@ -1,4 +1,4 @@
-"""Reports name tensors and coordinates in shared and local memory, where the kernel was lowered from cute IR."""
+"""Tensor names and coordinates in reports on shared and local memory of kernels lowered from cute IR."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ THREAD = """
     ],
 )
 def test_coordinates(type_: str, coord: IntTuple) -> None:
-    """The diagnostic recovers the coordinate from the address that the algebra computes."""
+    """The report recovers the coordinate from the address that the layout gives it."""
     quoted = type_.split('"')[1]
     index = evaluate(coord, text.parse_composed_layout(quoted))
     assert isinstance(index, int)
@@ -81,14 +81,14 @@ def test_every_element_of_a_swizzled_tile() -> None:
 def test_bytes_without_a_coordinate() -> None:
     padded = Allocation("%s", 64, 96, '!cute.memref<f32, smem, "(4,3):(1,8)">')
     known = Allocations([padded, Allocation("%t", 160, 8)])
-    assert known.place(64 + 4 * 5) == ", byte 20 of %s"  # between two columns
+    assert known.place(64 + 4 * 5) == ", byte 20 of %s"  # padding between two columns
     assert known.place(161) == ", byte 1 of %t"
     assert known.place(171) == ", 3 bytes past the end of %t" and known.place(3) == ""
     assert Allocation("%u", 0, 8, '!cute.memref<f32, smem, "(?,3):(1,8)">').element(0) == ""
 
 
 def test_a_race_names_the_element() -> None:
-    """Thread 0 writes the element that thread 9 reads: (1, (2, 0)) of the tile, behind 128 bytes of another buffer."""
+    """Thread 1 writes the element that thread 0 reads. The tile starts 128 bytes after another buffer."""
     body = (
         THREAD
         + """
@@ -167,7 +167,7 @@ def test_a_register_tensor_in_local_memory() -> None:
 
 
 def test_globals_of_base_ir() -> None:
-    """Without `cute.smem`, the globals themselves are named where there are several."""
+    """If there are several shared globals and no `cute.smem`, reports name the globals."""
     both = "".join(
         f'"llvm.mlir.global"() <{{addr_space = 3 : i32, alignment = 16 : i64, global_type = !llvm.array<{n} x i8>, '
         f'linkage = #llvm.linkage<"internal">, sym_name = "{name}"}}> ({{}}) : () -> ()\n'

@@ -1,4 +1,4 @@
-"""Grids whose blocks wait for one another, and the number of blocks that a GPU holds."""
+"""Grids whose blocks wait for each other, and the number of blocks resident on a GPU."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import cute_dialect.lang as cute
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp import InterpError
 
-SMEM = 200 * 1024  # one block an SM
+SMEM = 200 * 1024  # Enough that one block fits on an SM.
 
 
 @cute.kernel
 def wait_for(flags: cute.Tensor, out: cute.Tensor, whom: cute.Constexpr, smem: cute.Constexpr):
-    """Each block sets its flag, at once or after it has seen the flag of another block."""
+    """Each block sets its flag, either at once or after it has read the flag of another block."""
     b = cute.arch.block_idx().x
     last = cute.arch.grid_dim().x - 1
     t = cute.arch.thread_idx().x

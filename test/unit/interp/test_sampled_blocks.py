@@ -1,4 +1,4 @@
-"""Runs of some blocks of a grid: selection, results, checks, progress."""
+"""Runs of selected blocks of a grid: selection, results, checks, progress."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_sample_has_the_ends_and_depends_on_the_seed() -> None:
 
 
 def test_clusters_run_whole() -> None:
-    """A cluster of 2 x 2 in a grid of 4 x 4: block 5 is at (1, 1), with (0, 0), (1, 0) and (0, 1)."""
+    """Selecting block 5, at (1, 1), of a grid with 2 x 2 clusters also runs (0, 0), (1, 0) and (0, 1)."""
     assert choose("5", (4, 4, 1), (2, 2, 1)) == [[0, 1, 4, 5]]
     assert choose([15], (4, 4, 1), (2, 2, 1)) == [[10, 11, 14, 15]]
     assert sum(map(len, choose("sample:5", (4, 4, 1), (2, 2, 1)))) == 8
@@ -58,7 +58,7 @@ def test_invalid_block_selections_are_rejected(text: str) -> None:
 
 
 def written(report: RunReport, array: np.ndarray) -> np.ndarray:
-    """Return the elements of an array whose bytes were written."""
+    """Return a mask of the elements of an array that were written."""
     mask = next(m for a, m in report.written if a is array)
     assert len(mask) == array.nbytes
     bytes_ = mask.reshape(-1, array.itemsize)
@@ -68,7 +68,7 @@ def written(report: RunReport, array: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("width", ["auto", "warp"])
 def test_other_blocks_have_no_effect(width: str) -> None:
-    """`scale`: 8 blocks of 128 threads, 1000 elements."""
+    """The `scale` kernel processes 1000 elements with 8 blocks of 128 threads."""
     k = KERNELS["scale"]
     args, _ = k.make()
     out = next(a.buffer for a in args[::-1] if isinstance(a, Pointer))
@@ -91,7 +91,7 @@ def test_atomics_and_copies_mark_written_bytes() -> None:
     report = run_kernel(kernel(body, "%a: !llvm.ptr<1>"), "k", [Pointer(a)], 8, 32, blocks=[2, 3])
     assert a.tolist() == [0, 0, 32, 32, 0, 0, 0, 0]
     assert written(report, a).tolist() == [False, False, True, True, False, False, False, False]
-    k = KERNELS["gemm"]  # one block; it writes through a TMA store
+    k = KERNELS["gemm"]  # This kernel has one block, which writes through a TMA store.
     args, _ = k.make()
     assert isinstance(args[2], TensorMap) and args[2].pointer is not None
     out = args[2].pointer.buffer
@@ -100,7 +100,7 @@ def test_atomics_and_copies_mark_written_bytes() -> None:
 
 
 def test_a_missing_partner_is_named() -> None:
-    """A block polls for a value that a block outside of the sample would write."""
+    """A block polls a flag that a block outside the sample would set."""
     body = """
       %c0 = arith.constant 0 : i32
       %one = arith.constant 1 : i32
@@ -171,7 +171,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_sample_of_a_gemm() -> None:
-    """For one block or cluster of a Hopper GEMM, its tile is right and the other tiles are untouched."""
+    """When one block or cluster of a Hopper GEMM runs, its tile is right and the other tiles are unchanged."""
     from cute_dialect.pipelines import compile as compile_cute
 
     gemm = compile_cute(GEMM, emit="base")

@@ -1,4 +1,4 @@
-"""Bytes of shared memory on the interpreter: mbarriers that are also data, and unwritten bytes that are read."""
+"""Shared-memory bytes on the interpreter: data accesses to mbarriers, and reads of unwritten bytes."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ TOUCHES = {
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", TOUCHES)
 def test_memory_of_an_mbarrier_is_not_data(name: str, schedule: str) -> None:
-    """Any access to the bytes of a valid mbarrier is an error, unless it was invalidated before."""
+    """A data access to the bytes of an mbarrier is an error until mbarrier.inval."""
     text, verb, at = TOUCHES[name]
     head = (
         "%c64 = arith.constant 64 : i32\n%p16 = llvm.getelementptr %d[16] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8\n"
@@ -264,7 +264,7 @@ def test_bulk_copy_of_written_bytes() -> None:
 
 
 def test_states_against_a_byte_by_byte_definition() -> None:
-    """Random writes, reads, barriers and invalidations, compared with a list of states per byte."""
+    """Random writes, reads, barriers and invalidations match a model that keeps a state per byte."""
     rng = np.random.default_rng(3)
     buf = Buffer(0, np.zeros(256, np.uint8), "s")
     held = Contents(buf)
@@ -316,13 +316,13 @@ ARRIVE = '"nvvm.mbarrier.arrive"(%bar) : (!llvm.ptr<3>) -> ()\n'
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_an_mbarrier_is_not_invalidated_while_a_thread_waits(schedule: str) -> None:
-    """The inval follows the last arrival, but nothing orders it after the wait."""
+    """mbarrier.inval follows the last arrival, but nothing orders it after the wait, so it is an error."""
     body = WARPS + INIT_AND_WAIT + "scf.if %is0 {\n" + ARRIVE + INVAL + "}"
     got = run(body, 64, schedule, checks=["race"])
     assert got in (
         "sync: mbarrier.inval of the mbarrier at shared memory byte offset 32 while a thread waits on it; put a "
         "barrier between the last wait and mbarrier.inval",
-        "sync: no mbarrier is initialized at shared memory byte offset 32" + FIRST,  # the wait began after it
+        "sync: no mbarrier is initialized at shared memory byte offset 32" + FIRST,  # The wait started after the inval.
         "race: mbarrier.inval of the mbarrier at shared memory byte offset 32 races with its last use by "
         "thread (32, 0, 0) of block (0, 0, 0): missing barrier between the two",
     )

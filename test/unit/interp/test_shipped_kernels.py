@@ -1,4 +1,4 @@
-"""Every family of kernels under all checks, on small shapes, aligned and not: no report, no warning, right values."""
+"""Every kernel family under all checks, on small aligned and unaligned shapes: no errors or warnings, right values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXAMPLES = os.path.join(os.path.dirname(__file__), "..", "..", "examples")
 
 
 class Family(NamedTuple):
-    """A file, the shapes and types of its arrays, the result last, and the expected result."""
+    """A kernel file, the shapes and types of its arrays (the result is last), and the expected result."""
 
     text: Callable[[], str]
     shapes: tuple[tuple[int, ...], ...]
@@ -141,7 +141,7 @@ def test_every_row_operation_is_covered() -> None:
 
 
 def test_index_arithmetic_that_wraps() -> None:
-    """70000 x 70000 elements are more than an i32 counts: what `cute.size` emits is nsw, and the check sees it."""
+    """The size of a 70000 x 70000 shape overflows i32. `cute.size` multiplies with nsw, so the check reports it."""
     text = """
     gpu.module @m {
       gpu.func @k(%a: !cute.memref<i32, gmem, "1:1">, %n: i32) kernel {

@@ -1,4 +1,4 @@
-"""Instructions that may fail or choose a thread: try_wait, weak compare-and-swap, elect.sync."""
+"""Instructions with unspecified outcomes: try_wait, weak compare-and-swap and elect.sync."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def launch_exchange(how: str, schedule: str, checks: tuple[str, ...] = CHECKS) -
 @pytest.mark.parametrize("how", ["ignored", "ignored often", "once more"])
 def test_ignored_try_wait_results_are_found(how: str, schedule: str) -> None:
     if how == "once more" and schedule in ("round-robin", "reverse"):
-        assert (launch_exchange(how, schedule) == np.arange(63, -1, -1)).all()  # the first one waits long enough
+        assert (launch_exchange(how, schedule) == np.arange(63, -1, -1)).all()  # The first wait suffices.
         return
     with pytest.raises(InterpError) as caught:
         for _ in range(1 if schedule != "random" else 8):

@@ -1,4 +1,4 @@
-"""The record of a run: each warp's time is whole, what was waited for happened, and the drawing shows all of it."""
+"""The timeline report: a warp's intervals have no gaps, waits end at an event, and the drawing shows all events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ K, STAGES = 320, 3
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, Any]:
-    """Reports of a Hopper GEMM of 128 x 128, five steps of K and three stages, under several schedules."""
+    """Run a 128 x 128 Hopper GEMM with five K steps and three stages, and return its report under each schedule."""
     gemm = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "hopper_gemm.py"))["HopperGemm"]
     made = gemm((128, 128, 64), stages=STAGES, cluster_m=1)
     a, b = (np.ones((128, K), np.float16) for _ in "ab")
@@ -39,15 +39,15 @@ def reports() -> dict[str, Any]:
 def test_recorded_events(reports: dict[str, Any], schedule: str) -> None:
     record = reports[schedule].timeline
     assert record.blocks == [0] and not record.dropped
-    # Each warp runs or waits at any time from its begin to its end, and does one thing at a time.
+    # From its start to its end a warp either runs or waits, and the intervals do not overlap.
     for warp in range(12):
         mine: list[Slice] = sorted(s for s in [*record.runs, *record.waits] if s.warp == warp)
         mine.sort(key=lambda s: s.start)
         assert mine[0].start == 0 and all(s.end == t.start for s, t in pairwise(mine))
-    # A TMA load of A and one of B a step; wgmma of 16 deep, four a step, of each of two warpgroups.
+    # Each K step has one TMA load of A, one of B, and four wgmma with K = 16 in each of the two warpgroups.
     loads = [c for c in record.copies if c.nbytes == 128 * 64 * 2]
     assert len(loads) == 2 * K // 64 and all(c.start < c.end and c.warp == 0 for c in loads)
-    assert sum(c.nbytes for c in record.copies) == 2 * 128 * K * 2 + 128 * 128 * 2  # the result is stored by TMA too
+    assert sum(c.nbytes for c in record.copies) == 2 * 128 * K * 2 + 128 * 128 * 2  # with the TMA store of C
     for group in (1, 2):
         products = [p for p in record.products if p.warpgroup == group]
         assert len(products) == K // 16 and {p.shape for p in products} == {"m64n128k16 f32 f16 f16"}
@@ -99,7 +99,7 @@ def test_the_drawing_has_each_event(reports: dict[str, Any]) -> None:
     assert sum(int(n) for s in said for n in re.findall(r": (\d+) wgmma", s)) == len(record.products)
     assert len([s for s in said if " bytes by warp " in s]) == len(record.copies)
     assert len([s for s in said if ": phase " in s]) == len(record.phases)
-    # Bars lie where their times say: the longest wait of warp 0.
+    # The bar of warp 0's longest wait is drawn at the position and width of its interval.
     w = max((w for w in record.waits if w.warp == 0), key=lambda w: w.end - w.start)
     bar = next(p for p, s in zip(bars, said) if s.startswith("warp 0 waits") and f"{w.start} to {w.end} " in s)
     found = re.match(r"M([\d.]+) [\d.]+h([\d.]+)v", bar.attrib["d"])

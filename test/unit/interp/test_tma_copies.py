@@ -1,4 +1,4 @@
-"""TMA on the interpreter: tensor maps against a definition element by element, copies in whole kernels."""
+"""TMA on the interpreter: boxes compared with an element-by-element definition, and copies in whole kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAP = "!llvm.ptr {llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvv
 
 
 def box_of(array: np.ndarray, tm: TensorMap, at: tuple[int, ...]) -> np.ndarray:
-    """Return the box, element by element, innermost dimension last."""
+    """Return the box, computed element by element, with the innermost dimension last."""
     out = np.zeros(tm.counts[::-1], array.dtype)
     for index in itertools.product(*(range(c) for c in tm.counts)):
         where = [c + i * s for c, i, s in zip(at, index, tm.steps)]
@@ -79,7 +79,7 @@ def test_gather_and_scatter(case: tuple[TensorMap, tuple[int, ...]], seed: int) 
 
 @pytest.mark.parametrize(("element", "right", "wrong"), [("f16", 8, 4), ("f16", -8, -9), ("f32", 4, 6), ("ui8", 16, 8)])
 def test_alignment_of_lines(element: str, right: int, wrong: int) -> None:
-    """The first coordinate must be a multiple of 16 bytes, or the GPU raises an illegal-instruction error."""
+    """The innermost coordinate must be a multiple of 16 bytes, else the GPU raises an illegal-instruction error."""
     tm = TensorMap(element, (32,), (), (16,), (1,)).at(4096)
     buf, box = Buffer(4096, np.zeros(tm.element_bytes * 32, np.uint8), "a"), np.zeros(tm.box_bytes, np.uint8)
     assert tm.gather(buf, (right,)).size == box.size
@@ -93,7 +93,7 @@ def test_alignment_of_lines(element: str, right: int, wrong: int) -> None:
 
 @pytest.mark.parametrize("combine", ["", "add"])
 def test_stores_write_whole_units(combine: str) -> None:
-    """A line of 13 f16 ends inside the second unit of 16 bytes, so a store overwrites 3 elements past its end."""
+    """A row of 13 f16 ends inside its second 16-byte unit, so a store overwrites 3 elements past the end of the row."""
     tm = TensorMap("f16", (13, 3), (48,), (16, 2), (1, 1)).at(4096)
     memory = np.full((3, 24), 7, np.float16)
     buf = Buffer(4096, memory.reshape(-1).view(np.uint8), "a")
@@ -111,7 +111,7 @@ def test_stores_write_whole_units(combine: str) -> None:
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 def test_swizzle(swizzle: int) -> None:
-    """Bits 4 to 6 of the address are xored with bits 7 to 9, as many as the width has."""
+    """The swizzle XORs address bits 4 to 6 with bits 7 to 9. The swizzle width sets the number of bits."""
     buf = Buffer(0, np.zeros(8192, np.uint8), "s")
     data = np.random.default_rng(0).integers(0, 256, 2048).astype(np.uint8)
     for start in (0, 128, 384, 1024):
@@ -125,7 +125,7 @@ def test_swizzle(swizzle: int) -> None:
 
 
 def test_im2col() -> None:
-    """A 3x3 filter over an NHWC image, padded by one: each offset is compared with the shifted padded image."""
+    """im2col loads for a 3x3 filter on an NHWC image with padding 1 equal slices of the padded image."""
     n, h, w, c = 2, 5, 6, 8
     image = np.random.default_rng(1).integers(1, 99, (n, h, w, c)).astype(np.float16)
     spec = Im2colMapSpec("f16", (c, w, h, n), (c, w * c, h * w * c), (-1, -1), (-1, -1), c, 16)
@@ -213,7 +213,7 @@ def test_reduce_and_plain_copy() -> None:
 
 
 def test_reduction_of_a_run() -> None:
-    """cp.reduce.async.bulk, which nvvm has as inline PTX only: the box is zero where it lies outside."""
+    """cp.reduce.async.bulk, written as inline PTX, reduces a box that is zero outside the tensor."""
     text = 'nvvm.inline_ptx "cp.reduce.async.bulk.global.shared::cta.bulk_group.OP [$0], [$1], $2;" ro(%raw, %d, %bytes'
     text += " : !llvm.ptr<1>, !llvm.ptr<3>, i32)"
     for op, changed in (("add.noftz.f16", lambda old, new: old + new), ("max.f16", np.maximum)):
@@ -225,7 +225,7 @@ def test_reduction_of_a_run() -> None:
 
 @pytest.mark.parametrize("store", [STORE, REDUCE])
 def test_store_mode_must_match_the_tensor_map(store: str) -> None:
-    """An im2col store through a tiled map is an error."""
+    """An im2col store through a tiled tensor map is an error."""
     columns = "mode = #nvvm.tma_store_mode<im2col>"
     if store is STORE:
         store = store.replace(" : ", f" {{{columns}}} : ")
@@ -303,7 +303,7 @@ MULTICAST = """
 
 @pytest.mark.parametrize("schedule", ["round-robin", "random", "adversarial"])
 def test_multicast(schedule: str) -> None:
-    """Each block of the cluster loads half of a box for both."""
+    """Each block of the cluster multicasts half of the box to both blocks."""
     a = np.arange(16 * 64, dtype=np.float16).reshape(16, 64)
     raw = np.zeros((4, 2048), np.uint8)
     tm = TensorMap("f16", (64, 16), (128,), (64, 8), pointer=Pointer(a))

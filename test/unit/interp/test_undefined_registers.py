@@ -1,4 +1,4 @@
-"""Unwritten registers under `uninit` may be moved and computed with, but not used."""
+"""Unwritten registers under `uninit`: copies and arithmetic are allowed, but stores, addresses and branches are not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PUT = "llvm.store %v, %p : i32, !llvm.ptr<1>\n"
 
 
 def run(body: str, schedule: str = "round-robin", width: str = "auto", threads: int = 32, check: bool = True) -> str:
-    """Return the report of a kernel of one array under `uninit`, with the first thread, or ""."""
+    """Return the report and first thread of a kernel with one array under `uninit`, or ""."""
     module = kernel(HEAD + body + "\nllvm.return", "%a: !llvm.ptr<1>", DSMEM)
     try:
         run_kernel(
@@ -45,7 +45,7 @@ def run(body: str, schedule: str = "round-robin", width: str = "auto", threads: 
     return ""
 
 
-ACTS = {  # what acts on %v or %x, and whether it is named
+ACTS = {  # name: (body, the op that the report names)
     "store": ("%v = llvm.add %u, %c1 : i32\n" + PUT, "store of 4 bytes"),
     "store to shared memory": (
         "%d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>\nllvm.store %u, %d : i32, !llvm.ptr<3>",
@@ -109,7 +109,7 @@ ACTS = {  # what acts on %v or %x, and whether it is named
     "atomic": ("%v = llvm.atomicrmw add %p, %u monotonic : !llvm.ptr<1>, i32", "llvm.atomicrmw"),
     "freeze": ("%v = llvm.freeze %u : i32\n" + PUT, "store of 4 bytes"),
 }
-WHERE = {"the lanes that did not write": 16, "select": 16}  # the first thread, where that is not thread 0
+WHERE = {"the lanes that did not write": 16, "select": 16}  # The first reported thread, if it is not thread 0.
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -234,7 +234,7 @@ MMA = (
     [
         ("hhhh", "hh", "1111", ""),
         ("hnhn", "hh", "1111", "23"),  # rows 8 to 15
-        ("hhnh", "hh", "1111", "01"),  # rows 0 to 7, the second half of k
+        ("hhnh", "hh", "1111", "01"),  # rows 0 to 7, second half of K
         ("hhhh", "nh", "1111", "0123"),
         ("hhhh", "hh", "1u11", "1"),
     ],
@@ -282,7 +282,7 @@ def test_a_register_tensor_is_named(written: str) -> None:
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FIRST = re.compile(  # the first MMA of a tile, which does not read the accumulator
+FIRST = re.compile(  # The first MMA of a tile, which overwrites the accumulator.
     r"cute\.gemm\((%\d+), %acc, (%\d+), (%\d+)\) : \((!\w+), !acc, (!\w+), (!\w+)\) -> \(\)\n( *cute_nvgpu\.arch\.wg)"
 )
 UNWRITTEN_SUMS = {  # example: replacements, the line of the error, the message, the end of the report
@@ -312,7 +312,7 @@ UNWRITTEN_SUMS = {  # example: replacements, the line of the error, the message,
 @pytest.mark.sample("sm_90")
 @pytest.mark.parametrize("name", UNWRITTEN_SUMS)
 def test_uncleared_accumulators_are_reported(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A GEMM example without clearing its accumulator, end to end."""
+    """GEMM examples that do not clear their accumulator are reported, from cute IR to the interpreter."""
     file, edits, line, message, op = UNWRITTEN_SUMS[name]
     text = (EXAMPLES / file).read_text()
     for old, new in edits:

@@ -1,4 +1,4 @@
-"""Unwritten arrays under `uninit`: reads of elements that the kernel has not written are reported."""
+"""Unwritten arrays under `uninit`: a read of an element that the kernel has not written is reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD = """
     %s = llvm.getelementptr %d[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
     llvm.store %x, %s : i32, !llvm.ptr<3>
 """
-READS = {  # accesses of the first 16 bytes of an array, and their names in the report
+READS = {  # Accesses to the first 16 bytes of an array, and their names in the report.
     "load": ("%v = llvm.load %p : !llvm.ptr<1> -> i32", "load of 4 bytes"),
     "uniform load": ("%v = llvm.load %a : !llvm.ptr<1> -> i32", "load of 4 bytes"),
     "vector load": ("%v = llvm.load %a : !llvm.ptr<1> -> vector<4xi32>", "load of 16 bytes"),
@@ -60,7 +60,7 @@ READS = {  # accesses of the first 16 bytes of an array, and their names in the 
         "bulk reduction of 16 bytes",
     ),
 }
-WRITES = {  # writes of the same bytes
+WRITES = {  # Writes of the same bytes.
     "store": "llvm.store %x, %p : i32, !llvm.ptr<1>\n",
     "vector store": (
         "%w = arith.constant dense<1> : vector<32xi32>\n"
@@ -100,7 +100,7 @@ def test_reads_of_unwritten_arrays_are_reported(name: str, schedule: str) -> Non
         assert run(write + text, schedule) == ""
     assert run(text, schedule, unwritten=False) == ""
     assert run(text, schedule, checks=[]) == ""
-    assert run(text, schedule, blocks=[0]) == ""  # another block might have written it
+    assert run(text, schedule, blocks=[0]) == ""  # A block outside the sample might have written it.
 
 
 def test_bytes_that_are_missing() -> None:
@@ -181,7 +181,7 @@ def test_poison_arrays_are_unwritten(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_errors_name_the_source_of_their_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The compile cache holds a module once for equal texts, but errors name the file of the call."""
+    """Equal texts share one entry of the compile cache, but each error names the file that was compiled."""
     for name in ("first.mlir", "second.mlir"):
         file = tmp_path / name
         file.write_text(ADD.read_text())

@@ -1,4 +1,4 @@
-"""Values of arith, math, llvm and inline PTX, compared with exact arithmetic rounded once; poison."""
+"""Results of arith, math, llvm and inline PTX ops, compared with exact arithmetic rounded once; poison."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from cute_dialect.tools import gen_values
 
 @pytest.mark.slow
 def test_every_ptx_instruction() -> None:
-    """Each opcode of each row, on corner values and random bits of its types."""
+    """Each opcode of each row is tested on corner values and random bit patterns of its types."""
     compared, wrong = value_fuzz.differences(12, 0)
     assert wrong == []
     assert compared > 12 * 3000
 
 
 def test_rows_do_not_overlap() -> None:
-    """Each opcode is in one row, so its documentation matches its result."""
+    """Each opcode is in exactly one row of the table."""
     opcodes = [o for row in SCALAR_ROWS for o in expand(row.syntax)]
     assert len(opcodes) == len(set(opcodes))
 
@@ -106,7 +106,7 @@ def test_instructions_that_are_not_modelled_name_a_replacement(instruction: str,
     ],
 )
 def test_invalid_ptx_is_rejected(instruction: str, message: str) -> None:
-    """Unknown modifiers and registers of wrong size are refused, as by the assembler."""
+    """Unknown modifiers and registers of the wrong size are rejected, as in ptxas."""
     text = f'func.func @f(%a: i32, %b: i32) -> i32 {{ %r = nvvm.inline_ptx "{instruction}" ro(%a, %b : i32, i32) -> i32\nfunc.return %r : i32 }}'
     with pytest.raises(InterpError) as e:
         run_function(parse(text), "f", [1, 2])
@@ -145,7 +145,7 @@ def test_division_by_zero_in_ptx() -> None:
     ],
 )
 def test_nvvm_intrinsics_are_their_instructions(intrinsic: str, instruction: str) -> None:
-    """Modifiers in an intrinsic's name are obeyed."""
+    """An intrinsic applies the modifiers in its name, like the PTX instruction."""
     assert ptx_name(intrinsic) == instruction
     words = instruction.split(".")
     kind = words[-1]
@@ -209,7 +209,7 @@ def _bits(a: np.ndarray) -> list[int]:
 
 
 def _rows(rng: random.Random, names: Sequence[str], count: int) -> list[tuple[int, ...]]:
-    """Corners, or pairs of them, and random rows."""
+    """Return rows of corner values, or of pairs of them, followed by random rows."""
     pairs = itertools.product(*(value_fuzz.corners(n) for n in names)) if len(names) < 3 else iter(())
     some = list(pairs)
     rng.shuffle(some)
@@ -217,7 +217,7 @@ def _rows(rng: random.Random, names: Sequence[str], count: int) -> list[tuple[in
 
 
 def _check(op: str, names: Sequence[str], result: str, want: Callable[[Sequence[int]], int], count: int = 60) -> None:
-    """Run `op` (with %a, %b, %c) on corner and random values, compare each result."""
+    """Run `op` (with %a, %b, %c) on corner and random values, and compare each result."""
     letters = "abc"[: len(names)]
     args = ", ".join(f"%{x}: {n}" for x, n in zip(letters, names))
     text = f"func.func @f({args}) -> {result} {{ %r = {op}\nfunc.return %r : {result} }}"
@@ -268,7 +268,7 @@ def test_float_ops_are_rounded_once(op: str, instruction: str, name: str) -> Non
     [(s, t) for s in FORMATS for t in FORMATS if (t, s) in {("f16", "f32"), ("f16", "f64"), ("bf16", "f32"), ("bf16", "f64"), ("f32", "f64")}],
 )  # fmt: skip
 def test_truncations_and_extensions(source: str, target: str) -> None:
-    """f64 goes to bf16 in one step: 1 + 2^-8 + 2^-40 is above the tie, where f32 has lost the last bit."""
+    """f64 to bf16 rounds once. 1 + 2^-8 + 2^-40 is above the tie, but rounding to f32 first would lose the last bit."""
     _check(
         f"arith.truncf %a : {source} to {target}",
         [source],
@@ -297,7 +297,7 @@ def test_integers_to_floats(source: str, target: str) -> None:
 @pytest.mark.parametrize("target", ["i16", "i32", "i64"])
 @pytest.mark.parametrize("source", FORMATS)
 def test_float_to_integer_conversions_match_cvt(source: str, target: str) -> None:
-    """With overflow="wrap": saturated; NaN is 0, or the highest bit where one side has 64 bits (PTX ISA, cvt)."""
+    """With overflow="wrap" results saturate. NaN gives 0, or only the top bit if either type has 64 bits (PTX ISA, cvt)."""
     for letter, kind in (("s", "si"), ("u", "ui")):
         name = f"{letter}{target[1:]}"
         _check(f"arith.fpto{kind} %a : {source} to {target}", [source], target,
@@ -347,7 +347,7 @@ def test_functions_of_f32(op: str, exact: str) -> None:
 
 @pytest.mark.slow
 def test_f64_by_every_mode() -> None:
-    """`exact_f64` and the fast fma against the reference, with products that cancel and numbers at the ends."""
+    """`exact_f64` and the fast fma match the reference on products that cancel and on extreme values, in every mode."""
     rng = random.Random(1)
     rows = value_fuzz.inputs(rng, "fma.rn.f64", ["f64"] * 3, 120)
     columns = [_floats([r[i] for r in rows], "f64") for i in range(3)]
@@ -366,7 +366,7 @@ def _run(body: str, params: str, result: str, args: Sequence[object], **options:
     return run_function(parse(f"func.func @f({params}) -> {result} {{ {body} }}"), "f", args, **options)  # type: ignore[arg-type]
 
 
-# ruff: noqa: E501 - a row of BROKEN is an op, its result, what breaks it, what does not, the message
+# ruff: noqa: E501 - a row of BROKEN is an op, its result type, operands that give poison, operands that do not, the message
 BROKEN = [
     ("llvm.zext nneg %a : i32 to i64", "i64", [-1], [1], "llvm.zext: -1 is negative, which nneg forbids"),
     ("llvm.uitofp nneg %a : i32 to f32", "f32", [-7], [7], "llvm.uitofp: -7 is negative, which nneg forbids"),
@@ -397,7 +397,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("op", "result", "bad", "good", "message"), BROKEN, ids=[b[0] for b in BROKEN])
 def test_broken_promises(op: str, result: str, bad: list[object], good: list[object], message: str) -> None:
-    """Reported for one value, for one lane of several, and for one element of a vector; not when it is not used."""
+    """A violated flag is reported for a scalar and for one of several lanes, but not if the result is unused."""
     names = [n for n in ("%a", "%b", "%x", "%y") if n in op]
     params = ", ".join(f"{n}: {'f32' if n in ('%x', '%y') else 'i32'}" for n in names)
     body = f"%r = {op}\nfunc.return %r : {result}"
@@ -416,7 +416,7 @@ def test_broken_promises(op: str, result: str, bad: list[object], good: list[obj
 def test_poison_that_a_select_discards(
     op: str, result: str, bad: list[object], good: list[object], message: str
 ) -> None:
-    """`select(x in range, op(x), 0)` is right; picking the poison is not."""
+    """`select(x in range, op(x), 0)` is valid. A select that picks the poison is reported."""
     names = [n for n in ("%a", "%b", "%x", "%y") if n in op]
     params = ", ".join(["%k: i1", *(f"{n}: {'f32' if n in ('%x', '%y') else 'i32'}" for n in names)])
     for arms, harmless in (("%r, %z", False), ("%z, %r", True)):
@@ -431,7 +431,7 @@ def test_poison_that_a_select_discards(
 
 
 BIG = 1 << 62
-# (flags, indices and element type, values of %i and %j that break it, values that do not, message)
+# (flags, indices and element type, values of %i and %j that violate the flags, values that do not, message)
 ADDRESSES = [
     ("nusw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32", (BIG, 0), (-8, 0), "+ 4611686018427387904 * 4 wraps, which nusw"),
     ("nusw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8", (-BIG, 0), (-1, 0), "+ -4611686018427387904 * 1 wraps, which nusw"),
@@ -458,7 +458,7 @@ ADDRESSES = [
 def test_promises_of_addresses(
     flags: str, gep: str, bad: tuple[int, int], good: tuple[int, int] | None, message: str
 ) -> None:
-    """Reported for one value and for one lane, but not without flags, if wrapping is allowed, or if unused."""
+    """A violated flag is reported for a scalar and for one lane, but not without flags or if the address is unused."""
     from cute_dialect.interp import Pointer
 
     array = Pointer(np.zeros(16, np.int32))
@@ -511,7 +511,7 @@ def test_promises_of_addresses(
     ],
 )
 def test_allocation_of_an_address(start: str, count: int, said: str) -> None:
-    """The allocation that the base is of; one that an access of the same pointer would be bounded by, or more."""
+    """An address is attributed to the allocation of its base pointer, which also bounds accesses."""
     from interp_support import kernel, run_kernel
 
     from cute_dialect.interp import Pointer
@@ -579,7 +579,7 @@ def test_promises_of_vectors_of_addresses(lanes: bool) -> None:
 
 
 def test_a_loop_that_moves_from_one_array_to_another() -> None:
-    """The pointer's first array does not bound later accesses, and a pointer that stops at the end is valid."""
+    """A loop-carried pointer is not bounded by its first array, and a pointer one past the end is valid."""
     from interp_support import kernel, run_kernel
 
     from cute_dialect.interp import Pointer
@@ -614,7 +614,7 @@ def test_a_loop_that_moves_from_one_array_to_another() -> None:
 
 @pytest.mark.parametrize("lanes", [False, True])
 def test_poison_that_the_last_of_some_selects_discards(lanes: bool) -> None:
-    """A select that picks poison is itself poison, and no fault where another does not pick it."""
+    """A select that picks poison gives poison. If a later select discards it, there is no error."""
     params = "%k: i1, %l: i1, %a: i32, %b: i32"
     chain = """%r = llvm.shl %a, %b : i32
         %z = llvm.mlir.zero : i32
@@ -637,7 +637,7 @@ def test_poison_that_the_last_of_some_selects_discards(lanes: bool) -> None:
 
 
 def test_rounding_mode_of_truncf() -> None:
-    """NVPTX selects cvt.rn whatever the op says, so another mode is refused."""
+    """NVPTX always selects cvt.rn, so other rounding modes are rejected."""
     nearest = "%r = arith.truncf %a to_nearest_even : f32 to f16\nfunc.return %r : f16"
     assert _run(nearest, "%a: f32", "f16", [1.0]) == (1.0,)
     with pytest.raises(InterpError) as e:
@@ -646,7 +646,7 @@ def test_rounding_mode_of_truncf() -> None:
 
 
 def test_fields_beyond_what_the_isa_allows() -> None:
-    """Positions and lengths are restricted to 0..255; a GPU's 64-bit fields do not take the low 8 bits of others."""
+    """bfe positions and lengths above 255 are rejected, because GPUs do not truncate them to 8 bits for 64-bit fields."""
     text = """func.func @f(%x: i64, %n: i32) -> i64 {
       %c1 = arith.constant 1 : i32
       %r = nvvm.inline_ptx "bfe.u64 $0, $1, $2, $3;" ro(%x, %n, %c1 : i64, i32, i32) -> i64

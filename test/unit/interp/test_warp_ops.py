@@ -1,4 +1,4 @@
-"""Warp collectives, ldmatrix/stmatrix and mma.sync on the interpreter, against numpy."""
+"""Warp collectives, ldmatrix/stmatrix and mma.sync on the interpreter, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(body: str, lanes: int = 64, width: str = "auto") -> np.ndarray:
 
 
 def shfl_oracle(kind: str, lane: int, b: int, c: int) -> tuple[int, bool]:
-    """Return the result of shfl.sync by the pseudo-code of the PTX ISA."""
+    """Return the result of shfl.sync, computed with the pseudocode of the PTX ISA."""
     segmask, cval = (c >> 8) & 31, c & 31
     top, low = (lane & segmask) | (cval & ~segmask & 31), lane & segmask
     if kind == "up":
@@ -99,7 +99,7 @@ def test_butterfly_reduction_over_many_blocks(width: str) -> None:
 
 
 def test_a_partial_last_warp() -> None:
-    """40 threads: the second warp has 8; a full member mask names the missing ones, which is allowed."""
+    """With 40 threads the second warp has 8 lanes. A full member mask that includes the missing lanes is allowed."""
     body = """
         %c1 = arith.constant 1 : i32
         %v = arith.constant 1 : i32
@@ -165,7 +165,7 @@ def test_vote_match_elect() -> None:
 
 
 def test_ballot_of_a_divergent_part() -> None:
-    """Inside a branch the member mask must be the branch's lanes."""
+    """In a divergent branch the member mask must contain exactly the lanes of that branch."""
     body = """
         %c8 = arith.constant 8 : i32
         %c255 = arith.constant 255 : i32
@@ -243,11 +243,11 @@ def test_misaligned_ldmatrix() -> None:
         run_kernel(kernel(body, "", DSMEM), "k", [], block=(32,), dynamic_smem=1024)
 
 
-# -- mma.sync: fragments written out by the formulas of the PTX ISA, one shape at a time ------------------------------
+# -- mma.sync: fragment layouts of each shape, from the formulas of the PTX ISA ---------------------------------------
 
 
 def a_16bit(lane: int, i: int) -> tuple[int, int]:
-    """m16n8k16, A, element i of 8: the ISA's row and column."""
+    """Return the row and column in A (m16n8k16) of fragment element i of 8, from the PTX ISA."""
     g, t = lane >> 2, lane & 3
     row = g if i in (0, 1, 4, 5) else g + 8
     return row, t * 2 + (i & 1) + (8 if i >= 4 else 0)
@@ -259,7 +259,7 @@ def b_16bit(lane: int, i: int) -> tuple[int, int]:
 
 
 def a_8bit(lane: int, i: int) -> tuple[int, int]:
-    """m16n8k32, A, element i of 16."""
+    """Return the row and column in A (m16n8k32) of fragment element i of 16."""
     g, t = lane >> 2, lane & 3
     row = g if i < 4 or 8 <= i < 12 else g + 8
     return row, t * 4 + (i & 3) + (16 if i >= 8 else 0)
@@ -271,7 +271,7 @@ def b_8bit(lane: int, i: int) -> tuple[int, int]:
 
 
 def a_tf32(lane: int, i: int) -> tuple[int, int]:
-    """m16n8k8, A, element i of 4."""
+    """Return the row and column in A (m16n8k8) of fragment element i of 4."""
     g, t = lane >> 2, lane & 3
     return (g if i in (0, 2) else g + 8), (t if i < 2 else t + 4)
 
@@ -346,7 +346,7 @@ def test_mma_sync(name: str, width: str) -> None:
 
 
 def test_packed_conversions() -> None:
-    """cvt.rn.f16x2 and e4m3x2: the first operand goes to the upper half."""
+    """cvt.rn.f16x2 and cvt to e4m3x2 put the first operand in the upper half."""
     module = kernel(
         """
         %h = "nvvm.convert.f32x2.to.f16x2"(%x, %y) <{relu = false, rnd = #nvvm.fp_rnd_mode<rn>,

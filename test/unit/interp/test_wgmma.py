@@ -1,4 +1,4 @@
-"""wgmma on the interpreter: operands placed by CuTe layouts, read through descriptors, against numpy."""
+"""wgmma on the interpreter: operands stored by CuTe layouts and read through descriptors, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ DTYPES = {
     "s8": np.dtype(np.int8),
 }
 DEPTH = {1: 32, 2: 16, 4: 8}
-ROWS_B = 32768  # where B lies
+ROWS_B = 32768  # byte offset of B
 
 
 def image(layout: AnyLayout, tile: np.ndarray) -> np.ndarray:
-    """Return a tile stored by its layout."""
+    """Return the elements of a tile in the order of its layout."""
     out = np.zeros(tile.size, tile.dtype)
     for x in range(tile.shape[0]):
         for k in range(tile.shape[1]):
@@ -61,7 +61,7 @@ def struct(d: str, n: int) -> str:
 
 
 def stores(source: str, d: str, n: int) -> str:
-    """Write all registers of a thread to `out[tid][register]`."""
+    """Return ops that store all accumulator registers of a thread to `out[tid][register]`."""
     element, count = {"f32": ("f32", n // 2), "f16": ("i32", n // 4), "s32": ("i32", n // 2)}[d]
     lines = [
         f"%cnt = arith.constant {count} : i32",
@@ -76,7 +76,7 @@ def stores(source: str, d: str, n: int) -> str:
 
 
 def unpack(out: np.ndarray, d: str, n: int) -> np.ndarray:
-    """Return the 64 x n result from the registers, by the figure of the PTX ISA."""
+    """Return the 64 x n result, gathered from the registers by the fragment layout in the PTX ISA."""
     got = np.zeros((64, n), {"f32": np.float32, "f16": np.float16, "s32": np.int32}[d])
     for tid in range(128):
         warp, lane = tid // 32, tid % 32
@@ -88,7 +88,7 @@ def unpack(out: np.ndarray, d: str, n: int) -> np.ndarray:
 
 
 CASES = [
-    # a, b, d, n, major of a, of b, widths of the swizzles
+    # types of A, B and D; N; majors of A and B; swizzle widths of A and B
     ("f16", "f16", "f32", 64, "k", "k", 128, 128),
     ("f16", "f16", "f16", 32, "k", "k", 64, 128),
     ("bf16", "bf16", "f32", 128, "mn", "mn", 128, 128),
@@ -163,10 +163,10 @@ ASM = (
 @pytest.mark.parametrize("flag", [0, 1])
 @pytest.mark.parametrize("registers", [False, True])
 def test_inline_text(flag: int, registers: bool) -> None:
-    """Run-time scale-d, a negated B, and A from registers, as inline assembly."""
+    """Inline-PTX wgmma with a run-time scale-d, a negated B, and A in registers or shared memory."""
     A, B, raw, steps = tiles(("f16", "f16", "f32", 8, "k", "k", 128, 128))
     if registers:
-        # Register r of lane 4g + t holds rows g + 8(r mod 2) + 16 warp, columns 2t + 8(r div 2), two f16.
+        # Lane 4g + t holds two f16 in register r: row 16 warp + g + 8(r mod 2), columns from 2t + 8(r div 2).
         regs = np.zeros((128, 4, 2), np.float16)
         for tid in range(128):
             for r in range(4):

@@ -1,4 +1,4 @@
-"""A fast sample of ``test/oracle/file_fuzz.py``: damaged files give output or a diagnostic, never anything else."""
+"""A fast sample of ``test/oracle/file_fuzz.py``: a damaged file gives output or a diagnostic, never a crash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_damaged_and_absurd_files_end_in_output_or_a_diagnostic(monkeypatch: pyt
 
 @pytest.mark.parametrize(("seed", "what"), [(0, "raise ValueError"), (1, "os.kill(os.getpid(), 11)")])
 def test_fuzzer_reports_failures(seed: int, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fuzzer reports a case that raises and one that kills its process, with their seeds."""
+    """The fuzzer reports the seed of a case that raises an exception and of one that kills its process."""
 
     def broken(found: int, _: list[str]) -> str | None:
         if found == 5:

@@ -14,7 +14,7 @@ from cute_dialect.ir.dominance import dominators, reverse_post_order
 
 
 def graph(edges: Mapping[int, Sequence[int]]) -> tuple[Region, list[Block]]:
-    """A region whose blocks branch so."""
+    """Build a region whose blocks branch along `edges`."""
     blocks = [Block([test.TestOp()]) for _ in edges]
     for i, targets in edges.items():
         blocks[i].add_op(test.TestTermOp(successors=[blocks[t] for t in targets]))
@@ -22,7 +22,7 @@ def graph(edges: Mapping[int, Sequence[int]]) -> tuple[Region, list[Block]]:
 
 
 def reached(edges: Mapping[int, Sequence[int]], without: int | None = None) -> set[int]:
-    """The blocks to which a way leads that avoids one."""
+    """Return the blocks reachable from the entry on paths that avoid block `without`."""
     found: set[int] = set()
     work = [0]
     while work:

@@ -1,4 +1,4 @@
-"""Ops built field by field equal those that xDSL builds."""
+"""Ops built field by field equal the ops that xDSL builds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def values(n: int) -> list[SSAValue]:
 
 
 def fields(op: Operation) -> dict[str, object]:
-    """All that an op holds, values by their types and uses by their index."""
+    """Return all fields of an op, with values represented by their types and uses by their operand index."""
     return {
         "operands": [(o.type, [(u.operation is op, u.index) for u in o.uses]) for o in op.operands],
         "results": [(r.type, r.index, r.op is op, r.name_hint, list(r.uses)) for r in op.results],

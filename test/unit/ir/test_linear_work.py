@@ -15,7 +15,6 @@ from cute_dialect.tools.cute_opt import main
 
 
 def function(body: list[str], arguments: str = "", end: str = "\n") -> str:
-    """A function of these lines."""
     return end.join([f"func.func @f({arguments}) {{", *body, "return", "}", ""])
 
 
@@ -47,7 +46,7 @@ def test_steps_grow_linearly_with_the_file(
 ) -> None:
     path = tmp_path / "in.mlir"
     counts: list[int] = []
-    for n in (4, 40, 80, 160):  # the first imports
+    for n in (4, 40, 80, 160):  # The first run imports modules and is not compared.
         path.write_text(FILES[kind](n))
         counts.append(steps(lambda: main([str(path), *options])))
     assert capsys.readouterr().err == ""

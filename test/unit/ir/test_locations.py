@@ -1,4 +1,4 @@
-"""Locations in the text: aliases before and after their definition, every kind, ranges, and errors."""
+"""Location syntax: aliases used before and after their definition, every kind of location, ranges, and errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ module {
 
 
 def parse(location: str) -> tuple[str | None, list[str]]:
-    """The text with locations of a module in which an add has this one, and what was wrong."""
+    """Parse a module whose add has this location. Return its printed form with locations, and the errors."""
     engine = DiagnosticEngine()
     module = parse_module(make_context(), Source("in.mlir", TEXT.replace("LOC", location)), engine)
     wrong = [f"{d.position.line}:{d.position.col}: {d.message}" for d in engine.seen]

@@ -30,7 +30,7 @@ LAUNCH = """
             '%a = builtin.unrealized_conversion_cast to !cute.memref<f16, gmem, "4:1">',
             ["1:1: 'cute_nvgpu.make_tma_reduce_im2col' op expected 1 result, got 0"],
         ),
-        # the launch that names the kernel comes first, and cannot be checked; the kernel is reported
+        # The launch precedes the malformed kernel that it names, so it cannot be checked. Only the kernel is reported.
         (
             f"module attributes {{gpu.container_module}} {{{LAUNCH}\n  gpu.module @m {{ {KERNEL} }}\n}}",
             ["7:19: 'gpu.func' requires attribute 'function_type'"],

@@ -27,7 +27,7 @@ class _TokenByToken(LocatedParser):
 
 
 def outcome(parser: type[LocatedParser], text: str) -> str:
-    """The IR with its locations, or the error."""
+    """Return the generic IR with its locations, or the parse error."""
     try:
         module = parser(make_context("all", allow_unregistered=True), Source("f", text)).parse_module()
     except ParseError as e:
@@ -47,14 +47,14 @@ def test_files(path: Path) -> None:
     [
         "%1 = arith.addi %b, %0 : i32",
         "%1 = arith.addi %b, %c : i32",  # a value of another type
-        "%1 = arith.addi %b, %later : i32",  # a value that is not defined
-        "%1 = arith.addi %b, %0#1 : i32",  # one of several values that are not there
-        "%1:2 = arith.addi %b, %0 : i32",  # names for more results than there are
-        "%0 = arith.addi %b, %0 : i32",  # a name that is taken
+        "%1 = arith.addi %b, %later : i32",  # an undefined value
+        "%1 = arith.addi %b, %0#1 : i32",  # a result number past the end
+        "%1:2 = arith.addi %b, %0 : i32",  # more result names than results
+        "%0 = arith.addi %b, %0 : i32",  # a name that is already defined
         '%1 = arith.addi %b, %0 : i32 loc("g":7:8)',
-        '%1 = arith.addi %b, %0 : i32\n    loc("g":7:8)',  # on the line after
+        '%1 = arith.addi %b, %0 : i32\n    loc("g":7:8)',  # location on the next line
         '%1 = arith.addi %b, %0 : i32 {x = "%a"}',
-        "%1 = arith.addi %b, %0 : i32 %2 = arith.addi %b, %0 : i32",  # two on a line
+        "%1 = arith.addi %b, %0 : i32 %2 = arith.addi %b, %0 : i32",  # two ops on a line
         "%1 = arith.addi %b, %0 : i32 // a comment\n  // another",
         "%1 = arith.addi %b, %0 : i32 junk",
         "%1 = arith.addi %b, %0 : i32\n  junk.y",
@@ -80,7 +80,7 @@ def test_text_with_a_percent_sign_is_not_a_value() -> None:
 
 
 def test_repeated_lines_share_a_parse() -> None:
-    """The second use of a form gives the same object, so nothing is parsed again."""
+    """A repeated line reuses the attribute objects of the first, so it is not parsed again."""
     line = "arith.addi %a, %b overflow<nsw> : i32\n"
     text = f"func.func @f(%a: i32, %b: i32) {{\n  %0 = {line}  %1 = {line}  %2 = {line}  return\n}}\n"
     module = parse_module(make_context("all"), Source("f", text), DiagnosticEngine())

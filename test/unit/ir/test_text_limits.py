@@ -1,4 +1,4 @@
-"""Files that need too many resources: long numbers, exponential aliases, nesting, huge dense constants."""
+"""Resource limits of the parser: long numbers, exponential aliases, deep nesting, huge dense constants."""
 
 from __future__ import annotations
 

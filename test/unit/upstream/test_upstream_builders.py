@@ -1,4 +1,4 @@
-"""Ops of the upstream dialects built from Python: what the passes rely on."""
+"""Python builders of the upstream ops that the passes create."""
 
 import pytest
 from xdsl.context import Context

@@ -1,4 +1,4 @@
-"""Errors in text of upstream ops: the message says what was expected, and points at the token (in « »)."""
+"""Parse errors of upstream ops: the message names the expected syntax and points at the token, marked « »."""
 
 import pytest
 from xdsl.context import Context

@@ -1,4 +1,4 @@
-"""The classes of upstream's tables are created lazily, one at a time, and none is missing."""
+"""Classes of upstream ops, attributes and types: each is created on first use, and none is missing."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def test_few_classes_are_created() -> None:
 
 @pytest.mark.parametrize("dialect", [name for name in BASE_DIALECTS if has_table(name)])
 def test_each_by_name(dialect: str) -> None:
-    """A context finds each op, attribute and type of a dialect by its name, and the same that others find."""
+    """A context finds each op, attribute and type of a dialect by name, and a plain xDSL context finds the same ops."""
     factory = BASE_DIALECTS[dialect]
     ops = list(factory().operations)
     assert {row[0] for row in table(dialect).OPS} <= {op.name.partition(".")[2] for op in ops}

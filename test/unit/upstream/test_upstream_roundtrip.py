@@ -1,9 +1,8 @@
-"""Every snippet of test/upstream/corpus, against upstream MLIR itself: what it prints we read, what we print it
-reads, same meaning.
+"""Round trips of each snippet in test/upstream/corpus between our parser and printer and those of upstream MLIR.
 
-For each snippet (files are split at `// -----`):
-    upstream's custom form → ours → our generic and our custom form → upstream's generic form = upstream's own generic
-    form upstream's generic form → ours → the same the text of the corpus as written → ours → the same
+Files are split into snippets at `// -----`. We parse each snippet in three forms: as written, and in upstream's custom
+and generic forms. We print each in our custom and generic forms. Upstream must parse both, and print the same generic
+form as for the original snippet.
 """
 
 from pathlib import Path
@@ -29,13 +28,13 @@ def snippets() -> list[object]:
 
 
 def upstream(ir: ModuleType, text: str, generic: bool) -> str:
-    """`text` as upstream prints it after parsing and verifying."""
+    """Parse and verify `text` with upstream MLIR, and return the printed form."""
     with ir.Context():
         return ir.Module.parse(text).operation.get_asm(print_generic_op_form=generic)
 
 
 def ours(text: str) -> ModuleOp:
-    """`text` parsed and verified by our dialects; no unregistered op or attribute is allowed."""
+    """Parse and verify `text` with our dialects, without unregistered ops or attributes."""
     ctx = Context()
     register(ctx)
     module = Parser(ctx, text, "corpus").parse_module()
