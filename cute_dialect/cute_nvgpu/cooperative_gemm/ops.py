@@ -39,7 +39,7 @@ PARTITIONS = {"A": PartitionAOp, "B": PartitionBOp, "C": PartitionCOp}
 """Operand -> op that returns a thread's partition of it."""
 
 
-class Part(NamedTuple):
+class OperandPartition(NamedTuple):
     """A thread's partition of an operand.
 
     ``tile`` is the partition of the tile in memory, or None for accumulators. ``fragment`` is the tensor that ``gemm``
@@ -50,7 +50,7 @@ class Part(NamedTuple):
     fragment: MemRefType
 
 
-def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
+def cooperative_parts(types: Sequence[Attribute]) -> dict[str, OperandPartition]:
     """Return each thread's partitions of A, B and C.
 
     ``types`` are the types of the tiled MMA, C, A, B and the thread index. Raises AlgebraError that names the operand
@@ -65,7 +65,7 @@ def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
         raise AlgebraError(f"expected a tiled MMA with a dense atom, got {mma}; for a sparse A use cute.sparse_gemm")
     if size(layout_modes(mma.tiled.threads)[3]) != 1:
         raise AlgebraError(f"expected an MMA with one atom along K, got {mma}, whose threads would hold partial sums")
-    parts: dict[str, Part] = {}
+    parts: dict[str, OperandPartition] = {}
     extents: dict[str, tuple[str, int]] = {}
     for i, (operand, t) in enumerate((("C", c), ("A", a), ("B", b)), 1):
         expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
@@ -73,7 +73,7 @@ def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
         if t.space.per_thread:
             if operand != "C":
                 raise AlgebraError(f"expected a tile of {operand} in memory that the threads share, got {t}")
-            parts[operand] = Part(None, t)
+            parts[operand] = OperandPartition(None, t)
             continue
         check_element(mma.atom, operand, t)
         if element_bits(t.element) < 8:
@@ -81,7 +81,7 @@ def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
         _check_tile(mma, operand, t, extents)
         (tile,) = PARTITIONS[operand].infer_types([mma, t, tid], {})
         assert isinstance(tile, MemRefType)
-        parts[operand] = Part(tile, _fragment(mma, operand, tile))
+        parts[operand] = OperandPartition(tile, _fragment(mma, operand, tile))
     gemm_operands([mma, parts["C"].fragment, parts["A"].fragment, parts["B"].fragment])
     return parts
 

@@ -22,7 +22,12 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiled_mma import OPERAND_MODES
 from cute_dialect.algebra.trees import shape_to_tile
 from cute_dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
-from cute_dialect.cute_nvgpu.cooperative_gemm.ops import PARTITIONS, CooperativeGemmOp, Part, cooperative_parts
+from cute_dialect.cute_nvgpu.cooperative_gemm.ops import (
+    PARTITIONS,
+    CooperativeGemmOp,
+    OperandPartition,
+    cooperative_parts,
+)
 from cute_dialect.cute_nvgpu.instruction_copy.checks import check_copy
 from cute_dialect.cute_nvgpu.matrix.types import LdsmType, MatrixCopy
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import GemmOp
@@ -107,7 +112,7 @@ def matrix_copy(
     return None
 
 
-def _operand(steps: _Steps, op: CooperativeGemmOp, operand: str, tile: SSAValue, part: Part) -> SSAValue:
+def _operand(steps: _Steps, op: CooperativeGemmOp, operand: str, tile: SSAValue, part: OperandPartition) -> SSAValue:
     """Return operand A or B of the ``gemm``: a fragment loaded from the tile, or the partition in shared memory."""
     mma = op.mma.type
     assert isinstance(mma, TiledMmaType) and isinstance(tile.type, MemRefType)
