@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Made", "artifact_key", "compile_traced", "kernel_assertions"]
+__all__ = ["CompileResult", "artifact_key", "compile_traced", "kernel_assertions"]
 
 
-class Made(NamedTuple):
+class CompileResult(NamedTuple):
     """A compiled module, and its cache key; None if it is not cached."""
 
     module: CompiledModule
@@ -66,7 +66,7 @@ def _level(options: Options, emit: Emit) -> int | None:
 
 def compile_traced(
     module: ModuleOp, options: Options, emit: Emit, *, keep_stages: bool = False, elsewhere: bool = False
-) -> Made:
+) -> CompileResult:
     """Compile a traced module, or load it from the compile cache.
 
     ``elsewhere``: compile in another process.  Raises :class:`cute_dialect.pipelines.stages.CompileError`.
@@ -84,6 +84,6 @@ def compile_traced(
         made = compile_elsewhere(module, text=text, **given)
     else:
         made = compile_module(module, text=text, keep_stages=keep_stages, **given)
-    return Made(
+    return CompileResult(
         made, None if text is None else text_key(text, emit=emit, chip=chip, opt_level=level, ptxas=options.ptxas)
     )
