@@ -27,7 +27,7 @@ from cute_dialect.op.plans.functors import number
 from cute_dialect.op.plans.launch_sequence import Split
 from cute_dialect.op.plans.operands import found_type, read
 from cute_dialect.op.plans.plan import Gemm
-from cute_dialect.op.plans.together import Matrices, apart, check_results
+from cute_dialect.op.plans.pointer_arrays import PointerArrayArguments, apart, check_results
 from cute_dialect.op.product import Interpreted
 from cute_dialect.runtime.arrays import view_of
 
@@ -169,16 +169,16 @@ def mm_array(
             )
         if why:
             return _one_by_one((given[0], given[1], None, results), made.traced, made.results | dict(args or {}), how)
-        done = Matrices(operation, found, results, stream, options, split, "mm_array", made.results)
+        done = PointerArrayArguments(operation, found, results, stream, options, split, "mm_array", made.results)
         _launch([done], tell)
         return made.traced.formed({**made.results, "D": list(done.D) if outs is None else outs})
-    calls: list[Matrices] = []
+    calls: list[PointerArrayArguments] = []
     everything: list[Operands] = []
     ds: dict[int, Any] = {}
     for which in classes.values():
         plan, found, own = checked([None if x is None else [x[i] for i in which] for x in given])
         operation = plan.operation_for(as_batch(found), array=True)
-        calls.append(Matrices(operation, found, own, stream, options, split, "mm_array"))
+        calls.append(PointerArrayArguments(operation, found, own, stream, options, split, "mm_array"))
         everything += found
         ds |= dict(zip(which, own))
     if len(classes) > 1:
@@ -187,7 +187,7 @@ def mm_array(
     return [ds[i] for i in range(len(ds))] if outs is None else outs
 
 
-def _launch(calls: Sequence[Matrices], tell: Any) -> None:
+def _launch(calls: Sequence[PointerArrayArguments], tell: Any) -> None:
     """Launch calls, report those of the interpreter, and wait for those of host arrays."""
     for call in calls:
         report = call.launch()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cute_dialect.op.plans.together import table_like
+from cute_dialect.op.plans.pointer_arrays import table_like
 from cute_dialect.op.repeated import maker_of
 from cute_dialect.runtime.arrays import ArrayView
 

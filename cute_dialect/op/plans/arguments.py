@@ -34,8 +34,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
     from cute_dialect.op.plans.generators import Variant
     from cute_dialect.op.plans.operation import GemmOperationUniversal
+    from cute_dialect.op.plans.pointer_arrays import PointerArrayArguments
     from cute_dialect.op.plans.saved import Fields
-    from cute_dialect.op.plans.together import Matrices
     from cute_dialect.runtime.device_memory import Staged
     from cute_dialect.runtime.launch import CallOptions
 
@@ -184,7 +184,7 @@ class GemmArguments(Arguments):
         operation = operation.with_numbers(output_op.arguments)
         split = Split.of((SplitKMode.Serial, split_k_slices))
         self.mode, self.workspace = mode, None
-        self.matrices: Matrices | None = None  # all matrices in mode Array
+        self.matrices: PointerArrayArguments | None = None  # all matrices in mode Array
         size = extents(call, problem_size, batch if mode in (Mode.Batched, Mode.Array) else 1)
 
         def checked(a: object, b: object, c: object, d: object) -> tuple[Operands, Any]:
@@ -204,10 +204,10 @@ class GemmArguments(Arguments):
         if mode is Mode.Array:
             lists = [each_matrix(call, n, x, batch, size, operation.kinds) for n, x in zip("ABCD", (A, B, C, D))]
             found = [checked(*x) for x in zip(*lists)]
-            from cute_dialect.op.plans.together import Matrices
+            from cute_dialect.op.plans.pointer_arrays import PointerArrayArguments
 
             operands, d = found[0][0], [each for _, each in found]
-            self.matrices = Matrices(operation, [x for x, _ in found], d, stream, options, split)
+            self.matrices = PointerArrayArguments(operation, [x for x, _ in found], d, stream, options, split)
         else:
             operands, d = checked(*given)
             d = D if operation.interleaved else d

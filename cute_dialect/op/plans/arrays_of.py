@@ -16,7 +16,7 @@ from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.describe import GemmCoord
 from cute_dialect.op.plans.launch_sequence import Split
 from cute_dialect.op.plans.operands import Kinds, Type, check, new_like
-from cute_dialect.op.plans.together import Matrices, apart
+from cute_dialect.op.plans.pointer_arrays import PointerArrayArguments, apart
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -139,14 +139,14 @@ def _least_aligned(a: int, b: int) -> int:
 def matrices_of(
     plan: Gemm, call: str, A: object, B: object, C: object, D: object, alpha: float, beta: float, bias: object,
     stream: object, options: CallOptions, split: Split, problem: Sequence[int] | None = None,
-) -> Matrices:  # fmt: skip
+) -> PointerArrayArguments:  # fmt: skip
     """Return the arguments of equal GEMMs of a plan, whose operands are lists.  Raises OpError."""
     found, results = products_of(
         call, plan.kinds, A, B, C, D, alpha=alpha, beta=beta, bias=bias, problem=problem, on_cpu=on_the_cpu(options)
     )
     several = len(found) > 1
     operation = plan.operation_for(as_batch(found) if several else found[0], array=several)
-    return Matrices(operation, found, results, stream, options, split, call)
+    return PointerArrayArguments(operation, found, results, stream, options, split, call)
 
 
 def explained_products(

@@ -15,8 +15,8 @@ from cute_dialect.op.plans.describe import GemmCoord
 from cute_dialect.op.plans.functors import OutputOp
 from cute_dialect.op.plans.generators import Variant
 from cute_dialect.op.plans.operands import Kinds, check
+from cute_dialect.op.plans.pointer_arrays import Copies, check_results, table_like
 from cute_dialect.op.plans.problems import Laid, extents_of, laid_flat, sizes_of, tiles_of, turns_of
-from cute_dialect.op.plans.together import Copies, check_results, table_like
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover

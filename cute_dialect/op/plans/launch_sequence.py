@@ -261,7 +261,7 @@ def _each_matrix(x: Operands) -> list[Operands]:
 
 def _joined(found: Sequence[Operands]) -> Operands | None:
     """Return GEMMs as a pointer array of one launch, or None if their matrices are too far apart or unaligned."""
-    from cute_dialect.op.plans.together import joined, one_view
+    from cute_dialect.op.plans.pointer_arrays import joined, one_view
 
     for name in ("a", "b", "d"):
         one = one_view([getattr(x, name) for x in found])

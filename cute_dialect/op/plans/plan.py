@@ -27,9 +27,9 @@ from cute_dialect.op.plans.launch_sequence import Split
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.operands import check, folded
 from cute_dialect.op.plans.operation import GemmOperationUniversal
+from cute_dialect.op.plans.pointer_arrays import PointerArrayArguments
 from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
 from cute_dialect.op.plans.saved import Fields
-from cute_dialect.op.plans.together import Matrices
 from cute_dialect.op.plans.visitor_args import Visited, arguments_for, is_of_sums, visited
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -199,7 +199,7 @@ class Gemm(MatrixPlan):
             if print_module:
                 print(found.operation.ir())
             self._ran(found)
-            if usual and not isinstance(found, Matrices):
+            if usual and not isinstance(found, PointerArrayArguments):
                 remember(self._known, found, a, b, c, d, bias)
         self._last = found
         if sync:

@@ -1,4 +1,4 @@
-"""Pointer-array GEMMs of equal shapes, computed by one launch (:class:`Together`).
+"""Pointer-array GEMMs of equal shapes, computed by one launch (:class:`PointerArrayLaunch`).
 
 A batched kernel steps along the third mode of its matrices.  Here that mode begins at the lowest address, and its
 stride divides all distances, so each matrix has a coordinate.  A table lists the coordinates of A, B, D and C for
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.operation import GemmOperationUniversal
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["Copies", "Matrices", "Together", "apart", "check_results", "one_view", "table_like"]
+__all__ = ["Copies", "PointerArrayArguments", "PointerArrayLaunch", "apart", "check_results", "one_view", "table_like"]
 
 _STEP = 1 << 20
 """Maximum stride of the third mode in bytes.  It fits 32 bits in elements, and 2^31 strides reach 2 PiB."""
@@ -111,7 +111,7 @@ def check_results(call: str, found: Sequence[Operands]) -> None:
             open_.append(p)
 
 
-class Matrices(Arguments):
+class PointerArrayArguments(Arguments):
     """The operands of equal GEMMs, computed by one launch or by one each.
 
     ``apart`` is the reason for several launches, "" for one; ``launches`` is their number.
@@ -129,7 +129,7 @@ class Matrices(Arguments):
         if self.apart:
             self.each = [Arguments(operation, x, d, stream, options, split, call) for x, d in zip(found, D)]
         else:
-            self.each = [Together(operation, found, D, stream, options, call)]
+            self.each = [PointerArrayLaunch(operation, found, D, stream, options, call)]
 
     def sources(self) -> list[Variant]:
         """Return the kernels to launch."""
@@ -166,7 +166,7 @@ class Matrices(Arguments):
             each.sync()
 
 
-class Together(Arguments):
+class PointerArrayLaunch(Arguments):
     """The operands of equal GEMMs that one launch computes; :func:`apart` lists the conditions."""
 
     def __init__(
