@@ -10,12 +10,12 @@ __all__ = [
     "Catalogue",
     "Entry",
     "Hint",
-    "Known",
     "Picture",
     "Place",
     "Problem",
     "Related",
     "Span",
+    "ValueInfo",
 ]
 
 LONGEST_LABEL = 60
@@ -66,7 +66,7 @@ class Place(NamedTuple):
     column: int
 
 
-class Known(NamedTuple):
+class ValueInfo(NamedTuple):
     """The value of a Python name during tracing.
 
     ``text`` describes the value.  ``drawn`` is a type or layout to draw, or empty.  ``argument`` is True in the
@@ -89,7 +89,7 @@ class Analysis(NamedTuple):
     problems: tuple[Problem, ...] = ()
     hints: tuple[Hint, ...] = ()
     types: dict[Place, str] = {}
-    known: dict[Place, Known] = {}
+    known: dict[Place, ValueInfo] = {}
 
 
 class Picture(NamedTuple):

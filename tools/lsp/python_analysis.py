@@ -8,7 +8,16 @@ from collections.abc import Iterator
 
 from cute_dialect.tools.check_python import Unchecked, check_python
 from cute_dialect.tools.check_report import Finding
-from cute_dialect.tools.lsp.analysis_results import LONGEST_LABEL, Analysis, Hint, Known, Place, Problem, Related, Span
+from cute_dialect.tools.lsp.analysis_results import (
+    LONGEST_LABEL,
+    Analysis,
+    Hint,
+    Place,
+    Problem,
+    Related,
+    Span,
+    ValueInfo,
+)
 from cute_dialect.tools.lsp.fixes import fix_of
 from cute_dialect.tools.lsp.traced_values import watched
 
@@ -28,7 +37,7 @@ def analyse_python(file: str, text: str, chip: str | None) -> Analysis:
     return Analysis(tuple(problems), tuple(_hints(known)), {}, known)
 
 
-def _hints(known: dict[Place, Known]) -> Iterator[Hint]:
+def _hints(known: dict[Place, ValueInfo]) -> Iterator[Hint]:
     """Yield inlay hints for names that statements bind to values with layouts."""
     for at, one in sorted(known.items()):
         if one.drawn and not one.argument:

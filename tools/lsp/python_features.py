@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from lsprotocol import types
 
-from cute_dialect.tools.lsp.analysis_results import Catalogue, Known, Place
+from cute_dialect.tools.lsp.analysis_results import Catalogue, Place, ValueInfo
 from cute_dialect.tools.lsp.documents import View
 
 __all__ = ["completions", "known_at", "public_at"]
@@ -60,7 +60,7 @@ def public_at(view: View, offset: int, catalogue: Catalogue) -> tuple[str, int, 
     return whole, base + chain.start(), base + end
 
 
-def known_at(view: View, offset: int, known: Mapping[Place, Known]) -> tuple[Known, int, int] | None:
+def known_at(view: View, offset: int, known: Mapping[Place, ValueInfo]) -> tuple[ValueInfo, int, int] | None:
     """Return the most recent binding of the name at an offset, and the start and end of the name.
 
     Bindings above the offset in the same function and in enclosing functions are considered.

@@ -23,7 +23,7 @@ from pygls.workspace import TextDocument
 
 from cute_dialect import __version__
 from cute_dialect.tools.lsp import workers
-from cute_dialect.tools.lsp.analysis_results import Analysis, Catalogue, Known, Picture, Place, Problem, Span
+from cute_dialect.tools.lsp.analysis_results import Analysis, Catalogue, Picture, Place, Problem, Span, ValueInfo
 from cute_dialect.tools.lsp.documents import View
 from cute_dialect.tools.lsp.workers import Job, Task
 
@@ -72,7 +72,7 @@ class _Open:
     analysed: int = -1
     news: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the current version has new results."""
-    known: dict[Place, Known] = field(default_factory=dict[Place, Known])
+    known: dict[Place, ValueInfo] = field(default_factory=dict[Place, ValueInfo])
     """Python: the values of names in the latest version that could be traced."""
     view: View | None = None
     viewed: int = -1
@@ -131,7 +131,7 @@ class CuteServer(LanguageServer):
                 await asyncio.wait_for(state.news.wait(), seconds)
         return state.analysis if state.analysed == version == state.version else Analysis()
 
-    def known(self, uri: str) -> dict[Place, Known]:
+    def known(self, uri: str) -> dict[Place, ValueInfo]:
         """Return the values of names in the latest Python text that could be traced."""
         state = self.documents.get(uri)
         return state.known if state is not None else {}

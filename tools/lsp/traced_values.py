@@ -14,7 +14,7 @@ from types import FrameType, ModuleType
 from typing import Any, NamedTuple, cast
 
 from cute_dialect.front.numeric import Numeric
-from cute_dialect.tools.lsp.analysis_results import Known, Place
+from cute_dialect.tools.lsp.analysis_results import Place, ValueInfo
 from cute_dialect.viz.messages import layouts_in
 
 __all__ = ["bindings", "watched"]
@@ -80,10 +80,10 @@ def _place(node: ast.arg | ast.Name, lines: Sequence[str]) -> Place:
 
 
 @contextmanager
-def watched(file: str, text: str) -> Generator[dict[Place, Known]]:
+def watched(file: str, text: str) -> Generator[dict[Place, ValueInfo]]:
     """Context manager that records the values of names in frames of a file, by location."""
     places = bindings(text)
-    found: dict[Place, Known] = {}
+    found: dict[Place, ValueInfo] = {}
     seen: dict[FrameType, tuple[int, dict[str, object]]] = {}
 
     def note(frame: FrameType) -> None:
@@ -119,21 +119,21 @@ def watched(file: str, text: str) -> Generator[dict[Place, Known]]:
         sys.settrace(before)
 
 
-def described(name: str, value: object, depth: int = _DEEPEST) -> Known | None:
+def described(name: str, value: object, depth: int = _DEEPEST) -> ValueInfo | None:
     """Describe a value; None for modules, functions, classes and objects of unknown types.
 
     ``depth`` limits the nesting of tuples.
 
     >>> described("n", (3, True))
-    Known(name='n', text='(3, True)', drawn='', argument=False)
+    ValueInfo(name='n', text='(3, True)', drawn='', argument=False)
     """
     if value is None or isinstance(value, bool | int | float | str):
-        return Known(name, repr(value)[:_LONGEST])
+        return ValueInfo(name, repr(value)[:_LONGEST])
     if isinstance(value, tuple | list):
         items = cast("Sequence[object]", value)
         parts = [described("", v, depth - 1) if depth else None for v in items[:_SHOWN]]
         more = ", …" if len(items) > _SHOWN else ""
-        return Known(name, f"({', '.join(p.text if p is not None else '…' for p in parts)}{more})"[:_LONGEST])
+        return ValueInfo(name, f"({', '.join(p.text if p is not None else '…' for p in parts)}{more})"[:_LONGEST])
     kind = type(value)
     if isinstance(value, ModuleType | type) or not kind.__module__.startswith("cute_dialect."):
         return None
@@ -146,4 +146,4 @@ def described(name: str, value: object, depth: int = _DEEPEST) -> Known | None:
         return None
     says_its_kind = text.startswith("!") or text.lower().startswith(kind.__name__.lower())
     shown = text if says_its_kind or isinstance(value, Numeric) else f"{kind.__name__} {text}"
-    return Known(name, shown[:_LONGEST], drawn)
+    return ValueInfo(name, shown[:_LONGEST], drawn)
