@@ -33,7 +33,7 @@ from cute_dialect.ir.diagnostics import limit_message
 from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.tools.argparse_once import Once
 from cute_dialect.tools.process import collect_rarely, leave
-from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, Wanted, make_call, read_wanted, values_of
+from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, RunRequest, make_call, read_request, values_of
 from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES
 
 __all__ = ["main"]
@@ -255,44 +255,44 @@ def _run(options: argparse.Namespace, as_program: bool) -> int:
     if options.list:
         _list(_open(options, "base"))
         return 0
-    wanted = read_wanted(options)
+    request = read_request(options)
     device = _device(options.device)
     if device == "gpu":
-        _refuse_what_cpus_do(wanted, options)
+        _refuse_what_cpus_do(request, options)
     began = time.perf_counter()
     calls: list[Call] = []
 
     def settle(module: CompiledModule) -> None:
-        calls.append(make_call(module, wanted, options))
+        calls.append(make_call(module, request, options))
 
-    module = _open(options, _emit(device, wanted, options), settle)
+    module = _open(options, _emit(device, request, options), settle)
     if not calls:
         settle(module)
     compiled = time.perf_counter() - began - calls[0].seconds
     call = calls[0]._replace(kernel=module.kernel(calls[0].kernel.name))  # The kernel now has machine code.
     run = None
     if device == "gpu":
-        result = _run_gpu(call, wanted, max(5, options.repeat))
+        result = _run_gpu(call, request, max(5, options.repeat))
     else:
         if as_program:
             collect_rarely()
-        result, run = _run_cpu(call, wanted, options)
-    return 0 if _report(module, call, wanted, result, run, compiled, options) else 1
+        result, run = _run_cpu(call, request, options)
+    return 0 if _report(module, call, request, result, run, compiled, options) else 1
 
 
-def _refuse_what_cpus_do(wanted: Wanted, options: argparse.Namespace) -> None:
-    if wanted.sanitizers or wanted.reports:
-        names = ", ".join([*(wanted.sanitizers or ()), *wanted.reports])
+def _refuse_what_cpus_do(request: RunRequest, options: argparse.Namespace) -> None:
+    if request.sanitizers or request.reports:
+        names = ", ".join([*(request.sanitizers or ()), *request.reports])
         raise RunError(f"{names}: available on the CPU interpreter only; use --device=cpu")
     if options.blocks is not None:
         raise RunError("--blocks: available on the CPU interpreter only; use --device=cpu")
 
 
-def _emit(device: str, wanted: Wanted, options: argparse.Namespace) -> Emit:
+def _emit(device: str, request: RunRequest, options: argparse.Namespace) -> Emit:
     """Return the last compilation stage.  The CPU needs machine code only to report occupancy (registers)."""
     if device == "gpu" or options.keep:
         return "auto"
-    if "occupancy" in wanted.reports:
+    if "occupancy" in request.reports:
         from cute_dialect.pipelines.upstream import is_available
 
         return "auto" if is_available() else "base"
@@ -302,7 +302,7 @@ def _emit(device: str, wanted: Wanted, options: argparse.Namespace) -> Emit:
 def _report(
     module: CompiledModule,
     call: Call,
-    wanted: Wanted,
+    request: RunRequest,
     result: Result,
     run: RunReport | None,
     compiled: float,
@@ -319,7 +319,7 @@ def _report(
         report.interpreter(run)
     written = run.written_elements if run is not None and options.blocks is not None else None
     ok = report.tensors(tensors, written)
-    ok = report.checks(wanted.expressions, call.kernel.target.names, call.arguments, written) and ok
+    ok = report.checks(request.expressions, call.kernel.target.names, call.arguments, written) and ok
     for tensor in tensors:
         if tensor.name in call.outs:
             _save(call.outs[tensor.name], tensor.array)
@@ -393,21 +393,21 @@ def _list(module: CompiledModule) -> None:
             print(f"    {parameter}: {param['type']}")
 
 
-def _device(wanted: str) -> str:
+def _device(name: str) -> str:
     from cute_dialect.runtime.driver import NoGpuError, driver
 
-    if wanted == "cpu":
+    if name == "cpu":
         return "cpu"
     try:
         driver()
     except NoGpuError:
-        if wanted == "gpu":
+        if name == "gpu":
             raise
         return "cpu"
     return "gpu"
 
 
-def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[Result, RunReport | None]:
+def _run_cpu(call: Call, request: RunRequest, options: argparse.Namespace) -> tuple[Result, RunReport | None]:
     from cute_dialect.runtime.settings import word
     from cute_dialect.tools.run_inputs import Tensor
     from cute_dialect.tools.run_report import Result
@@ -415,11 +415,11 @@ def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[R
     run = call.kernel(
         *values_of(call.arguments),
         device="cpu",
-        grid=wanted.grid,
-        block=wanted.block,
-        smem=wanted.smem,
-        checks=wanted.sanitizers or word("CUTE_CHECKS") or "auto",
-        reports=wanted.reports,
+        grid=request.grid,
+        block=request.block,
+        smem=request.smem,
+        checks=request.sanitizers or word("CUTE_CHECKS") or "auto",
+        reports=request.reports,
         schedule=options.schedule,
         seed=options.seed,
         max_steps=options.max_steps,
@@ -460,7 +460,7 @@ def _print_profile(report: Report, run: RunReport, path: str | None) -> None:
         report.line(f"  occupancy {run.profile.occupancy}")
 
 
-def _run_gpu(call: Call, wanted: Wanted, repeat: int) -> Result:
+def _run_gpu(call: Call, request: RunRequest, repeat: int) -> Result:
     """Run on copies of the whole allocations, including padding and guards, to detect stray writes."""
     import statistics
 
@@ -483,7 +483,7 @@ def _run_gpu(call: Call, wanted: Wanted, repeat: int) -> Result:
                 continue
             pointer = next(places).pointer + (a.array.ctypes.data - a.storage.ctypes.data)
             values.append(view_of(a.array)._replace(pointer=pointer, device=0, library="staged"))
-        launch = call.kernel.bind(*values, grid=wanted.grid, block=wanted.block, smem=wanted.smem)
+        launch = call.kernel.bind(*values, grid=request.grid, block=request.block, smem=request.smem)
         launch(0)
         gpu.synchronize(0)
         copies.back()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch_plan import Plan
     from cute_dialect.tools.run_inputs import Argument
 
-__all__ = ["Call", "RunError", "Wanted", "make_call", "only_kernel", "read_wanted", "values_of"]
+__all__ = ["Call", "RunError", "RunRequest", "make_call", "only_kernel", "read_request", "values_of"]
 
 
 SANITIZERS = ("race", "oob", "uninit", "sync")
@@ -24,7 +24,7 @@ class RunError(Exception):
     """A user error of ``cute-run``."""
 
 
-class Wanted(NamedTuple):
+class RunRequest(NamedTuple):
     """The launch configuration, checks and reports requested on the command line."""
 
     grid: tuple[int, ...] | None
@@ -45,7 +45,7 @@ class Call(NamedTuple):
     seconds: float
 
 
-def read_wanted(options: argparse.Namespace) -> Wanted:
+def read_request(options: argparse.Namespace) -> RunRequest:
     """Parse and validate the options that do not depend on the module.
 
     Raises:
@@ -64,10 +64,10 @@ def read_wanted(options: argparse.Namespace) -> Wanted:
     sanitizers, expressions = _split_checks(options.check)
     for expression in expressions:
         _read(expression)
-    return Wanted(*shape, sanitizers, expressions, reports)
+    return RunRequest(*shape, sanitizers, expressions, reports)
 
 
-def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace) -> Call:
+def make_call(module: CompiledModule, request: RunRequest, options: argparse.Namespace) -> Call:
     """Resolve the kernel, its arguments and its launches.
 
     Raises:
@@ -80,10 +80,10 @@ def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespac
     kernel = module.kernel(options.kernel or only_kernel(module))
     arguments = _arguments(kernel, options)
     tensors = [a.name for a in arguments if isinstance(a, Tensor)]
-    for expression in wanted.expressions:
+    for expression in request.expressions:
         _read(expression, kernel.target.names, tensors)
     outs = _outs(options.out, kernel.target.names, tensors)
-    plans = kernel.plans(*values_of(arguments), grid=wanted.grid, block=wanted.block, smem=wanted.smem)
+    plans = kernel.plans(*values_of(arguments), grid=request.grid, block=request.block, smem=request.smem)
     return Call(kernel, arguments, outs, plans, time.perf_counter() - began)
 
 
