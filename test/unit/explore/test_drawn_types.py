@@ -1,4 +1,4 @@
-"""Drawings of types. A tensor shows the locations of its elements, with the swizzle of its pointer."""
+"""Drawings of types. The drawing of a tensor applies the swizzle of its pointer to the locations of its elements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def layout(text: str) -> AnyLayout:
     ("element", "size", "swizzle"), [("f16", 2, "S<3,4,3>"), ("f32", 4, "S<2,4,3>"), ("i8", 1, "S<1,4,3>")]
 )
 def test_a_swizzle_of_the_pointer(element: str, size: int, swizzle: str) -> None:
-    """Bits 7 and up of the address in bytes go into bits 4 and up, as many as the swizzle has."""
+    """The swizzle XORs address bits from bit 7 up into the bits from bit 4 up."""
     shown = layout(f'!cute.memref<{element}, smem, align<1024>, {swizzle}, "(32,64):(64,1)">')
     mask = (1 << int(swizzle[2])) - 1
     for i, j in itertools.product(range(32), range(64)):
@@ -36,7 +36,9 @@ def test_a_swizzle_of_the_pointer(element: str, size: int, swizzle: str) -> None
     "options", ["gmem", "smem, align<1024>", "smem, align<512>, S<3,4,3>"], ids=["global", "plain", "anywhere"]
 )
 def test_undetermined_swizzles_are_left_out(options: str) -> None:
-    """A pointer that may start inside a period of its swizzle does not determine the location of elements."""
+    """If a pointer may start inside a swizzle period, the locations of its elements are unknown, so the swizzle is not
+    drawn.
+    """
     assert str(layout(f'!cute.memref<f16, {options}, "(32,64):(64,1)">')) == "(32,64):(64,1)"
 
 

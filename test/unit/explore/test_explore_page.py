@@ -1,6 +1,5 @@
-"""The page of a kernel: its data against the places that the artefacts carry, and the page in a real browser.
-
-These tests are skipped without Chromium, unless CUTE_TEST_BROWSER is set, as in CI.
+"""The explore page of a kernel: its data compared with the locations in the compiled artefacts, and the page in a
+browser. The tests are skipped without Chromium, unless CUTE_TEST_BROWSER is set, as in CI.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ LINE = next(n for n, line in enumerate(SLOW.read_text().splitlines(), 1) if "a w
 
 @pytest.fixture(scope="module")
 def driver() -> Iterator[Any]:
-    """A browser for all tests here."""
+    """Start one browser for all tests of this file."""
     if browser_path() is None and not os.environ.get("CUTE_TEST_BROWSER"):
         pytest.skip("no chromium and chromedriver on PATH (Debian: apt-get install chromium chromium-driver)")
     with browser() as found:
@@ -38,7 +37,7 @@ def driver() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of the slow transpose."""
+    """Write the page of the slow transpose."""
     path = tmp_path_factory.mktemp("explore") / "slow.html"
     assert main([str(SLOW), "-o", str(path), "-q"]) == 0
     return path
@@ -46,7 +45,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(page: Path) -> dict[str, Any]:
-    """Its data."""
+    """Return the data of the page."""
     return data_of(page)
 
 
@@ -58,7 +57,7 @@ def data_of(page: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def slow(driver: Any, page: Path) -> Any:
-    """The browser with the page."""
+    """Open the page in the browser."""
     open_page(driver, page)
     return driver
 
@@ -72,7 +71,7 @@ def tab(data: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def lines_of(data: dict[str, Any], key: str, of: str, number: int) -> list[str]:
-    """Return the lines of a pane that a line (from 0) of another pane highlights."""
+    """Return the lines of pane ``key`` that line ``number`` (from 0) of pane ``of`` highlights."""
     groups = set(pane(data, of)["groups"][number])
     p = pane(data, key)
     return [line for line, found in zip(p["lines"], p["groups"]) if groups & set(found)]
@@ -86,7 +85,7 @@ def test_each_line_has_its_groups(data: dict[str, Any]) -> None:
 
 
 def test_line_of_a_bank_conflict_maps_to_shared_loads(data: dict[str, Any]) -> None:
-    """The line maps to its instructions and back in every pane, without the accesses of other lines."""
+    """The line maps to its instructions and back in every pane, and excludes accesses of other lines."""
     at = LINE - 1
     (load,) = [x for x in lines_of(data, "trace", "source", at) if "cute.memref.load" in x]
     assert "%shared" in load
@@ -110,14 +109,14 @@ def test_the_conflict_is_named_with_its_line(data: dict[str, Any]) -> None:
         "shared",
         6144,
         192,
-    )  # 6 blocks, 8 warps, 4 turns
+    )  # 6 blocks, 8 warps, 4 iterations
     assert shown["where"] == f"line {LINE}" and worst["line"] == LINE - 1
     assert set(worst["groups"]) & set(pane(data, "source")["groups"][LINE - 1])
     assert data["first"] == "accesses" and len(others) == 3 and not any(row["bad"] for row in others)
 
 
 def test_ptx_is_linked_to_the_lines_that_its_directives_name(data: dict[str, Any]) -> None:
-    """Each instruction of PTX with a `.loc` lights up the line that this says, read from PTX compiled apart."""
+    """Each PTX instruction is linked to the source line of its `.loc`, as in separately compiled PTX."""
     f = runpy.run_path(str(SLOW))["transpose"]
     made = cute.trace(
         f, np.zeros((64, 96), np.float32), np.zeros((96, 64), np.float32), 32, options="--generate-line-info"
@@ -189,7 +188,7 @@ def panes(driver: Any) -> dict[str, int]:
 
 
 def test_the_slow_kernel(slow: Any) -> None:
-    """The page opens at the line of the conflict; a click on its row highlights the line and the code made from it."""
+    """The page opens at the line of the conflict. A click on its row highlights the line and its generated code."""
     assert [e for e in slow.get_log("browser") if e["level"] == "SEVERE"] == []
     assert all(panes(slow).values())
     assert slow.execute_script("return document.getElementById('tab').dataset.tab") == "accesses"
@@ -217,7 +216,7 @@ def test_links_work_in_both_directions(slow: Any) -> None:
 
 
 def test_pointing_with_the_mouse(slow: Any) -> None:
-    """Lines linked to the one under the pointer are highlighted in all panes; a click keeps them highlighted."""
+    """Hovering over a line highlights the linked lines in all panes, and a click keeps them highlighted."""
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
@@ -244,7 +243,7 @@ def test_rows_of_tables_lead_to_lines_by_keys(slow: Any) -> None:
 
 
 def test_dark(slow: Any) -> None:
-    """The button goes from the system's colours to light, then dark; drawings follow."""
+    """The button switches from the system's theme to light, then dark, and drawings follow."""
     slow.find_element("css selector", "[data-tab=timeline]").click()
 
     def colours() -> list[str]:
@@ -340,8 +339,8 @@ def test_commands_of_the_document(driver: Any, tmp_path: Path, monkeypatch: pyte
 
 
 def assert_all_is_there(driver: Any, page: Path, *, missing: tuple[str, ...] = (), empty: bool = False) -> None:
-    """No column is empty (of those that are ``missing`` the page says why), nothing is on the console, and in each
-    column some line is linked to the source (unless it is ``empty``: all was known when it was traced).
+    """Assert that every pane has content and that the browser reports no error. The page explains panes in ``missing``.
+    Unless ``empty`` is set, each pane has a line that is linked to the source.
     """
     began = time.perf_counter()
     open_page(driver, page)
@@ -399,7 +398,7 @@ def test_programs(
 
 
 def test_roofline_bound_of_a_run() -> None:
-    """By hand: 24,000 bytes take 5 ns at 4.8 TB/s, 9.895 million operations 10 ns at 989.5 TFLOP/s."""
+    """By hand: 24,000 bytes take 5 ns at 4.8 TB/s, and 9.895 million operations take 10 ns at 989.5 TFLOP/s."""
     found = Roofline({"f32 units": 0.0, "tensor cores, 16-bit": 9.895e6}, 20_000, 4_000)
     assert found.times == {"memory": 5.0, "f32 units": 0.0, "tensor cores, 16-bit": 10.0}
     assert found.bound == "tensor cores, 16-bit" and found.reached == 989.5e3
@@ -410,7 +409,7 @@ def test_roofline_bound_of_a_run() -> None:
 
 @pytest.mark.parametrize("program", ["ptxas", "nvdisasm"])
 def test_without_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
-    """Without ptxas or nvdisasm the pane of machine code says so, and the other panes are complete."""
+    """Without ptxas or nvdisasm, the pane of machine code reports it and the other panes are complete."""
     from cute_dialect.pipelines import cuda_programs, ptxas
 
     find = cuda_programs.find_program

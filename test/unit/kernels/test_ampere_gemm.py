@@ -1,4 +1,4 @@
-"""The GEMM of sm_80: exact integers under every check, odd sizes, what the compiler makes of it."""
+"""The sm_80 GEMM: exact integer results under every check, odd sizes, and the compiled code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BIASED = Epilogue(alpha="arg", beta="arg", bias="n", activation="relu")
 
 
 def matrix(rows: int, columns: int, major: str, pad: int, seed: int) -> np.ndarray:
-    """Small integers; ``pad`` elements of NaN lie between rows (between columns, if those are contiguous)."""
+    """Return small integers with ``pad`` NaN elements between rows (or between columns, if those are contiguous)."""
     if major == "mn":
         return matrix(columns, rows, "k", pad, seed).T
     storage = np.full((rows, columns + pad), np.nan, np.float16)
@@ -35,7 +35,7 @@ def multiply(
     shape: tuple[int, int, int], majors: tuple[str, str] = ("k", "k"), pad: int = 0, *, static: bool = False,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Run one GEMM; the result is exact and the padding between rows of C is unchanged."""
+    """Run one GEMM. The result must be exact and the padding between rows of C unchanged."""
     m, n, k = shape
     a, b = matrix(m, k, majors[0], pad, 1), matrix(n, k, majors[1], pad, 2)
     storage = np.full((m, n + pad), np.nan, np.float16)
@@ -64,7 +64,7 @@ def test_majors(shape: tuple[int, int, int], majors: tuple[str, str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("majors", [("k", "k"), ("mn", "mn")], ids=str)
 def test_rows_that_end_inside_a_vector(majors: tuple[str, str]) -> None:
-    """Rows are 16 bytes apart, but a copy of 16 bytes would read the padding."""
+    """Row strides are multiples of 16 bytes, but a 16-byte copy at the end of a row would read the padding."""
     multiply((68, 132, 100), majors, 4)
 
 
@@ -89,7 +89,7 @@ def test_configurations(options: dict[str, Any]) -> None:
 
 @cache
 def batched() -> Kernel:
-    """Return a kernel for any batch size."""
+    """Return a kernel that accepts any batch size."""
     text = ampere_gemm_text(AmpereConfig(tile=(64, 64, 32), batch=True, majors=("k", "mn")))
     return compile(text, emit="base").kernel("launch")
 
@@ -98,7 +98,7 @@ def batched() -> Kernel:
 @pytest.mark.parametrize("of_a, of_b", [(3, 3), (1, 3), (3, 1)])
 @pytest.mark.parametrize("shape", [(65, 72, 40), (33, 67, 37)], ids=str)
 def test_a_batch(shape: tuple[int, int, int], of_a: int, of_b: int) -> None:
-    """A batch of matrices, or one matrix for all, by whole vectors and by single elements."""
+    """A batch of matrices, or one matrix broadcast over the batch, with vector and with scalar copies."""
     m, n, k = shape
     rng = np.random.default_rng(0)
     a = rng.integers(-3, 4, (of_a, m, k)).astype(np.float16)
@@ -132,7 +132,7 @@ def test_other_matrices_are_refused() -> None:
 
 @pytest.mark.slow
 def test_launch_selects_the_copy_width() -> None:
-    """The facts of fake matrices allow the widest copies only; nothing spills to local memory."""
+    """Fake tensors with 16-byte alignment compile to the widest copies only, and no registers spill."""
     m, n, k = cute.sym_int(), cute.sym_int(divisibility=8), cute.sym_int(divisibility=8)
     fake, row = cute.runtime.make_fake_tensor, cute.sym_int(divisibility=8)
     a, b, c = (fake(cute.Float16, (x, y), (row, 1), assumed_align=16) for x, y in ((m, k), (n, k), (m, n)))
@@ -148,7 +148,7 @@ def test_launch_selects_the_copy_width() -> None:
 @pytest.mark.parametrize("output", ["", "f32", "bf16"])
 @pytest.mark.parametrize("batch", [False, True])
 def test_epilogues(output: str, batch: bool) -> None:
-    """Epilogues with arguments, odd sizes, and another type of C."""
+    """Epilogues with arguments, odd sizes, and a C of another type."""
     rng = np.random.default_rng(3)
     config = AmpereConfig(tile=(64, 64, 32), batch=batch, output=output, epilogue=BIASED)
     kind = numpy_dtype(config.result)

@@ -32,7 +32,9 @@ def module(name: str) -> CompiledModule:
 
 
 def matrix(dtype: np.dtype, rows: int, columns: int, pad: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
-    """A buffer full of NaN and a row-major matrix in it, rows ``columns + pad`` apart, ``offset`` after 16 bytes."""
+    """Return a buffer of NaN and a row-major matrix in it. The row stride is ``columns + pad``, and the matrix starts
+    ``offset`` elements after a 16-byte boundary.
+    """
     storage = np.full(rows * (columns + pad) + 128, np.nan, np.float32).astype(dtype)
     first = (-storage.ctypes.data % 16) // dtype.itemsize + 32 + offset
     inside = np.lib.stride_tricks.as_strided(

@@ -1,4 +1,4 @@
-"""The GEMM of any strides in the language, on the CPU interpreter, whole in itself: what Hopper GEMMs fall back to."""
+"""The GEMM for arbitrary strides, used when TMA cannot read the operands, on the CPU interpreter."""
 
 # pyright: basic
 
@@ -20,7 +20,7 @@ def multiply(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
 
 
 def compiled(name: str):
-    """Return the kernel for one case; rows may have any stride."""
+    """Return the kernel for one case. Any row stride is allowed."""
     c, _ = CASES[name]
 
     def matrix(element: str, major: str):
@@ -42,7 +42,7 @@ def test_products_are_exact(name: str) -> None:
 
 @pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
 def test_every_8_bit_float(element: str) -> None:
-    """Multiplied by one, each value is unchanged, including zeros, subnormals and NaN."""
+    """Multiplying by one keeps every value, including zeros, subnormals and NaN."""
     a = np.arange(256, dtype=np.uint8).view(DTYPES[element]).reshape(256, 1)
     one, out = np.ones((1, 1), DTYPES[element]), np.zeros((256, 1), np.float32)
     multiply(a, one, out, device="cpu")
@@ -50,7 +50,7 @@ def test_every_8_bit_float(element: str) -> None:
 
 
 def test_matrices_without_a_contiguous_mode() -> None:
-    """A, B and C have gaps in both modes, and the gaps of C keep their values."""
+    """A, B and C are strided in both modes, and the gaps of C keep their values."""
     m, n, k = 66, 70, 35
     a, b = (np.random.default_rng(rows).integers(-2, 3, (2 * rows, 3 * k)).astype(np.float16) for rows in (m, n))
     a, b = a[::2, ::3], b[1::2, ::3]

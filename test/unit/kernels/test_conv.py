@@ -1,4 +1,4 @@
-"""Hopper convolution kernels: exact integers under every check, for every sharing and loading scheme."""
+"""Hopper convolution kernels: exact integer results under every check, for every cluster and load configuration."""
 
 # pyright: basic
 

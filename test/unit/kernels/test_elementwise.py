@@ -1,4 +1,4 @@
-"""The elementwise kernel, from text to numbers on the CPU interpreter, against numpy and the layout functions."""
+"""The elementwise kernel on the CPU interpreter, compared with numpy and with the layout functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ POISON = 0xA5
 
 
 def matrix(element: str, rows: int, columns: int, ld: int, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """A buffer of poison, guards included, and the matrix in it; random normal numbers unless ``seed`` is None."""
+    """Return a poisoned buffer with guard elements, and the matrix in it: random normal numbers unless ``seed`` is
+    None.
+    """
     dtype = np.dtype(DTYPES[element])
     guard = 64 // dtype.itemsize
     buffer = np.full((2 * guard + rows * ld) * dtype.itemsize + 16, POISON, np.uint8)
@@ -109,7 +111,7 @@ gpu.module @m {{
 @pytest.mark.parametrize("ld", [128, 129, 304, 1000, 4099])
 @pytest.mark.parametrize("static", [False, True])
 def test_lowered_offsets_match_the_layouts(ld: int, static: bool) -> None:
-    """For all threads and values, the loaded element holds its own offset."""
+    """Each element holds its own offset, so each (thread, value) pair must load the offset that the layout gives."""
     source = np.arange(16 * ld, dtype=np.int32)
     view = np.lib.stride_tricks.as_strided(source, (16, 128), (4 * ld, 4))
     out = np.full((128, 16), -1, np.int32)
@@ -123,7 +125,7 @@ def test_lowered_offsets_match_the_layouts(ld: int, static: bool) -> None:
 
 @pytest.mark.slow
 def test_called_from_python() -> None:
-    """The default tile and another one; a wrong shape is refused."""
+    """The default tile and another one give right results, and a wrong shape raises an error."""
     for element, tile in (("f32", None), ("f16", streaming_tile("f16")), ("bf16", None)):
         (_, a), (_, b) = matrix(element, 19, 261, 264, 1), matrix(element, 19, 261, 264, 2)
         _, c = matrix(element, 19, 261, 261, None)

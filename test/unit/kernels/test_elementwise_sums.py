@@ -1,4 +1,4 @@
-"""Functions of elements with sums of rows and columns, on the CPU interpreter: exactly what numpy computes."""
+"""Elementwise functions with row and column sums, on the CPU interpreter, exactly equal to numpy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ CHECKS = ("race", "uninit", "oob", "sync")
 
 
 def everything(batch: bool) -> Graph:
-    """x y + row - column of each element, scaled; its sums of rows and of columns, and a second result."""
+    """Return a graph that computes ``d = x y + row - column``, ``scale d``, the column sums of ``d`` and the row sums
+    of ``scale d``.
+    """
     make = Builder()
     x, y = make.load(Input("aux", "f16", batch=batch, order="n")), make.load(Input("aux", "f32", order="n"))
     row, column = make.load(Input("row", "f16", order="n")), make.load(Input("column", "i8", order="m", batch=batch))
@@ -30,13 +32,13 @@ def everything(batch: bool) -> Graph:
 
 
 def run(plan: SumsPlan, m: int, n: int, matrices: int, pitch: int) -> None:
-    """Run a plan on small integers and compare exactly; the padding between rows is unchanged."""
+    """Run a plan on small integers and compare exactly. The padding between rows must be unchanged."""
     rng = np.random.default_rng(m + n)
     batch = plan.batch
     shape = (matrices, m, n) if batch else (m, n)
 
     def matrix(kind: Any, of: tuple[int, ...], fill: Any = None) -> np.ndarray:
-        """Return a matrix, or a batch with its mode last, with room between rows."""
+        """Return a matrix with padded rows, or a batch of them with the batch mode last."""
         memory = np.full((*of[:-1], pitch), 77, kind)
         inside = memory[..., :n]
         inside[...] = rng.integers(-2, 3, of) if fill is None else fill
@@ -84,7 +86,7 @@ def test_elementwise_results_and_reductions(
 
 @pytest.mark.slow
 def test_pairs() -> None:
-    """One result and its sums per pair of neighbours; one matrix with half of the columns and one with all."""
+    """A function of pairs of adjacent columns stores a half-width result with its sums, and a full-width result."""
     make = Builder()
     x, half = make.load(Input("aux", "f16", order="n")), make.load(Input("aux", "f16", order="n", half=True))
     even, odd = make.pair(x)

@@ -22,7 +22,7 @@ PARAMETERS = (0.25,)
 
 @cute.kernel
 def elements(x: cute.Tensor, y: cute.Tensor, name: cute.Constexpr[str], parameters: cute.Constexpr[Any]):
-    """Compute one element per thread."""
+    """Apply the function to one element per thread."""
     i = cute.arch.block_idx().x * 128 + cute.arch.thread_idx().x
     if i < cute.size(x):
         y[i] = cute.Float32(FUNCTIONS[name].in_kernel(x[i], *parameters))
@@ -36,7 +36,7 @@ def launch(x: cute.Tensor, y: cute.Tensor, name: cute.Constexpr[str], parameters
 @pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", [*ACTIVATIONS, *GRADIENTS])
 def test_near_float64(name: str) -> None:
-    """Half a unit in the last place of f16, and 3e-7 where it is at most 1; the limits."""
+    """The error is at most half a unit in the last place of f16, and 3e-7 for values up to 1. Limits match."""
     parameters = PARAMETERS[: FUNCTIONS[name].arity - 1]
     y = np.full_like(X, 99.0)
     launch(X, y, name, parameters, device="cpu")
@@ -64,7 +64,7 @@ def test_arrays_of_torch_are_those_of_numpy(name: str) -> None:
 
 
 def test_results_match_torch() -> None:
-    """Functions agree with torch's functions of the same names."""
+    """Each function agrees with torch's function of the same name."""
     torch = pytest.importorskip("torch")
     x = np.linspace(-5, 5, 101)
     names = ("relu", "relu6", "hardsigmoid", "hardswish", "sigmoid", "silu", "gelu", "softplus", "mish", "elu")

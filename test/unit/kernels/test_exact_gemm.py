@@ -1,4 +1,6 @@
-"""The GEMM of f32 on FMAs, on the CPU interpreter: majors, edges, batches, epilogues, against float64."""
+"""The f32 GEMM on FMA instructions, on the CPU interpreter: layouts, edges, batches and epilogues, compared with
+float64.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ CHECKS = ("race", "uninit", "sync", "oob")
 
 @cache
 def compiled(config: ExactConfig) -> CompiledModule:
-    """Return a kernel for the interpreter; variants are lowered when they run."""
+    """Return a kernel for the interpreter. Each variant is lowered at its first launch."""
     return compile_on_demand(exact_gemm_text(config), config.name)
 
 
 @cache
 def assembled(major_a: str, major_b: str) -> CompiledModule:
-    """Return a kernel for the GPU."""
+    """Return a kernel that is assembled for the GPU."""
     return compile(exact_gemm_text(ExactConfig(major_a, major_b)))
 
 
@@ -38,7 +40,7 @@ def with_major(x: np.ndarray, k_major: bool) -> np.ndarray:
 
 
 def near(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> bool:
-    """Return True if the error is within the bound for any order of rounded additions."""
+    """Return True if the error is within the bound that holds for every order of rounded additions."""
     wide = a.astype(np.float64), b.astype(np.float64).transpose(0, 2, 1)
     bound = a.shape[2] * 2.0**-24 * (np.abs(wide[0]) @ np.abs(wide[1])) + 1e-30
     return bool((np.abs(got - wide[0] @ wide[1]) <= bound).all())
@@ -67,7 +69,7 @@ def test_products(major_a: str, major_b: str, shape: tuple[int, int, int], kerne
 
 @pytest.mark.slow
 def test_odd_extents_with_16_byte_row_strides() -> None:
-    """Rows padded to 16 bytes, as copies for TMA have them. Vectors are stored only if they are fully inside."""
+    """Rows are padded to 16 bytes, as TMA requires. A vector is stored only if it lies inside the matrix."""
     m, n, k = 131, 133, 35
     a, b = data(m, n, k)
     lines = [np.full((rows, columns), np.nan, np.float32) for rows, columns in ((m, 36), (k, 136), (m, 136))]
@@ -109,7 +111,7 @@ def test_epilogues(shape: tuple[int, int, int]) -> None:
 
 @cache
 def small(major_a: str, major_b: str, parts: int) -> CompiledModule:
-    """Return the kernel of small tiles, for the GPU."""
+    """Return the kernel with small tiles, assembled for the GPU."""
     return compile(exact_gemm_text(ExactConfig(major_a, major_b, small=True, parts=parts)))
 
 
@@ -124,7 +126,7 @@ def small(major_a: str, major_b: str, parts: int) -> CompiledModule:
     ],
 )  # fmt: skip
 def test_small_tiles(major_a: str, major_b: str, shape: tuple[int, int, int], kernel: str, parts: int) -> None:
-    """Includes split-K, fewer K tiles than blocks, and bitwise equal results in repeated runs."""
+    """Cases include split-K and fewer K tiles than blocks. Repeated runs give bitwise equal results."""
     module = small(major_a, major_b, parts)
     assert module.report.count("0 bytes spilled, 0 bytes stack") == (2 if (major_a, major_b) == ("k", "n") else 1)
     a, b = data(*shape)

@@ -1,4 +1,4 @@
-"""The epilogue on a warp's registers without a GEMM: 16 rows and 32 columns, compared with float64."""
+"""The epilogue on the registers of one warp, without a GEMM: 16 rows and 32 columns, compared with float64."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ FUNCTIONS = {
 
 
 def diagonal(x: Any, row: Any, column: Any) -> Any:
-    """A hook that uses the coordinates: 7 on the diagonal."""
+    """Hook that uses the coordinates: the diagonal becomes 7."""
     return cute.Float32(7.0) if row == column else x
 
 
 @cute.kernel
 def warp(D: cute.Tensor, epilogue: cute.Constexpr, addends: Addends):
-    """Load registers as wgmma would leave them, apply the epilogue, and store them."""
+    """Load registers in the layout of a wgmma accumulator, apply the epilogue, and store them."""
     lane = cute.arch.lane_idx()
     values = cute.make_rmem_tensor(16, cute.Float32)
     for j in cute.range_constexpr(4):
@@ -99,7 +99,9 @@ def test_mismatched_addends_are_rejected() -> None:
 
 @pytest.mark.slow
 def test_per_column_operands_are_prefetched_once_per_warp() -> None:
-    """A lane reads eight of 256 bias columns and receives 64. If C is read too, each thread reads its own columns."""
+    """Each lane loads 8 of the 256 bias columns and gets 64 by shuffles. If C is also read, each thread loads its own
+    columns.
+    """
     exchanged = list[int]()
     for beta, before in ((0.0, 8), (1.0, 0)):
         config = GemmConfig(cluster_m=1, deferred=False, epilogue=Epilogue(bias="n", beta=beta))
@@ -119,7 +121,7 @@ SINGLE = {"deferred": False, "buffers": 1}
     [((256, 192, 64), {"stages": 3, "deferred": False}), ((128, 256, 64), {}), ((192, 192, 64), SINGLE)],
 )
 def test_no_register_is_spilled_by_an_epilogue(tile: tuple[int, int, int], more: dict[str, Any]) -> None:
-    """The accumulator of the largest tiles leaves few registers for the intermediate values of an activation."""
+    """The accumulator of the largest tiles leaves few registers for the temporaries of an activation."""
     epilogue = Epilogue(bias="n", bias_type="bf16", activation="gelu")
     config = GemmConfig("bf16", "bf16", tile=tile, epilogue=epilogue, **more)
     assert " registers, 0 bytes spilled" in compile(gemm_text(config)).report

@@ -1,4 +1,4 @@
-"""Hopper GEMMs that store to a C whose rows TMA cannot write."""
+"""Hopper GEMMs that store C without TMA, because TMA cannot write its rows."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def test_no_epilogue() -> None:
 
 @pytest.mark.slow
 def test_dependent_launch() -> None:
-    """No memory is accessed before the previous launch has ended, with split-K too; the ``race`` check verifies it."""
+    """With programmatic dependent launch, the kernel accesses no memory before the previous kernel ends, with split-K
+    too. The ``race`` check verifies it.
+    """
     base = F16._replace(direct=False, dependent=True, deferred=False, serpentine=False)
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-2, 3, (rows, 264)).astype(np.float16) for rows in (72, 40))

@@ -36,7 +36,7 @@ FUNCTIONS = {
 
 
 def diagonal(x: Any, row: Any, column: Any) -> Any:
-    """A hook that uses the coordinates: 7 on the diagonal."""
+    """Hook that uses the coordinates: the diagonal becomes 7."""
     return cute.Float32(7.0) if row == column else x
 
 
@@ -58,7 +58,7 @@ CASES = {
 
 
 def expected(e: Epilogue, product: np.ndarray, more: dict[str, object]) -> np.ndarray:
-    """Return the result in float64; matrices are (L, M, N)."""
+    """Return the result in float64. Matrices have shape (L, M, N)."""
     alpha = more["alpha"] if e.alpha == "arg" else e.alpha
     beta = more["beta"] if e.beta == "arg" else e.beta
     x = float(str(alpha)) * product
@@ -114,7 +114,7 @@ def test_epilogue(name: str) -> None:
 
 @pytest.mark.slow
 def test_split_k_applies_the_epilogue_once() -> None:
-    """Split-K slices are added first, then the epilogue runs once."""
+    """The split-K slices are added before the epilogue runs."""
     e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu")
     config = SplitConfig(SplitConfig().base._replace(tile=(128, 128, 64), stages=6, cluster_n=1, epilogue=e), 2)
     floats, counters = Choice(config.base, config.parts).workspace(136, 136)
@@ -145,7 +145,7 @@ def test_the_example_of_the_documentation(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert len(blocks) == 2
     for i, block in enumerate(blocks):
-        program = tmp_path / f"kernels_example_{i}.py"  # kernels are read from their files
+        program = tmp_path / f"kernels_example_{i}.py"  # The frontend reads a kernel's source from its file.
         program.write_text(block)
         runpy.run_path(str(program))
 

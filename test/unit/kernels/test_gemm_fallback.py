@@ -32,7 +32,7 @@ def test_product(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
 def test_every_8_bit_float(element: str) -> None:
-    """Multiplied by one, each value is unchanged, including zeros, subnormals and NaN."""
+    """Multiplying by one keeps every value, including zeros, subnormals and NaN."""
     c = FP8._replace(element=element, output="f32", tile=(128, 128, 128))
     a = np.arange(256, dtype=np.uint8).view(DTYPES[element]).reshape(256, 1)
     one, out = np.ones((1, 1), DTYPES[element]), np.zeros((256, 1), np.float32)
@@ -41,7 +41,7 @@ def test_every_8_bit_float(element: str) -> None:
 
 
 def test_addresses() -> None:
-    """TMA could read the rows, but not at this address."""
+    """The row strides suit TMA, but the base address is misaligned."""
     kernel = compile(EXAMPLE.read_text(), emit="base").kernel("launch")
     memory = np.zeros(64 * 64 + 1, np.float16)
     shifted, fine = memory[1:].reshape(64, 64), np.zeros((64, 64), np.float16)

@@ -1,4 +1,4 @@
-"""Hopper GEMMs that load A to registers, because wgmma reads these types from shared memory along K only."""
+"""Hopper GEMMs that load A into registers, because wgmma needs K-major shared memory for these types."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_products(name: str) -> None:
 
 @pytest.mark.slow
 def test_the_same_bits_as_along_k() -> None:
-    """Rounding and the order of additions do not depend on the major of A."""
+    """The result is bitwise equal for M-major and K-major A."""
     shape = (72, 40, 104)
     c = TF32._replace(tile=(64, 32, 32), major_c="n")
     a, b, out = product(c, shape, integers=False)

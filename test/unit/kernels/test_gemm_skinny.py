@@ -1,4 +1,4 @@
-"""The Hopper GEMM for few rows on the CPU interpreter: clusters that share A and K, every way to store."""
+"""The Hopper GEMM for few rows on the CPU interpreter: clusters that share A and K, and every store path."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_product(name: str) -> None:
     a, b = (rng.integers(-2, 3, (rows, k)).astype(DTYPES[c.element]) for rows in (m, n))
     out = np.full((m, n), np.nan, DTYPES[c.output], order="C" if c.major_c == "n" else "F")
     x, y = (v if major == "k" else np.asfortranarray(v) for v, major in ((a, c.major_a), (b, c.major_b)))
-    # The part of a stage that is not loaded is multiplied into rows that are not stored.
+    # The rows of a stage that are not loaded only affect rows of C that are not stored, so "uninit" is not checked.
     checks = ("race", "sync", "oob") if c.live else ("race", "sync", "oob", "uninit")
     module.kernel("launch")(x, y, out, device="cpu", checks=checks)
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
@@ -81,7 +81,7 @@ def test_product(name: str) -> None:
 @pytest.mark.sample("72-False")
 @pytest.mark.parametrize(("n", "direct"), [(71, True), (130, True), (72, False), (128, False)])
 def test_padding_of_c_is_not_written(n: int, *, direct: bool) -> None:
-    """TMA stores need rows that are multiples of 16 bytes."""
+    """TMA stores need rows whose size is a multiple of 16 bytes."""
     kernel = compile(few_rows_text(BASE._replace(direct=direct)), emit="base").kernel("launch")
     rng = np.random.default_rng(n)
     a, b = (rng.integers(-2, 3, (rows, 64)).astype(np.float16) for rows in (20, n))
@@ -149,7 +149,7 @@ def test_invalid_configurations_are_rejected(change: dict[str, object], says: st
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "kernel"), [(20, 264, "y"), (264, 40, "yw")])
 def test_epilogues(m: int, n: int, kernel: str) -> None:
-    """Epilogue of ``op.mm`` with A along M and B along N, for few rows or few columns."""
+    """Epilogues of ``op.mm`` with M-major A and N-major B, for few rows or few columns."""
     rng = np.random.default_rng(m)
     a, b = rng.integers(-2, 3, (328, m)).astype(np.float16).T, rng.integers(-2, 3, (328, n)).astype(np.float16)
     a = np.asfortranarray(np.pad(a, ((0, -m % 8), (0, 0))))
@@ -163,7 +163,7 @@ def test_epilogues(m: int, n: int, kernel: str) -> None:
 
 
 def test_tile_description_for_few_rows() -> None:
-    """It accepts matrices of any layout, but no batch."""
+    """The description accepts matrices of any layout, but no batch."""
     instruction = op.MathInstruction([64, 16, 16], "f16", "f16", "f32", op.OpcodeClass.TensorOp)
     tile = op.TileDescription([64, 16, 64], 4, None, instruction, kernel_schedule="few_rows")
     asked = KernelRequest("f16", "f16", "f32", "f32", "row", "row", "row", batch=False)

@@ -1,4 +1,4 @@
-"""The Hopper GEMM on the CPU interpreter: every operand layout and type, sizes that are no multiples of a tile."""
+"""The Hopper GEMM on the CPU interpreter: every operand layout and type, and sizes that do not divide into tiles."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_product(name: str, integers: bool) -> None:
     if integers:
         assert (got == exact.astype(DTYPES[c.output]).astype(np.float64)).all()
         return
-    # tf32 keeps 10 bits of each factor, which the tensor core cuts off.
+    # The tensor core truncates each tf32 factor to 10 mantissa bits.
     limit = (
         2 ** (-9 if c.element == "tf32" else 0) if c.element == "tf32" else 2 * float(ml_dtypes.finfo(out.dtype).eps)
     )
@@ -94,7 +94,7 @@ def test_product(name: str, integers: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster_n", [1, 2])
 def test_split_k(cluster_n: int) -> None:
-    """Two runs on one workspace reset the counters and give the same bits."""
+    """Two runs on one workspace are bitwise equal, so the first run must reset the counters."""
     config = SplitConfig(SplitConfig().base._replace(cluster_n=cluster_n, tile=(128, 128, 64), stages=6), 2)
     choice = Choice(config.base, config.parts)
     module = compile(gemm_text(config), emit="base")
@@ -151,7 +151,7 @@ SHARED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_the_last_wave_is_shared(name: str) -> None:
-    """Two runs on one workspace reset the flags and give the same bits."""
+    """Two runs on one workspace are bitwise equal, so the first run must reset the flags."""
     c, (m, n, k) = SHARED[name]
     floats, flags = Choice(c).workspace(m, n)
     kernel = compile(gemm_text(c), filename="stream.mlir", emit="base").kernel("launch")
@@ -245,7 +245,7 @@ def test_invalid_configurations_are_rejected(change: dict[str, object], says: st
 
 @pytest.mark.slow
 def test_tma_rounds_to_tf32() -> None:
-    """A TMA load of tf32 elements rounds to nearest, ties to even, as values between two tf32 numbers show."""
+    """A TMA load of tf32 elements rounds to nearest, ties to even."""
     c = CASES["tf32"][0]
     module = compile(gemm_text(c), emit="base")
     a, b, out = np.zeros((64, 32), np.float32), np.eye(256, 32, dtype=np.float32), np.zeros((64, 256), np.float32)
@@ -368,7 +368,7 @@ ARRAYS = {
 @pytest.mark.sample("turns")
 @pytest.mark.parametrize("name", ARRAYS)
 def test_called_with_arrays(name: str) -> None:
-    """Runs under every check, including the facts that the kernel promises about its numbers."""
+    """Kernels called with arrays pass every check, including the assumptions about their integer arguments."""
     config, shape = ARRAYS[name]
     c = config.base if isinstance(config, SplitConfig) else config
     a, b, poisoned = operands(c, shape, integers=True)
@@ -408,7 +408,7 @@ def test_broadcast_matrix_in_a_batch(name: str) -> None:
 
 @pytest.mark.slow
 def test_matrices_without_elements() -> None:
-    """Nothing is launched without rows, and an empty K is refused, since C would have to be zero."""
+    """An empty M or N launches nothing. An empty K raises an error, because C would have to be zeroed."""
     a, b, c = (np.zeros(x, np.float16) for x in ((0, 64), (64, 64), (0, 64)))
     for config, more in ((SINGLE, ()), (STREAM, (np.zeros(64 * 64, np.float32), np.zeros(132, np.int32)))):
         kernel = compile(gemm_text(config), emit="base").kernel("launch")

@@ -1,4 +1,4 @@
-"""The Hopper GEMM of every type but f16 and bf16 on the CPU interpreter: integers, 8-bit floats, their results."""
+"""The Hopper GEMM of integers, 8-bit floats and f16 accumulators on the CPU interpreter."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CHECKS = ("race", "uninit", "sync", "oob")
 
 
 def integers(element: str, rows: int, k: int, seed: int) -> np.ndarray:
-    """Return all values of an 8-bit type."""
+    """Return random integers from the whole range of an 8-bit type."""
     info = np.iinfo(DTYPES[element])
     return np.random.default_rng(seed).integers(info.min, info.max + 1, (rows, k)).astype(DTYPES[element])
 
 
 def saturated(x: np.ndarray, output: str) -> np.ndarray:
-    """Floats or integers rounded to nearest even, within the range of a type; NaN is 0."""
+    """Round values to nearest even and clamp them to the range of a type. NaN becomes 0."""
     info = np.iinfo(DTYPES[output])
     exact = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=1e30, neginf=-1e30)
     return np.clip(np.rint(exact), info.min, info.max).astype(np.int64)
@@ -49,7 +49,8 @@ def test_integers_are_exact(element: str, output: str) -> None:
     m, n, k = 72, 144, 144
     of_a, of_b = factors(element)
     a, b = integers(of_a, m, k, 1), integers(of_b, n, k, 2)
-    if output in ("f16", "i8", "ui8"):  # sums of every size, and those that are whole in 11 bits
+    # Most sums are large. Smaller factors keep the other ones within 11 bits, where f16 is exact.
+    if output in ("f16", "i8", "ui8"):
         a[:, 1:] //= 64
         b[:, 1:] //= 64
     exact = a.astype(np.int64) @ b.astype(np.int64).T
@@ -85,7 +86,7 @@ def test_tiles_of_integers(changed: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_integer_epilogues() -> None:
-    """Epilogues of integers are exact for additions, and computed in f32 with factors."""
+    """Integer epilogues are exact for additions. With alpha or beta they compute in f32."""
     m, n, k = 72, 144, 144
     a, b = integers("i8", m, k, 1), integers("i8", n, k, 2)
     c, bias = integers("i8", m, n, 5).astype(np.int32) * 1000003, integers("i8", n, 1, 6)[:, 0].astype(np.int32)
@@ -141,7 +142,7 @@ SUMS_IN_F16 = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SUMS_IN_F16)
 def test_f16_accumulators(name: str) -> None:
-    """Accumulators in f16 are exact within 11 bits; beyond that each step rounds, or overflows."""
+    """f16 accumulators are exact up to 11 bits. Beyond that each step rounds or overflows."""
     c, (m, n, k) = SUMS_IN_F16[name]
     c.check()
     rng = np.random.default_rng(m)
@@ -175,15 +176,15 @@ SCALED = GemmConfig(
         ({"scaled_columns": True}, (300, 272, 400)),
         ({"scaled_columns": True, "tile": (256, 64, 128), "cluster_m": 1, "stages": 3}, (264, 144, 272)),
         ({"scaled_columns": True, "tile": (192, 16, 128), "cluster_m": 1}, (200, 40, 144)),
-        # Tiles that have parts of two or three blocks of columns.
+        # Tiles that overlap two or three scale blocks of 128 columns.
         ({"tile": (128, 176, 128), "cluster_m": 1, "sms": 2}, (260, 724, 688)),
         ({"tile": (128, 160, 128), "stages": 5, "sms": 4}, (140, 500, 272)),
         ({"tile": (64, 48, 128), "cluster_m": 1, "cluster_n": 2, "sms": 4}, (70, 436, 1168)),
         ({"tile": (64, 80, 128), "cluster_m": 1}, (60, 244, 656)),
-        # Tiles that are stored while the next ones are multiplied.
+        # Tiles that are stored during the main loop of the next tile.
         ({"tile": (64, 48, 128), "cluster_m": 1, "sms": 2, "output": "bf16", "deferred": True}, (70, 248, 272)),
         ({"tile": (128, 80, 128), "cluster_m": 1, "sms": 2, "output": "bf16", "deferred": True}, (270, 248, 144)),
-        # Two accumulators in turn, of one step, two, and more; scales of single columns with them, and without.
+        # Two alternating accumulators, with one, two and more K steps; with and without per-column scales.
         ({"tile": (64, 96, 128), "cluster_m": 1}, (64, 100, 112)),
         ({"tile": (64, 96, 128), "cluster_m": 1}, (50, 196, 256)),
         ({"scaled_columns": True, "tile": (64, 96, 128), "cluster_m": 1, "sms": 2}, (70, 196, 912)),
@@ -191,7 +192,9 @@ SCALED = GemmConfig(
     ],
 )
 def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) -> None:
-    """Power-of-two scales per row and 128 of K, and per 128 columns and 128 of K, give exact results."""
+    """Block scales are powers of two, so results are exact. A has a scale per row and 128 of K, and B per 128 columns
+    and 128 of K.
+    """
     check_scales(SCALED._replace(**changed), *shape)
 
 
@@ -212,7 +215,7 @@ def test_blocks_share_k_of_scaled_products(
 
 
 def check_scales(config: GemmConfig | SplitConfig, m: int, n: int, k: int) -> None:
-    """Check a kernel against f64."""
+    """Compare a scaled GEMM with float64."""
     c = config.base if isinstance(config, SplitConfig) else config
     rng, blocks = np.random.default_rng(m), -(-k // 128)
     (of_a, of_b), out = factors(c.element), np.full((m, n), 99, DTYPES[c.output])
@@ -263,7 +266,7 @@ def test_unsupported_configurations_are_rejected(changed: dict[str, Any], said: 
 
 @pytest.mark.slow
 def test_mixed_signs_use_mixed_sign_instructions() -> None:
-    """Mixed signs select PTX 8.4; other kernels use the usual version, or the requested one."""
+    """Operands of mixed signedness need PTX 8.4. Other kernels use the default version, or the requested one."""
     small = BYTES._replace(tile=(64, 32, 128), stages=2)
     assert ".version 8.3" in compile(gemm_text(small)).ptx
     mixed = gemm_text(small._replace(element="ui8_i8"))

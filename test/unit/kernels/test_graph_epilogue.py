@@ -1,4 +1,4 @@
-"""Graph epilogues in every GEMM kernel on the CPU interpreter match numpy exactly."""
+"""Graph epilogues in every GEMM kernel on the CPU interpreter, exactly equal to numpy."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SINGLE = GemmConfig(cluster_m=1, deferred=False, tile=(128, 128, 64))
 
 
 def everything() -> Graph:
-    """One of each: alpha accum + scaled(beta, C) + row, column, matrix of another type; a used-twice node; a place; a
-    second result.
+    """Return a graph with every kind of input: scalars, C, per-row and per-column vectors, and a matrix of another
+    type. It also has a node with two uses, element coordinates, and three results.
     """
     make = Builder()
     alpha, beta = make.load(Input("scalar", number=True)), make.load(Input("scalar", "f16"))
@@ -54,13 +54,13 @@ KERNELS: dict[str, Any] = {
 
 
 def arrays_of(graph: Graph, m: int, n: int, rng: np.random.Generator) -> list[Any]:
-    """Return the inputs of a graph, small integers, followed by its outputs."""
+    """Return the inputs of a graph, filled with small integers, followed by its outputs."""
     found: list[Any] = []
     shapes = {"aux": (m, n), "row": (n,), "column": (m,), "scalar": (1,)}
     for x in graph.inputs:
         order = "F" if x.order == "m" and x.kind == "aux" else "C"
         values = rng.integers(-2, 3, shapes[x.kind]).astype(DTYPES[x.element], order=order)
-        if x.kind == "aux" and not x.order:  # no contiguous mode
+        if x.kind == "aux" and not x.order:  # Neither mode is contiguous.
             values = np.repeat(values, 2, axis=1)[:, ::2]
         found.append(2.0 if x.number else values)
     for x in graph.outputs[1:]:
@@ -69,7 +69,7 @@ def arrays_of(graph: Graph, m: int, n: int, rng: np.random.Generator) -> list[An
 
 
 def expected(graph: Graph, product: np.ndarray, inputs: list[Any]) -> list[np.ndarray]:
-    """The results in float64."""
+    """Return the results in float64."""
     m, n = product.shape
     read = []
     for x, value in zip(graph.inputs, inputs):
@@ -120,9 +120,8 @@ def test_every_kernel(name: str) -> None:
 
 @pytest.mark.slow
 def test_edges_and_races() -> None:
-    """Odd extents are accessed by elements, and memory past the edge is neither read nor written.
-
-    TMA overwrites the padding of D up to a multiple of 16 bytes.
+    """Odd extents use scalar accesses, and memory past the edge is neither read nor written. TMA overwrites the padding
+    of D up to a multiple of 16 bytes.
     """
     graph = everything()
     odd = Graph(
@@ -162,7 +161,7 @@ BESIDE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BESIDE)
 def test_results_by_tma(name: str) -> None:
-    """More results of D's type use the staging buffers of D, for several tiles per block; one result is f32."""
+    """Further results of D's type are staged in the buffers of D, with several tiles per block. One result is f32."""
     make = Builder()
     row = make.load(Input("row", "f16", order="n"))
     f = make.call("add", make.accum(), row)
@@ -196,7 +195,7 @@ def test_names_and_zero() -> None:
     assert graph.name == everything().name != graph.transposed().name
     assert graph.transposed().transposed().nodes == graph.nodes
     assert Epilogue(graph=graph).name == graph.name
-    without, kept = graph.with_zero(1)  # beta is 0: C is not read
+    without, kept = graph.with_zero(1)  # C is not read because beta is 0.
     assert (
         [graph.inputs[i].kind for i in kept] == ["scalar", "row", "column", "aux"] == [x.kind for x in without.inputs]
     )
@@ -215,7 +214,9 @@ def test_mismatched_arguments_are_rejected() -> None:
 
 
 def gated() -> Graph:
-    """Two neighbours become one: a bias before, a row and a matrix of half the columns after; results of either."""
+    """Return a graph that combines pairs of adjacent columns. It adds a bias before, and half-width inputs after;
+    results have full and half width.
+    """
     make = Builder()
     x = make.call("add", make.accum(), make.load(Input("row", "f32", order="n", pairs=True)))
     gate, up = make.pair(x)

@@ -1,5 +1,5 @@
-"""The grouped Hopper GEMM on the interpreter, with small integers so that results are exact. Rows of no group are NaN
-before and after, and the padding around a group is NaN or infinite.
+"""The grouped Hopper GEMM on the interpreter, with exact results for small integers. Rows of no group are NaN before
+and after, and the padding around a group is NaN or infinite.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def stretches(sizes: tuple[int, ...]) -> tuple[np.ndarray, list[slice]]:
 )
 def test_groups_of_rows(base: GemmConfig) -> None:
     ends, parts = stretches(SIZES)
-    rows = ends[-1] + 12  # a multiple of 8: of columns, too, TMA wants whole 16 bytes
+    rows = ends[-1] + 12  # a multiple of 8, because TMA needs columns of whole 16 bytes if A is M-major
     a, b = numbers(rows, 72), numbers(len(SIZES), 88, 72)
     a[ends[-1] :] = np.nan
     order = "F" if base.major_c == "m" else "C"
@@ -78,7 +78,7 @@ def test_groups_of_rows(base: GemmConfig) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("tile", "deferred"), [((64, 80, 128), True), ((128, 176, 128), False)])
 def test_groups_with_scales(tile: tuple[int, int, int], deferred: bool) -> None:
-    """Tiles that cross two or three blocks of columns; scales outside of a group are NaN."""
+    """Tiles overlap two or three scale blocks of columns. Scales outside a group are NaN."""
     ends, parts = stretches(SIZES)
     n, k = 248, 656
     rng, rows = np.random.default_rng(n), ends[-1] + 12

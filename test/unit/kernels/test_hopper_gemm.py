@@ -1,4 +1,4 @@
-"""The Hopper GEMM of the examples: exact integers under every check, odd sizes, clusters of one and two."""
+"""The Hopper GEMM of the examples: exact integer results under every check, odd sizes, clusters of one and two."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECKS = ("race", "uninit", "sync", "oob")
     [((384, 128, 192), {"cluster_m": 1, "sms": 2}), ((200, 136, 72), {"stages": 2}), ((512, 256, 64), {"sms": 2})],
 )
 def test_products_are_exact(shape: tuple[int, int, int], options: dict[str, int]) -> None:
-    """``sms``: few blocks, so that each has several tiles."""
+    """A small ``sms`` makes each block process several tiles."""
     m, n, k = shape
     rng = np.random.default_rng(sum(shape))
     a, b = (rng.integers(-3, 4, (rows, k)).astype(np.float16) for rows in (m, n))

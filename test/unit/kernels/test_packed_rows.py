@@ -1,4 +1,4 @@
-"""Kernels for short contiguous rows, compared with numpy in float64 on the interpreter; no spills."""
+"""Kernels for short contiguous rows on the interpreter, compared with numpy in float64, without register spills."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EPS = 1e-5
 
 
 def aligned(element: str, count: int, seed: int | None) -> np.ndarray:
-    """Return random numbers, or NaN without a seed, aligned to 16 bytes."""
+    """Return random numbers, or NaN without a seed, at a 16-byte aligned address."""
     item = np.dtype(DTYPES[element]).itemsize
     found = np.zeros(count * item + 16, np.uint8)
     found = found[-found.ctypes.data % 16 :][: count * item].view(DTYPES[element])
@@ -55,7 +55,7 @@ def reference(op: str, x: np.ndarray, more: dict[str, np.ndarray]) -> np.ndarray
 )
 @pytest.mark.parametrize("op", [*OPS, *NUMBERS])
 def test_equal_to_numpy(op: str, element: str, n: int, rows: int) -> None:
-    """Rows end within a vector, and results are NaN before."""
+    """Rows end within a vector. The output buffer holds NaN before the launch."""
     takes = OPS.get(op, "")
     x = aligned(element, rows * n, 0)
     sizes = {"d": rows * n, "r": rows * n, "g": rows, "w": n, "b": n}
@@ -79,7 +79,7 @@ def test_equal_to_numpy(op: str, element: str, n: int, rows: int) -> None:
 
 @pytest.mark.parametrize("element", DTYPES)
 def test_equal_elements(element: str) -> None:
-    """The mean of equal numbers is that number, and their layer norm is 0."""
+    """If all elements of a row are equal, the mean is exact and the layer norm is 0."""
     for op in ("mean", "layernorm"):
         x = np.repeat(aligned(element, 9, 3), 7)
         y = aligned(element, 9 if op == "mean" else 63, None)
@@ -117,7 +117,7 @@ def test_cross_entropy(element: str) -> None:
 @pytest.mark.parametrize("takes", ["wbr", "w", ""])
 @pytest.mark.parametrize("op", ["layernorm", "rmsnorm"])
 def test_gradients_of_norms(op: str, takes: str) -> None:
-    """One block has several tiles, and the last one is not full."""
+    """One block processes several tiles, and the last tile is partial."""
     n, rows = 6, 701
     x, d, r = (aligned("f32", n * rows, seed) for seed in range(3))
     w, dx = aligned("f32", n, 3), aligned("f32", n * rows, None)

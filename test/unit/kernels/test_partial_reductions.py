@@ -1,4 +1,4 @@
-"""Reduction of partial results by rows and columns: exact, in any layout, with NaN, and for empty inputs."""
+"""Reduction of partial results along rows and columns: exact, in any layout, with NaN, and for empty inputs."""
 
 from __future__ import annotations
 

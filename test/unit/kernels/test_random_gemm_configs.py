@@ -21,7 +21,7 @@ def test_configurations_are_rejected_or_correct(case: int) -> None:
 
 @pytest.mark.slow
 def test_wrong_results_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reference without the kernel's epilogue is reported as wrong."""
+    """Comparing with a reference that lacks the kernel's epilogue must fail."""
     config = GemmConfig(tile=(64, 32, 64), cluster_m=1, deferred=False, epilogue=EPILOGUES[4])
     exact = gemm_parts._exact
     plain = config._replace(epilogue=EPILOGUES[0])

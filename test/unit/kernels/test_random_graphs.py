@@ -1,4 +1,4 @@
-"""Thirty random epilogues on the interpreter, with small integers, match the same function of numpy exactly."""
+"""Thirty random epilogues of small integers on the interpreter, exactly equal to the same function in numpy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BINARY: list[Callable[[Any, Any], Any]] = [
 
 
 class Program:
-    """A random function whose steps are drawn once and replayed for any argument."""
+    """A random function. Its steps are drawn once and can be replayed on any argument."""
 
     def __init__(self, seed: int):
         rng = np.random.default_rng(seed)
@@ -36,7 +36,7 @@ class Program:
         self.types = {n: TYPES[rng.integers(len(TYPES))] for n in self.names}
         self.orders = {n: str(rng.choice(["rows", "columns", "steps"])) for n in self.names}
         self.steps: list[tuple[int, int, int]] = []
-        count = 3 + len(self.names)  # accum, its row and its column
+        count = 3 + len(self.names)  # the accumulator, its row and its column
         for _ in range(rng.integers(4, 10)):
             function = int(rng.integers(len(UNARY) + len(BINARY)))
             self.steps.append((function, int(rng.integers(count)), int(rng.integers(count))))
@@ -51,19 +51,18 @@ class Program:
         return space["program"]
 
     def run(self, accum: Any, *inputs: Any) -> Any:
-        """Replay the steps."""
         values = [accum, row(accum) % 7, column(accum) // 16, *inputs]
         for function, i, j in self.steps:
             if function < len(UNARY):
                 values.append(UNARY[function](values[i] + 0.0 * accum))
             else:
                 values.append(BINARY[function - len(UNARY)](values[i] + 0.0, values[j] + 0.0 * accum))
-        # Every value is used in the result.
+        # Every value must be used in the result.
         last = minimum(maximum(values[-1] + values[3], -500.0), 500.0)
         return {"D": last, **{f"r{k}": values[k] for k in self.results}}
 
     def arguments(self) -> dict[str, Any]:
-        """Small integers."""
+        """Return arguments filled with small integers."""
         found: dict[str, Any] = {}
         for name, kind in self.kinds.items():
             if kind == "number":
@@ -98,7 +97,7 @@ def test_a_random_graph(seed: int) -> None:
 
 
 def test_random_graphs_differ() -> None:
-    """The thirty programs give thirty kernels, with every kind of input, type and step."""
+    """The thirty graphs give thirty different kernels and cover every kind of input, type and operation."""
     programs = [Program(seed) for seed in range(30)]
     assert {k for p in programs for k in p.kinds.values()} == {*SHAPES, "number"}
     assert {t for p in programs for t in p.types.values()} == {*TYPES}

@@ -1,4 +1,4 @@
-"""Row kernels from text to numbers on the CPU interpreter, against float64."""
+"""Row kernels on the CPU interpreter, compared with float64."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHECKS = ("race", "sync", "oob", "uninit")
 
 
 def reference(op: str, x: np.ndarray, *weights: np.ndarray, takes: str = "") -> np.ndarray:
-    """Return the result in float64; ``takes`` says whether weights and biases follow."""
+    """Return the result in float64. ``takes`` contains "w" if ``weights`` has a weight, and "b" if it has a bias."""
     x, *w = (a.astype(np.float64) for a in (x, *weights))
     if "softmax" in op:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -57,7 +57,7 @@ def reference(op: str, x: np.ndarray, *weights: np.ndarray, takes: str = "") -> 
 
 
 def summed(op: str, x: np.ndarray) -> np.ndarray:
-    """In float64."""
+    """Return the reduction of each row in float64."""
     x = x.astype(np.float64)
     if op in ("sum", "mean", "max"):
         return np.asarray(getattr(x, op)(1))
@@ -67,13 +67,13 @@ def summed(op: str, x: np.ndarray) -> np.ndarray:
 
 @cache
 def kernel(op: str, element: str, n: int, config: RowConfig | None = None, takes: str | None = None) -> Kernel:
-    """Compiled for the CPU."""
+    """Return the kernel, compiled for the CPU."""
     text = sum_text(op, element, n, config) if op in SUMS else row_text(op, element, n, config, takes=takes)
     return compile_cute(text, emit="base").kernel("launch")
 
 
 def of_class(op: str, element: str, n: int, config: RowConfig | None = None, takes: str | None = None) -> Kernel:
-    """Return the kernel for a length; lengths of one class share it."""
+    """Return the kernel for a row length. All lengths of one class share a kernel."""
     if config is None:
         config = sum_class(element, n) if op in SUMS else row_class(op, element, n, default(op, takes))
     return kernel(op, element, capacity(element, config).start, config, takes)
@@ -84,14 +84,14 @@ def default(op: str, takes: str | None) -> str:
 
 
 def aligned(shape: tuple[int, int], dtype: np.dtype, offset: int) -> np.ndarray:
-    """A matrix of zeros that begins ``offset`` elements after a multiple of 16 bytes."""
+    """Return a zero matrix that starts ``offset`` elements after a 16-byte boundary."""
     raw = np.zeros(shape[0] * shape[1] * dtype.itemsize + 64, np.uint8)
     skip = -raw.ctypes.data % 16 + offset * dtype.itemsize
     return raw[skip : skip + shape[0] * shape[1] * dtype.itemsize].view(dtype).reshape(shape)
 
 
 def matrix(element: str, rows: int, n: int, ld: int, offset: int = 0, seed: int = 0) -> np.ndarray:
-    """Random normal data."""
+    """Return a matrix of random normal numbers."""
     dtype = np.dtype(DTYPES[element])
     x = aligned((rows, ld), dtype, offset)
     x[...] = np.random.default_rng(n + seed).standard_normal((rows, ld)).astype(dtype)
@@ -99,7 +99,7 @@ def matrix(element: str, rows: int, n: int, ld: int, offset: int = 0, seed: int 
 
 
 def poisoned(element: str, rows: int, n: int, ld: int, offset: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return a result matrix and the memory around it, all with one value."""
+    """Return a result matrix and its surrounding memory, filled with a sentinel."""
     storage = aligned((rows + 1, ld), np.dtype(DTYPES[element]), offset)
     storage[...] = SENTINEL
     return storage[:-1, :n], storage
@@ -114,9 +114,8 @@ def untouched(y: np.ndarray, storage: np.ndarray) -> bool:
 def run(
     op: str, element: str, x: np.ndarray, takes: str | None = None, config: RowConfig | None = None, offset: int = 0
 ) -> str:  # fmt: skip
-    """Run with all checks and compare with float64; gives which kernel was launched.
-
-    ``x`` has gaps between its rows like the result; a residual and the sum with it have none.
+    """Run with all checks, compare with float64, and return the name of the launched kernel. ``x`` and the result have
+    gaps between rows; a residual and its sum have none.
     """
     rows, n = x.shape
     takes = default(op, takes)
@@ -141,7 +140,7 @@ def run(
 
 
 def close(element: str, got: np.ndarray, wanted: np.ndarray, more: float = 0.0) -> None:
-    """Assert that a result is the rounded one, but for the error of sums."""
+    """Assert that the error is within rounding and the error of the row sums."""
     scale = np.sqrt((wanted**2).mean()) + more
     error = np.abs(got.astype(np.float64) - wanted)
     limit = HALF_ULP[element] * (np.abs(wanted) + scale) + 1e-7
@@ -156,7 +155,7 @@ LENGTHS = [1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 768, 1001]
 @pytest.mark.parametrize("element", BITS)
 @pytest.mark.parametrize("op", FORWARD)
 def test_rows_of_any_length(op: str, element: str) -> None:
-    """Contiguous rows, rows with gaps, and rows that start between two vectors; three rows do not fill a block."""
+    """Contiguous rows, rows with gaps, and misaligned rows; three rows do not fill a block."""
     for n in LENGTHS if element == "f16" else LENGTHS[1::3]:
         for ld, offset in ((n, 0), (n + 3, 1)):
             run(op, element, matrix(element, 3, n, ld, offset), offset=offset)
@@ -166,7 +165,7 @@ def test_rows_of_any_length(op: str, element: str) -> None:
 @pytest.mark.parametrize("element, n", [("bf16", 5003), ("bf16", 5120), ("f32", 2057)])
 @pytest.mark.parametrize("op", FORWARD)
 def test_rows_of_a_block(op: str, element: str, n: int) -> None:
-    """The number of warps is not a power of two."""
+    """One block per row, where the number of warps is not a power of two."""
     chosen = run(op, element, matrix(element, 2, n, n))
     assert chosen == (f"{op}_v" if n % 8 == 0 else op)
 
@@ -186,7 +185,7 @@ WAYS = [(op, how) for op in FORWARD for how in SHARED if "two" not in how or "no
 @pytest.mark.slow
 @pytest.mark.parametrize("op, how", WAYS)
 def test_shortest_and_longest_rows_of_a_class(op: str, how: str) -> None:
-    """The shortest and the longest rows of a class, with whole vectors and without."""
+    """The shortest and the longest row of each class, with and without vector accesses."""
     element, config = SHARED[how]
     held = capacity(element, config)
     for n, ld in (
@@ -210,7 +209,7 @@ def test_operands_of_norms(op: str, takes: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("op", FORWARD)
 def test_alignment_chooses_the_kernel(op: str) -> None:
-    """Rows of whole vectors, rows that are not, and a matrix that begins between two vectors; one compilation."""
+    """Aligned rows, rows of odd length and a misaligned matrix select different kernels of one compilation."""
     for n, ld, offset, chosen in (
         (200, 208, 0, f"{op}_v"), (200, 201, 0, op), (200, 208, 1, op), (200, 200, 0, f"{op}_v"), (201, 208, 0, op),
     ):  # fmt: skip
@@ -220,7 +219,7 @@ def test_alignment_chooses_the_kernel(op: str) -> None:
 
 @pytest.mark.slow
 def test_results_with_another_alignment() -> None:
-    """Rows of the result have another alignment than those of x, so they are stored by element."""
+    """The rows of the result are aligned differently from those of x, so the kernel uses scalar stores."""
     x = matrix("f16", 3, 333, 333)
     y, storage = poisoned("f16", 3, 333, 333, 1)
     of_class("softmax", "f16", 333)(x, y, device="cpu", checks=CHECKS)
@@ -232,7 +231,7 @@ def test_results_with_another_alignment() -> None:
 @pytest.mark.parametrize("element", BITS)
 @pytest.mark.parametrize("op", SUMS[:4])
 def test_numbers_of_rows(op: str, element: str) -> None:
-    """Without a round, with some and a rest, with nothing but edges."""
+    """Row lengths with no full iteration, with several and a remainder, and with only unaligned edges."""
     for n in (*LENGTHS[:: 1 if element == "f16" else 4], 3000, 4096):
         for ld, offset in ((n, 0), (n + 3, 1)):
             x = matrix(element, 3, n, ld, offset)
@@ -255,7 +254,7 @@ def test_long_rows_use_a_loop() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [9, 333, 1024])
 def test_cross_entropy(n: int) -> None:
-    """The loss of each row, and the total over rows whose target is not ignored."""
+    """The kernel returns the loss of each row, and the total over rows whose target is not ignored."""
     x = matrix("bf16", 5, n, n)
     target = np.array([0, n - 1, -100, n // 2, 3])
     losses, lse, count = (np.full(size, np.nan, np.float32) for size in (5, 5, 1))
@@ -274,7 +273,7 @@ def test_cross_entropy(n: int) -> None:
 
 
 def extremes(n: int) -> np.ndarray:
-    """Large numbers, minus infinity in part of a row and in all of it, NaN, plus infinity."""
+    """Return rows with large numbers, NaN, plus infinity, and minus infinity in some or all elements."""
     x = np.random.default_rng(0).standard_normal((7, n)).astype(np.float32)
     x[0] *= 1e4
     x[1, : n // 2] = -np.inf
@@ -322,7 +321,7 @@ def test_numbers_of_extremes() -> None:
     "config", [None, RowConfig(128), RowConfig(32, 2, 1, 2), RowConfig(64, 2, shared=2, groups=2)], ids=str
 )
 def test_layernorm_is_accurate_for_large_means(config: RowConfig | None) -> None:
-    """The mean is large compared with the deviation, so that sums of squares would lose all digits."""
+    """The mean is so large compared with the deviation that a sum of squares would lose all digits."""
     for n in (300, 301):
         rng = np.random.default_rng(1)
         x = (1000 + rng.standard_normal((3, n))).astype(np.float32)
@@ -335,7 +334,7 @@ def test_layernorm_is_accurate_for_large_means(config: RowConfig | None) -> None
 @pytest.mark.parametrize("op", ["sum", "mean", "max", "logsumexp"])
 @pytest.mark.parametrize("hint", range(len(HINTS)))
 def test_loads_with_cache_hints(op: str, hint: int) -> None:
-    """Rounds, remainders and edges of rows whose loads have an eviction priority; the code of long rows has one."""
+    """Loads with an L2 eviction priority give right results in full iterations, remainders and edges."""
     config = RowConfig(32, 2, hint=hint)
     text = sum_text(op, "bf16", 3000, config)
     assert ("L2::cache_hint" in text) == (hint > 0) and HINTS[hint] in text
@@ -357,7 +356,7 @@ def test_the_trace_is_the_example() -> None:
 
 @pytest.mark.slow
 def test_programs_are_called_with_arrays() -> None:
-    """Any number of rows and rows with gaps, by one program; rows of another class are refused."""
+    """One program accepts any number of rows, with or without gaps. Rows of another length class raise an error."""
     program = row_program("layernorm", "f16", 200)
     w, b = (matrix("f16", 1, 200, 200, seed=i)[0] for i in range(2))
     for rows, ld in ((4, 208), (3, 201)):
@@ -423,7 +422,7 @@ def test_unsupported_operands_are_rejected() -> None:
 @pytest.mark.parametrize("element", BITS)
 @pytest.mark.parametrize("op, takes", [(op, "") for op in FORWARD] + [("layernorm", "r"), ("rmsnorm", "r"), BACKWARD])
 def test_row_classes_cover_row_lengths(op: str, element: str, takes: str) -> None:
-    """Each length has a suitable class, and the number of classes is small."""
+    """Each length belongs to a suitable class, and there are few classes."""
     most = longest(op, element, takes)
     lengths = [*range(1, 2100), *range(2101, min(70000, most), 37), *range(70001, most, 997), most]
     found: set[RowConfig] = set()

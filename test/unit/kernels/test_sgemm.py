@@ -1,4 +1,4 @@
-"""The SGEMM ladder on the CPU interpreter, against float64; registers do not spill."""
+"""The SGEMM optimization steps on the CPU interpreter, compared with float64, without register spills."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_trace_is_the_example(rung: str) -> None:
 
 
 def padded(rows: int, columns: int, ld: int, fill: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return memory full of NaN, aligned to 16 bytes, and a matrix in it with row stride ``ld``."""
+    """Return a 16-byte aligned buffer of NaN, and a matrix in it with row stride ``ld``."""
     raw = np.full((rows * ld + 8) * 4 + 16, 0xFF, np.uint8)
     skip = -raw.ctypes.data % 16
     store = raw[skip : skip + (rows * ld + 8) * 4].view(np.float32)

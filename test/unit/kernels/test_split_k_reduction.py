@@ -1,4 +1,4 @@
-"""Split-K reduction on the CPU interpreter: exact for any size and number of slices, zero included."""
+"""Split-K reduction on the CPU interpreter: exact for any size and number of slices, including zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""f32 split in two numbers of tf32, and products of the three parts by the Hopper GEMM, on the CPU interpreter."""
+"""Splitting f32 into two tf32 numbers, and GEMMs of the three products by the Hopper kernel, on the CPU interpreter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECKS = ("race", "uninit", "sync", "oob")
 
 
 def split(x: np.ndarray, order: str) -> np.ndarray:
-    """(rows, 3 * padded(K)), or batches of them."""
+    """Return an array of shape (rows, 3 * padded(K)), or a batch of them."""
     config = PartsConfig(order, row_major=x.strides[-1] == 4, batch=x.ndim == 3)
     kernel = compile(split_text(config), emit="base").kernel("launch")
     out = np.full((*x.shape[:-1], 3 * padded(x.shape[-1])), np.nan, np.float32)
@@ -50,7 +50,7 @@ def test_numbers_at_the_ends() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("promote", [True, False])
 def test_gemm_matches_f32(promote: bool) -> None:
-    """The error is that of f32 accumulation; tf32 alone errs a hundred times as much."""
+    """The error is that of f32 accumulation. Plain tf32 has a hundred times the error."""
     m, n, k = 72, 136, 200
     rng = np.random.default_rng(1)
     a, b = (rng.standard_normal((rows, k)).astype(np.float32) for rows in (m, n))

@@ -1,4 +1,4 @@
-"""The transpose kernels: equal to numpy's transpose on the CPU interpreter, free of bank conflicts, without spills."""
+"""Transpose kernels on the CPU interpreter: equal to numpy's transpose, without bank conflicts or register spills."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ DTYPES = {"f32": np.float32, "f16": np.float16, "i8": np.int8, "f64": np.float64
 def matrix(
     element: str, shape: tuple[int, ...], strides: tuple[int, int], offset: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random bits in a buffer that is aligned to 16 bytes, ``offset`` elements after its start: the matrix as numbers
-    of its type, and as integers of the same memory.
+    """Return a matrix of random bits as numbers of its type, and as integers of the same memory. It starts ``offset``
+    elements into a 16-byte aligned buffer.
     """
     item = BYTES[element]
     last = sum((n - 1) * s for n, s in zip(shape, strides)) + 1
@@ -79,7 +79,7 @@ def test_equal_to_numpy(
 
 
 def test_called_from_python() -> None:
-    """One specialization per element type serves all strides, and wrong shapes are refused."""
+    """One specialization per element type accepts all strides. Wrong shapes raise an error."""
     launch.cache_clear()
     for shape, a_strides, b_strides, offset, _ in CASES:
         (a, a_bits), (b, b_bits) = (
@@ -109,12 +109,12 @@ def test_mismatched_shapes_are_rejected(
 
 
 def phases(bits: int) -> int:
-    """Return the groups of threads of a warp served by one shared-memory pass: 32 words of 4 bytes."""
+    """Return the groups of threads of a warp that shared memory serves in one pass of 32 words."""
     return min(32, 1024 // bits)
 
 
 def worst(smem: Layout, swizzle: Swizzle, thread_value: Layout, width: int, element: str) -> int:
-    """Return the largest number of passes of one access over all values and warps; 1 without conflicts."""
+    """Return the largest number of passes of one access over all values and warps: 1 without conflicts."""
     item = BYTES[element]
     bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
     threads, values = (np.prod(_flat(s), dtype=int) for s in thread_value.shape)  # type: ignore[union-attr]
@@ -129,7 +129,7 @@ def worst(smem: Layout, swizzle: Swizzle, thread_value: Layout, width: int, elem
                 at *= item
                 at ^= (at >> shift) & (((1 << bits) - 1) << base)
                 if at % (item * width):
-                    continue  # not the start of an access
+                    continue  # This value does not start an access.
                 for k in range(0, max(4, item * width), 4):
                     word = (at + k) // 4
                     words.setdefault(word % 32, set()).add(word)
@@ -152,7 +152,7 @@ def test_no_bank_conflicts(element: str, vectors: bool) -> None:
 
 
 def test_conflict_counter_detects_conflicts() -> None:
-    # A column of a row-major tile of 32 words without swizzle: all in one bank.
+    # Without a swizzle, a column of a row-major tile of 32 words is in one bank.
     rows, columns = parse_layout("(32,32):(32,1)"), parse_layout("(32,32):(1,32)")
     assert worst(rows, Swizzle(0, 4, 3), columns, 1, "f32") == 32
 

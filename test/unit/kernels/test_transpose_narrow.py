@@ -1,4 +1,4 @@
-"""Transposes of narrow matrices: equal to numpy's on the CPU interpreter, without spills."""
+"""Transpose kernels for narrow matrices: equal to numpy's on the CPU interpreter, without register spills."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHECKS = ("race", "uninit", "sync", "oob")
 
 
 def vector(element: str, count: int, fill: int | None = None) -> np.ndarray:
-    """Return ``count`` elements of random bits, or of bytes ``fill``, aligned to 16 bytes."""
+    """Return ``count`` 16-byte aligned elements of random bits, or of bytes ``fill``."""
     item = np.dtype(DTYPES[element]).itemsize
     raw = np.random.default_rng(count).integers(0, 256, count * item + 16, np.uint8)
     found = raw[-raw.ctypes.data % 16 :][: count * item]

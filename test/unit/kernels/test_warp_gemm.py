@@ -1,4 +1,4 @@
-"""The GEMM by ``mma.sync`` of elements that are not of 16 bits: exact on the CPU interpreter, any rows and majors."""
+"""The ``mma.sync`` GEMM of 8-, 32- and 64-bit types on the CPU interpreter: exact for any row stride and major mode."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHECKS = ("race", "uninit", "sync", "oob")
 
 @cache
 def compiled(config: WarpConfig) -> CompiledModule:
-    """Return a kernel for the interpreter; variants are lowered when they run."""
+    """Return a kernel for the interpreter. Each variant is lowered at its first launch."""
     return compile_on_demand(warp_gemm_text(config), config.name)
 
 
@@ -40,7 +40,9 @@ def _dtype(element: str) -> np.dtype[Any]:
 
 
 def matrix(element: str, rows: int, columns: int, major: str, pad: int, seed: int) -> np.ndarray:
-    """Small integers; of f64 large ones; ``pad`` elements lie between rows (or columns, if those are contiguous)."""
+    """Return small integers (large ones for f64) with ``pad`` elements between rows, or between columns if those are
+    contiguous.
+    """
     if major == "mn":
         return matrix(element, columns, rows, "k", pad, seed).T
     low, high = {"f64": (-(2**20), 2**20), "ui8": (0, 256), "i8": (-128, 128)}.get(element, (-3, 4))
@@ -85,7 +87,7 @@ def shared(config: WarpConfig, m: int, n: int, matrices: int = 1) -> tuple[np.nd
     ids=lambda c: c.name,
 )
 def test_split_k(config: WarpConfig) -> None:
-    """Fewer K tiles than slices and a partial last tile; runs are bitwise equal and reset the counters."""
+    """Fewer K tiles than slices, and a partial last tile. Repeated runs are bitwise equal and reset the counters."""
     kernel = compiled(config).kernel("launch")
     of_a, of_b = factors(config.element)
     unit, matrices = 128 // BITS[of_a], 2 if config.batch else 1
@@ -123,7 +125,7 @@ def test_split_k_slices_are_added_in_fixed_order() -> None:
 
 @pytest.mark.slow
 def test_a_small_problem_with_much_k_is_shared() -> None:
-    """``op.mm`` uses split-K with a workspace, for rows that TMA cannot read."""
+    """For rows that TMA cannot read, ``op.mm`` uses split-K with a workspace."""
     a, b = matrix("f64", 20, 900, "k", 1, 1), matrix("f64", 900, 24, "k", 1, 2)
     found = op.explain(op.mm, a, b)
     assert isinstance(found.other, WarpConfig) and found.other.parts > 1
@@ -151,7 +153,7 @@ def test_batches(shared: str) -> None:
 
 
 def test_tf32_is_rounded_to_nearest() -> None:
-    """Factors have 10 fraction bits. Truncation would make all results too small."""
+    """Factors have 10 mantissa bits. Truncation would make all results too small."""
     a, b = np.full((64, 32), 1 + 2.0**-11 + 2.0**-12, np.float32), np.ones((64, 32), np.float32)
     out = np.zeros((64, 64), np.float32)
     config = WarpConfig("tf32", "f32", tile=(64, 64), warps=(2, 2))
@@ -201,7 +203,7 @@ def test_unsupported_configurations_are_rejected(changed: dict[str, Any], said: 
 )
 @pytest.mark.parametrize("batch", [False, True])
 def test_epilogues(element: str, output: str, layouts: tuple[str, str], batch: bool) -> None:
-    """Odd sizes, an addend, and a bias of the result's or its own type; f64 is never rounded to f32."""
+    """Odd sizes, an addend, and a bias of the result's type or another one. f64 is never rounded to f32."""
     rng = np.random.default_rng(11)
     bias_type = "f64" if element == "f64" else "f32"
     epilogue = Epilogue(alpha="arg", beta="arg", bias="n", bias_type=bias_type, activation="relu")

@@ -1,4 +1,4 @@
-"""``device="cpu"`` with numpy arrays and without torch: results, skipped operands, interpreter options."""
+"""``device="cpu"`` with numpy arrays and without torch: results, operands that are not read, and options."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_types(dtype: Any) -> None:
 
 
 def test_copies_of_bytes() -> None:
-    """Arrays of element types that numpy lacks are copied to other strides too."""
+    """Arrays of element types that numpy lacks can also be copied to other strides."""
     for dtype in (ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn, np.int8):
         x = np.arange(12).reshape(3, 4).astype(dtype)
         where, views = read_all("mm", {"a": x}, "cpu")
@@ -52,7 +52,7 @@ def test_copies_of_bytes() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n"), [(48, 80), (47, 79)])
 def test_epilogues(m: int, n: int) -> None:
-    """Epilogues in the kernel, and epilogues finished by numpy."""
+    """Some epilogues run in the kernel, and others are finished by numpy."""
     a, b, c, v = A[:m], B[:, :n], integers(48, 80)[:m, :n], integers(80, dtype=np.float32)[:n]
     x = 0.5 * EXACT[:m, :n] + 2 * c.astype(float) + v
     phi = np.vectorize(__import__("math").erf)(x / np.sqrt(2))
@@ -72,7 +72,7 @@ def test_epilogues(m: int, n: int) -> None:
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize(("m", "n"), [(48, 80), (47, 79)])
 def test_results_with_contiguous_columns(batch: bool, m: int, n: int) -> None:
-    """The transposed problem swaps per-row and per-column biases, and the coordinates of hooks."""
+    """The transposed problem swaps per-row and per-column biases and the coordinates of hooks."""
     matrices = (2,) if batch else ()
     function = op.bmm if batch else op.mm
     a, b, c = integers(*matrices, m, 72), integers(*matrices, 72, n), integers(*matrices, m, n)
@@ -90,7 +90,7 @@ def test_results_with_contiguous_columns(batch: bool, m: int, n: int) -> None:
 
 
 def test_result_may_share_a_buffer_with_an_operand() -> None:
-    """The result may lie in other columns of the operand's memory."""
+    """The result may occupy other columns of the operand's buffer."""
     whole = np.zeros((48, 72 + 80), np.float16)
     whole[:, :72] = A
     assert np.array_equal(op.mm(whole[:, :72], B, whole[:, 72:], device="cpu"), EXACT)
@@ -99,7 +99,6 @@ def test_result_may_share_a_buffer_with_an_operand() -> None:
 
 @pytest.mark.slow
 def test_beta_is_zero() -> None:
-    """C is not read."""
     c, columns = np.full((48, 80), NAN, np.float16), integers(80)
     for m, n in ((48, 80), (47, 79)):
         found = op.mm(A[:m], B[:, :n], c=c[:m, :n], beta=0.0, bias=columns[:n], device="cpu")
@@ -112,7 +111,7 @@ def test_beta_is_zero() -> None:
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.float8_e4m3fn])
 @pytest.mark.parametrize(("m", "n"), [(48, 80), (47, 79)])
 def test_alpha_is_zero(dtype: Any, m: int, n: int) -> None:
-    """A and B are not read: infinities and NaN do not reach the result."""
+    """A and B are not read, so their infinities and NaN do not reach the result."""
     a, b = A.astype(dtype), B.astype(dtype)
     a[1, 2], b[3, 4], a[5] = NAN, NAN, NAN if dtype is ml_dtypes.float8_e4m3fn else INF
     a, b, c, rows = a[:m], b[:, :n], integers(m, n, dtype=np.float32), integers(m, 1, dtype=np.float32)
@@ -154,7 +153,7 @@ def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
 
 @pytest.mark.slow
 def test_options() -> None:
-    """No check reports anything under any schedule, and ``report`` receives the reports."""
+    """No check reports an error under any schedule, and ``report`` receives the reports."""
     reports: list[Any] = []
     for schedule in ("round-robin", "reverse", "random", "adversarial"):
         found = op.mm(
@@ -173,7 +172,7 @@ def test_options() -> None:
 
 @pytest.mark.slow
 def test_split_k() -> None:
-    """The chosen kernel, here split-K, runs on the interpreter."""
+    """The chosen split-K kernel runs on the interpreter."""
     a, b = integers(32, 8192), integers(8192, 40)
     found = op.explain(op.mm, a, b)
     assert found.choice is not None and found.choice.parts > 1
@@ -181,7 +180,7 @@ def test_split_k() -> None:
 
 
 class Foreign:
-    """An array of a library that supports only DLPack."""
+    """An array that supports only DLPack."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -211,7 +210,7 @@ def test_without_torch() -> None:
 
 
 def test_views_beyond_their_memory() -> None:
-    """Views past the end of their memory, which numpy makes without an error, are refused."""
+    """Numpy can make views past the end of their buffer without an error, so ``op`` must refuse them."""
     memory = np.ones((64, 64), np.float16)
     b = np.ones((64, 32), np.float16)
     strided = np.lib.stride_tricks.as_strided

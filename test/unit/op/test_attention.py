@@ -1,4 +1,4 @@
-"""Attention on the interpreter, compared with f64, with its checks, errors and torch operator."""
+"""Attention on the interpreter, compared with float64, with its checks, errors and torch operator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def numbers(n: int) -> Any:
 def reference(
     q: Any, k: Any, v: Any, left: int | None = None, right: int | None = None, opposite: int = 0
 ) -> tuple[Any, Any]:
-    """Return the result and the logarithms for (B, H, S, D); query 0 is aligned with key ``opposite``."""
+    """Return the result and the logsumexp for (B, H, S, D). Query 0 is aligned with key ``opposite``."""
     k, v = (np.repeat(x.astype(np.float64), q.shape[1] // x.shape[1], 1) for x in (k, v))
     scores = q.astype(np.float64) @ k.swapaxes(2, 3) / np.sqrt(q.shape[-1])
     own, at = numbers(q.shape[2])[:, None] + opposite, numbers(k.shape[2])[None]
@@ -50,7 +50,7 @@ def reference(
 
 
 def check(result: Any, logs: Any, want: tuple[Any, Any]) -> None:
-    """Compare with the reference, allowing for weights and results of 8 or 11 bits."""
+    """Compare with the reference. The tolerance allows for weights and results of 8 or 11 bits."""
     unit = 2.0**-7 if result.dtype == BF16 else 2.0**-10
     assert (np.abs(result.astype(np.float64) - want[0]) <= 0.75 * unit * np.abs(want[0]) + 0.25 * unit).all()
     np.testing.assert_allclose(logs, want[1], rtol=0, atol=1e-5)
@@ -61,7 +61,7 @@ def check(result: Any, logs: Any, want: tuple[Any, Any]) -> None:
 @pytest.mark.parametrize(
     ("shape", "size", "dtype", "given", "bounds"),
     [
-        # (sequences, heads, heads of k, queries, keys); the window and the key opposite the first query
+        # (batch, heads, key heads, queries, keys), then the window and the key aligned with the first query
         ((1, 2, 1, 70, 200), 128, BF16, {}, (None, None, 0)),
         ((1, 1, 1, 139, 160), 120, np.float16, {"causal": "bottom_right"}, (None, 0, 21)),
     ],
@@ -96,7 +96,7 @@ def run(
 
 @pytest.mark.slow
 def test_checks_pass_with_wrapping_buffers() -> None:
-    """One block processes several tiles in small steps, so that every ring buffer wraps."""
+    """One block processes several tiles in small steps, so every ring buffer wraps around."""
     c = default_config(mask="both")._replace(tile_n=32, lse=True, from_end=True, sms=1)
     q, k, v = normal(1, 130, 2, 96), normal(1, 190, 1, 96, seed=1), normal(1, 190, 1, 96, seed=2)
     out, logs = run(c, q, k, v, (130, 70, 5), schedule="adversarial", seed=3)
@@ -107,7 +107,7 @@ def test_checks_pass_with_wrapping_buffers() -> None:
 
 @pytest.mark.slow
 def test_packed_sequences_do_not_see_each_other() -> None:
-    """Sequences of several lengths, empty ones included, ignore all memory past the end of their keys."""
+    """Sequences of several lengths, including empty ones, ignore all memory past the end of their keys."""
     lengths = [(70, 100), (0, 30), (130, 37), (5, 0)]
     c = default_config()._replace(packed=True, tile_n=64, lse=True, sms=3)
     begins = [np.cumsum([0, *x]).astype(np.int32) for x in zip(*lengths)]
@@ -129,7 +129,7 @@ def test_packed_sequences_do_not_see_each_other() -> None:
 @pytest.mark.parametrize(
     ("shape", "given", "bounds"),
     [
-        # One query: four heads that share keys, of which it sees some of the last; parts of eight steps, and of more.
+        # One query of four heads that share keys, with a window over the last keys.
         ((2, 4, 1, 1, 150), {"causal": "bottom_right", "window": (130, None), "layout": "bshd"}, (130, 0, 149)),
         ((1, 2, 1, 70, 420), {"causal": "bottom_right", "split_keys": 3}, (None, 0, 350)),
     ],
@@ -157,10 +157,10 @@ def test_few_queries_use_split_kv() -> None:
         "attention-bf16-128-full-lse-split-64x128-s3", "attention-combine-bf16-128-together",
     ]  # fmt: skip
     assert "keys in 32 slices" in str(found) and "heads that share keys are the rows" in str(found)
-    for batch, heads in ((4, 32), (1, 8)):  # as many tiles as multiprocessors; parts that cost more than they give
+    for batch, heads in ((4, 32), (1, 8)):  # enough tiles for all SMs; slices that would cost more than they save
         whole = op.explain(op.attention, (batch, heads, 1024, 128), (batch, heads, 1024, 128))
         assert len(whole.kernels) == 1 and "slices" not in str(whole)
-    # 154 tiles are 1.2 waves of 132 multiprocessors; 6 slices each are 7 whole waves.
+    # 154 tiles fill 1.2 waves of 132 SMs, and 6 slices of each tile fill 7 whole waves.
     uneven = op.explain(op.attention, (11, 28, 1, 128), (11, 14, 40490, 128), element="f16")
     assert uneven.way.parts == 6
     named = found.kernels[0].name
@@ -197,7 +197,7 @@ def test_every_configuration_has_a_kernel() -> None:
 
 @pytest.mark.slow
 def test_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan gives the function's result without copies, and reports its kernel."""
+    """A plan computes the function's result without copies, and reports its kernel."""
     plan = op.Attention(element=np.float16, head_size=64, causal="bottom_right", window=(9, None), lse=True)
     q, k, v = (normal(1, h, s, 64, dtype=np.float16, seed=h + s) for h, s in ((2, 20), (1, 40), (1, 40)))
     out = np.full_like(q, np.nan)
@@ -256,7 +256,7 @@ PACKED_Q, PACKED_K = normal(8, 4, 64), normal(8, 2, 64)
 
 
 def packed(**given: Any) -> dict[str, Any]:
-    """Return the arguments of a call on packed sequences."""
+    """Return the arguments of a call with packed sequences."""
     found = {"q": PACKED_Q, "k": PACKED_K, "v": PACKED_K, "cu_seqlens_q": BEGINS, "cu_seqlens_k": BEGINS}
     return found | given
 
@@ -339,7 +339,7 @@ def test_empty_arrays_and_no_keys() -> None:
 
 
 def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For packed sequences, work is counted if the host can read the lengths."""
+    """For packed sequences, ``explain`` counts the work if the host can read the lengths."""
     begins = np.array([0, 5, 8], np.int32), np.array([0, 1, 8], np.int32)
     given: dict[str, Any] = {"cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1]}
     found = op.explain(op.attention, PACKED_Q, PACKED_K, **given, causal=True, max_seqlen_q=5)
@@ -361,7 +361,7 @@ def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_cached_calls() -> None:
-    """Cached calls are replayed at other addresses, also with one tensor passed three times."""
+    """Cached calls are replayed at other addresses, also if one tensor is passed three times."""
     torch = pytest.importorskip("torch")
     from unittest.mock import patch
 
@@ -376,7 +376,7 @@ def test_cached_calls() -> None:
     q, k, v, out = (zeros(1, 2, 16, 64) for _ in range(4))
     begins, flat = torch.tensor([0, 16], dtype=torch.int32), zeros(16, 2, 64)
     packed = {"cu_seqlens_q": begins, "cu_seqlens_k": begins}
-    odd = zeros(1, 2, 16, 68)[..., 2:66]  # copied at each call
+    odd = zeros(1, 2, 16, 68)[..., 2:66]  # misaligned, so it is copied at each call
     calls: list[Any] = [
         lambda: op.attention(q.clone(), k, v), lambda: op.attention(q.clone(), k, v, out=out),
         lambda: op.attention(flat.clone(), flat, flat, **packed), lambda: op.attention(q, odd, v, causal=True),
@@ -409,7 +409,7 @@ def test_cached_calls() -> None:
 
 @pytest.mark.slow
 def test_torch_tensors() -> None:
-    """The operator handles shapes, strides, graphs without breaks, gradients, and another memory order."""
+    """The operator supports other shapes, strides and memory orders, graphs without breaks, and gradients."""
     torch = pytest.importorskip("torch")
     q, k, v = (torch.randn(1, s, h, 64).half().transpose(1, 2) for s, h in ((20, 2), (40, 1), (40, 1)))
     from cute_dialect.op.attending import operators
@@ -443,7 +443,7 @@ def test_torch_tensors() -> None:
 
 
 def test_tiles_of_heads_of_64() -> None:
-    """Tiles have 192 queries, or fewer if multiprocessors would be idle in the last wave."""
+    """Tiles have 192 queries, or fewer if SMs would idle in the last wave."""
     for queries, causal, rows in (
         (1024, False, 128), (1024, True, 128), (4096, True, 192), (2048, False, 192), (256, False, 64),
         (192, False, 64),
@@ -455,7 +455,7 @@ def test_tiles_of_heads_of_64() -> None:
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("window", [None, (40, 10)])
 def test_single_and_paired_tiles(pairs: bool, window: tuple[int, int] | None) -> None:
-    """Blocks take the tiles of a masked call in pairs, or one by one if there are fewer than multiprocessors."""
+    """Blocks process the tiles of a masked call in pairs, or singly if there are fewer tiles than SMs."""
     rng = np.random.default_rng(3)
     q, k, v = (rng.standard_normal((1, 1, 150, 64)).astype(np.float16) for _ in range(3))
     causal = window is None

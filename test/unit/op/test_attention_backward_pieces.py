@@ -1,4 +1,4 @@
-"""Masks of attention as calls of torch's gradient kernels, which align windows with the last key."""
+"""Attention masks split into calls of torch's gradient kernels, which align windows with the last key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cute_dialect.op.attending.gradients import Mask, Saved, attention_of, piece
 
 
 def seen_by_kernel(queries: int, keys: int, left: int, right: int, is_causal: bool = False) -> Any:
-    """Return the visible pairs of torch's flash-attention kernel, which changes the bounds."""
+    """Return the visible pairs of torch's flash-attention kernel, which adjusts the window bounds."""
     if is_causal:
         right = 0
     left = -1 if left >= keys else left
@@ -42,7 +42,7 @@ BOUNDS = (-1, 0, 1, 2, 3, 5, 8)
 @pytest.mark.slow
 @pytest.mark.parametrize("causal", ["", "top_left", "bottom_right"])
 def test_every_pair_belongs_to_one_piece(causal: str) -> None:
-    """The pieces cover the visible pairs of small masks once, and no piece has a query without keys."""
+    """The pieces cover each visible pair exactly once, and every query of a piece sees a key."""
     for queries, keys, left, right in product(range(1, 9), range(1, 9), BOUNDS, BOUNDS if not causal else (-1,)):
         mask = Mask(causal, left, right, None, "bshd", None)
         want, count = wanted(mask, queries, keys), torch.zeros(queries, keys, dtype=torch.int64)
@@ -51,7 +51,7 @@ def test_every_pair_belongs_to_one_piece(causal: str) -> None:
             part = seen_by_kernel(*x.shape, x.left, x.right)
             assert x.is_exact and x.left >= -1 and x.right >= -1
             assert part.any(1).all(), (mask, queries, keys, x)
-            if x.is_square:  # what cuDNN computes: everything, or keys up to the query's own from the first one
+            if x.is_square:  # cuDNN supports full and causal masks.
                 assert torch.equal(part, torch.ones_like(part).tril() if x.right == 0 else torch.ones_like(part))
             count[x.first : x.end, x.begin : x.stop] += part
         assert torch.equal(count, want.long()), (mask, queries, keys, found)
@@ -72,10 +72,10 @@ def test_pieces(causal: str, queries: int, keys: int, found: list[tuple[int, ...
     assert pieces(Mask(causal, -1, -1, None, "bshd", None), queries, keys) == found
 
 
-@pytest.mark.slow  # test_pieces checks the pieces in quick
+@pytest.mark.slow  # test_every_pair_belongs_to_one_piece is the fast check
 @pytest.mark.parametrize("has_cudnn", [False, True])
 def test_gradients_by_kernels(has_cudnn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gradients of random calls are right, with float64 models of torch's kernels."""
+    """Gradients of random calls are right when float64 models replace torch's kernels."""
     called = {"flash": 0, "cudnn": 0}
 
     def differentiated(arrays: Any, lse: Any, scale: float, seen: Any) -> Any:

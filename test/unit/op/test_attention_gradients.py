@@ -1,4 +1,4 @@
-"""Gradients of attention, through the result and through ``lse``, against float64."""
+"""Gradients of attention, through the result and through ``lse``, compared with float64."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mask_of(call: Call) -> Mask:
 
 
 def like_results(call: Call, given: list[Any], seed: int) -> tuple[Any, Any]:
-    """Return random gradients of the result and of the logarithms."""
+    """Return random gradients of the result and of the logsumexp."""
     torch.manual_seed(seed)
     q = given[0]
     rows = q.shape[:-1] if not call.lengths and call.layout == "bhsd" else [*q.shape[:-3], q.shape[-2], q.shape[-3]]
@@ -32,7 +32,7 @@ def like_results(call: Call, given: list[Any], seed: int) -> tuple[Any, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [gradients._MOST, 200], ids=["at once", "in pieces"])
 def test_random_calls(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """200 random calls: masks on both sides, shared heads, packed sequences, rows without keys."""
+    """200 random calls with windows on both sides, shared key heads, packed sequences and rows without keys."""
     monkeypatch.setattr(gradients, "_MOST", most)
     lonely = 0
     for seed in range(200):
@@ -95,7 +95,7 @@ def test_calls_on_the_interpreter(call: Call) -> None:
     found = torch.autograd.grad([x for x, _ in results], leaves, [g for _, g in results])
     for x, y in zip(found, exact(call, given, grad, grad_lse), strict=True):
         assert float((x.double() - y).norm()) < 2e-3 * float(y.norm()) + 1e-6
-    if call.of_lse and not call.equal:  # only through the logarithms
+    if call.of_lse and not call.equal:  # only through the logsumexp
         out, lse = op.attention(*given, lse=True, device="cpu", **begins, **call.options())
         (dq,) = torch.autograd.grad(lse, leaves[:1], grad_lse)
         (want, *_) = exact(call, given, torch.zeros_like(grad), grad_lse)

@@ -1,4 +1,4 @@
-"""Cached calls are replayed at other addresses, and other calls are not."""
+"""The call cache replays matching calls at other addresses, and no other calls."""
 
 # pyright: basic
 
@@ -99,11 +99,11 @@ def test_different_options_are_not_replayed(kernel: Noted, how: Any) -> None:
     calls = calls_of(kernel)
     assert calls.again(how, A, B) is None and kernel.launched == []
     calls.recorded(how, (A, B), lambda: multiplied(kernel, A, B))
-    assert len(calls) == (1 if isinstance(how, list) else 2)  # a list may change
+    assert len(calls) == (1 if isinstance(how, list) else 2)  # A list is mutable, so it cannot be a cache key.
 
 
 def test_misaligned_addresses_are_not_replayed(kernel: Noted) -> None:
-    """A call recorded with an address of 2-byte alignment is replayed for that alignment and for aligned addresses."""
+    """A call recorded with 2-byte alignment is replayed for that alignment and for aligned addresses."""
     calls = calls_of(kernel)
     calls.recorded("how", (ODD, B), lambda: multiplied(kernel, ODD, B))
     assert len(calls) == 1
@@ -113,7 +113,7 @@ def test_misaligned_addresses_are_not_replayed(kernel: Noted) -> None:
 
 
 def test_results_in_the_memory_of_operands(kernel: Noted) -> None:
-    """A call is not replayed for a result that overlaps an operand, unless it did in the recorded call."""
+    """A call is not replayed for a result that overlaps an operand, unless the recorded call had the same overlap."""
     memory = torch.zeros(5 * 64 * 64, dtype=torch.float16)
 
     def at(place: int) -> torch.Tensor:
@@ -130,8 +130,8 @@ def test_results_in_the_memory_of_operands(kernel: Noted) -> None:
     for place in (0, 64 * 64, 8, 64 * 64 - 64, 2 * 64 * 64 - 64):
         assert calls.again("how", a, b, at(place)) is None
     assert calls.again("how", a, b, at(3 * 64 * 64)) is not None
-    assert calls.again("how", a, a, out) is out  # nothing of both is written
-    # The same with what is added, which is the result or is not.
+    assert calls.again("how", a, a, out) is out  # Two inputs may share memory.
+    # The same holds for the addend, which may be the result itself.
     recorded(a, b, out, at(3 * 64 * 64))
     assert calls.again("how", a, b, out, out) is None
     recorded(a, b, out, out)
@@ -144,7 +144,7 @@ def test_results_in_the_memory_of_operands(kernel: Noted) -> None:
 
 @pytest.mark.parametrize("guards", [True, False])
 def test_gradients_are_not_forgotten(kernel: Noted, monkeypatch: pytest.MonkeyPatch, guards: bool) -> None:
-    """A cached call without gradients is not replayed for tensors that need them."""
+    """A call cached without gradients is not replayed for tensors that need them."""
     if not guards:
         monkeypatch.setattr(module, "guard_of", lambda tensors: None)
     calls = calls_of(kernel)
@@ -189,7 +189,7 @@ def test_calls_that_cannot_be_cached(kernel: Noted, what: str) -> None:
 
 
 def test_a_tensor_that_is_passed_twice(kernel: Noted) -> None:
-    """Such calls are cached separately from calls with two tensors, each with its own guard."""
+    """A call that passes one tensor twice has its own cache entry and guard."""
     calls = KnownCalls()
     a, b = torch.zeros(16, 16).half(), torch.zeros(16, 16).half()
     calls.recorded("how", (a, b), lambda: multiplied(kernel, a, b))
@@ -204,7 +204,7 @@ def test_a_tensor_that_is_passed_twice(kernel: Noted) -> None:
 
 
 def test_torch_operators_between_launches(kernel: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operators with one result and with several, parts of their results, and arguments that are returned."""
+    """Torch operators with one or several results, views of their results, and returned arguments are replayed."""
     monkeypatch.setattr(recording, "PURE", {*recording.PURE, "aten::max"})
 
     def computed(a: Any, b: Any) -> Any:
@@ -254,7 +254,7 @@ def test_steps_between_launches(kernel: Noted) -> None:
 
 
 def test_calls_within_calls(kernel: Noted) -> None:
-    """An inner call is computed, so that the outer call records its launches."""
+    """While an outer call is recorded, an inner call is computed anew, so its launches are recorded too."""
     inner, outer = calls_of(kernel), KnownCalls()
 
     def compute() -> Any:
@@ -302,7 +302,7 @@ def seen() -> Iterator[Seen]:
 
 @pytest.fixture
 def idle() -> Iterator[Seen]:
-    """Kernels that compute nothing."""
+    """Replace kernels by ones that compute nothing."""
     with here(Seen(works=False)) as found:
         yield found
 
@@ -311,7 +311,7 @@ def idle() -> Iterator[Seen]:
 @pytest.mark.sample(every=10)
 @pytest.mark.parametrize("name", CALLS)
 def test_each_specialization_is_replayed(seen: Seen, name: str) -> None:
-    """The second call of each specialization replays the launches with right results at other addresses."""
+    """The second call of each specialization replays its launches, with right results at other addresses."""
     torch.manual_seed(len(name))
     call, make, wanted, tolerance = CALLS[name]
     kept = []
@@ -326,7 +326,7 @@ def test_each_specialization_is_replayed(seen: Seen, name: str) -> None:
 
 @pytest.mark.slow
 def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unaligned rows of both operands are copied by one launch, and transposed by torch."""
+    """One launch copies the unaligned rows of both operands, and torch transposes them."""
     from cute_dialect.op.select import gemm_dispatch
 
     monkeypatch.setattr(gemm_dispatch, "_warps_sooner", lambda *_: False)
@@ -354,7 +354,7 @@ def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_different_scaled_gemms_are_not_replayed(idle: Seen) -> None:
-    """Other scales, bias or types miss the cache, and scales are read at each call."""
+    """Other scale shapes, biases or types miss the cache. Scale values are read at each call."""
     a, b, x, y = of_scales("row")()
     call = lambda *more, **how: op.scaled_mm(*(more or (a, b, x, y)), **how)  # noqa: E731
     call()
@@ -405,6 +405,6 @@ def test_different_epilogues_are_not_replayed(idle: Seen) -> None:
         lambda accum, seed: op.epilogue.dropout(accum, 0.5, seed), {"accum": fake("f32", (40, 56)), "seed": 3}
     )
     count = idle.first
-    for _ in range(2):  # each seed would be a call of its own
+    for _ in range(2):  # Each seed would need its own cache entry, so these calls are not cached.
         op.mm(a, b, epilogue=random, args={"seed": 3})
     assert (idle.first, idle.again) == (count + 2, 1)

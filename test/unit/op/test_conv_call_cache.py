@@ -1,6 +1,5 @@
-"""Cached convolutions are launched after one lookup; kernels that a call requests.
-
-Nothing is launched. The tests record the launches instead.
+"""Cached convolutions are launched after one lookup, and calls may select a kernel. Nothing is launched: the tests
+record the launches instead.
 """
 
 # pyright: basic
@@ -39,7 +38,7 @@ class Told:
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Names of the kernels that calls take, and the replayed launches on stream 7."""
+    """Record the names of launched kernels, and the replayed launches on stream 7."""
     found: list[Any] = []
     monkeypatch.setattr(arrays, "_check_place", lambda *_: None)
     for module in (compute, products):
@@ -64,7 +63,7 @@ def addresses(*tensors: Any) -> tuple[int, ...]:
 
 
 def test_cached_calls_are_replayed(launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every kind of convolution, with epilogues and with ``out``, and GEMMs for filters of one tap."""
+    """Every kind of convolution is replayed, with epilogues and with ``out``, and so are GEMMs of 1x1 filters."""
     like, taps, grad, one = X.clone(), F.clone(), Y.clone(), image(32, 64, 1, 1)
     calls: list[tuple[Any, Any]] = [
         (lambda x, f, y: op.conv2d(x, f, None, 1, 1), lambda d: (like, taps, d)),
@@ -76,13 +75,13 @@ def test_cached_calls_are_replayed(launched: list[Any], monkeypatch: pytest.Monk
         (lambda x, f, y: op.conv2d_input(x.shape, f, y, 1, 1), lambda d: (grad, taps, d)),
         (lambda x, f, y: op.conv2d_weight(x, f.shape, y, 1, 1), lambda d: (like, grad, d)),
         (lambda x, f, y: op.conv2d(x, one), lambda d: (like, one, d)),
-        (lambda x, f, y: op.conv2d_weight(x, one.shape, y), lambda d: (grad, like, d)),  # the factors' order
+        (lambda x, f, y: op.conv2d_weight(x, one.shape, y), lambda d: (grad, like, d)),  # The GEMM swaps its operands.
     ]
     with torch.no_grad():
         for call, _ in calls:
             call(X, F, Y)
         assert all(isinstance(x, str) for x in launched) and len(launched) == len(calls)
-        monkeypatch.setattr(functions, "convolution", None)  # not again
+        monkeypatch.setattr(functions, "convolution", None)  # fails if a call is not replayed
         for call, of in calls:
             d = call(like, taps, grad)
             assert launched.pop()[: len(of(d)) + 1] == addresses(*of(d))
@@ -115,7 +114,7 @@ def test_other_calls_are_not_replayed(launched: list[Any]) -> None:
 
 
 def test_explicitly_selected_kernel(launched: list[Any]) -> None:
-    """A kernel requested by name, configuration or tile, with an epilogue too."""
+    """Calls may select a kernel by name, configuration or tile, with an epilogue too."""
     found = op.explain(op.conv2d, (2, 8, 8, 64), (32, 3, 3, 64), padding=1)
     name = "fprop-f16-f16-3x3-p1x1-128x32-c1-q9"
     assert found.kernel != name
@@ -125,7 +124,7 @@ def test_explicitly_selected_kernel(launched: list[Any]) -> None:
     op.conv2d(X, F, None, 1, 1, kernel=tile)
     op.conv2d(X, F, None, 1, 1, kernel=found.config)
     assert launched == [name, f"{name}-bnf16", "fprop-f16-f16-3x3-p1x1-128x32-c1d", found.kernel]
-    op.conv2d(X, image(32, 64, 1, 1), kernel="f16-f16-kk-64x32-c1-q16")  # a product
+    op.conv2d(X, image(32, 64, 1, 1), kernel="f16-f16-kk-64x32-c1-q16")  # computed as a GEMM
     assert launched[-1] == "f16-f16-kk-64x32-c1-q16"
 
 
@@ -171,7 +170,7 @@ def test_a_kernel_of_another_convolution(launched: list[Any]) -> None:
 
 
 def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """With fake times, the fastest kernel is taken from then on, with epilogues too."""
+    """With fake times, later calls use the fastest kernel, with epilogues too."""
     from cute_dialect.op.kernel_prefetch import Prefetch
     from cute_dialect.op.select import kernel_choice, tuning
     from cute_dialect.op.select.timing import Sample
@@ -213,7 +212,7 @@ def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels of explanations: im2col with an epilogue, depthwise, and image tiles."""
+    """``prefetch`` compiles the explained kernels: im2col with an epilogue, depthwise, and image tiles."""
     from cute_dialect.op import kernel_prefetch
 
     made: list[Any] = []
@@ -227,7 +226,7 @@ def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_training_steps_are_replayed(launched: list[Any]) -> None:
-    """The second step of a layer replays the first without any lookup."""
+    """The second training step of a layer replays the first without any cache lookup."""
     filters = F.clone().requires_grad_()
 
     def step() -> tuple[Any, ...]:

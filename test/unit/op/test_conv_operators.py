@@ -15,7 +15,7 @@ from cute_dialect import op  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chip with two multiprocessors."""
+    """Use a chip with two SMs."""
     from cute_dialect.op.conv import compute
 
     monkeypatch.setattr(compute, "here", lambda: ("NVIDIA H200", 2))
@@ -44,7 +44,7 @@ def test_gradients(activation: str) -> None:
 
 @pytest.mark.slow
 def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step with gradients runs three convolutions; with the operator itself it runs four."""
+    """A step with gradients runs three convolutions, and the torch operator runs four."""
     from cute_dialect.op.conv import functions, operators
 
     seen: list[str] = []
@@ -107,7 +107,7 @@ def test_unsupported_arguments_of_operators_are_rejected(message: str) -> None:
 
 @pytest.mark.slow
 def test_eager_calls_do_not_reach_the_dispatcher() -> None:
-    """Eager gradients are Python autograd nodes; modes and subclasses get the operators, with equal results."""
+    """Eager gradients use Python autograd nodes. Modes and subclasses use the operators, with equal results."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     x, f = tensor(1, 16, 5, 4), tensor(8, 16, 3, 3)

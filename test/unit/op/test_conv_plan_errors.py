@@ -1,4 +1,4 @@
-"""Errors of planned and described convolutions, with whole messages, raised before anything is compiled."""
+"""Errors of planned and described convolutions: complete messages, raised before anything is compiled."""
 
 # pyright: basic
 
@@ -267,7 +267,7 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
 
 
 def reducing() -> op.Conv2dOperation:
-    """Return an operation with a stride and a column reduction, for a known problem size."""
+    """Return an operation with a stride and a column reduction, for a problem size known when it is built."""
     plan = op.Conv2d("dgrad", element="f16")
     plan.epilogue_visitor = op.epilogue.trace(summed, {"accum": half(98, 64)})
     plan.iterator_algorithm, plan.tile_description = "optimized", TILE

@@ -1,4 +1,4 @@
-"""Planned and described convolutions on the interpreter, compared with a loop over taps."""
+"""Planned and described convolutions on the interpreter, compared with a loop over filter taps."""
 
 # pyright: basic
 
@@ -29,7 +29,7 @@ def tensor(element: str = "f16", alignment: int = 0) -> op.TensorDescription:
 
 @pytest.mark.end_to_end
 def test_a_description_of_flat_arrays() -> None:
-    """As in PyCUTLASS, the problem has the extents of flat arrays, and sync() returns the results."""
+    """As in PyCUTLASS, the problem size gives the extents of flat arrays, and ``sync()`` returns the results."""
     rng = np.random.default_rng(1)
     tile = op.TileDescription([64, 64, 64], 3, [4, 1, 1], HALF)
     functor = op.LinearCombinationGeneric("relu", "f16", 8, "f32", "f32")
@@ -63,7 +63,7 @@ def test_a_description_of_flat_arrays() -> None:
 
 @pytest.mark.slow
 def test_kernels_of_sm_80() -> None:
-    """A strided input gradient by mma.sync from unfolded columns, with channels that TMA cannot read."""
+    """A strided input gradient with mma.sync from im2col columns, with channel counts that TMA cannot read."""
     rng, h = np.random.default_rng(2), how(1, 2, groups=2)
     x, f = small(rng, 1, 4, 3, 6), small(rng, 4, 3, 3, 3)
     y = small(rng, *forward(x, f, h).shape)
@@ -81,7 +81,7 @@ def test_kernels_of_sm_80() -> None:
 
 @pytest.mark.slow
 def test_split_k_plan() -> None:
-    """Filter gradient split by images. A second kernel adds the slices and applies the epilogue."""
+    """The filter gradient is split over images. A second kernel adds the slices and applies the epilogue."""
     rng, h = np.random.default_rng(3), how()
     x, f, y = small(rng, 3, 3, 4, 64), small(rng, 64, 3, 3, 64), small(rng, 3, 3, 4, 64)
     df, c = gradients(x, f, y, h)[1], small(rng, 64, 3, 3, 64)
@@ -97,7 +97,9 @@ def test_split_k_plan() -> None:
 
 @pytest.mark.slow
 def test_a_plan_with_an_epilogue() -> None:
-    """Traced at the call, of torch's shapes: 16 channels by few_channels, two results, one of them a sum a channel."""
+    """The epilogue is traced at the call, with NCHW shapes. 16 channels use ``few_channels``, and one of two results is
+    a per-channel sum.
+    """
     torch = pytest.importorskip("torch")
     rng, h = np.random.default_rng(4), how()
 
@@ -121,7 +123,7 @@ def test_a_plan_with_an_epilogue() -> None:
 
 
 def test_algorithms_and_tiles_of_plans() -> None:
-    """Algorithms by channels, tiles sorted by speed, and the result size, without computing."""
+    """Channel counts select the algorithm, tiles are sorted by speed, and the result size needs no run."""
     ways = {
         (8, 9, 9, 64, 64): "optimized", (8, 9, 9, 8, 64): "fixed_channels", (8, 9, 9, 16, 64): "few_channels",
         (8, 9, 9, 3, 64): "analytic", (8, 9, 9, 64, 12): "analytic",
@@ -131,7 +133,7 @@ def test_algorithms_and_tiles_of_plans() -> None:
         assert f": {name}, chosen for its operands" in str(plan.explain((n, h, w, c), (k, 3, 3, c), padding=1))
     assert "analytic, chosen" in str(op.Conv2d("dgrad", element="i8").explain((8, 9, 9, 64), (64, 3, 3, 64), padding=1))
     assert "analytic, chosen" in str(op.Conv2d(element="f64").explain((8, 9, 9, 64), (64, 3, 3, 64), padding=1))
-    assert "analytic, chosen" in str(plan.explain((8, 9, 9, 64), (64, 1, 1, 64)))  # a product
+    assert "analytic, chosen" in str(plan.explain((8, 9, 9, 64), (64, 1, 1, 64)))  # a 1x1 filter is a GEMM
     tiles = plan.tile_descriptions(op.Conv2dProblemSize(32, 56, 56, 256, 256, 3, 3, 256, (1, 1)))
     assert tiles[0].threadblock_shape[1] == 256 and len(tiles) > 20
     plan.tile_description = {"stages": 3}

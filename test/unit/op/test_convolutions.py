@@ -1,4 +1,4 @@
-"""Convolution functions on the interpreter: forward and both gradients, compared with a loop over taps."""
+"""Convolution functions on the interpreter: forward and both gradients, compared with a loop over filter taps."""
 
 # pyright: basic
 
@@ -37,12 +37,12 @@ of ``f`` (w).
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the launched im2col kernels, on a chip with two multiprocessors."""
+    """Record the names of the launched im2col kernels, on a chip with two SMs."""
     from cute_dialect.op.conv import compute
 
     found: list[str] = []
     given, tiles = compute.conv_runner, compute.few_channels
-    # Tiles of the image, which may be faster without groups, have tests of their own.
+    # Other tests cover image tiles, which may be faster without groups.
     monkeypatch.setattr(compute, "few_channels", lambda x, sms: tiles(x, sms) if x.geometry.groups > 1 else None)
 
     def told(config: Any, cpu: bool = False) -> Any:
@@ -73,7 +73,7 @@ def test_forward_and_gradients(name: str, launched: list[str]) -> None:
 
 @pytest.mark.slow
 def test_gradients_are_added(launched: list[str]) -> None:
-    """Strided input gradients and filter gradients are added to ``c``, scaled."""
+    """Strided input gradients and filter gradients are scaled and added to ``c``."""
     rng, h = np.random.default_rng(4), how(1, 2)
     x, f, y = small(rng, 1, 5, 4, 40), small(rng, 8, 3, 3, 40), small(rng, 1, 3, 2, 8)
     dx, df = gradients(x, f, y, h)
@@ -86,7 +86,7 @@ def test_gradients_are_added(launched: list[str]) -> None:
 
 @pytest.mark.slow
 def test_a_kernel_for_one_tap_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The convolution is one batched GEMM over the groups."""
+    """A grouped 1x1 convolution is one GEMM, batched over the groups."""
     rng, names = np.random.default_rng(10), noted(monkeypatch)
     x, f, h = small(rng, 1, 3, 4, 32), small(rng, 48, 1, 1, 16), how(0, groups=2)
     instruction = op.MathInstruction([64, 64, 16], "f16", "f16", "f32")
@@ -101,7 +101,9 @@ def test_a_kernel_for_one_tap_in_groups(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.slow
 def test_epilogues(launched: list[str]) -> None:
-    """Bias, activation, c and scalars with im2col loads and with columns, and an epilogue with a sum per channel."""
+    """Bias, activation, ``c`` and scalars work with im2col loads and with stored columns, and so does a per-channel
+    sum.
+    """
     rng = np.random.default_rng(5)
     x, f = small(rng, 1, 4, 3, 16), small(rng, 64, 2, 3, 16)
     bias, c = np.arange(64, dtype=np.float32) - 30, small(rng, 1, 5, 3, 64)
@@ -124,7 +126,7 @@ def test_epilogues(launched: list[str]) -> None:
 
 @pytest.mark.slow
 def test_epilogues_with_several_results(launched: list[str]) -> None:
-    """In the kernel: strided input gradients, filter gradients and groups, with results other than D."""
+    """Strided input gradients, filter gradients and groups store further results in the kernel."""
     rng = np.random.default_rng(6)
 
     def beside(accum: Any, c: Any) -> Any:
@@ -151,7 +153,7 @@ def test_epilogues_with_several_results(launched: list[str]) -> None:
 
 @pytest.mark.slow
 def test_grouped_filter_gradients_with_split_pixels() -> None:
-    """Split-K slices of grouped filter gradients add up their tile, with an epilogue."""
+    """Split-K slices of grouped filter gradients are added per tile before the epilogue."""
     rng, h = np.random.default_rng(9), how(groups=2)
     x, f = small(rng, 2, 9, 11, 96), small(rng, 128, 3, 2, 48)
     y, c = small(rng, *forward(x, f, h).shape), small(rng, *f.shape)
@@ -165,7 +167,7 @@ def test_grouped_filter_gradients_with_split_pixels() -> None:
 
 @pytest.mark.slow
 def test_epilogues_of_depthwise_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Depthwise convolutions apply bias, c and an activation in the kernel, but not sums per channel."""
+    """Depthwise kernels apply bias, ``c`` and an activation, but no per-channel sums."""
     from cute_dialect.op.conv import depthwise
 
     names, given = list[str](), depthwise.kernel_of
@@ -197,7 +199,7 @@ def test_epilogues_of_depthwise_convolutions(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.slow
 def test_torch(launched: list[str]) -> None:
-    """Tensors have channels first, and results are channels-last in memory for any operand layout."""
+    """Torch tensors are NCHW, and results are channels-last in memory for any operand layout."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(7)
     x, f = small(rng, 1, 4, 4, 40), small(rng, 8, 3, 3, 40)
@@ -213,7 +215,7 @@ def test_torch(launched: list[str]) -> None:
 
 
 def test_explained() -> None:
-    """Kernel, reason and copies, for arrays or shapes, forward and gradients, without computing anything."""
+    """``explain`` reports kernel, reason and copies for arrays or shapes, forward and gradients, without a run."""
     found = op.explain(op.conv2d, (8, 56, 56, 64), (64, 3, 3, 64), padding=1)
     assert found.kernel.startswith("fprop-f16-f16-3x3-p1x1-") and not found.copies and found.microseconds > 1
     assert "M 25088, N 64, K 576" in str(found) and found.flops == 2 * 25088 * 64 * 576
@@ -229,7 +231,7 @@ def test_explained() -> None:
     few = op.explain(op.conv2d_weight, (8, 9, 9, 32), (32, 3, 3, 1), (8, 7, 7, 32), groups=32)
     assert few.kernel.startswith("depthwise-wgrad-f16-3x3-") and "rows of partial sums" in few.why
     parts = op.explain(op.conv2d_weight, (8, 28, 28, 64), (64, 3, 3, 64), (8, 26, 26, 64), split_k=7)
-    assert parts.config.parts == 6  # there is no kernel of 7
+    assert parts.config.parts == 6  # No kernel has 7 slices.
     assert op.explain(op.conv2d, (1, 9, 9, 64), (64, 3, 3, 1), groups=64).kernel == "depthwise-f16-f16-3x3-2x2ra4"
     with pytest.raises(
         op.UnsupportedError, match=("explain: conv2d_input needs size, f, grad_y, got 2 arguments; pass these")
@@ -321,8 +323,8 @@ ERRORS: dict[str, tuple[type[op.OpError], Any]] = {
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
 @pytest.mark.parametrize("c, groups, taps", [(16, 1, 3), (16, 1, 1), (32, 2, 3), (8, 8, 3)])
 def test_filter_gradients_of_empty_batches_are_zero(c: int, groups: int, taps: int, dtype: Any) -> None:
-    """Without images the result is 0, or ``beta`` times the addend, although no kernel runs."""
-    groups = 1 if dtype == np.int8 else groups  # integers have no groups
+    """Without images no kernel runs, and the result is 0, or ``beta`` times the addend."""
+    groups = 1 if dtype == np.int8 else groups  # Integer convolutions do not support groups.
     k, left = c, 7 - taps
     x, y, shape = np.zeros((0, 6, 6, c), dtype), np.zeros((0, left, left, k), dtype), (k, taps, taps, c // groups)
     kind = np.int32 if dtype == np.int8 else dtype

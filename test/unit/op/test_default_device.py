@@ -1,4 +1,4 @@
-"""``CUTE_DEVICE=cpu`` runs the operations on the interpreter, as ``device="cpu"`` does."""
+"""``CUTE_DEVICE=cpu`` runs the operations on the interpreter, like ``device="cpu"``."""
 
 from __future__ import annotations
 

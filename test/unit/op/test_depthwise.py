@@ -16,7 +16,7 @@ CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
 
 
 def drawn(rng: np.random.Generator) -> tuple[tuple[int, ...], tuple[int, ...], How]:
-    """Return an image, filters and a window that fits it."""
+    """Return a random image, filters and a window that fits the image."""
     while True:
         taps = tuple(int(n) for n in rng.integers(1, 5, 2))
         before, after = (tuple(int(n) for n in rng.integers(0, 4, 2)) for _ in range(2))
@@ -31,7 +31,7 @@ def drawn(rng: np.random.Generator) -> tuple[tuple[int, ...], tuple[int, ...], H
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the launched depthwise kernels."""
+    """Record the names of the launched depthwise kernels."""
     from cute_dialect.op.conv import depthwise
 
     found, given = list[str](), depthwise.kernel_of
@@ -48,7 +48,7 @@ def test_random_windows(seed: int, kernels: list[str]) -> None:
     of_x, of_f, h = drawn(rng)
     dtype = (np.float16, np.float32)[seed % 2]
     x, f = small(rng, *of_x, dtype=dtype), small(rng, *of_f, dtype=dtype)
-    if seed % 3:  # taps, then channels
+    if seed % 3:  # memory order: taps, then channels
         f = np.ascontiguousarray(f.transpose(1, 2, 3, 0)).transpose(3, 0, 1, 2)
     want = forward(x, f, h)
     y = small(rng, *want.shape, dtype=dtype)

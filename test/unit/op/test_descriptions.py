@@ -1,4 +1,4 @@
-"""PyCUTLASS descriptions run on the interpreter: instructions, tiles, epilogues, modes."""
+"""PyCUTLASS descriptions on the interpreter: instructions, tiles, epilogues and modes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GENERATOR = np.random.default_rng(9)
 
 
 def flat(element: str, count: int) -> np.ndarray:
-    """Return small integers in a flat array, as in the examples of PyCUTLASS."""
+    """Return small integers in a flat array, as in the PyCUTLASS examples."""
     return GENERATOR.integers(0 if element == "ui8" else -2, 3, count).astype(numpy_dtype(element))
 
 
@@ -73,7 +73,8 @@ def operation(row: Any, layouts: str = "rcr", chip: int = 0, **more: Any) -> op.
 )
 def test_the_table_of_instructions(row: Any) -> None:
     found = operation(row)
-    m, n, k = (20, 24, 24) if row[0] == [1, 1, 1] and row[1] == "f64" else (40, 72, 80)  # the slowest on the CPU
+    # f64 on SIMT is the slowest on the CPU
+    m, n, k = (20, 24, 24) if row[0] == [1, 1, 1] and row[1] == "f64" else (40, 72, 80)
     a, b, c = (flat(e, count) for e, count in ((row[1], m * k), (row[2], k * n), (row[5], m * n)))
     d = np.zeros_like(c)
     alpha, beta = (2.0, 1.0)
@@ -171,7 +172,7 @@ def test_parallel_split_k_and_its_reduction(layout: str) -> None:
         found, (m, n, k), a, b, c, None, found.epilogue_type(1.0, 0.0), op.Mode.GemmSplitKParallel, 5, device="cpu"
     )
     found.run(arguments)
-    assert arguments.partitions == 4 and arguments.workspace is not None  # 16 steps of K, four each
+    assert arguments.partitions == 4 and arguments.workspace is not None  # 16 K steps, four per slice
     reduction = op.ReductionOperation((4, 128), found.C, "f32", "f32", "f32", found.epilogue_functor, 8)
     more = op.ReductionArguments(
         reduction, (m, n), 5, arguments.workspace, None, c, reduction.epilogue_type(2.0, 0.5), device="cpu"
@@ -222,13 +223,13 @@ def test_batches_share_k(split: Any, layout: str) -> None:
     plan = op.Gemm(element="f16", layout="row", layout_C=layout, beta=0.5)
     done = plan.run(a, b, c, device="cpu", split_k=split, checks=["race", "uninit"])
     np.testing.assert_array_equal(done.D, plan.reference(a, b, c))
-    # Equal parts of all matrices are one launch, the last part is shorter.
+    # Slices of equal length share a launch. The last slice is shorter and needs its own.
     assert len(done.launched) == (1 if split[0] == "serial" else 3)
 
 
 @pytest.mark.slow
 def test_equal_batch_slices_are_one_launch() -> None:
-    """The rows have gaps between them; torch and numpy arrays give the same launch."""
+    """Matrices have gaps between rows. Torch and numpy arrays give the same launch."""
     torch = pytest.importorskip("torch")
     a, b = flat("f16", 3 * 40 * 300).reshape(3, 40, 300), flat("f16", 3 * 256 * 48).reshape(3, 256, 48)
     plan = op.Gemm(element="f16", layout="row")
@@ -263,7 +264,7 @@ def test_empty_k_and_zero_factors() -> None:
 
 @pytest.mark.slow
 def test_saturating_accumulators_are_not_split() -> None:
-    """Each split-K slice would saturate, while their sum would wrap."""
+    """Split-K is refused, because each slice would saturate while their sum would wrap."""
     for row in [r for r in TABLE if "multiply_add_saturate" in r]:
         found = operation(row)
         assert "saturate" in found.ir()
@@ -297,7 +298,7 @@ def test_plans_report_the_math_mode() -> None:
 
 
 def interleaved(x: np.ndarray) -> np.ndarray:
-    """Return a flat array of column blocks of 32, each with all rows."""
+    """Return a flat array of blocks of 32 columns, each with all rows."""
     rows, cols = x.shape
     return np.ascontiguousarray(x.reshape(rows, cols // 32, 32).swapaxes(0, 1)).reshape(-1)
 
@@ -313,7 +314,7 @@ def test_interleaved_matrices() -> None:
     found = op.GemmOperationUniversal(80, tile, *operands, functor)
     a, b = flat("i8", m * k).reshape(m, k), flat("i8", k * n).reshape(k, n)
     d, bias = np.full(m * n, 77, np.int8), GENERATOR.integers(-9, 9, n).astype(np.float32)
-    # B in runs of 32 rows: those of its transpose are runs of columns.
+    # B is interleaved by 32 rows, which are the columns of its transpose.
     done = op.GemmArguments(
         found, (m, n, k), interleaved(a), interleaved(b.T), None, d, found.epilogue_type(4.0), bias=bias, device="cpu",
         checks=["race", "uninit", "oob"],

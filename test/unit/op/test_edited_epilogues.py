@@ -1,4 +1,4 @@
-"""An epilogue function that is edited in place gets a new kernel in every cache."""
+"""After an epilogue function is edited in place, every cache uses a new kernel."""
 
 from collections.abc import Callable
 from typing import Any
@@ -118,7 +118,7 @@ def test_versions():
     assert second is not hook and current(hook) is second and second(3.0, 0, 0) == 2.0
     other.__defaults__ = (5.0,)
     assert current(other) is not other and current(other)(2.0, 0, 0) == 10.0
-    # An edited version must not be taken for the first one after it was forgotten.
+    # After the cache forgets the first version, an edited version must not be mistaken for it.
     assert current(current(second)) is second
 
 

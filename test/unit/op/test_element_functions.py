@@ -1,4 +1,4 @@
-"""Element-wise functions by name (``op.gelu(x)``), compared with torch in float64; other uses of the names; errors."""
+"""Named elementwise functions (``op.gelu(x)``), compared with torch in float64, their other uses, and their errors."""
 
 from __future__ import annotations
 

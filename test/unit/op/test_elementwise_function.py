@@ -27,14 +27,14 @@ def two(x: Any, y: Any, z: Any, s: Any) -> Any:
 
 @pytest.mark.slow
 def test_shapes_and_layouts() -> None:
-    """Vectors, scalars, gaps, transposed and reversed orders, and several modes give right elements."""
+    """Vectors, scalars, gaps, transposed and reversed orders, and several modes give right results."""
     x = integers(6, 40)
     cases = [
         (x, integers(40), integers(6, 1)),
-        (x[:, 3:30], integers(6, 27), integers(1, 1)),  # rows that begin anywhere
-        (x.T, integers(40, 6), integers(6)),  # the result lies as x
+        (x[:, 3:30], integers(6, 27), integers(1, 1)),  # misaligned rows
+        (x.T, integers(40, 6), integers(6)),  # The result has the memory order of x.
         (integers(3, 6, 40).transpose(1, 0, 2), integers(3, 40), integers(6, 1, 1)),
-        (integers(2, 3, 4, 8), integers(3, 1, 8), integers(2, 1, 4, 1)),  # copied
+        (integers(2, 3, 4, 8), integers(3, 1, 8), integers(2, 1, 4, 1)),  # The operands are copied.
         (integers(7, 1), integers(1, 9), integers(7, 9)),
         (integers(1001), integers(1001), integers(1)),
         (integers(0, 5), integers(5), integers(1)),
@@ -50,7 +50,7 @@ def test_shapes_and_layouts() -> None:
 
 
 def test_results_with_gaps_between_elements() -> None:
-    """One column of a wider matrix, and every second element, are written; nothing between them is."""
+    """Writing one column of a matrix, or every second element, leaves the gaps unchanged."""
     for shape, strides in (((17, 1), (9, 1)), ((3, 1), (1, 1)), ((17,), (2,)), ((4, 1, 5), (10, 7, 2))):
         memory = torch.full((200,), 77.0)
         out = memory.as_strided(shape, strides, 3)
@@ -63,7 +63,7 @@ def test_results_with_gaps_between_elements() -> None:
 
 @pytest.mark.slow
 def test_rows_of_any_length() -> None:
-    """Matrices without gaps whose rows are not whole vectors are processed as one row."""
+    """Contiguous matrices whose rows do not divide into vectors are processed as one long row."""
     for m, n in ((9, 33), (5, 17), (31, 8 + 3), (3, 257)):
         x, y, out = integers(m, n), integers(m, n), np.full((m, n), np.nan, np.float16)
         made = op.elementwise(lambda x, b, c, y: (x + b) * c + y)
@@ -72,13 +72,16 @@ def test_rows_of_any_length() -> None:
             assert kernel.name.endswith("-flat"), kernel.name
             made(x, b, c, y, out=out, device="cpu")
             assert np.array_equal(out, (x.astype(float) + b) * c + y), (m, n)
-        assert not made.kernel(x[:, :-1], b, c, y[:, :-1]).name.endswith("-flat")  # gaps
-        assert not op.add.kernel(x, y).name.endswith("-flat")  # no values of columns or rows: one row as it is
+        assert not made.kernel(x[:, :-1], b, c, y[:, :-1]).name.endswith("-flat")  # Rows have gaps.
+        # Without broadcast operands the matrix is already one row.
+        assert not op.add.kernel(x, y).name.endswith("-flat")
 
 
 @pytest.mark.slow
 def test_types() -> None:
-    """Equal types give that type, mixed types f32, but 8-bit types give way. Results round once and saturate."""
+    """Equal types give that type, mixed types f32, and an 8-bit type yields to the other. Results round once and
+    saturate.
+    """
     e4, bf = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
     x, y = integers(3, 48, dtype=np.float32) * 37, integers(48, dtype=np.int8)
     for kind, limit in ((np.int8, 127), (np.uint8, 255), (e4, 448), (bf, None), (np.float16, None)):
@@ -104,7 +107,7 @@ def test_results_in_given_memory() -> None:
 
 @pytest.mark.slow
 def test_functions_of_torch_and_gradients() -> None:
-    """Functions of torch are traced, and gradients of expanded arrays are summed."""
+    """Torch functions are traced, and gradients of broadcast arrays are summed."""
     made = op.elementwise(lambda x, b, s: (torch.nn.functional.silu(x + b) * s, torch.sigmoid(x)))
     generator = torch.Generator().manual_seed(0)
     x, b = torch.randn(5, 24, generator=generator), torch.randn(24, generator=generator)
@@ -167,7 +170,7 @@ def test_mismatched_arguments_are_rejected(call: Any, kind: type[Exception], mes
 
 
 def test_classes_of_shapes() -> None:
-    """One kernel serves all lengths, scalars and alignments. Another graph or layout has another kernel."""
+    """One kernel serves all lengths, scalars and alignments. Another graph or layout needs another kernel."""
     made = op.elementwise(lambda x, s: x * s)
     like = made.kernel(X, 1.0).name
     assert all(made.kernel(*given).name == like for given in ((integers(3, 77), 2.0), (integers(9)[1:], -1.0)))
@@ -176,7 +179,7 @@ def test_classes_of_shapes() -> None:
 
 
 def test_more_blocks_than_a_grid_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Modes are merged only up to the size of a launch, and larger calls raise an error."""
+    """Modes are merged only up to the launch limit, and larger calls raise an error."""
     from cute_dialect.op.pointwise import calls
 
     monkeypatch.setattr(calls, "_MOST", 16)

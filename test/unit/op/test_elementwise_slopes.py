@@ -45,7 +45,7 @@ CASES = [
 @pytest.mark.sample("function0-<lambda>-given0")
 @pytest.mark.parametrize(("function", "exact", "given"), CASES)
 def test_values(function: Any, exact: Any, given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One kernel computes all gradients that differ from the result's own, and torch recomputes nothing."""
+    """One kernel computes all gradients that differ from the incoming gradient, and torch recomputes nothing."""
     monkeypatch.setattr(gradients, "_gradients_by_torch", lambda *_: pytest.fail("computed by torch"))
     arrays = [x.clone().requires_grad_() if isinstance(x, torch.Tensor) else x for x in given]
     wide = [x.double().requires_grad_() if isinstance(x, torch.Tensor) else x for x in given]
@@ -78,7 +78,7 @@ def test_one_result_of_two_and_second_derivatives() -> None:
 
 
 def test_functions_without_a_rule_are_differentiated_by_torch() -> None:
-    """A number whose value the function reads is not an argument of the derivative."""
+    """A number that Python code branches on is not an argument of the derivative."""
     x = normal(6, 16, dtype=F32).requires_grad_()
     powers = op.elementwise(lambda t, s: t * 2.0 if s > 1.0 else t * 3.0)
     for s, factor in ((2.0, 2.0), (0.5, 3.0)):

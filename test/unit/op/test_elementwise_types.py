@@ -28,7 +28,7 @@ def same(found: Any, wanted: np.ndarray) -> None:
 
 @pytest.mark.slow
 def test_masks() -> None:
-    """A bool mask selects elements, in any memory order, and expands."""
+    """A bool mask of any memory order selects elements and is broadcast."""
     same(op.where(MASK, X, 0.0, **CPU), np.where(MASK, X, 0).astype(np.float32))
     same(op.where(MASK[:, :1], X, -1.0, **CPU), np.where(MASK[:, :1], X, -1).astype(np.float32))
     same(op.where(MASK[0], X, 1.0, **CPU), np.where(MASK[0], X, 1).astype(np.float32))
@@ -41,7 +41,7 @@ def test_masks() -> None:
 
 @pytest.mark.slow
 def test_truths_are_results() -> None:
-    """Comparisons give bool, also into ``out``; `dtype` converts the result."""
+    """Comparisons return bool, also into ``out``, and ``dtype`` converts the result."""
     same(op.elementwise(lambda x: x > 0.25, X, **CPU), X > 0.25)
     same(op.elementwise(lambda m, x: m & ~(x > 0.25) | (x < -1.0), MASK, X, **CPU), MASK & ~(X > 0.25) | (X < -1.0))
     same(op.elementwise(lambda m: ~m, MASK, **CPU), ~MASK)
@@ -95,7 +95,7 @@ KINDS = (
 
 @pytest.mark.slow
 def test_promotion_of_two_tensors_is_torchs() -> None:
-    """All pairs promote as in torch, except two different 8-bit integers, and two booleans."""
+    """All pairs promote as in torch, except two different 8-bit integer types, and two booleans."""
     for a in KINDS:
         for b in KINDS:
             narrow = (torch.int8, torch.uint8)

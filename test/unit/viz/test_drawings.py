@@ -1,4 +1,4 @@
-"""Drawings of layouts: every cell says what the layout, evaluated by the oracle or by hand, says."""
+"""Drawings of layouts: every cell shows the offset that the layout gives, computed by the oracle or by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from cute_dialect.viz import Drawing, DrawingError, draw, draw_divide, draw_layo
     ids=str,
 )
 def test_each_cell_matches_the_layout(shape: object, stride: object) -> None:
-    """Panels are the coordinates of modes 2 and on; a cell that shares its offset says which others have it."""
+    """There is one panel per coordinate of the modes after the first two. The title of a cell lists the other cells
+    with the same offset.
+    """
     oracle = Oracle(shape, stride)
     drawn = draw(cute.make_layout(shape, stride=stride))
     sizes = [cute.size(m) for m in shape] if isinstance(shape, tuple) else [1, shape]
@@ -56,7 +58,7 @@ def test_nested_coordinates_have_titles_and_heavier_lines() -> None:
     title, text = cells(drawn)[0, 3, 6]
     assert title == "(3,6) = ((1,1),(0,(1,1))) → 29" and text == ["29"]
     assert drawn.panels[0].column_breaks == [(2, 1), (4, 2)] and 'class="l2"' in drawn.svg
-    # In the row of eight columns a heavier line stands at the fourth, a light one at the second and the sixth.
+    # A heavy line precedes the fifth of the eight columns, and light lines precede the third and the seventh.
     (x0, y0), side = shown(drawn).origin[0], shown(drawn).side
     heavy = re.search(r'class="l2"[^>]* d="([^"]*)"', drawn.svg)
     assert heavy is not None and f"M{x0 + 4 * side:g} {y0:g}v{4 * side:g}" in heavy[1]
@@ -64,7 +66,7 @@ def test_nested_coordinates_have_titles_and_heavier_lines() -> None:
 
 
 def test_drawings_of_dynamic_layouts() -> None:
-    """A drawing shows a few cells of run-time extents and the names of strides; with given sizes it is complete."""
+    """Dynamic extents are drawn as a few cells with named strides. If sizes are passed, the drawing is complete."""
     some = cells(draw("(m,4):(ld,1)"))
     assert [some[0, i, 3][1] for i in range(4)] == [["3"], ["ld+3"], ["2ld+3"], ["3ld+3"]]
     assert "⋮" in str(draw("(m,4):(ld,1)")) and "ld: known at run time" in str(draw("(m,4):(ld,1)"))
@@ -105,7 +107,7 @@ def test_arrays_and_shapes() -> None:
 
 
 def test_divided_by_a_tiler() -> None:
-    """Cells of a tile have one colour; the columns on the right are those that the oracle gives."""
+    """Cells of one tile have one colour, and the columns on the right match the oracle."""
     from tensor_layouts import zipped_divide
 
     oracle = zipped_divide(Oracle((9, (4, 8)), (59, (13, 1))), (Oracle(3, 3), Oracle((2, 4), (1, 8))))
@@ -144,7 +146,9 @@ def test_a_swizzled_layout() -> None:
 
 
 def test_threads_and_values(tmp_path: Path) -> None:
-    """The tile of ``make_layout_tv`` over (4,32) threads of (4,4) values: rows of 32 threads, by hand."""
+    """The tile of ``make_layout_tv`` over (4,32) threads of (4,4) values: each row of threads has 32. The values were
+    computed by hand.
+    """
     threads, values = cute.make_layout((4, 32), stride=(32, 1)), cute.make_layout((4, 4), stride=(4, 1))
     tiler, tv = cute.make_layout_tv(threads, values)
     drawn = cute.viz.render_tv_layout_svg(tv, tiler, tmp_path / "tv.svg")
@@ -153,9 +157,9 @@ def test_threads_and_values(tmp_path: Path) -> None:
     assert len(found) == 16 * 128
     for (_, i, j), (title, _) in found.items():
         assert title.startswith(f"({i},{j}): T{i // 4 * 32 + j // 4}V{j % 4 + 4 * (i % 4)}\n"), (i, j)
-    # Both directions: the cell tells where the other values of its thread are.
+    # The title of a cell also lists the other cells of its thread.
     assert found[0, 0, 0][0].endswith("T0: (0,0), (0,1), (0,2), (0,3), (1,0), (1,1), (1,2), (1,3) and 8 more")
-    # Cells are too small for two lines each, so each thread's block has one.
+    # Cells are too small for two lines of text, so each thread's block has one label.
     assert {t for t in shown(drawn).words if t.startswith("T")} == {f"T{t}" for t in range(128)}
 
 
@@ -217,7 +221,7 @@ def test_undrawable_objects_are_rejected(make: object, message: str) -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    """Each kind of file is written whole or not at all, in the place of one that was there."""
+    """Each file format is written atomically and replaces an existing file."""
     drawn = draw("(4,4):(4,1)")
     for suffix in ("svg", "html", "tex", "png"):
         file = tmp_path / f"x.{suffix}"
@@ -235,13 +239,14 @@ def test_files(tmp_path: Path) -> None:
         drawn.save(tmp_path / "a" / "y.svg")
     assert sorted(p.name for p in (tmp_path / "a").rglob("*")) == ["folder", "x.svg", "y.svg"]
     (tmp_path / "plain").write_text("")
-    assert (tmp_path / "x.svg").stat().st_mode == (tmp_path / "plain").stat().st_mode  # what others may read, they may
+    # The file has default permissions.
+    assert (tmp_path / "x.svg").stat().st_mode == (tmp_path / "plain").stat().st_mode
     page = (tmp_path / "x.html").read_text()
     assert drawn.svg in page and page.count("onmouseover") == 1 and "<script" not in page
 
 
 def test_light_and_dark() -> None:
-    """By default colours follow the page; a theme of its own has no rule for pages."""
+    """By default colours follow the page. A drawing with a fixed theme has no ``prefers-color-scheme`` rule."""
     drawn = draw("(4,4):(4,1)")
     assert "prefers-color-scheme:dark" in drawn.svg
     light, dark = drawn.with_theme("light").svg, drawn.with_theme("dark").svg
@@ -250,7 +255,7 @@ def test_light_and_dark() -> None:
 
 
 def test_labels_contrast_with_every_color() -> None:
-    """The contrast of text on each fill is at least 4.5, that of WCAG's level AA."""
+    """The contrast of text with each fill is at least 4.5, as WCAG level AA requires."""
     from cute_dialect.viz.palette import KINDS, LEVELS, tone
 
     def light(colour: str) -> float:
@@ -279,14 +284,14 @@ def test_latex_has_each_cell(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_latex_of_a_product() -> None:
-    """One picture, as CUTLASS lays it out: A on the left, B above, C where the two meet; with borders and names."""
+    """One picture in the arrangement of CUTLASS: A on the left, B above, and C between them, with borders and names."""
     drawn = draw("SM80_16x8x8_F32F16F16F32_TN")
     found = {
         (int(i), int(j)): words
         for i, j, words in re.findall(r"\\node\[fill=\w+\] at \((\d+),(\d+)\) \{\\shortstack\{(.*?)\}\};", drawn.latex)
     }
     assert drawn.latex.count("\\begin{tikzpicture}") == 1 and len(found) == 16 * 8 + 8 * 8 + 16 * 8
-    rows, columns = 8 + 3, 8 + 3  # three cells between panels
+    rows, columns = 8 + 3, 8 + 3  # Panels are three cells apart.
     a, b, c = drawn.panels
     for panel, top, left in ((a, rows, 0), (b, 0, columns), (c, rows, columns)):
         for i in range(panel.rows):
@@ -297,11 +302,12 @@ def test_latex_of_a_product() -> None:
         cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=64),
         cute.make_layout((4, 4), stride=(4, 1)), cute.make_layout((1, 2)),
     ))  # fmt: skip
-    assert "line width=4pt,shift={(-0.5,-0.5)}] (0,0) -- (0,2);" in copy.latex  # what one instruction moves
+    # the elements that one instruction moves
+    assert "line width=4pt,shift={(-0.5,-0.5)}] (0,0) -- (0,2);" in copy.latex
 
 
 def test_small_cells_of_one_thread_have_one_word() -> None:
-    """If the labels of single cells would be too small, each row of cells of a thread has one label with its values."""
+    """If cells are too small for labels, each row of cells of a thread gets one label with its values."""
     copy = cute.make_tiled_copy_tv(
         cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float16, num_bits_per_copy=128),
         cute.make_layout((16, 8), stride=(8, 1)), cute.make_layout((1, 8)),

@@ -1,4 +1,4 @@
-"""Layouts that errors name are drawn where ``CUTE_ERROR_SVG`` says, in the language and in ``cute-opt``."""
+"""Layouts in error messages are drawn to the file that ``CUTE_ERROR_SVG`` names, in Python and in ``cute-opt``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_errors_of_the_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert named is not None and Path(named[1]).parent == folder
     found = cells(Path(named[1]).read_text())
     assert {k[1:]: t for k, (_, t) in found.items()} == {(i, j): [str(6 * i + j)] for i in range(4) for j in range(6)}
-    # The same layouts are one file; a message without any has none.
+    # Messages with equal layouts share a file, and a message without layouts writes none.
     with pytest.raises(cute.LayoutError, match=re.escape(named[1])):
         cute.zipped_divide(cute.make_layout((4, 6), stride=(6, 1)), (3, 4, 5))
     assert len(list(folder.iterdir())) == 1

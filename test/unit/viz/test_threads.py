@@ -1,4 +1,6 @@
-"""Tiled copies, products, bank conflicts and TMA, drawn from objects of the language: against the tables, by hand."""
+"""Drawings of tiled copies, MMA atoms, bank conflicts and TMA, compared with atom tables and with values computed by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,13 @@ COPY_ATOMS = [
 
 
 def holders(said: str) -> set[str]:
-    """Return the ``T1V2`` of a cell's text."""
+    """Return the ``T1V2`` labels in the text of a cell."""
     held = said.partition("\n")[0].partition(": ")[2]
     return set() if held == "no thread" else set(held.split(" and ")[0].split(", "))
 
 
 def oracle(layout: Any) -> tuple[Any, int]:
-    """Return a row of the table as a layout of another library, and the number of values per thread."""
+    """Return the layout of an atom as a layout of the oracle, and the number of values per thread."""
     made = Oracle(layout.shape, layout.stride)
     return made, size(made) // size(mode(made, 0))
 
@@ -43,7 +45,9 @@ def oracle(layout: Any) -> tuple[Any, int]:
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", MMA_ATOMS)
 def test_mma_drawings_match_the_table(name: str) -> None:
-    """A left, B above (its rows are K), C; each value of each thread stands where the atom's layout puts it."""
+    """Panels show A on the left, B above (transposed) and C. Each value of each thread is in the cell that the atom's
+    layout gives.
+    """
     atom = ATOMS[name]
     assert isinstance(atom, MmaAtom)
     found = cells(draw(name))
@@ -84,7 +88,7 @@ def test_copy_drawings_match_the_table(name: str) -> None:
 
 
 def partitioned(make: Any, threads: int, shape: tuple[int, int]) -> list[list[int]]:
-    """Return the elements of each thread's partition of a tile, in order, as a kernel on the CPU sees them."""
+    """Return the elements of each thread's partition of a tile, in order, as seen by a kernel on the CPU."""
     values = shape[0] * shape[1]
     out = np.full((threads, values), -1, np.int32)
 
@@ -111,7 +115,7 @@ def tiled_mma() -> Any:
 
 
 def test_drawn_tiled_copy_matches_the_partitions_of_a_kernel() -> None:
-    """8 x 8 threads of 1 x 4 values: by the layouts it was made of, and as a kernel's threads read their parts."""
+    """The drawing of 8 x 8 threads with 1 x 4 values matches the layouts of the copy and the partitions in a kernel."""
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Int32, num_bits_per_copy=64)
     copy = cute.make_tiled_copy_tv(
         atom, cute.make_layout((8, 8), stride=(8, 1)), cute.make_layout((1, 4), stride=(0, 1))
@@ -131,7 +135,7 @@ def test_drawn_tiled_copy_matches_the_partitions_of_a_kernel() -> None:
 
 
 def test_a_copy_for_a_product(tiled_mma: Any) -> None:
-    """ldmatrix for A: sources are rows, destinations the fragments of the product."""
+    """An ldmatrix copy for A reads rows of shared memory, and its destinations are the A fragments of the MMA."""
     ldmatrix = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), cute.Float16)
     copy = cute.make_tiled_copy_A(ldmatrix, tiled_mma)
     drawn, product = draw(copy), cells(draw_mma(tiled_mma))
@@ -154,7 +158,7 @@ def test_drawn_tiled_mma_matches_the_partitions_of_a_kernel(tiled_mma: Any) -> N
         assert len(part) == 8
         for v, element in enumerate(part):
             assert holders(found[2, element % 32, element // 32][0]) == {f"T{t}V{v}"}
-    # A and B are above and on the left: C begins right of the one, below the other.
+    # B is above C, and A is on its left.
     (ax, ay), (bx, by), (cx, cy) = shown(drawn).origin
     assert (ay, bx) == (cy, cx) and ax < cx and by < cy
 
@@ -179,7 +183,7 @@ def test_bank_cycles_match_the_interpreter() -> None:
 
 
 def test_bank_conflicts(tiled_mma: Any) -> None:
-    """Rows of 128 bytes that eight lanes of ldmatrix read: all at once with the swizzle, one by one without."""
+    """Eight lanes of ldmatrix read rows of 128 bytes: in one pass with the swizzle, in eight without."""
     copy = cute.make_tiled_copy_A(cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), cute.Float16), tiled_mma)
     good = draw_banks("S<3,3,3> o 0 o (32,64):(64,1)", copy, bits=16)
     bad = draw_banks("(32,64):(64,1)", copy, bits=16)
@@ -187,7 +191,7 @@ def test_bank_conflicts(tiled_mma: Any) -> None:
     assert 'class="bad"' not in good.svg and bad.svg.count('class="bad"') == 4 * 28 * 4
     title, text = cells(bad)[0, 1, 2]
     assert title == "bank 2, cycle 1: word 34 (bytes 136 to 139) for T1, 1 cycle late" and text == ["T1"]
-    # A tensor in a kernel knows its elements, and the swizzle of its pointer.
+    # A tensor in a kernel has an element type and the swizzle of its pointer.
     seen: list[str] = []
 
     @cute.kernel
@@ -211,7 +215,7 @@ def test_bank_conflicts(tiled_mma: Any) -> None:
 
 
 def test_a_tma_atom() -> None:
-    """A box of 128 rows of 64 f16: each unit of 16 bytes lies where the swizzle of 128 bytes puts it."""
+    """A TMA box of 128 rows of 64 f16: each 16-byte unit is at the address that the 128-byte swizzle gives."""
     seen: list[Any] = []
 
     @cute.kernel
