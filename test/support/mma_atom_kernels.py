@@ -1,16 +1,16 @@
-"""Kernels of one warp or warpgroup that run each MMA atom once, to compare what it computes with its table.
+"""Kernels of one warp or warpgroup that execute each MMA atom once, so that tests can compare results with its table.
 
 :func:`register_cases` are the atoms with operands in registers.  Their kernels take ``(A, B, C, D)`` and compute
-``D = A * B + C``: A is ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``, row-major; the tile is that of 32 threads.  Elements
-below a byte come as words: A, B ``(32, registers)`` of i32, each thread's registers in order.
+``D = A * B + C``: A is ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``, row-major.  The tile is that of 32 threads.  Operands
+with elements smaller than a byte are passed as registers: A, B ``(32, registers)`` of i32.
 
-:func:`sparse_cases` are those of them whose A is sparse.  Their kernels take ``(A, B, E, C, D)``: A is the kept half,
-``(M,K/2)``, E the words of metadata ``(M,K/columns)``, row-major.  Threads that the selector does not name get other
-metadata, so that the result shows who was asked.
+:func:`sparse_cases` are the atoms with operands in registers whose A is sparse.  Their kernels take
+``(A, B, E, C, D)``: A holds the kept half, ``(M,K/2)``, and E the metadata words, ``(M,K/columns)``, both row-major.
+Threads that the selector does not select hold different metadata, so a wrong selector changes the result.
 
-:func:`wgmma_cases` and :func:`wgmma_sparse_cases` are ``wgmma``.  Their kernels take ``(A, B, D)`` and compute
-``D = 2 * A * B``: A and B, two instructions deep, are put into shared memory in the layout of the case; a first gemm
-starts the accumulators, a second adds to them.  For a sparse A they take ``(A, B, E, D)``.
+:func:`wgmma_cases` and :func:`wgmma_sparse_cases` are ``wgmma``. Their kernels take ``(A, B, D)`` and compute ``D = 2 *
+A * B``. A and B span two instructions along K and are copied to shared memory in the layout of the case. The first gemm
+initializes the accumulators, and the second adds to them. For a sparse A the kernels take ``(A, B, E, D)``.
 
 ``python test/support/mma_atom_kernels.py FOLDER`` compiles them for the GPU tests.
 """
@@ -34,21 +34,21 @@ from cute_dialect.lang.nvgpu import DotProductOp, MmaUniversalOp, warp, warpgrou
 
 WARP = 32
 OTHER_METADATA = 0x44444444
-"""Keeps the first elements of each group; means something for every type of A."""
+"""Metadata that keeps the first elements of each group; valid for every type of A."""
 TYPES = {
     "f64": cute.Float64, "f32": cute.Float32, "tf32": cute.TFloat32, "f16": cute.Float16, "bf16": cute.BFloat16,
     "f8E4M3FN": cute.Float8E4M3FN, "f8E5M2": cute.Float8E5M2, "i32": cute.Int32, "ui32": cute.Uint32,
     "i16": cute.Int16, "ui16": cute.Uint16, "i8": cute.Int8, "ui8": cute.Uint8, "i4": cute.Int4, "ui4": cute.Uint4,
     "b1": cute.Boolean,
 }  # fmt: skip
-"""Element of the table -> the type of the language."""
+"""Element type of the table -> type of the language."""
 
 
 class MmaCase(NamedTuple):
-    """One kernel.
+    """A kernel of one MMA atom.
 
-    ``swizzle``: bytes of the rows of both operands in shared memory; ``flag``: scale-d at run time; ``selector``:
-    the threads that hold the metadata.
+    ``swizzle`` is the row width of both operands in shared memory, in bytes.  ``flag`` means that scale-d is a run-time
+    argument.  ``selector`` selects the threads that hold the metadata.
     """
 
     name: str
@@ -59,22 +59,22 @@ class MmaCase(NamedTuple):
 
     @property
     def atom(self) -> MmaAtom:
-        """The row of the table."""
+        """Return the atom's row of the table."""
         return mma_atom(self.row)
 
     @property
     def op(self) -> Any:
-        """The descriptor of the atom in the language."""
+        """Return the descriptor of the atom in the language."""
         return descriptor(self.atom, self.selector)
 
     @property
     def words(self) -> bool:
-        """True if A and B are operands in registers."""
+        """Return True if A and B are passed as registers."""
         return bits_of(self.atom.a) < 8
 
     @property
     def tile(self) -> tuple[int, int, int]:
-        """(M, N, K) of the kernel's operands."""
+        """Return (M, N, K) of the kernel's operands."""
         m, n, k = self.atom.shape_mnk
         if self.atom.family in ("wgmma", "wgmma_sp"):
             return m, n, 2 * k
@@ -88,7 +88,7 @@ def atom_layout(atom: MmaAtom) -> tuple[int, int, int]:
 
 
 def descriptor(atom: MmaAtom, selector: int = 0) -> Any:
-    """The descriptor of a row of the table; ``selector``: of the metadata of a sparse A.
+    """Return the descriptor of an atom; ``selector`` selects the threads that hold the metadata of a sparse A.
 
     >>> descriptor(mma_atom("SM80_8x8x128_S32U1U1S32_TN_XORPOPC"))
     MmaB1Op(bit_op='xor', shape_mnk=(8, 8, 128))
@@ -129,7 +129,7 @@ def descriptor(atom: MmaAtom, selector: int = 0) -> Any:
 
 
 def register_cases() -> Iterator[MmaCase]:
-    """All atoms with operands in registers; of those that two generations have, the older."""
+    """Yield all atoms with operands in registers. If two generations have the same atom, yield the older."""
     seen: set[Any] = set()
     for name in ATOMS:
         if name.startswith("SM90_64x") or "_SPARSE_" in name:
@@ -144,7 +144,7 @@ def register_cases() -> Iterator[MmaCase]:
 
 
 def sparse_cases() -> Iterator[MmaCase]:
-    """All atoms in registers whose A is sparse; of each shape and width each selector once."""
+    """Yield all atoms in registers whose A is sparse, and for each shape and width every selector once."""
     seen: set[tuple[int, int]] = set()
     for name in ATOMS:
         if not name.startswith(("SM80_SPARSE_", "SM89_SPARSE_")):
@@ -160,7 +160,7 @@ def sparse_cases() -> Iterator[MmaCase]:
 
 
 def wgmma_cases() -> Iterator[MmaCase]:
-    """Each type, source and major at N = 64; each N; each swizzle; scale-d at run time."""
+    """Yield each type, source and major mode at N = 64, each N, each swizzle, and scale-d at run time."""
     for types in WGMMA_TYPES:
         for source in ("smem", "rmem"):
             wide = types[1] in ("f16", "bf16")
@@ -189,7 +189,10 @@ def _widths_and_swizzles(row_name: Any) -> Iterator[MmaCase]:
 
 
 def wgmma_sparse_cases() -> Iterator[MmaCase]:
-    """``wgmma`` with a sparse A: as :func:`wgmma_cases`, and each selector; B takes swizzles of 64 bytes and more."""
+    """Yield ``wgmma`` with a sparse A: as :func:`wgmma_cases`, and each selector.
+
+    B has swizzles of at least 64 bytes.
+    """
     for types in WGMMA_TYPES:
         for source in ("smem", "rmem"):
             for majors in majors_of(types[1], source):
@@ -206,27 +209,27 @@ def wgmma_sparse_cases() -> Iterator[MmaCase]:
 
 
 def kernels(cases: Iterable[MmaCase]) -> str:
-    """The text of one module with these kernels."""
+    """Return the text of one module with these kernels."""
     return module_text([use(case) for case in cases])
 
 
 def use(case: MmaCase) -> Use:
-    """The kernel of a case."""
+    """Return the kernel of a case."""
     return in_registers(case) if case.atom.source_b == "rmem" else by_warp_group(case)
 
 
 def in_memory(element: str) -> Any:
-    """The type of an operand's elements in memory; tf32 numbers come, and stay, as f32."""
+    """Return the type of an operand's elements in memory; tf32 operands are stored as f32."""
     return cute.Float32 if element == "tf32" else TYPES[element]
 
 
 def matrix(element: str, rows: int, columns: int) -> Any:
-    """A row-major matrix in global memory, as an annotation."""
+    """Return the annotation of a row-major matrix in global memory."""
     return cute.Tensor[in_memory(element), f"({rows},{columns}):({columns},1)"]
 
 
 def in_registers(case: MmaCase) -> Use:
-    """The kernel of an atom that has its operands in registers."""
+    """Return the kernel of an atom whose operands are in registers."""
     atom = case.atom
     m, n, k = case.tile
     operands = [matrix(atom.a, m, k if atom.metadata is None else k // 2), matrix(atom.b, n, k)]
@@ -257,7 +260,7 @@ def in_registers(case: MmaCase) -> Use:
 
 
 def asked(case: MmaCase, thread: Any, E: Any) -> Any:
-    """The fragment of E; threads that the selector does not name hold ``OTHER_METADATA`` in place of it."""
+    """Return the fragment of E. Threads outside the selector hold ``OTHER_METADATA`` instead."""
     held = case.atom.metadata
     part = thread.partition_E(E)
     fragment = thread.make_fragment_E(part)
@@ -268,7 +271,7 @@ def asked(case: MmaCase, thread: Any, E: Any) -> Any:
 
 
 def loaded(case: MmaCase, thread: Any, operand: str, tensor: Any) -> Any:
-    """The fragment of an operand, filled from memory."""
+    """Return the fragment of an operand, loaded from memory."""
     atom = case.atom
     if case.words:
         held = atom.registers(operand)
@@ -288,11 +291,11 @@ def loaded(case: MmaCase, thread: Any, operand: str, tensor: Any) -> Any:
 
 
 def by_warp_group(case: MmaCase) -> Use:
-    """The kernel of a ``wgmma``."""
+    """Return the kernel of a ``wgmma`` atom."""
     atom = case.atom
     m, n, k = case.tile
     ka = k if atom.metadata is None else k // 2
-    # The 64 bytes of B that a sparse product reads at once do not fit into rows of 32.
+    # A sparse wgmma reads 64 bytes of B along K, which do not fit into rows of 32 bytes.
     wide = 64 if atom.metadata is not None and case.swizzle == 32 and atom.major_b == "k" else case.swizzle
 
     @cute.kernel(name=case.name)
@@ -335,7 +338,10 @@ def by_warp_group(case: MmaCase) -> Use:
 
 
 def shared(source: Any, major: str, element: str, width: int) -> Any:
-    """Put a tile (X, K) into shared memory in rows of ``width`` bytes, swizzled, as far as the tile is as wide."""
+    """Copy a tile (X, K) to shared memory in swizzled rows of ``width`` bytes.
+
+    If the tile is narrower than ``width``, use the widest swizzle that fits.
+    """
     extent = source.shape[1] if major == "k" else source.shape[0]
     while (width or 16) * 8 // bits_of(element) > extent:
         width = {128: 64, 64: 32, 32: 0}[width]
@@ -349,7 +355,10 @@ def shared(source: Any, major: str, element: str, width: int) -> Any:
 
 
 def build(folder: str, chip: str = "sm_90a") -> list[str]:
-    """Compile into ``folder/mma_atoms_registers``, ``…_sparse``, ``…_wgmma``, ``…_wgmma_sparse``; what ptxas says."""
+    """Compile the kernels into folders below ``folder`` and return the output of ptxas.
+
+    The folders are ``mma_atoms_registers``, ``…_sparse``, ``…_wgmma`` and ``…_wgmma_sparse``.
+    """
     import os
 
     from cute_dialect.pipelines import compile as compile_cute

@@ -25,7 +25,7 @@ ML_DTYPES = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_
 
 
 def dtype(element: str) -> np.dtype:
-    """The numpy type of an element type."""
+    """Return the numpy type of an element type."""
     if element in ML_DTYPES:
         import ml_dtypes
 
@@ -34,13 +34,13 @@ def dtype(element: str) -> np.dtype:
 
 
 def numbers(rng: np.random.Generator, element: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Small integers that the type holds, and whose sums of products the accumulators hold, exactly."""
+    """Return small integers that are exact in the element type and whose dot products are exact in the accumulator."""
     low, high = RANGE.get(element, (-3, 3))
     return rng.integers(low, high + 1, shape)
 
 
 def positions(case: MmaCase, operand: str) -> np.ndarray:
-    """The table's ``(thread, value) -> row + rows*column`` of an operand as an array."""
+    """Return the table's map ``(thread, value) -> row + rows*column`` of an operand as an array."""
     threads, values = case.atom.layout(operand)
     first = np.array([evaluate(t, threads) for t in range(size(threads))])  # type: ignore[arg-type]
     second = np.array([evaluate(v, values) for v in range(size(values))])  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ def positions(case: MmaCase, operand: str) -> np.ndarray:
 
 
 def words(case: MmaCase, operand: str, tile: np.ndarray) -> np.ndarray:
-    """A tile of elements below a byte as the registers of each thread."""
+    """Return the registers of each thread for a tile of elements smaller than a byte."""
     element = case.atom.element(operand)
     bits = bits_of(element)
     flat = (tile.T.reshape(-1) & ((1 << bits) - 1)).astype(np.uint64)[positions(case, operand)]
@@ -58,7 +58,7 @@ def words(case: MmaCase, operand: str, tile: np.ndarray) -> np.ndarray:
 
 
 def product(atom: MmaAtom, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """``a * b^T + c`` over integers, with what the atom does to bits and at the ends of the range."""
+    """Return ``a * b^T + c`` over integers, including the bit operation and the saturation of the atom."""
     kind = atom.emit.kind
     bit_op = kind == "mma_sync" and atom.emit["bit_op"]
     if bit_op:
@@ -71,7 +71,7 @@ def product(atom: MmaAtom, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.nd
 
 
 def register_arrays(case: MmaCase) -> tuple[list[np.ndarray], np.ndarray]:
-    """Arguments A, B, C, D of a kernel with operands in registers (D poisoned), and what D must be."""
+    """Return the arguments A, B, C, D of a kernel with operands in registers (D poisoned), and the expected D."""
     atom = case.atom
     m, n, k = case.tile
     rng = np.random.default_rng(sum(map(ord, case.name)))
@@ -89,7 +89,10 @@ def register_arrays(case: MmaCase) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def sparse_rows(rng: np.random.Generator, element: str, m: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A sparse matrix ``(m, k)`` with random zeros, its kept elements ``(m, k/2)``, and the 4 bits of each group."""
+    """Return a sparse matrix and its compressed form, with random zeros.
+
+    The results are the dense matrix ``(m, k)``, its kept elements ``(m, k/2)``, and the 4 metadata bits of each group.
+    """
     group = {32: 2, 4: 8}.get(bits_of(element), 4)
     values = numbers(rng, element, (m, k // 2))
     dense = np.zeros((m, k), values.dtype)
@@ -98,11 +101,11 @@ def sparse_rows(rng: np.random.Generator, element: str, m: int, k: int) -> tuple
         kept = iter(values[r])
         for g in range(k // group):
             first, second = sorted(rng.choice(4, 2, replace=False).tolist())
-            if group == 2:  # the halves of one 32-bit number
+            if group == 2:  # The metadata selects halves of a 32-bit number.
                 first, second = (0, 1) if rng.integers(2) == 0 else (2, 3)
             bits[r, g] = first | second << 2
             for quarter in (first, second):
-                each = group // 4  # elements that an index stands for
+                each = group // 4  # Number of elements per index.
                 where = [quarter * each + i for i in range(each)] if each else [quarter // 2] * (quarter % 2 == 0)
                 for at in where:
                     dense[r, g * group + at] = next(kept)
@@ -111,7 +114,7 @@ def sparse_rows(rng: np.random.Generator, element: str, m: int, k: int) -> tuple
 
 
 def sparse_arrays(case: MmaCase) -> tuple[list[np.ndarray], np.ndarray]:
-    """Arguments A, B, E, C, D of a kernel with a sparse A (D poisoned), and what D must be."""
+    """Return the arguments A, B, E, C, D of a kernel with a sparse A (D poisoned), and the expected D."""
     atom = case.atom
     m, n, k = case.tile
     rng = np.random.default_rng(sum(map(ord, case.name)))
@@ -130,7 +133,10 @@ def sparse_arrays(case: MmaCase) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def metadata_words(element: str, bits: np.ndarray) -> np.ndarray:
-    """The 4 bits of each group of a row as words, the first group lowest: 4 in i16, for small elements 8 in i32."""
+    """Pack the 4 metadata bits of each group of a row into words, the first group lowest.
+
+    A word is i16 with 4 groups, or i32 with 8 groups for small elements.
+    """
     word, signed = (np.uint16, np.int16) if bits_of(element) >= 16 else (np.uint32, np.int32)
     per = 2 * np.dtype(word).itemsize
     whole = (bits.reshape(len(bits), -1, per) << (4 * np.arange(per, dtype=np.uint32))).sum(-1)
@@ -138,7 +144,7 @@ def metadata_words(element: str, bits: np.ndarray) -> np.ndarray:
 
 
 def wgmma_sparse_arrays(case: MmaCase, more: int = 1) -> tuple[list[object], np.ndarray]:
-    """Arguments A, B, E, D (and the flag) of a wgmma kernel with a sparse A, D poisoned, and what D must be."""
+    """Return the arguments A, B, E, D (and the flag) of a wgmma kernel with a sparse A, and the expected D."""
     atom = case.atom
     m, n, k = case.tile
     rng = np.random.default_rng(sum(map(ord, case.name)))
@@ -152,7 +158,7 @@ def wgmma_sparse_arrays(case: MmaCase, more: int = 1) -> tuple[list[object], np.
 
 
 def wgmma_arrays(case: MmaCase, more: int = 1) -> tuple[list[object], np.ndarray]:
-    """Arguments A, B, D (and the flag) of a wgmma kernel, D poisoned, and what D must be."""
+    """Return the arguments A, B, D (and the flag) of a wgmma kernel, D poisoned, and the expected D."""
     atom = case.atom
     m, n, k = case.tile
     rng = np.random.default_rng(sum(map(ord, case.name)))

@@ -1,4 +1,4 @@
-"""Negated operands of wgmma: a kernel for each pair of signs; shared by the CPU and the GPU tests."""
+"""Wgmma with negated operands: one kernel per pair of signs, shared by the CPU and the GPU tests."""
 
 # pyright: basic
 
@@ -17,11 +17,14 @@ SIGNS = {"": 1, ", negate_a": -1, ", negate_b": -1, ", negate_a, negate_b": 1}
 CASES = {
     f"{source}{negate.replace(', negate', '')}": (source, negate) for source in ("smem", "rmem") for negate in SIGNS
 }
-"""Name of a kernel -> where A comes from, what is negated."""
+"""Name of a kernel -> source of A, and the negated operands."""
 
 
 def text(source: str, negate: str) -> str:
-    """``D = 3 + A B`` for 64 x 8 x 16, the signs of A and B as ``negate`` says; A from ``source``."""
+    """Return the kernel of ``D = 3 + A B`` for 64 x 8 x 16.
+
+    ``negate`` sets the signs of A and B, ``source`` is that of A.
+    """
     signs = {"negate_a": "negate_a" in negate, "negate_b": "negate_b" in negate}
     op = warpgroup.MmaF16BF16Op(cute.Float16, cute.Float32, (64, 8, 16), source, **signs)
 
@@ -58,7 +61,7 @@ def text(source: str, negate: str) -> str:
 
 
 def arrays(negate: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """A, B, a poisoned D, and what D must become."""
+    """Return A, B, a poisoned D, and the expected D."""
     rng = np.random.default_rng(7)
     a, b = (rng.integers(-4, 5, (x, 16)).astype(np.float16) for x in (64, 8))
     wanted = 3 + SIGNS[negate] * (a.astype(np.float32) @ b.astype(np.float32).T)

@@ -17,7 +17,7 @@ from cute_dialect.dialect import get_cute_dialect
 
 
 def context() -> Context:
-    """A context with the dialects that the tests write."""
+    """Return a context with the dialects that the tests use."""
     ctx = Context()
     for dialect in (Builtin, Arith, Func, Test):
         ctx.load_dialect(dialect)
@@ -29,7 +29,10 @@ CONTEXT = context()
 
 
 def type_of(text: str) -> Attribute:
-    """``"layout (6,5):(5,1)"`` is ``!cute.layout<"(6,5):(5,1)">``; what has a ``!`` or no blank is verbatim."""
+    """Return the type of a short text: ``"layout (6,5):(5,1)"`` is ``!cute.layout<"(6,5):(5,1)">``.
+
+    A text that contains ``!`` or no blank is parsed as it is.
+    """
     kind, blank, payload = text.partition(" ")
     if blank and not text.startswith("!"):
         text = f'!cute.{kind}<"{payload}">'
@@ -37,17 +40,20 @@ def type_of(text: str) -> Attribute:
 
 
 def value_of(text: str) -> SSAValue:
-    """A value of the type that :func:`type_of` reads."""
+    """Return a value of the type that :func:`type_of` parses."""
     return TestOp(result_types=[type_of(text)]).results[0]
 
 
 def op_class(name: str) -> type[Operation]:
-    """The class of ``cute.<name>``."""
+    """Return the class of ``cute.<name>``."""
     return CONTEXT.get_op(f"cute.{name}")
 
 
 def parse(text: str) -> ModuleOp:
-    """The module of some lines of IR; operands that no line defines are made by ``test.op``.  Not verified."""
+    """Parse lines of IR into a module, without verifying it.
+
+    ``test.op`` defines the operands that no line defines.
+    """
     parser = Parser(CONTEXT, text)
     ops: list[Operation] = []
     while (op := parser.parse_optional_operation()) is not None:
@@ -65,27 +71,27 @@ def parse(text: str) -> ModuleOp:
 
 
 def verified(text: str) -> ModuleOp:
-    """:func:`parse`, and the verifier."""
+    """Parse lines of IR as :func:`parse` does, and verify the module."""
     module = parse(text)
     module.verify()
     return module
 
 
 def printed(op: Operation, *, generic: bool = False) -> str:
-    """The text of an op."""
+    """Return the text of an op."""
     out = StringIO()
     Printer(stream=out, print_generic_format=generic).print_op(op)
     return out.getvalue()
 
 
 def cute_lines(module: ModuleOp) -> list[str]:
-    """The custom form of the cute ops of a module."""
+    """Return the custom form of the cute ops of a module."""
     lines = printed(module).splitlines()
     return [line.strip() for line in lines if "cute." in line and '"test.op"' not in line]
 
 
 def round_trip(text: str) -> list[str]:
-    """Checks custom -> custom and custom -> generic -> custom; gives the custom lines."""
+    """Check the round trips custom -> custom and custom -> generic -> custom, and return the custom lines."""
     module = verified(text)
     custom = printed(module)
     again = Parser(CONTEXT, custom).parse_module()

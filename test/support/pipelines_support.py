@@ -1,4 +1,4 @@
-"""Base IR, fake arrays and a fake driver that the tests of the pipelines share."""
+"""Base IR, fake arrays and a fake driver, shared by the tests of the pipelines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def quoted(text: str) -> str:
 
 
 def kernel(name: str, args: list[str], lowered: list[str], body: str = "", attributes: str = "") -> str:
-    """One kernel of base IR; ``body`` sees %a0, %a1 …"""
+    """Return one kernel of base IR, whose ``body`` can use %a0, %a1 …"""
     params = ", ".join(f"%a{i}: {t}" for i, t in enumerate(lowered))
     types = ", ".join(quoted(a) for a in args)
     return (
@@ -37,7 +37,7 @@ def kernel(name: str, args: list[str], lowered: list[str], body: str = "", attri
 
 
 def with_registers(module: ModuleOp) -> ModuleOp:
-    """The module after ``cute-wgmma-registers``, which is sound and has nothing left to be done."""
+    """Run ``cute-wgmma-registers``, check that its result is valid and complete, and return the module."""
     after = module.clone()
     run_pass(WgmmaRegistersPass(), after, PassContext(Context()))
     after.verify()
@@ -73,12 +73,12 @@ HOST = f"""\
 
 
 def module(kernels: str, host: str = "") -> str:
-    """A module of base IR."""
+    """Return a module of base IR."""
     return f"module attributes {{gpu.container_module}} {{\n  gpu.module @kernels {{\n{kernels}  }}\n{host}}}\n"
 
 
 def add_module() -> str:
-    """Two kernels, @add and its stronger variant @add_v, and the host function that launches them."""
+    """Return a module with the kernel @add, its vectorized variant @add_v, and the host function that launches them."""
     return module(
         kernel("add", [PLAIN] * 3, [M] * 3, ADD_BODY) + kernel("add_v", [VECTOR] * 3, [M] * 3, ADD_BODY), HOST
     )
@@ -86,18 +86,18 @@ def add_module() -> str:
 
 @dataclass
 class FakeArray:
-    """An array of somebody's GPU library: only what the CUDA array interface says."""
+    """A GPU array that implements only the CUDA array interface."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None = None
-    """in elements"""
+    """Strides in elements."""
     typestr: str = "<f4"
     pointer: int = 0x7F0000000000
     device_id: int = 0
 
     @property
     def device(self) -> object:
-        """Like cupy's."""
+        """Return an object with the device index as ``id``, like cupy."""
         return type("Device", (), {"id": self.device_id})()
 
     @property
@@ -115,7 +115,10 @@ class FakeArray:
 
 @dataclass
 class FakeDriver:
-    """A driver whose device memory is host memory and whose kernels are Python functions of their parameters' bytes."""
+    """A driver with host memory as device memory.
+
+    Its kernels are Python functions that receive the parameters' bytes.
+    """
 
     kernels: dict[str, object] = field(default_factory=dict)
     launches: list[dict[str, object]] = field(default_factory=list)
@@ -176,7 +179,7 @@ class FakeDriver:
         self, function: int, shape: LaunchShape, parameters: Parameters, stream: int = 0
     ) -> Callable[[], tuple[int]]:
         def run() -> tuple[int]:
-            # Functions are those of GPU 0: under no context or another one they are an error, and nothing is launched.
+            # Functions belong to GPU 0. Without its context, launching fails.
             if self.context != self.primary_context(0):
                 return (400 if self.context else 201,)
             self.launch(function, shape, parameters, stream)
@@ -226,7 +229,7 @@ class FakeDriver:
 
 
 def tensor_of(parameter: int, dtype: type[np.generic] = np.float32) -> np.ndarray:
-    """The matrix that a 24-byte parameter of type M describes, in (fake) device memory."""
+    """Return the matrix in fake device memory that a 24-byte parameter of type M describes."""
     raw = bytes((ctypes.c_uint8 * 24).from_address(parameter))
     pointer = int.from_bytes(raw[:8], "little")
     rows, columns, ld = (int.from_bytes(raw[o : o + 4], "little", signed=True) for o in (8, 12, 16))

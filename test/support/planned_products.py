@@ -1,4 +1,4 @@
-"""Planned GEMMs for the GPU: how they are planned, their operands, the kernels that they take on an H200."""
+"""Planned GEMMs for the GPU tests: their plans, their operands, and the kernels that they use on an H200."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ PARTS = op.MathInstruction([16, 8, 8], *["f32"] * 3, "tensor_op", "multiply_add_
 
 
 class Planned(NamedTuple):
-    """``plan``: arguments of ``op.Gemm``; ``more``: properties of it; ``shape``: M, N, K, and how many matrices of A
-    and of B; ``numbers``: alpha and beta; ``bias``: whether a per-column bias is added.
+    """A planned GEMM.
+
+    ``plan`` holds arguments of ``op.Gemm`` and ``more`` properties of the plan. ``shape`` is (M, N, K), ``batch`` the
+    number of matrices of A and of B. ``numbers`` are alpha and beta. ``bias`` adds a per-column bias.
     """
 
     name: str
@@ -40,7 +42,7 @@ class Planned(NamedTuple):
         return plan
 
     def operands(self) -> dict[str, Any]:
-        """Return numpy arrays of small integers, with which all is exact, and a poisoned D."""
+        """Return numpy arrays of small integers, for which all results are exact, and a poisoned D."""
         m, n, k = self.shape
         rng = np.random.default_rng(m + n + k)
         a, b, c, d = self.planned().kinds
@@ -64,7 +66,7 @@ class Planned(NamedTuple):
         return made
 
     def variants(self) -> list[Variant]:
-        """Return the kernels that it takes."""
+        """Return the kernels of the plan."""
         given = self.operands()
         found = self.planned().arguments(
             **given, alpha=self.numbers[0], beta=self.numbers[1], split_k=self.split
@@ -166,7 +168,7 @@ CASES = [
 
 
 def texts() -> Iterator[tuple[str, Callable[[], str]]]:
-    """Names and texts of the kernels."""
+    """Yield the name and the text of each kernel."""
     found = [v for case in CASES for v in case.variants()]
     for array in ARRAYS.values():
         done = array.matrices()
@@ -177,8 +179,10 @@ def texts() -> Iterator[tuple[str, Callable[[], str]]]:
 
 
 class Several(NamedTuple):
-    """Products of matrices anywhere: ``kinds``: of the plan; ``shape``: M, N, K; ``count``: how many; ``offset``:
-    elements that each begins behind whole 16 bytes.
+    """A pointer-array GEMM.
+
+    ``kinds`` holds arguments of ``op.Gemm``, ``shape`` is (M, N, K), and ``count`` the number of matrices. Each matrix
+    starts ``offset`` elements past a 16-byte boundary.
     """
 
     kinds: dict[str, Any]
@@ -187,7 +191,7 @@ class Several(NamedTuple):
     offset: int = 0
 
     def operands(self) -> dict[str, list[np.ndarray[Any, Any]]]:
-        """Return lists of numpy arrays, in which one of B stands twice."""
+        """Return lists of numpy arrays; one matrix of B occurs twice."""
         m, n, k = self.shape
         rng = np.random.default_rng(m)
         kinds, found = op.Gemm(**self.kinds).kinds, {}
@@ -201,7 +205,7 @@ class Several(NamedTuple):
         return found
 
     def matrices(self) -> Any:
-        """Return the arguments of a call on the CPU, which is not run."""
+        """Return the arguments of a call on the CPU, without running it."""
         return op.Gemm(**self.kinds).arguments(**self.operands(), alpha=2.0, beta=0.5, device="cpu")
 
 
@@ -216,7 +220,7 @@ ARRAYS = {
 
 
 def saturating(chip: int) -> op.GemmOperationUniversal:
-    """Return the operation of int8 whose sums stick at the ends of i32, by wgmma or by mma.sync."""
+    """Return the int8 operation that saturates its i32 accumulator, with wgmma (``chip`` 90) or mma.sync."""
     shape, tile = ([64, 64, 32], [64, 64, 128]) if chip == 90 else ([16, 8, 32], [64, 64, 64])
     instruction = op.MathInstruction(shape, "i8", "i8", "i32", "tensor_op", "multiply_add_saturate")
     operands = [op.TensorDescription(e, layout, 16) for e, layout in (("i8", "row"), ("i8", "column"), ("i32", "row"))]
@@ -225,7 +229,7 @@ def saturating(chip: int) -> op.GemmOperationUniversal:
 
 
 def in_runs() -> op.GemmOperationUniversal:
-    """Return the operation of int8 whose matrices are interleaved."""
+    """Return the int8 operation on interleaved layouts."""
     instruction = op.MathInstruction([16, 8, 32], "i8", "i8", "i32")
     column, row = op.ColumnMajorInterleaved32, op.RowMajorInterleaved32
     operands = [op.TensorDescription("i8", layout, 16) for layout in (column, row, column)]

@@ -1,4 +1,4 @@
-"""``op.mm`` and the others on the interpreter: which kernels run; calls that do not say ``device="cpu"`` mean it."""
+"""``op.mm`` and other GEMMs in the interpreter: calls without ``device`` run there, and their kernels are recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cute_dialect.op.select.kernel_choice import Choice
 
 
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the names of the kernels that run from now on, ``any`` for that of rows that TMA cannot read."""
+    """Record the names of the kernels that run from now on; ``any`` is the kernel for matrices that TMA cannot load."""
     names: list[str] = []
     runner, any_rows = gemm_dispatch.runner, gemm_dispatch.any_rows
 
@@ -31,7 +31,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let calls that name no device be for the interpreter; returns the names of the kernels that run."""
+    """Run calls without ``device`` in the interpreter, and record the names of their kernels."""
     product = gemm.product
 
     def on_the_cpu(*given: Any, **more: Any) -> Any:

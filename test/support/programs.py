@@ -1,4 +1,4 @@
-"""The programs, run in this process: what they wrote, and their exit status."""
+"""The project's command-line programs, run in this process, with their output and exit status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cute_dialect.tools import cute_opt, cute_run
 
 
 class CuteOpt:
-    """Runs ``cute-opt`` and keeps what it wrote; names of files in ``folder`` are shown without it."""
+    """Runs ``cute-opt`` and stores its output. Paths in ``folder`` are shortened to file names."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]):
         self.folder = folder
@@ -26,7 +26,7 @@ class CuteOpt:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status of ``cute-run``, what it wrote, and what it said."""
+    """Run ``cute-run`` and return its exit status, its output and its error messages."""
     status = cute_run.main(arguments)
     out, err = capsys.readouterr()
     assert "Traceback" not in err
