@@ -19,7 +19,7 @@ def trace(f, x=X):
 
 # ===== a symbol of 16 bits
 cute.sym_int(width=16)
-#: ValueError
+#: UsageError
 #: SymInt: width must be 32 or 64, got 16
 
 # ===== a dimension that a tensor has not
@@ -138,7 +138,7 @@ cute.Constexpr[int](4)
 @cute.kernel
 def k(x: cute.Tensor):
     pass
-#: TypeError
+#: UsageError
 #: generic: parameter names must be identifiers, got '1'
 
 # ===== generic below the decorator
@@ -146,7 +146,7 @@ def k(x: cute.Tensor):
 @cute.generic("N")
 def k(x: cute.Tensor):
     pass
-#: TypeError
+#: UsageError
 #: @cute.generic must be placed above @cute.kernel or @cute.jit
 
 # ===== an argument that an inlined host function has not
@@ -329,7 +329,7 @@ def run(x: cute.Tensor):
 
 
 cute.compile(run, X).mlir("ptx2")
-#: ValueError
+#: UsageError
 #: mlir: unknown stage 'ptx2'; stages: trace, fold, expand, arch, base, llvm, input, cute-fold-static, cute-expand-ops, convert-cute-algo-to-arch, cute-check-target, cute-to-base, cute-strong-atomics, cute-wgmma-registers, base-prepare, one-shot-convert-to-llvm, attach-nvvm-target
 
 # ===== a promise in a kernel

@@ -371,32 +371,32 @@ cute.hopper.make_trivial_tiled_mma(cute.Float64, cute.Float64, nvgpu.OperandMajo
 
 # ===== a group of no thread
 cute.pipeline.CooperativeGroup(cute.pipeline.Agent.Thread, 0)
-#: ValueError
+#: UsageError
 #: CooperativeGroup: size must be at least 1, got 0
 
 # ===== a named barrier of number 16
 cute.pipeline.NamedBarrier(16, 32)
-#: ValueError
+#: UsageError
 #: NamedBarrier: barrier_id must be 0 to 15, got 16
 
 # ===== a layout of no contiguous mode
 cute.utils.LayoutEnum.from_tensor(cute.make_identity_tensor((4, 4)))
-#: ValueError
+#: UsageError
 #: the first or second mode of the tensor must have stride 1, got tensor<(0,0) o (4,4):(1@0,1@1)>
 
 # ===== the memory of a chip that there is not
 cute.utils.get_smem_capacity_in_bytes("sm_1")
-#: ValueError
+#: UsageError
 #: chip must be one of sm_50, sm_52, sm_53, sm_60, sm_61, sm_62, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, sm_101, sm_101a, sm_101f, sm_103, sm_103a, sm_103f, sm_110, sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, sm_121f, got 'sm_1'
 
 # ===== clusters of no block
 cute.utils.HardwareInfo().get_max_active_clusters(0)
-#: ValueError
+#: UsageError
 #: cluster_size must be at least 1, got 0
 
 # ===== a cluster along K
 cute.utils.PersistentTileSchedulerParams((4, 4, 1), (1, 1, 2))
-#: ValueError
+#: UsageError
 #: cluster_shape_mnk must be 1 along K, got (1, 1, 2)
 
 # ===== a product of a warp that accumulates by a number of run time
@@ -475,7 +475,7 @@ run(X)
 
 # ===== a swizzle of no cluster
 cute.utils.PersistentTileSchedulerParams((4, 4, 1), (1, 1, 1), swizzle_size=0)
-#: ValueError
+#: UsageError
 #: swizzle_size must be at least 1, got 0
 
 # ===== a copy past the end of a static tile

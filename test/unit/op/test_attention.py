@@ -452,6 +452,7 @@ def test_tiles_of_heads_of_64() -> None:
         assert f"-{rows}x128" in found.kernels[0].name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("window", [None, (40, 10)])
 def test_single_and_paired_tiles(pairs: bool, window: tuple[int, int] | None) -> None:

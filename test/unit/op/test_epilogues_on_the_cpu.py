@@ -231,6 +231,7 @@ def test_two_results_of_the_transposed_problem(m: int, n: int) -> None:
     assert all(torch.equal(found[name].double(), want[name]) for name in want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["128x128-c1t-q6", "256x160-n2-u1"])
 def test_prefetched_matrices(name: str) -> None:
     """``prefetch`` loads the matrices of a chunk before the previous one is stored."""

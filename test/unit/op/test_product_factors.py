@@ -58,6 +58,7 @@ def test_factors_of_a_batch_with_addends(array: Any, each: str, activation: str)
     assert np.array_equal(np.asarray(found), x * EXACT + y * np.asarray(c, float)[:1, :1])
 
 
+@pytest.mark.slow
 def test_gradients_of_factors_of_a_batch() -> None:
     alpha, beta, a, b, c = (
         torch.randn(s, generator=torch.Generator().manual_seed(i), requires_grad=True)
@@ -75,6 +76,7 @@ def test_gradients_of_factors_of_a_batch() -> None:
         assert bool(((one - other).abs() <= 1e-3 * (other.abs() + 1)).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["", "relu"])
 def test_factors_of_a_batch_of_a_plan(activation: str) -> None:
     """Plans take numbers, arrays of one element, and one factor per matrix."""

@@ -104,6 +104,7 @@ def near(found: list[Any], exact: list[Any]) -> None:
         torch.testing.assert_close(x.double(), y, rtol=2e-2, atol=2e-2 * max(1.0, float(y.abs().max())))
 
 
+@pytest.mark.sample("softmax", "add", "linear")
 @pytest.mark.parametrize("name", CALLS)
 def test_steps(seen: Seen, name: str) -> None:
     call, exact, make = CALLS[name]
@@ -157,6 +158,7 @@ def test_the_graph_of_a_replayed_call(seen: Seen) -> None:
     near(penalty(op.mm, a, b, g), penalty(torch.mm, *wide))
 
 
+@pytest.mark.slow
 def test_missing_and_strided_gradients(seen: Seen) -> None:
     x, w = leaves((normal(4, 40), normal(40)))
     for _ in range(3):
@@ -168,6 +170,7 @@ def test_missing_and_strided_gradients(seen: Seen) -> None:
         d.backward(grad, retain_graph=True)
 
 
+@pytest.mark.slow
 def test_replay_at_other_addresses(seen: Seen) -> None:
     """A tensor at another alignment is computed as a new call."""
     memory = normal(24 * 16 + 8)

@@ -100,7 +100,7 @@ def test_more_rows_than_groups_of_threads() -> None:
     check(lambda x, w: op.rms_norm(x, w, 1e-5, device="cpu"), lambda x, w: F.rms_norm(x, (8200,), w, 1e-5), [x, w])
 
 
-@pytest.mark.sample("5-70")
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [264, 70])
 @pytest.mark.parametrize("rows", [37, 5])
 def test_gradients_of_the_sum_with_a_residual(rows: int, n: int) -> None:
