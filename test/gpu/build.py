@@ -1,7 +1,7 @@
-"""Compile what the GPU tests run, for a machine that has a GPU but no compiler.
+"""Compile the kernels of the GPU tests for a machine that has a GPU but no compiler.
 
-python test/gpu/build.py DIR [--chip sm_90a]        here
-CUTE_GPU_ARTIFACTS=DIR pytest test/gpu              there
+python test/gpu/build.py DIR [--chip sm_90a]        on the machine with the compiler
+CUTE_GPU_ARTIFACTS=DIR pytest test/gpu              on the machine with the GPU
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def build_tma(folder: str, chip: str) -> list[str]:
 
 
 def build_im2col(folder: str, chip: str) -> list[str]:
-    """Build im2col copies into ``im2col/NAME``, ``NAME_copy``, ``NAME_tiled_copy``. Return the output of ptxas."""
+    """Build im2col copies into ``im2col/NAME``, ``NAME_copy`` and ``NAME_tiled_copy``. Return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from im2col_support import CASES, copy_text, text
 
@@ -52,7 +52,7 @@ def build_im2col(folder: str, chip: str) -> list[str]:
 
 
 def build_negate(folder: str, chip: str) -> list[str]:
-    """Build ``wgmma`` with negated operands into ``negate/NAME`` and return the output of ptxas."""
+    """Build ``wgmma`` kernels with negated operands into ``negate/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from negate_support import CASES, text
 
@@ -66,7 +66,7 @@ def build_negate(folder: str, chip: str) -> list[str]:
 
 
 def build_gemm_fallback(folder: str, chip: str) -> list[str]:
-    """Build the fallbacks of the Hopper GEMM into ``gemm_fallback/NAME`` and return the output of ptxas."""
+    """Build the fallback kernels of the Hopper GEMM into ``gemm_fallback/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from gemm_fallback_support import CASES
 
@@ -83,7 +83,7 @@ def build_gemm_fallback(folder: str, chip: str) -> list[str]:
 
 
 def build_atoms(folder: str, chip: str) -> list[str]:
-    """Build a kernel per atom into ``copy_atoms`` and ``mma_atoms_…`` and return the output of ptxas."""
+    """Build one kernel per atom into ``copy_atoms`` and ``mma_atoms_…`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     import copy_atom_kernels
     import mma_atom_kernels
@@ -92,7 +92,7 @@ def build_atoms(folder: str, chip: str) -> list[str]:
 
 
 def build_sync(folder: str, chip: str) -> list[str]:
-    """A kernel for each machine-level op, ``sync/NAME``; gives their names."""
+    """Build a kernel for each machine-level op into ``sync/NAME`` and return their names."""
     sys.path.insert(0, str(TEST / "support"))
     from sync_kernels import CASES
 
@@ -117,14 +117,14 @@ def build_gemm(folder: str, chip: str) -> list[str]:
 
 
 def _compiled_all(group: str, texts: Iterable[tuple[str, str]], folder: str, chip: str) -> list[str]:
-    """Compile kernels in parallel into a group of the folder and return the output of ptxas."""
+    """Compile kernels in parallel into one subfolder and return the output of ptxas."""
     jobs = [(group, name, text, folder, chip) for name, text in texts]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         return list(pool.map(_compiled, jobs))
 
 
 def build_fused(folder: str, chip: str) -> list[str]:
-    """Build products with epilogues that are functions into ``fused/NAME`` and return the output of ptxas."""
+    """Build the GEMMs with function epilogues into ``fused/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from fused_products import texts
 
@@ -142,7 +142,7 @@ def _compiled(job: tuple[str, str, str, str, str]) -> str:
 
 
 def build_torch(folder: str, chip: str) -> list[str]:
-    """Build the products of the tests of torch's gradients into ``torch/NAME`` and return the output of ptxas."""
+    """Build the GEMMs of the PyTorch gradient tests into ``torch/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from torch_calls import texts
 
@@ -158,7 +158,7 @@ def build_repeated(folder: str, chip: str) -> list[str]:
 
 
 def build_types(folder: str, chip: str) -> list[str]:
-    """Build the products of every type of elements into ``types/NAME`` and return the output of ptxas."""
+    """Build a GEMM for every element type into ``types/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from typed_products import texts
 
@@ -166,7 +166,7 @@ def build_types(folder: str, chip: str) -> list[str]:
 
 
 def build_type_kernels(folder: str, chip: str) -> list[str]:
-    """Build kernels of single types into ``type_kernels/NAME`` and return the output of ptxas."""
+    """Build the kernels that serve a single element type into ``type_kernels/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from type_kernels import KERNELS
 
@@ -174,7 +174,7 @@ def build_type_kernels(folder: str, chip: str) -> list[str]:
 
 
 def build_grouped(folder: str, chip: str) -> list[str]:
-    """Build the kernels of grouped products into ``grouped/NAME`` and return the output of ptxas."""
+    """Build the grouped GEMM kernels into ``grouped/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from grouped_calls import texts
 
@@ -182,7 +182,7 @@ def build_grouped(folder: str, chip: str) -> list[str]:
 
 
 def build_conv(folder: str, chip: str) -> list[str]:
-    """Build the kernels of convolutions into ``conv/NAME`` and return the output of ptxas."""
+    """Build the convolution kernels into ``conv/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from conv_calls import texts
 
@@ -214,7 +214,7 @@ def build_plans(folder: str, chip: str) -> list[str]:
 
 
 def build_several(folder: str, chip: str) -> list[str]:
-    """Build host functions with several launches into ``several`` and return the output of ptxas."""
+    """Build the host functions with several launches into ``several`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from several_launches import ALL
 
@@ -225,7 +225,7 @@ def build_several(folder: str, chip: str) -> list[str]:
 
 
 def build_export(folder: str, chip: str) -> list[str]:
-    """Build the Hopper GEMM as C into ``export/gemm.c`` and return the output of ptxas."""
+    """Export the Hopper GEMM as C into ``export/gemm.c`` and return the output of ptxas."""
     from cute_dialect.pipelines import compile as compile_cute
 
     module = compile_cute(TEST / "examples" / "gemm_sm90.mlir", chip=chip)
@@ -234,7 +234,7 @@ def build_export(folder: str, chip: str) -> list[str]:
 
 
 def build_autotune(folder: str, chip: str) -> list[str]:
-    """The candidates of examples/autotune.py, in a compile cache: ``autotune``."""
+    """Build the candidates of examples/autotune.py into the compile cache ``autotune``."""
     import subprocess
 
     what = f"{TEST.parent / 'examples' / 'autotune.py'}:row_sum"
@@ -256,7 +256,7 @@ def build_sweep(folder: str, chip: str) -> list[str]:
 
 
 def build_op_rows(folder: str, chip: str) -> list[str]:
-    """Build the kernels of the functions on rows into ``op_rows/NAME`` and return the output of ptxas."""
+    """Build the kernels of the row functions into ``op_rows/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from row_calls import kernels
 
@@ -266,7 +266,7 @@ def build_op_rows(folder: str, chip: str) -> list[str]:
 
 
 def build_elementwise(folder: str, chip: str) -> list[str]:
-    """Build the kernels of functions of elements into ``elementwise/NAME`` and return the output of ptxas."""
+    """Build the kernels of the elementwise functions into ``elementwise/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from elementwise_calls import kernels
 
@@ -286,7 +286,7 @@ def _compiled_rows(job: tuple[RowKernel, str, str, str]) -> str:
 
 
 def build_attention(folder: str, chip: str) -> list[str]:
-    """Build the kernels of attention into ``attention/NAME`` and return the output of ptxas."""
+    """Build the attention kernels into ``attention/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from attention_calls import kernels
 
@@ -311,7 +311,7 @@ PARTS = (
 
 
 def main() -> int:
-    """Build all that can be built; give the exit status, 1 where something could not."""
+    """Build every group of kernels. Return exit status 1 if a build failed, otherwise 0."""
     parser = argparse.ArgumentParser(description="Compile what the GPU tests run.")
     parser.add_argument("folder", help="where to")
     parser.add_argument("--chip", default="sm_90a")

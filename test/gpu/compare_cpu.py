@@ -1,7 +1,7 @@
-"""The CPU interpreter and the GPU on the same compiled kernels and the same inputs, bit by bit.
+"""Bitwise comparison of the CPU interpreter and the GPU on the same compiled kernels and inputs.
 
-python test/gpu/compare_cpu.py --build DIR        here: compiles, runs on the interpreter, keeps inputs and outputs
-python test/gpu/compare_cpu.py --run DIR          on the GPU machine: runs, compares, prints a table
+python test/gpu/compare_cpu.py --build DIR        without a GPU: compile, interpret, save inputs and outputs
+python test/gpu/compare_cpu.py --run DIR          on the GPU machine: run, compare, print a table
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Arrays: TypeAlias = Callable[[np.random.Generator], list[np.ndarray]]
 
 
 class Case(NamedTuple):
-    """A kernel: its text, the host function or kernel to call, the arrays (the last one is the output)."""
+    """A kernel: its text, the host function or kernel to call, and its arrays. The last array is the output."""
 
     name: str
     text: Callable[[], str]
@@ -46,7 +46,7 @@ def _gemm(
 
 
 def cases() -> Iterator[Case]:
-    """Every family of kernels, on integers and on normal data."""
+    """Return one case per family of kernels, on integers and on normally distributed data."""
     from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
     from cute_dialect.kernels.elementwise import elementwise_add_text
     from cute_dialect.kernels.gemm import gemm_text
@@ -117,7 +117,7 @@ def _rows(op: str, rows: int, n: int) -> Arrays:
 
 
 def build(folder: str) -> None:
-    """Compile and run on the interpreter."""
+    """Compile every case, run it on the interpreter and save inputs and outputs."""
     from cute_dialect.pipelines import compile
 
     for i, case in enumerate(cases()):
@@ -171,7 +171,6 @@ def run(folder: str) -> int:
 
 
 def main() -> None:
-    """Entry point."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--build", metavar="DIR")
     parser.add_argument("--run", metavar="DIR")

@@ -1,11 +1,11 @@
-"""Scalar instructions on the interpreter and on the GPU, on the same corner values and random bits, bit by bit.
+"""Bitwise comparison of scalar instructions on the interpreter and the GPU, on corner values and random bits.
 
-python test/gpu/compare_values.py --build DIR     here: a kernel for every opcode and op, inputs, our results
-python test/gpu/compare_values.py --run DIR       on the GPU machine: runs them, prints each result that differs
+python test/gpu/compare_values.py --build DIR     without a GPU: write kernels, inputs and interpreter results
+python test/gpu/compare_values.py --run DIR       on the GPU machine: run the kernels, print each result that differs
 
-Every opcode of `cute_dialect.interp.instructions.ptx.SCALAR_ROWS` is a kernel of hand-written PTX. Ops of arith and
-math are kernels that upstream compiles. Any NaN is any other, approximate instructions have the bound that the PTX ISA
-states.
+Every opcode of `cute_dialect.interp.instructions.ptx.SCALAR_ROWS` has a kernel of hand-written PTX. The kernels of
+arith and math ops are compiled by upstream MLIR. All NaNs count as equal. Approximate instructions must stay within
+the error bound that the PTX ISA states.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import value_reference
 
-LANES = 96  # inputs an instruction: one thread each
-OPERANDS, RESULTS = 4, 2  # cells of 64 bits that a thread reads and writes
+LANES = 96  # inputs per instruction, one per thread
+OPERANDS, RESULTS = 4, 2  # 64-bit cells that each thread reads and writes
 _BODY = """.visible .entry {name}(.param .u64 in, .param .u64 out)
 {{
   .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>; .reg .b64 %c<9>;
@@ -44,7 +44,7 @@ _HEADER = ".version 8.3\n.target sm_90a\n.address_size 64\n"
 
 
 class Case(NamedTuple):
-    """An instruction: its kernel, what it is called, the opcode by which results are judged, its types."""
+    """An instruction: its kernel, its name, the opcode that selects the comparison, and its types."""
 
     kernel: str
     name: str
@@ -54,7 +54,7 @@ class Case(NamedTuple):
 
 
 def _ptx(case: Case) -> str:
-    """A kernel that does one instruction on the cells of its thread."""
+    """Return a PTX kernel in which each thread executes one instruction on its own cells."""
     lines: list[str] = []
 
     def register(kind: str, i: int) -> str:
@@ -99,7 +99,7 @@ OPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
       for n in (32, 64) for op, opcode in (
           ("addi", f"add.s{n}"), ("muli", f"mul.lo.s{n}"), ("maxui", f"max.u{n}"), ("minsi", f"min.s{n}"))),
 )  # fmt: skip
-"""(an op on %a, %b, %c, the opcode that it is, the type of the result, those of the operands)."""
+"""(op on %a, %b, %c; equivalent opcode; result type; operand types)."""
 
 
 def _ir_type(kind: str) -> str:
@@ -107,7 +107,7 @@ def _ir_type(kind: str) -> str:
 
 
 def _ops_module(cases: Sequence[Case], texts: Sequence[str]) -> str:
-    """The ops as kernels with the interface of `_ptx`."""
+    """Return a module with one kernel per op, each with the interface of `_ptx`."""
     kernels: list[str] = []
     for case, text in zip(cases, texts):
         lines = [
@@ -149,7 +149,7 @@ def _ops_module(cases: Sequence[Case], texts: Sequence[str]) -> str:
 
 
 def _op_results(case: Case, text: str, rows: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """The interpreter's results of an op."""
+    """Return the interpreter's results of an op."""
     from value_fuzz import column
     from xdsl.parser import Parser
 
@@ -172,7 +172,7 @@ def _op_results(case: Case, text: str, rows: Sequence[tuple[int, ...]]) -> list[
 
 
 def _instructions() -> Iterator[tuple[Case, list[tuple[int, ...]], list[list[int]]]]:
-    """Every opcode with its inputs and the interpreter's results."""
+    """Return every opcode with its inputs and the interpreter's results."""
     from value_fuzz import function, inputs, results
     from xdsl.parser import Parser
 
@@ -198,7 +198,7 @@ def _instructions() -> Iterator[tuple[Case, list[tuple[int, ...]], list[list[int
 
 
 def build(folder: str) -> None:
-    """Write a cubin for all instructions and one for all ops, the inputs, the interpreter's results."""
+    """Write a cubin for all instructions, a cubin for all ops, the inputs, and the interpreter's results."""
     from value_fuzz import inputs
 
     from cute_dialect.pipelines import compile
@@ -219,7 +219,7 @@ def build(folder: str) -> None:
     ops = [Case(f"op{i}", text, opcode, (result,), sources) for i, (text, opcode, result, sources) in enumerate(OPS)]
     for case, (text, *_) in zip(ops, OPS):
         rows = inputs(random.Random(text), case.opcode, case.sources, LANES)
-        if "fpto" in text:  # out of range is poison: LLVM may give anything
+        if "fpto" in text:  # An out-of-range conversion is poison, so LLVM may produce any value.
             rows = [
                 r for r in rows if value_reference.accepts(f"setp.num.{case.sources[0]}", "pred", (r[0], r[0]), 1)
             ] or rows
@@ -301,7 +301,6 @@ def run(folder: str) -> int:
 
 
 def main() -> None:
-    """Entry point."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--build", metavar="DIR")
     parser.add_argument("--run", metavar="DIR")

@@ -1,4 +1,4 @@
-"""Tests that need an NVIDIA GPU.  Without one each is skipped, once for all its cases, with a reason (``-rs``)."""
+"""Fixtures for tests that need an NVIDIA GPU. Without a GPU each test is skipped once, with a reason (``-rs``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cute_dialect.runtime import driver as cuda
 
 @cache
 def no_gpu() -> str | None:
-    """Why these tests cannot run here, or ``None``."""
+    """Return the reason why these tests cannot run here, or ``None`` if they can."""
     try:
         gpu = cuda.driver()
     except cuda.CudaError as e:
@@ -25,15 +25,15 @@ def no_gpu() -> str | None:
 
 
 class NotRun(pytest.Item):
-    """A test where there is no GPU for it."""
+    """A test that is skipped because the machine has no suitable GPU."""
 
     def runtest(self) -> None:
-        """Skip, loudly."""
+        """Skip with the reason."""
         pytest.skip(str(no_gpu()))
 
 
 def pytest_pycollect_makeitem(collector: pytest.Module, name: str) -> pytest.Item | None:
-    """Make no cases of a test that cannot run: there are thousands."""
+    """Collect one skipped item per test if the test cannot run, instead of its thousands of cases."""
     if name.startswith("test_") and no_gpu() is not None:
         return NotRun.from_parent(collector, name=name)
     return None
@@ -41,9 +41,9 @@ def pytest_pycollect_makeitem(collector: pytest.Module, name: str) -> pytest.Ite
 
 @pytest.fixture(scope="module")
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the kernels that the module names in ``FOLDER``.
+    """Return the folder of the kernels that the test module names in ``FOLDER``.
 
-    From ``CUTE_GPU_ARTIFACTS`` (``python test/gpu/build.py DIR``) where that is set, else built now.
+    If ``CUTE_GPU_ARTIFACTS`` is set, the kernels come from there (``python test/gpu/build.py DIR``).
     """
     name: str = request.module.FOLDER
     given = os.environ.get("CUTE_GPU_ARTIFACTS")
@@ -63,9 +63,9 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session")
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled kernels as ``cute-bench elementwise_add --build`` makes them.
+    """Return compiled kernels, as ``cute-bench elementwise_add --build`` builds them.
 
-    From ``CUTE_GPU_ARTIFACTS`` where the compiler is not installed, else built now.
+    They come from ``CUTE_GPU_ARTIFACTS`` if the compiler is not installed, and are built otherwise.
     """
     given = os.environ.get("CUTE_GPU_ARTIFACTS")
     if given:

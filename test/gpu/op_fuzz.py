@@ -1,13 +1,14 @@
-"""Random calls of every public function of ``op`` on a GPU (or the interpreter) against float64.
+"""Random calls of every public function of ``op`` on a GPU or the interpreter, compared with float64.
 
-    python test/gpu/op_fuzz.py --count 5000 --seed 1                  one process per CPU, which share the GPU
-    python test/gpu/op_fuzz.py --count 50 --device cpu                small ones on the interpreter
-    python test/gpu/op_fuzz.py --seed 1 --call "mm f16" 17            one of them again
+    python test/gpu/op_fuzz.py --count 5000 --seed 1                  one process per CPU, all on the same GPU
+    python test/gpu/op_fuzz.py --count 50 --device cpu                small calls on the interpreter
+    python test/gpu/op_fuzz.py --seed 1 --call "mm f16" 17            repeat one call
 
-Calls are forward only or with gradients, on contiguous, padded, transposed, misaligned and strided views, some without
-elements, in every element type; see ``test/support/random_calls.py``.  Calls of a family, which share kernels, are
-made by one process.  Prints each call that is wrong with the command that repeats it, and how many calls were refused,
-by error.  All calls are documented, so a refusal is a fault as well: exits with 1 if one was wrong or refused.
+Calls run forward only or with gradients, in every element type. Views are contiguous, padded, transposed, misaligned,
+strided or empty; see ``test/support/random_calls.py``. Calls of one family share kernels, so one process makes them.
+
+The program prints each wrong call with the command that repeats it, and the number of refused calls per error. All
+calls are documented, so a refusal is also a failure. The exit status is 1 if a call was wrong or refused.
 """
 
 # pyright: basic
@@ -34,11 +35,11 @@ from random_calls import FAMILIES, draw, problem_of
 from cute_dialect.op import OpError
 
 MOST = 24
-"""Calls of a job: what a process does before it asks for more."""
+"""Number of calls per job. A process runs one job at a time."""
 
 
 class Result(NamedTuple):
-    """Result of a job: wrong calls (family, number, description), refusals by message, and the number of calls."""
+    """Result of a job: wrong calls (family, index, description), refusals by message, and the number of calls."""
 
     wrong: list[tuple[str, int, str]]
     refused: Counter[str]
@@ -47,7 +48,7 @@ class Result(NamedTuple):
 
 
 def numbers(count: int) -> list[tuple[str, int, int]]:
-    """Return jobs (family, first number, how many) of ``count`` calls in all, by the families' weights."""
+    """Split ``count`` calls into jobs (family, first index, number of calls) by the weights of the families."""
     total = sum(weight for _, weight in FAMILIES.values())
     jobs: list[tuple[str, int, int]] = []
     left, share = count, total
@@ -59,7 +60,7 @@ def numbers(count: int) -> list[tuple[str, int, int]]:
 
 
 def one(family: str, seed: int, number: int, device: str) -> str:
-    """Make a call and check it; return what is wrong with it, empty if nothing is.  Raises OpError if it is refused."""
+    """Run one call and return a description of its error, empty if it is correct. Raises OpError if it is refused."""
     call = draw(family, random.Random(f"{seed} {family} {number}"), device, device == "cpu")
     try:
         said = problem_of(call)
@@ -71,7 +72,7 @@ def one(family: str, seed: int, number: int, device: str) -> str:
 
 
 def job(family: str, first: int, count: int, seed: int, device: str) -> Result:
-    """Make some calls of a family."""
+    """Run consecutive calls of one family."""
     torch.set_num_threads(1)
     wrong: list[tuple[str, int, str]] = []
     refused: Counter[str] = Counter()
@@ -98,7 +99,7 @@ def _is_alive() -> bool:
 
 
 def main() -> int:
-    """Make the calls; return the exit status."""
+    """Run the calls and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
@@ -120,10 +121,10 @@ def main() -> int:
 
 
 def run(jobs: list[tuple[str, int, int]], seed: int, device: str, processes: int) -> int:
-    """Do the jobs in processes; print what is wrong; return the exit status."""
+    """Run the jobs in several processes, print wrong calls and return the exit status."""
     begin, made, wrong = time.monotonic(), 0, 0
     refused: Counter[str] = Counter()
-    # First the first job of every family, so that the kernels of each are compiled once, by one process.
+    # The first job of every family runs first, so that one process compiles the kernels of that family.
     ordered = sorted(jobs, key=lambda j: j[1])
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         futures = {pool.submit(job, *j, seed, device): j for j in ordered}
@@ -131,7 +132,7 @@ def run(jobs: list[tuple[str, int, int]], seed: int, device: str, processes: int
             family, first, count = futures[future]
             try:
                 result = future.result()
-            except Exception as e:  # the process died
+            except Exception as e:  # the worker process crashed
                 wrong += 1
                 print(f"WRONG {family} {first} to {first + count - 1}: {type(e).__name__}: {e}", flush=True)
                 continue

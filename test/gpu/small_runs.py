@@ -1,8 +1,4 @@
-"""Every kernel of ``cute-bench all`` once on small shapes, checked: what compute-sanitizer watches.
-
-cute-bench all --build DIR
-compute-sanitizer --tool memcheck|racecheck|synccheck|initcheck python test/gpu/small_runs.py DIR
-"""
+"""Small checked runs of every kernel of ``cute-bench all``, for compute-sanitizer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Each MMA atom and each copy of a warp or thread runs once on the GPU; the result is where the table has it.
+"""Each MMA atom and each per-thread or per-warp copy atom runs on the GPU and must match the layouts of its table row.
 
-The kernels are PTX made from the rows alone.  Operands are small random integers, which every type holds exactly.
+The PTX kernels are generated from the table rows alone. Operands are small random integers, exact in every type.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def ptx_version(version: str) -> str:
 def launch(
     ptx: str, name: str, threads: int, inputs: Sequence[np.ndarray], out_bytes: int, blocks: int = 1
 ) -> np.ndarray:
-    """Runs the entry ``(out, inputs …)``; the output bytes, poisoned before."""
+    """Launch a kernel with parameters ``(out, inputs …)`` and return its output bytes. The output is poisoned first."""
     gpu = cuda.driver()
     gpu.enter(0)
     function = gpu.get_function(gpu.load_module(ptx.encode() + b"\0"), name)
@@ -57,7 +57,7 @@ def launch(
 
 
 def encode(elt: str, values: np.ndarray) -> np.ndarray:
-    """Small integers as the bits of the element type."""
+    """Encode small integers as bits of the element type."""
     if elt == "f64":
         return values.astype(np.float64).view(np.uint64)
     if elt == "i64":
@@ -76,7 +76,7 @@ def encode(elt: str, values: np.ndarray) -> np.ndarray:
 
 
 def decode(elt: str, bits: np.ndarray) -> np.ndarray:
-    """Accumulator bits as numbers."""
+    """Decode accumulator bits to numbers."""
     if elt == "f64":
         return bits.astype(np.uint64).view(np.float64)
     if elt == "f32":
@@ -89,7 +89,7 @@ def decode(elt: str, bits: np.ndarray) -> np.ndarray:
 
 
 def pack(held: Registers, elt: str, values: np.ndarray) -> np.ndarray:
-    """(threads, values) of element bits into (threads, registers): the first value lowest."""
+    """Pack element bits (threads, values) into registers (threads, registers), first value in the lowest bits."""
     bits = bits_of(elt)
     parts = values.reshape(values.shape[0], held.count, held.values)
     words = np.zeros(parts.shape[:2], dtype=np.uint64)
@@ -106,7 +106,7 @@ def unpack(held: Registers, elt: str, words: np.ndarray) -> np.ndarray:
 
 
 def positions(layout: Layout) -> np.ndarray:
-    """A thread-value layout as an array (threads, values)."""
+    """Evaluate a thread-value layout to an array (threads, values)."""
     threads, values = layout
     first = np.array([evaluate(t, threads) for t in range(size(threads))])  # type: ignore[arg-type]
     second = np.array([evaluate(v, values) for v in range(size(values))])  # type: ignore[arg-type]
@@ -132,7 +132,7 @@ def expected(atom: MmaAtom, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.n
 def accumulators(rng: np.random.Generator, atom: MmaAtom) -> np.ndarray:
     shape = atom.tile("C")
     if atom.emit.kind in ("mma_sync", "mma_sp", "wgmma", "wgmma_sp") and atom.emit["saturate"]:
-        # Close to both ends, so that most sums stick.
+        # Accumulators start close to the limits of i32, so that most results saturate.
         return rng.choice([-1, 1], shape) * ((1 << 31) - 8) + rng.integers(-3, 4, shape)
     return rng.integers(-5, 6, shape)
 
@@ -147,7 +147,7 @@ def test_mma_in_registers(name: str) -> None:
     atom = ATOMS[name]
     assert isinstance(atom, MmaAtom)
     rng = np.random.default_rng(len(name))
-    groups = 4 if atom.threads == 8 else 1  # quad-pairs of a warp multiply on their own
+    groups = 4 if atom.threads == 8 else 1  # Each quad-pair of the warp computes its own MMA.
     threads = atom.threads * groups
     lanes = np.array([[evaluate(t, atom.thr_id) + 4 * g for t in range(atom.threads)] for g in range(groups)])  # type: ignore
     held = {op: atom.registers(op) for op in "ABCD"}
@@ -174,7 +174,7 @@ SPARSE_ATOMS = [n for n, a in ATOMS.items() if isinstance(a, MmaAtom) and a.fami
 
 
 def metadata(rng: np.random.Generator, atom: MmaAtom, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Random metadata for the kept elements of A: the words E ``(M, columns)``, and A with its zeros."""
+    """Return random sparsity metadata E ``(M, columns)``, and A with its dropped elements set to zero."""
     held = atom.metadata
     assert held is not None
     m, _, k = atom.shape_mnk
@@ -188,7 +188,7 @@ def metadata(rng: np.random.Generator, atom: MmaAtom, a: np.ndarray) -> tuple[np
 
 
 def metadata_registers(atom: MmaAtom, words: np.ndarray, selector: int) -> np.ndarray:
-    """E in the registers of the threads that the selector names; the others hold other metadata."""
+    """Put E into the registers of the threads that the selector picks. All other threads hold different metadata."""
     held = atom.metadata
     assert held is not None
     own = words.T.reshape(-1)[positions(held.layout)].astype(np.uint64)
@@ -231,7 +231,7 @@ WGMMA_SPARSE = [n for n in ATOMS if n.startswith("SM90_SPARSE_64x")]
 
 
 def offsets(layout: AnyLayout) -> np.ndarray:
-    """Element offsets of a tile (X, K), swizzled or not."""
+    """Return the element offsets of a tile (X, K), swizzled or not."""
     plain = layout.outer if isinstance(layout, ComposedLayout) else layout
     out = positions(plain)
     if isinstance(layout, ComposedLayout):
@@ -241,9 +241,9 @@ def offsets(layout: AnyLayout) -> np.ndarray:
 
 
 def run_wgmma(atom: MmaAtom, widths: tuple[int, int] | None, step: int, selector: int = 0) -> None:
-    """One instruction on k step ``step`` of tiles with these swizzles (None: the widest that fit).
+    """Run one wgmma on k step ``step`` of tiles with these swizzle widths. None selects the widest that fit.
 
-    ``selector``: of the metadata of a sparse A.
+    ``selector`` is the sparsity selector of a sparse A.
     """
     rng = np.random.default_rng(len(atom.name))
     m, n, k = atom.shape_mnk
@@ -270,7 +270,7 @@ def run_wgmma(atom: MmaAtom, widths: tuple[int, int] | None, step: int, selector
         data[offsets(smem)] = encode(elt, full)
         start = -(-image.size // 1024) * 1024
         image = np.concatenate([image, np.zeros(start - image.size, dtype=np.uint8), data.view(np.uint8)])
-        # Steps count 32 bytes along K; B of a sparse product takes two of them.
+        # A step is 32 bytes along K. B of a sparse MMA advances two steps per instruction.
         at = start + 16 * evaluate((0, step * k * size_ // 32), view.steps)  # type: ignore[operator]
         descriptors[op] = view.descriptor.at(at, pattern=start).bits
     flat = encode(atom.c, tiles["C"].T.reshape(-1))
@@ -387,7 +387,7 @@ REDUCTIONS = {
     "INC": lambda new, old: np.where(old >= new, 0, old + 1),
     "DEC": lambda new, old: np.where((old == 0) | (old > new), new, old - 1),
 }  # fmt: skip
-"""New contents of the destination of a reduction, by operation."""
+"""Operation of a reduction -> function that computes the new contents of the destination."""
 
 
 @pytest.mark.parametrize("name", THREAD_COPIES)
@@ -407,7 +407,7 @@ def test_thread_copies(name: str) -> None:
         given = rng.integers(0, 256, moved).astype(np.uint8)
         wanted = given.copy()
         if atom.family == "cp_async" and atom.emit["zfill"]:
-            wanted[moved // 2 :] = 0  # the kernel asks for the first half only
+            wanted[moved // 2 :] = 0  # The kernel copies only the first half and fills the rest with zeros.
     ptx = header(ptx_version(atom.ptx_version), "sm_90a") + transfer_kernel(atom, moved)
     blocks = 2 if atom.src_space == "smem" and atom.dst_space == "cluster" else 1
     assert np.array_equal(launch(ptx, "probe", 1, [given], moved, blocks), wanted)
@@ -415,7 +415,7 @@ def test_thread_copies(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["SM50_PREFETCH_L1", "SM50_PREFETCH_L2", "SM90_BULK_PREFETCH"])
 def test_prefetches(name: str) -> None:
-    # Nothing to see but that it runs and the data stays.
+    # A prefetch has no visible result: it must run and leave the data unchanged.
     atom = ATOMS[name]
     assert isinstance(atom, CopyAtom)
     given = np.arange(256, dtype=np.uint8)

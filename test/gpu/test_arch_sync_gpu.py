@@ -1,4 +1,4 @@
-"""The machine-level ops on the GPU: the same kernels and results as on the CPU interpreter."""
+"""Machine-level ops on the GPU: the same kernels and results as on the CPU interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failing assert of a kernel on the GPU: the error at the next synchronisation, and the line on standard error."""
+"""A failing kernel assert on the GPU: an error at the next synchronization, and a message on standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention on the GPU, compared with float64: any lengths, poisoned results, packed sequences, CUDA graphs."""
+"""Attention on the GPU compared with float64: all lengths, poisoned outputs, packed sequences, CUDA graphs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMITS = {"f16": 2.0**-10, "bf16": 2.0**-7}
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "attention").exists():
         pytest.skip(f"NOT RUN: {artifacts}/attention is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "attention"))
@@ -29,7 +29,7 @@ def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def exact(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, call: Call
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the result, its sums of magnitudes and the logarithms of (B, H, S, D), in float64."""
+    """Compute attention on (B, H, S, D) in float64: the output, the sums of magnitudes, and the log-sum-exp."""
     k, v = (x.double().repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     scores = q.double() @ k.transpose(2, 3) / math.sqrt(q.shape[3])
     queries, keys = scores.shape[2:]
@@ -57,7 +57,7 @@ def check(got: torch.Tensor, logs: torch.Tensor, q: torch.Tensor, k: torch.Tenso
 
 
 def normal(call: Call, rows: int, heads: int, seed: int) -> torch.Tensor:
-    """Return a (B, H, S, D) tensor in the layout of the call, with a gap of eight elements after each head."""
+    """Return a normally distributed (B, H, S, D) tensor in the call's layout, with eight padding elements per head."""
     torch.manual_seed(seed)
     shape = (call.batch, heads, rows) if call.layout == "bhsd" else (call.batch, rows, heads)
     whole = torch.randn(*shape, call.head + 8, device="cuda").to(TYPES[call.element])[..., : call.head]
@@ -66,7 +66,9 @@ def normal(call: Call, rows: int, heads: int, seed: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
 def test_attention(call: Call) -> None:
-    """Twice, the same bits; into poisoned memory around which nothing is written; and without logarithms."""
+    """Repeated calls, with and without LSE, give the same bits. A poisoned output is filled and its borders stay
+    intact.
+    """
     q = normal(call, call.queries, call.heads, 1)
     k, v = (normal(call, call.keys, call.heads_k, seed) for seed in (2, 3))
     given = {"causal": call.causal, "window": call.window, "kernel": call.config, "split_keys": call.split}
@@ -77,7 +79,7 @@ def test_attention(call: Call) -> None:
     assert op.attention(q, k, v, out=out, **given) is out
     assert torch.equal(out, got)
     assert bool(place[:, :, 0].isnan().all()) and bool(place[:, :, -1].isnan().all())
-    for _ in range(3):  # calls that are recognised
+    for _ in range(3):  # These calls replay the cached call.
         again, same = op.attention(q, k, v, lse=True, **given)
         assert torch.equal(again, got) and torch.equal(same, logs)
 
@@ -99,7 +101,7 @@ def test_packed_sequences(call: Call) -> None:
     )
     given = {"causal": call.causal, "window": call.window, "cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1]}
     got, logs = op.attention(q, k, v, lse=True, max_seqlen_q=700, **given)
-    assert torch.equal(op.attention(q, k, v, **given), got)  # the longest is not said
+    assert torch.equal(op.attention(q, k, v, **given), got)  # without max_seqlen_q
     for i in range(len(LENGTHS)):
         mine, theirs = (slice(e[i], e[i + 1]) for e in ends)
         if mine.start == mine.stop:
@@ -116,7 +118,9 @@ def test_packed_sequences(call: Call) -> None:
 
 
 def test_a_graph_and_large_scores() -> None:
-    """Captured and replayed; scores of hundreds, whose exponentials would not be finite."""
+    """A captured call replays to the same bits. Scores are in the hundreds, so that exponentials without scaling
+    overflow.
+    """
     call = CALLS[5]
     q, k, v = (normal(call, 1024, 4, seed) for seed in range(3))
     q *= 30
@@ -131,7 +135,7 @@ def test_a_graph_and_large_scores() -> None:
 
 
 def test_a_bound_plan() -> None:
-    """Launched twice into poisoned memory, of one kernel and of parts; results of a run that did not wait."""
+    """A bound plan, with or without split keys, fills poisoned outputs twice with the bits of an unsynchronized run."""
     for call in (CALLS[5], next(c for c in CALLS if c.split == 3)):
         q, k, v = (normal(call, n, 4, seed) for seed, n in enumerate((call.queries, call.keys, call.keys)))
         element = {torch.bfloat16: "bf16", torch.float16: "f16"}[q.dtype]

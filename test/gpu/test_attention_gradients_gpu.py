@@ -1,4 +1,4 @@
-"""Gradients of attention on the GPU: random calls against float64, compiled here."""
+"""Gradients of attention on the GPU: random calls, compiled on the GPU machine, compared with float64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cute_dialect import op  # noqa: E402
 
 
 def error_of(seed: int, most: int) -> tuple[str, float]:
-    """Return a random call and how far its gradients are off, as a share of their norm."""
+    """Return a random call and the largest error of its gradients, relative to their norms."""
     call = drawn(seed, most, (64, 128))
     dtype = (torch.float16, torch.bfloat16)[seed % 2]
     given, begins = inputs(call, dtype, "cuda", seed)
@@ -23,7 +23,7 @@ def error_of(seed: int, most: int) -> tuple[str, float]:
     leaves = list({id(x): x for x in given}.values())
     found = torch.autograd.grad([x for x, _ in results], leaves, [g for _, g in results])
     want = exact(call, given, grad, grad_lse)
-    # A gradient that cancels out, as of scores that all rows share, has its error measured by the largest one.
+    # A gradient may cancel to almost zero, so its error is relative to at least 5 % of the largest norm.
     scale = max(float(y.norm()) for y in want)
     errors = [float((x.cpu().double() - y).norm()) / max(float(y.norm()), 0.05 * scale, 1e-6)
               for x, y in zip(found, want, strict=True)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Functions under ``@cute.autotune`` measured on the GPU, with candidates compiled on another machine."""
+"""``@cute.autotune`` functions measured on the GPU, with candidates compiled on another machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = "autotune"
 
 
 def test_the_example_is_tuned(folder: Path, tmp_path: Path) -> None:
-    """Each candidate is right, each was measured; the next process takes what was found, from the table."""
+    """Every candidate is measured and gives correct results. The next process reads the fastest one from the table."""
     config = tmp_path / "config"
     environment = {**os.environ, "CUTE_CONFIG_DIR": str(config)}
     what = f"{ROOT / 'examples' / 'autotune.py'}:row_sum"

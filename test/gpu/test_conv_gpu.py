@@ -1,4 +1,4 @@
-"""Convolutions and their gradients on the GPU: small integers, exactly."""
+"""Convolutions and their gradients on the GPU: exact results on small integers."""
 
 # pyright: basic
 
@@ -18,20 +18,20 @@ from cute_dialect import op  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "conv").exists():
         pytest.skip(f"NOT RUN: {artifacts}/conv is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "conv"))
 
 
 def integers(*shape: int) -> Any:
-    """Small ones, channels last in memory, first in the shape."""
+    """Return small random integers of shape (N, C, …), stored channels-last."""
     made = torch.randint(-1, 2, shape, generator=torch.Generator().manual_seed(sum(shape)))
     return made.half().cuda().movedim(-1, 1)
 
 
 def exactly(name: str) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """Image, filter, the result's gradient, and by kind what is computed of them, in f64."""
+    """Return the image, the filter, the output gradient, and the exact f64 result for each kind."""
     of_x, of_f, h = CALLS[name]
     rank = len(of_x) - 2
     x, f = integers(*of_x), integers(*of_f)
@@ -57,11 +57,11 @@ def call(kind: str, x: Any, f: Any, y: Any, **more: Any) -> Any:
 
 @pytest.mark.parametrize(("name", "kind"), served())
 def test_convolution(name: str, kind: str) -> None:
-    """Three times: the first call, and those that are recognised."""
+    """The first call and two cached calls give exact results."""
     x, f, y, exact = exactly(name)
     for _ in range(3):
         got = call(kind, x, f, y, **CALLS[name][2].arguments)
-        # Sums that f16 does not hold are rounded once.
+        # The f64 result is rounded once to f16, which cannot hold every sum.
         assert torch.equal(got.double(), exact[kind].to(got.dtype).double())
 
 
@@ -87,7 +87,7 @@ def test_what_becomes_of_the_sums_of_single_channels() -> None:
 
 @pytest.mark.parametrize("number", range(len(PLANS)))
 def test_plans(number: int) -> None:
-    """By each algorithm, in parts; run, bound, and of numpy arrays, which come back in sync()."""
+    """Plans for each algorithm and for split-K give exact results: run, bound, and on numpy arrays after sync()."""
     name, plan, arrays, more = plans()[number]
     x, f, y, exact = exactly(name)
     wanted = exact[plan.kind].movedim(1, -1)

@@ -1,4 +1,4 @@
-"""Each copy atom of the dialect runs once on the GPU; what it moved is what its table says, element by element."""
+"""Each copy atom of the dialect runs once on the GPU and must move each element as its table row states."""
 
 from __future__ import annotations
 

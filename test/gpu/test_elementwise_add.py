@@ -1,4 +1,4 @@
-"""Elementwise add on the GPU: bit for bit against numpy or torch, every way to call it, every refusal."""
+"""Elementwise add on the GPU: bitwise equal to numpy or torch in every form of call, and all errors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_streams_and_repeated_calls(artifacts: Path) -> None:
     a, b = (torch.randn(257, 1024, device="cuda") for _ in range(2))
     torch.cuda.synchronize()
     for s in (stream, stream.cuda_stream, None):
-        for _ in range(3):  # the third is the quick way
+        for _ in range(3):  # The third call takes the fast path.
             c = torch.full_like(a, float("nan"))
             torch.cuda.synchronize()
             k(a, b, c, stream=s)

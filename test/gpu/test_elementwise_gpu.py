@@ -1,4 +1,4 @@
-"""Elementwise functions on the GPU, compared with float64: any length, address and order, repeated, in a CUDA graph."""
+"""Elementwise functions on the GPU compared with float64: all lengths, alignments and layouts, repeats, CUDA graphs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMITS = {torch.float32: 4e-6, torch.float16: 1.1e-3, torch.bfloat16: 9e-3, torc
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "elementwise").exists():
         pytest.skip(f"NOT RUN: {artifacts}/elementwise is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "elementwise"))
@@ -53,7 +53,7 @@ def test_beside_float64(call: Call) -> None:
         dtype = None if call.dtype is None else TYPES[call.dtype]
         exact = call.made.function(*[x.double() if isinstance(x, torch.Tensor) else x for x in given])
         exact = exact if isinstance(exact, tuple) else (exact,)
-        for _ in range(2):  # looked at, and known
+        for _ in range(2):  # first call, cached call
             found = call.made(*given, dtype=dtype)
             found = found if isinstance(found, tuple) else (found,)
             for f, e in zip(found, exact):

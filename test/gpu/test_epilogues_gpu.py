@@ -1,4 +1,4 @@
-"""Epilogues that are functions, on the GPU: exactly the function on small integers, near it on normal data."""
+"""Function epilogues on the GPU: exact on small integers, close to the function on normally distributed data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "bo
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "fused").exists():
         pytest.skip(f"NOT RUN: {artifacts}/fused is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "fused"))
@@ -39,7 +39,7 @@ def data(case: Case) -> tuple[torch.Tensor, torch.Tensor, dict[str, Any]]:
     torch.manual_seed(0)
     m, n, k = case.shape
     batch = (case.batch,) if case.batch else ()
-    # Few factors that are not 0, so that sums and products of them are exact in 16 bits.
+    # Most elements are 0, so that sums and products of the others are exact in 16 bits.
     a, b = (
         torch.randint(-1, 2, (*batch, *s), device="cuda").to(TYPES[case.element])
         * (torch.rand((*batch, *s), device="cuda") < 0.05)
@@ -67,7 +67,7 @@ def test_the_function_itself(name: str) -> None:
     want = case.function(a.double() @ b.double(), **wide(args))
     shape = (*((case.batch,) if case.batch else ()), *case.shape[:2])
     traced = trace(case.function, {**args, "accum": FakeTensor("f32", shape)})
-    for epilogue in (case.function, traced, traced):  # the last one is launched after one look-up
+    for epilogue in (case.function, traced, traced):  # The last epilogue repeats a cached call.
         found = multiply(a, b, epilogue=epilogue, args=args)
         for x, y in zip(*(list(r.values()) if isinstance(r, dict) else r if isinstance(r, tuple) else (r,)
                           for r in (found, want))):  # fmt: skip
@@ -104,7 +104,7 @@ def test_beta_of_zero_on_the_device() -> None:
 
 
 def test_activations() -> None:
-    """Errors stay below two units in the last place of f16, and NaN inputs give NaN."""
+    """Errors stay below two units in the last place of f16, and NaN inputs give NaN outputs."""
     case = CASES["activations"]
     m, n, k = case.shape
     torch.manual_seed(0)

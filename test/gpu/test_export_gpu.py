@@ -1,4 +1,4 @@
-"""Exported C, built with the system's compiler and launched: the Hopper GEMM and its fallback, against numpy."""
+"""Exported C compiled with the system compiler and launched: the Hopper GEMM and its fallback, compared with numpy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLDER = "export"
 
 
 def headers() -> str:
-    """The folder of cuda.h: the toolkit's, or of the package that brings ptxas."""
+    """Return the folder of cuda.h, from the CUDA toolkit or the Python package that contains ptxas."""
     roots = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include"]
     nvcc = shutil.which("nvcc")
     roots += [Path(nvcc).resolve().parents[1] / "include"] if nvcc else []
@@ -48,7 +48,9 @@ def library(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CD
 
 
 def test_c_multiplies(library: ctypes.CDLL) -> None:
-    """Rows that TMA reads, and rows that only the fallback does; what contradicts the types is refused in words."""
+    """The exported GEMM computes rows that TMA accepts and rows that need the fallback, and reports mismatched
+    arguments.
+    """
     gpu = cuda.driver()
     gpu.enter(0)
     module = ctypes.c_void_p()

@@ -1,4 +1,4 @@
-"""Fallback kernels of the Hopper GEMM on the GPU: compiled in advance, with exact results."""
+"""Prebuilt fallback kernels of the Hopper GEMM on the GPU: exact results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cp.async GEMM on the GPU against float64: every variant, odd shapes, all majors, the same bits in every run."""
+"""The cp.async GEMM on the GPU compared with float64: all variants and majors, odd shapes, bitwise repeatable runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cute-bench gemm --fit --random`` on the GPU: every kernel right and timed, those that are not there named."""
+"""``cute-bench gemm --fit --random`` on the GPU: every kernel is correct and timed, and missing kernels are named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = "sweep"
 
 @pytest.fixture(autouse=True)
 def need_the_multiprocessors() -> None:
-    """Skip, loudly, where the kernels are for another GPU."""
+    """Skip with a reason if the kernels are built for a GPU with another number of multiprocessors."""
     torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
     found = torch.cuda.get_device_properties(0).multi_processor_count
     if found != 132:

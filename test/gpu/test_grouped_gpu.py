@@ -1,4 +1,4 @@
-"""``op.grouped_mm`` on the GPU, against products of float64: small integers, so that results are exact."""
+"""``op.grouped_mm`` on the GPU compared with float64, on small integers with exact results."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cute_dialect.op.grouped import functions, lists  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "grouped").exists():
         pytest.skip(f"NOT RUN: {artifacts}/grouped is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "grouped"))
 
 
 def wanted(case: Case, a: Any, b: Any) -> Any:
-    """Compute a case group by group."""
+    """Compute the expected result group by group."""
     ends = ENDS[case.ends]
     parts = [slice(begin, end) for begin, end in zip([0, *ends], ends)]
     a, b = a.double(), b.double()
@@ -97,7 +97,7 @@ def test_other_calls(name: str) -> None:
     case = OTHERS[name]("cuda")
     found, exact = case.call(), case.wanted()
     assert torch.equal(found.double(), exact.to(found.dtype).double())
-    again = case.call()  # what is known of it by now computes it, too
+    again = case.call()  # The cached call gives the same result.
     assert torch.equal(found, again)
 
 

@@ -1,4 +1,4 @@
-"""TMA im2col copies on the GPU: compiled in advance, with exact results."""
+"""Prebuilt TMA im2col copies on the GPU: exact results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_columns_of_pixels(folder: Path, case: Case) -> None:
 @pytest.mark.parametrize("kind", ["copy", "tiled_copy"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_copies_of_columns(folder: Path, case: Case, kind: str) -> None:
-    """Loaded with the offsets of a tap, then stored and added from the first pixel on."""
+    """Load pixels at the offsets of a filter tap, then store and reduce them from the first pixel on."""
     kernel = load(folder / f"{case.name}_{kind}").kernel("launch")
     for seed in range(3):
         x, y, want = arrays(case, seed, CHANNELS)

@@ -1,4 +1,4 @@
-"""Cached calls are replayed on a GPU with other values at other addresses."""
+"""Cached calls replayed on the GPU with other values at other addresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cute_dialect.op.conv import functions  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "repeated").exists():
         pytest.skip(f"NOT RUN: {artifacts}/repeated is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "repeated"))
@@ -57,7 +57,7 @@ def test_a_graph_of_repeated_calls() -> None:
 
 
 def test_other_streams() -> None:
-    """A repeated call is on the current stream, behind what it waits for."""
+    """A cached call runs on the current stream, after the work that the stream waits for."""
     with torch.device("cuda"):
         call, make, wanted, tolerance = CALLS["squares"]
         call(*make())

@@ -1,4 +1,4 @@
-"""Calls of functions in Python on a GPU: kinds, quick calls, streams, and wrong arguments."""
+"""Calls of Python kernel functions on a GPU: specializations, cached calls, streams and argument errors."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_calls() -> None:
         add(a, b, c)
         assert torch.equal(c, a + b)
         add(a, b, c, 2.0)
-        assert torch.allclose(c, a + 2 * b, atol=1e-6)  # one rounding, or two
+        assert torch.allclose(c, a + 2 * b, atol=1e-6)  # The GPU may round once (FMA) or twice.
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         add(a, b, c, 3.0, side)
         side.synchronize()
         assert torch.allclose(c, a + 3 * b, atol=1e-6)
     a, b, c = tensors(1001)
-    add(a[1:], b[1:], c[1:])  # not aligned to 16 bytes: another kind
+    add(a[1:], b[1:], c[1:])  # Pointers without 16-byte alignment need another specialization.
     assert torch.equal(c[1:], a[1:] + b[1:])
     x, y, z = (np.arange(50, dtype=np.float32) for _ in range(3))
     add(x, y, z)

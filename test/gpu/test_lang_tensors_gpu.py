@@ -1,4 +1,4 @@
-"""Tensors, vectors, shared memory and addresses of the language: the GPU does as the interpreter."""
+"""Tensors, vectors, shared memory and addresses of the language: the GPU matches the interpreter bit for bit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import cute_dialect.lang as cute
 
 @cute.struct
 class Storage:
-    """A swizzled tile and a number behind it."""
+    """Shared memory with a swizzled tile followed by a number."""
 
     tile: cute.struct.Align[cute.struct.MemRange[cute.Float16, 8 * 64], 1024]
     count: cute.Int32
@@ -43,7 +43,7 @@ def shuffle_rows(x: cute.Tensor, out: cute.Tensor) -> None:
 
 @cute.jit
 def run_shuffle_rows(x: cute.Tensor, out: cute.Tensor) -> None:
-    """Launch it on one tile."""
+    """Launch ``shuffle_rows`` on one tile."""
     shape = cute.make_layout((8, 64), stride=(64, 1))
     shuffle_rows(cute.make_tensor(x.iterator, shape), cute.make_tensor(out.iterator, shape)).launch(grid=1, block=256)
 
@@ -65,13 +65,15 @@ def row_facts(x: cute.Tensor, out: cute.Tensor, n: cute.Int32) -> None:
 
 @cute.jit
 def run_row_facts(x: cute.Tensor, out: cute.Tensor, n: cute.Int32) -> None:
-    """Launch it on 8 rows of 12."""
+    """Launch ``row_facts`` on 8 rows of 12 elements."""
     rows, facts = cute.make_layout((8, 12), stride=(12, 1)), cute.make_layout((8, 4), stride=(4, 1))
     row_facts(cute.make_tensor(x.iterator, rows), cute.make_tensor(out.iterator, facts), n).launch(grid=1, block=8)
 
 
 def on_both(f: Any, x: np.ndarray, out: np.ndarray, *more: Any) -> np.ndarray:
-    """Return the output of a function on the GPU, after checking that the interpreter writes the same bits."""
+    """Run a function on the GPU and the interpreter, check that their outputs have the same bits, and return the
+    output.
+    """
     torch = pytest.importorskip("torch")
     on_gpu = torch.from_numpy(out.copy()).cuda()
     f(torch.from_numpy(x).cuda(), on_gpu, *more)

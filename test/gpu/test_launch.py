@@ -1,4 +1,4 @@
-"""Launches on the GPU: captured in a CUDA graph, on streams, bound to arrays, between other arguments."""
+"""Launches on the GPU: CUDA graphs, streams, threads, contexts, bound arrays and cuda-python handles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
 
 
 def test_a_graph_of_two_launches(artifacts: Path) -> None:
-    """A call and a bound launch, one on the result of the other, captured and replayed on new data."""
+    """A call and a bound launch that reads its result are captured and replayed on new data."""
     k = load(artifacts / "f32-stream").kernel("add")
     a, b = (torch.randn(65, 1024, device="cuda") for _ in range(2))
     c, d = torch.empty_like(a), torch.empty_like(a)
@@ -35,7 +35,7 @@ def test_a_graph_of_two_launches(artifacts: Path) -> None:
 
 
 def test_a_graph_keeps_its_addresses(artifacts: Path) -> None:
-    """Calls on other arrays after the capture do not change what the graph launches."""
+    """Later calls with other arrays do not change the addresses in a captured graph."""
     k = load(artifacts / "f32-stream").kernel("add")
     a, b, c, other = (torch.randn(64, 512, device="cuda") for _ in range(4))
     k(a, b, c)
@@ -51,7 +51,7 @@ def test_a_graph_keeps_its_addresses(artifacts: Path) -> None:
 
 
 def test_launches_do_not_wait(artifacts: Path) -> None:
-    """A launch behind a long kernel comes back while that still runs."""
+    """A launch queued behind a long-running kernel returns before that kernel ends."""
     k = load(artifacts / "f32-stream").kernel("add")
     a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
     c = torch.empty_like(a)
@@ -60,7 +60,7 @@ def test_launches_do_not_wait(artifacts: Path) -> None:
     bound()
     torch.cuda.synchronize()
     done = torch.cuda.Event()
-    torch.cuda._sleep(400_000_000)  # cycles: a fifth of a second
+    torch.cuda._sleep(400_000_000)  # cycles, about a fifth of a second
     done.record()
     k(a, b, c)
     bound()
@@ -77,7 +77,8 @@ def test_bound_launches_follow_streams(artifacts: Path) -> None:
     side = torch.cuda.Stream()
     torch.cuda.synchronize()
     for stream in (side, side.cuda_stream, None):
-        with torch.cuda.stream(side):  # the fill before it is on the same stream, or this would be a race
+        # The launch uses the same stream as the fill before it; another stream would be a race.
+        with torch.cuda.stream(side):
             c.fill_(float("nan"))
             bound(stream)
             c += 1
@@ -96,7 +97,7 @@ def test_many_shapes_in_turn(artifacts: Path) -> None:
 
 
 def test_from_another_thread(artifacts: Path) -> None:
-    """A thread without a CUDA context may launch."""
+    """A launch from a thread without a current CUDA context succeeds."""
     import threading
 
     k = load(artifacts / "f32-stream").kernel("add")
@@ -113,7 +114,7 @@ def test_from_another_thread(artifacts: Path) -> None:
 
 
 def test_from_two_threads_at_once(artifacts: Path) -> None:
-    """Each launch has parameters of its own: what one thread writes never reaches the other's."""
+    """Concurrent launches from two threads use separate parameter buffers."""
     import threading
 
     k = load(artifacts / "f32-stream").kernel("add")
@@ -140,7 +141,7 @@ def test_from_two_threads_at_once(artifacts: Path) -> None:
 
 
 def test_under_another_context(artifacts: Path) -> None:
-    """With a context current that is not the GPU's primary one, the launch goes to the primary one, and it stays so."""
+    """A launch uses the GPU's primary context even if another context is current, and leaves that context current."""
     import ctypes
 
     k = load(artifacts / "f32-stream").kernel("add")
@@ -177,7 +178,9 @@ def test_tensors_of_another_gpu_than_the_current(artifacts: Path) -> None:
 
 
 def test_like_calls_are_told_from_others(artifacts: Path) -> None:
-    """The call guard ignores gradients, inference mode and repeated tensors, but checks dtype, device and shape."""
+    """The guard of cached calls ignores gradients, inference mode and repeated tensors, but checks dtype, device and
+    shape.
+    """
     from cute_dialect.runtime.binding import LaunchError
 
     k = load(artifacts / "f32-stream").kernel("add")
@@ -197,14 +200,14 @@ def test_like_calls_are_told_from_others(artifacts: Path) -> None:
     wide = torch.randn(64, 1024, device="cuda")
     k(a, wide[:, 512:], c)
     assert torch.equal(c, a + wide[:, 512:])
-    for tensor in (a, b, c):  # the same objects, of another shape
+    for tensor in (a, b, c):  # The same tensor objects now have another shape.
         tensor.data = torch.randn(33, 260, device="cuda")
     k(a, b, c)
     assert torch.equal(c, a + b)
 
 
 def test_handles_of_cuda_python_pass_both_ways(artifacts: Path) -> None:
-    """Streams and memory of cuda-python are accepted, and cuda-python can launch the handles of a loaded module."""
+    """Launches accept streams and memory of cuda-python, and cuda-python can launch the handles of a loaded module."""
     from cuda.bindings import driver as bindings
 
     from cute_dialect.runtime.arrays import ArrayView

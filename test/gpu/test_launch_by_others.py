@@ -1,8 +1,8 @@
-"""A compiled kernel is any program's: its cubin launched by cuda-python alone, and by CuPy, as docs/abi.md says.
+"""Cubins of compiled kernels launched by cuda-python and by CuPy, as docs/abi.md describes.
 
-Each launch is made in a process of its own that imports nothing of ours (its modules are looked at), and that packs the
-arguments by the document; results are compared with numpy there.  From us come the cubin, the kernel's name and the
-shape of the launch.
+Each launch runs in its own process, which checks that it imports no module of this project. It packs the arguments as
+the document describes and compares the results with numpy. The test passes it the cubin, the kernel's name and the
+launch shape.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Each MMA atom of the dialect runs on the GPU, from cute text; what it computes is exact, element by element.
+"""Each MMA atom of the dialect runs on the GPU, compiled from cute text, with exact results for every element.
 
-The kernels are those of ``test/gpu/build.py``; the same run on the CPU interpreter.
+``test/gpu/build.py`` builds the kernels. The same kernels also run on the CPU interpreter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers of the language on the GPU: what the interpreter computes, to the bit or to the last places."""
+"""Numeric functions of the language on the GPU: equal to the interpreter bitwise or within a few ulps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few hundred random calls of ``op`` on the GPU; ``python test/gpu/op_fuzz.py --count 5000`` makes more."""
+"""A few hundred random calls of ``op`` on the GPU. ``python test/gpu/op_fuzz.py --count 5000`` runs more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``op.mm`` and ``op.bmm`` on the GPU: every kind of matrix, against the float64 product."""
+"""``op.mm`` and ``op.bmm`` on the GPU: all kinds of matrices, compared with float64."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cute_dialect.op import gemm  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "gemm").exists():
         pytest.skip(f"NOT RUN: {artifacts}/gemm is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "gemm"))
@@ -51,7 +51,7 @@ def test_mm(dtype: torch.dtype, k_major: bool, shape: tuple[int, int, int]) -> N
 
 
 def test_rows_of_a_larger_matrix() -> None:
-    """Strides and offsets that TMA takes, and one that it does not."""
+    """Views of a larger matrix: strides and offsets that TMA accepts, and one that it does not."""
     whole = torch.randn(4096, 1032, device="cuda", dtype=torch.float16)
     b = torch.randn(2048, 1024, device="cuda", dtype=torch.float16).t()
     for start in (0, 8, 1):
@@ -72,10 +72,10 @@ def test_a_hundred_times_the_same_bits() -> None:
 
 
 def test_bias_and_gelu_in_the_kernel() -> None:
-    """The kernel that ``cute-bench gemm`` measures, more than one wave of it."""
+    """Bias and GELU are fused into the kernel that ``cute-bench gemm`` measures, with more than one wave of tiles."""
     a = torch.randn(5000, 1024, device="cuda", dtype=torch.float16)
     b = torch.randn(4096, 1024, device="cuda", dtype=torch.float16).t()
-    for _ in range(3):  # the second and third are known, and have other memory
+    for _ in range(3):  # The second and third call are cached calls on other memory.
         bias = torch.randn(4096, device="cuda", dtype=torch.float16)
         out = gemm.mm(a, b, bias=bias, activation="gelu")
         exact = torch.nn.functional.gelu(product(a, b) + bias.double())
@@ -85,7 +85,7 @@ def test_bias_and_gelu_in_the_kernel() -> None:
 @pytest.mark.parametrize("of_a, of_b", FOR_ALL)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bmm(shape: tuple[int, int, int, int], of_a: str, of_b: str) -> None:
-    """Integers, exact; one matrix for all by an extent of 1 and by a stride of 0."""
+    """Exact integer results; one matrix is broadcast over the batch by an extent of 1 and by a stride of 0."""
     matrices, m, n, k = shape
     a = torch.randint(-2, 3, (matrices if of_a == "all" else 1, m, k), device="cuda").half()
     b = torch.randint(-2, 3, (matrices if of_b == "all" else 1, k, n), device="cuda").half()

@@ -1,4 +1,4 @@
-"""Row functions on the GPU, compared with float64: any address, repeated, on two streams, in a CUDA graph."""
+"""Row functions on the GPU compared with float64: all alignments, repeats, two streams, CUDA graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EPS = 1e-5
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "op_rows").exists():
         pytest.skip(f"NOT RUN: {artifacts}/op_rows is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "op_rows"))
@@ -55,7 +55,7 @@ MAPS = [c for c in CALLS if c[0] not in SUMS]
 
 @pytest.mark.parametrize("call, element, n, takes", MAPS, ids=lambda x: str(x))
 def test_row_to_row(call: str, element: str, n: int, takes: str) -> None:
-    """Side by side, with gaps, beginning between two vectors; into poisoned memory around which nothing is written."""
+    """Rows are contiguous, padded or misaligned. Poisoned outputs are filled; memory around them stays intact."""
     torch.manual_seed(n)
     for count, gap, offset in ((1, 0, 0), (133, 0, 0), (7, 8, 0), (133, 3, 1)):
         x = matrix(element, count, n, gap, offset)
@@ -104,7 +104,7 @@ def test_row_to_number(call: str, element: str, n: int) -> None:
 
 @pytest.mark.parametrize("call, element, n, takes", GRADIENTS, ids=lambda x: str(x))
 def test_gradients(call: str, element: str, n: int, takes: str) -> None:
-    """More rows than groups of threads, one row, rows with gaps that begin between two vectors."""
+    """Gradients for more rows than thread groups, for one row, and for padded, misaligned rows."""
     torch.manual_seed(n)
     for count, gap, offset in ((1, 0, 0), (1500, 0, 0), (7, 8, 0), (133, 3, 1)):
         x, dy = matrix(element, count, n, gap, offset), matrix(element, count, n)
@@ -143,7 +143,7 @@ def gradient_of_entropy(element: str, x: torch.Tensor) -> None:
 
 
 def gradients_of_norm(call: str, element: str, takes: str, x: torch.Tensor, dy: torch.Tensor) -> None:
-    """Gradients match float64, and a second call gives the same bits."""
+    """Gradients of the norms match float64, and a second call gives the same bits."""
     w, b = (matrix(element, 1, x.shape[1])[0] for _ in range(2))
     exact = [t.double().requires_grad_() for t, kind in ((x, "x"), (w, "w"), (b, "b")) if kind in f"x{takes}"]
     given = dict(zip(("weight", "bias"), exact[1:]))
@@ -165,7 +165,7 @@ def gradients_of_norm(call: str, element: str, takes: str, x: torch.Tensor, dy: 
 
 
 def test_a_step_of_training() -> None:
-    """Autograd and ``torch.compile`` of the functions themselves."""
+    """The row functions work with autograd and ``torch.compile``."""
     x = torch.randn(64, 4096, device="cuda", dtype=torch.bfloat16, requires_grad=True)
     w = torch.randn(4096, device="cuda", dtype=torch.bfloat16, requires_grad=True)
 

@@ -1,4 +1,4 @@
-"""Products of torch's tensors on the GPU: gradients, ``torch.compile``, CUDA graphs, streams, threads; other arrays."""
+"""GEMMs of torch tensors on the GPU: gradients, ``torch.compile``, CUDA graphs, streams, threads; other array types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cute_dialect.op import gemm  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "torch").exists():
         pytest.skip(f"NOT RUN: {artifacts}/torch is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "torch"))
@@ -49,7 +49,7 @@ def test_gradcheck() -> None:
 
 
 def test_known_calls_learn() -> None:
-    """Calls recorded without gradients learn to compute gradients."""
+    """A call cached without gradients still supports a later call that needs them."""
     a, b, exact = operands()
     for _ in range(3):
         assert torch.equal(op.mm(a, b).double(), exact)
@@ -85,7 +85,7 @@ def test_compile(backend: str) -> None:
 def test_cuda_graph(operator: bool) -> None:
     function: Any = torch.ops.cute.mm if operator else op.mm
     a, b, _ = operands()
-    function(a, b)  # compiled and loaded
+    function(a, b)  # Compile and load the kernel before the capture.
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         function(a, b)
@@ -109,7 +109,7 @@ def test_streams() -> None:
         out = op.mm(a, b, stream=stream)
         torch.cuda.synchronize()
         assert torch.equal(out.double(), exact)
-    # Work on the stream before it is waited for, and nothing else.
+    # The GEMM must wait for earlier work on its stream.
     with torch.cuda.stream(side):
         x = a.clone()
         torch.cuda._sleep(50_000_000)
@@ -120,7 +120,7 @@ def test_streams() -> None:
 
 
 def test_threads() -> None:
-    """Each on a stream of its own, with gradients."""
+    """Each thread computes results and gradients on its own stream."""
     a, b, exact = operands()
     torch.cuda.synchronize()
     wrong: list[Any] = []
@@ -145,7 +145,7 @@ def test_threads() -> None:
 
 
 def test_numpy() -> None:
-    """Copied to the GPU and back."""
+    """Numpy arrays are copied to the GPU and the result is copied back."""
     a, b, exact = (t.cpu().numpy() for t in operands())
     found = op.mm(a, b)
     assert isinstance(found, np.ndarray) and np.array_equal(found.astype(float), exact)
@@ -154,7 +154,7 @@ def test_numpy() -> None:
 
 
 class Foreign:
-    """An array of a library that has the CUDA array interface and no more."""
+    """An array that supports only the CUDA array interface."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor
@@ -162,7 +162,7 @@ class Foreign:
 
 
 class Exported:
-    """An array of a library that speaks DLPack and no more."""
+    """An array that supports only DLPack."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor

@@ -1,4 +1,4 @@
-"""``op.tune`` on a GPU: kernels are compiled there, measured, and the fastest is taken from then on."""
+"""``op.tune`` on a GPU: kernels are compiled and measured there, and later calls use the fastest."""
 
 from __future__ import annotations
 

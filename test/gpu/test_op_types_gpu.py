@@ -1,4 +1,4 @@
-"""``op.mm`` of integers, 8-bit floats and their results on the GPU, against the exact product."""
+"""``op.mm`` of integers and 8-bit floats, in all result types, on the GPU compared with the exact product."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cute_dialect import op  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "types").exists():
         pytest.skip(f"NOT RUN: {artifacts}/types is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "types"))
@@ -25,7 +25,7 @@ def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_product(case: TypedProduct) -> None:
     a, b = case.operands("cuda")
     more = case.more("cuda")
-    for _ in range(2):  # the second one is known
+    for _ in range(2):  # The second call is a cached call.
         out = op.mm(a, b, **more)
         assert out.dtype == case.out
         assert torch.equal(out.double(), exact(case, a, b, more))

@@ -1,4 +1,4 @@
-"""Plans with traced epilogues on the GPU, bit for bit the function in f64: run, bound, saved, of numpy arrays."""
+"""Plans with traced epilogues on the GPU: equal to the f64 function when run, bound, saved, or called with numpy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = "plans"
 
 @pytest.fixture(autouse=True)
 def kernels(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     monkeypatch.setenv("CUTE_KERNELS", str(folder))
 
 

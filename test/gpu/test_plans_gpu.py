@@ -1,4 +1,4 @@
-"""Plans on the GPU: arrays of every library, against the exact product; bound calls, streams, numpy arrays."""
+"""GEMM plans on the GPU compared with exact results: arrays of every library, bound calls, streams."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FOLDER = "plans"
 
 @pytest.fixture(autouse=True)
 def kernels(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     monkeypatch.setenv("CUTE_KERNELS", str(folder))
 
 
 def on_the_gpu(array: Any) -> Any:
-    """Return a torch tensor with an array's strides."""
+    """Copy an array to a torch tensor on the GPU, with the same strides."""
     columns = array.ndim > 1 and not array.flags.c_contiguous
     values = np.ascontiguousarray(array.swapaxes(-1, -2) if columns else array)
     name = values.dtype.name
@@ -49,7 +49,7 @@ def test_run_and_bind(case: Planned) -> None:
     held = {name: on_the_gpu(x) for name, x in given.items()}
     plan = case.planned()
     numbers = {"alpha": case.numbers[0], "beta": case.numbers[1]}
-    for turn in range(4):  # from the second on it is known, also of other tensors
+    for turn in range(4):  # Later iterations are cached calls; iteration 2 switches to other tensors.
         held = {n: x.clone() for n, x in held.items()} if turn == 2 else held
         done = plan.run(**held, **numbers, split_k=case.split)
         np.testing.assert_array_equal(done.D.double().cpu().numpy(), want)
@@ -115,7 +115,9 @@ def test_a_graph_replays_a_plan() -> None:
 
 @pytest.mark.parametrize("name", ["tile", "tile, stream_k", "tile, parts"])
 def test_products_that_follow_each_other(name: str) -> None:
-    """Each begins while the one before it ends, and reads what that wrote: rows change places."""
+    """Consecutive GEMMs overlap (each starts before the previous one ends) and read its result: each permutes the
+    columns.
+    """
     plan, n = next(c for c in CASES if c.name == name).planned(), 256 if name == "tile, parts" else 1000
     step = torch.eye(n, device="cuda", dtype=torch.float16)[torch.randperm(n, device="cuda")]
     given = torch.randint(-9, 10, (n, n), device="cuda").half()
@@ -149,7 +151,9 @@ def test_mixed_arrays_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_matrices_anywhere(name: str) -> None:
-    """One launch, of torch's memory here and there; addresses in lists and on the GPU; bound."""
+    """A pointer-array GEMM over separate allocations runs as one launch: run, bound, and with address arrays on the
+    GPU.
+    """
     case = ARRAYS[name]
     given = case.operands()
     exact = [2.0 * (a.astype(float) @ b.astype(float)) + 0.5 * c for a, b, c in zip(*given.values())]
@@ -160,7 +164,7 @@ def test_matrices_anywhere(name: str) -> None:
     for key, matrices in given.items():
         held[key] = []
         for i, x in enumerate(matrices):
-            keep.append(torch.empty(1000 * i + 1, device="cuda"))  # gaps
+            keep.append(torch.empty(1000 * i + 1, device="cuda"))  # gaps between the matrices
             memory = torch.zeros(x.size + 8, device="cuda", dtype=torch.from_numpy(x[:1, :1].copy()).dtype)
             inside = memory[case.offset : case.offset + x.size]
             rows = x.flags.c_contiguous
@@ -186,14 +190,15 @@ def test_matrices_anywhere(name: str) -> None:
         torch.cuda.synchronize()
         for x, y in zip(results, exact):
             np.testing.assert_array_equal(x.double().cpu().numpy(), y)
-    copied = plan.run(given["A"], given["B"], given["C"], alpha=2.0, beta=0.5)  # numpy's, there and back
+    # numpy arrays, copied to the GPU and back
+    copied = plan.run(given["A"], given["B"], given["C"], alpha=2.0, beta=0.5)
     for x, y in zip(copied.D, exact):
         np.testing.assert_array_equal(np.asarray(x, float), y)
 
 
 @pytest.mark.parametrize("chip", [80, 90])
 def test_sums_stick_at_the_ends_of_i32(chip: int) -> None:
-    """(-128) * (-128) * 140000 is more than 2^31; the others are exact."""
+    """The dot product of 140032 products (-128) * (-128) exceeds 2^31 and saturates; the other results are exact."""
     m, n, k = 72, 80, 140032
     a = torch.zeros(m, k, dtype=torch.int8, device="cuda")
     b = torch.zeros(n, k, dtype=torch.int8, device="cuda")

@@ -1,4 +1,4 @@
-"""Row kernels on the GPU against float64: aligned, padded and misaligned rows, poisoned results."""
+"""Row kernels on the GPU compared with float64: aligned, padded and misaligned rows, poisoned outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``op.scaled_mm`` on the GPU, against float64 with the scales."""
+"""``op.scaled_mm`` on the GPU compared with a float64 product that applies the scales."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cute_dialect import op  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
     if not (artifacts / "types").exists():
         pytest.skip(f"NOT RUN: {artifacts}/types is missing; build it: python test/gpu/build.py {artifacts}")
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "types"))
 
 
 def shapes_of(m: int, n: int, k: int, recipe: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the shapes of scales."""
+    """Return the shapes of the scales."""
     blocks = -(-k // 128)
     shapes = {"tensor": ((1,), (1,)), "row": ((m, 1), (1, n)), "block": ((m, blocks), (-(-n // 128), blocks))}
     return shapes.get(recipe, ((m, blocks), (n, blocks)))
@@ -31,7 +31,7 @@ def shapes_of(m: int, n: int, k: int, recipe: str) -> tuple[tuple[int, ...], tup
 def exact(
     a: torch.Tensor, b: torch.Tensor, of_a: torch.Tensor, of_b: torch.Tensor, recipe: str
 ) -> torch.Tensor:  # fmt: skip
-    """Return the product of (M, K) and (N, K) in f64."""
+    """Compute the scaled product of (M, K) and (N, K) in f64."""
     x, y, sa, sb = a.double(), b.double(), of_a.double(), of_b.double()
     if not recipe.startswith("block"):
         return x @ y.t() * sa * sb
@@ -42,7 +42,7 @@ def exact(
 
 @pytest.mark.parametrize("case", SCALED, ids=str)
 def test_scaled(case: tuple[int, int, int, str, bool]) -> None:
-    """Small integers and scales that are powers of two: sums are exact."""
+    """Operands are small integers and scales are powers of two, so the result is exact."""
     m, n, k, recipe, fast = case
     generator = torch.Generator("cuda").manual_seed(m + n + k)
 

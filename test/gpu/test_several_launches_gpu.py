@@ -1,4 +1,4 @@
-"""Host functions with several launches on the GPU: in order, under conditions, cooperative, dependent, in a graph."""
+"""Host functions with several launches on the GPU: ordered, conditional, cooperative, dependent, in a CUDA graph."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FOLDER = "several"
 
 
 def expected(x: np.ndarray, z: np.ndarray, k: int, adds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the expected y and z: y is k * x, and z has y added to it ``adds`` times."""
+    """Return the expected y = k * x, and z after ``adds`` additions of y."""
     y = k * x
     return y, z + adds * y
 
 
 @pytest.mark.parametrize("host", ["both", "marked"])
 def test_launches_in_order(folder: Path, host: str) -> None:
-    """The second reads what the first wrote, often enough that one before its time would show."""
+    """The second launch reads the first one's output, repeated often enough to reveal a launch that starts early."""
     call = load(folder).kernel(host)
     x = torch.arange(1 << 17, dtype=torch.int32, device="cuda")
     y = torch.zeros_like(x)
@@ -56,7 +56,7 @@ def test_a_cooperative_launch_of_too_many_blocks(folder: Path) -> None:
 
 @pytest.mark.parametrize("k", range(-1, 8))
 def test_conditions(folder: Path, k: int) -> None:
-    """torch tensors (twice, so that the quick way is taken, too) and numpy arrays."""
+    """Conditional launches with torch tensors (twice, so that the second is a cached call) and with numpy arrays."""
     call = load(folder).kernel("choose")
     rng = np.random.default_rng(k + 1)
     x, y, z = (rng.integers(-1000, 1000, 1000, dtype=np.int32) for _ in range(3))

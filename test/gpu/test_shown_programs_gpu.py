@@ -1,7 +1,7 @@
-"""Everything that users are shown runs on a GPU: each example at its default size, each block of README and docs.
+"""Documented programs on a GPU: each example at its default size, each code block of README and docs.
 
-Pages that run on the interpreter say ``device="cpu"``; here that is the GPU, and tensors that they make lie there.  A
-block with the interpreter's own options (``checks=``, ``reports=``, ``schedule=``) runs as it stands.
+Pages for the interpreter specify ``device="cpu"``. The tests replace it by the GPU and allocate tensors there. Blocks
+with options of the interpreter (``checks=``, ``reports=``, ``schedule=``) run unchanged.
 """
 
 # pyright: basic
@@ -33,7 +33,7 @@ INTERPRETED = re.compile(r"\b(checks|reports|schedule|blocks)=|\b(CuteError|Inte
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(name: str, tmp_path: Path) -> None:
-    """In a process of its own, without arguments; the examples compare what they compute themselves."""
+    """Run an example in its own process without arguments. Each example checks its own results."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / name)], cwd=tmp_path, capture_output=True, text=True, timeout=300,
         env={k: v for k, v in os.environ.items() if k != "CUTE_DEVICE"}, check=False,
@@ -43,14 +43,14 @@ def test_example(name: str, tmp_path: Path) -> None:
 
 
 def test_commands_of_the_readme(tmp_path: Path) -> None:
-    """The project's own test of README runs what measures where there is a GPU."""
+    """The README test also runs the benchmark commands if the machine has a GPU."""
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "test/unit/house/test_readme.py"]
     done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-6000:]
 
 
 def blocks_of(page: str) -> list[tuple[int, str, str]]:
-    """Return the blocks of Python of a page: line, code, and the output that the page shows behind it."""
+    """Return the Python blocks of a page: line, code, and the output that the page shows after the block."""
     text = (ROOT / page).read_text(encoding="utf-8")
     found = list(re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S))
     blocks: list[tuple[int, str, str]] = []
@@ -66,7 +66,7 @@ def blocks_of(page: str) -> list[tuple[int, str, str]]:
 
 
 def on_the_gpu(code: str) -> str:
-    """Return a block that computes on the GPU what it computes on the interpreter."""
+    """Rewrite a block for the interpreter so that it runs on the GPU."""
     if INTERPRETED.search(code):
         return code
     code = code.replace('device="cpu"', "device=None").replace('run_on="cpu"', "run_on=None")
@@ -75,7 +75,7 @@ def on_the_gpu(code: str) -> str:
 
 @pytest.fixture
 def tensors_on_the_gpu() -> Iterator[None]:
-    """Tensors that a block makes lie on the GPU."""
+    """Allocate the tensors of a block on the GPU."""
     torch.manual_seed(0)
     torch.set_default_device("cuda")
     yield
@@ -83,7 +83,7 @@ def tensors_on_the_gpu() -> Iterator[None]:
 
 
 def ran(code: str, names: dict[str, Any], file: Path) -> str:
-    """Run a block as a file; return what Python prints."""
+    """Run a block as a file and return its standard output."""
     file.write_text(code, encoding="utf-8")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -94,16 +94,16 @@ def ran(code: str, names: dict[str, Any], file: Path) -> str:
 
 @pytest.mark.parametrize("page", ["docs/operations.md", "docs/plans.md"])
 def test_operations(page: str, tmp_path: Path, tensors_on_the_gpu: None) -> None:
-    """Each block of the page, by itself, prints the output that the page shows.  All blocks that fail are reported."""
+    """Each block of the page runs alone and prints the output on the page. All failing blocks are reported."""
     failed: list[str] = []
     for line, code, wanted in blocks_of(page):
         torch.manual_seed(0)
         try:
             printed = ran(on_the_gpu(code), {"__name__": "block"}, tmp_path / f"line{line}.py")
-        except Exception as e:  # the other blocks are run all the same
+        except Exception as e:  # Continue with the remaining blocks.
             failed.append(f"line {line}: {type(e).__name__}: {str(e)[:400]}")
             continue
-        printed = printed.replace(", device='cuda:0'", "")  # the pages show CPU tensors
+        printed = printed.replace(", device='cuda:0'", "")  # The pages show CPU tensors.
         if not (wanted == printed or doctest.OutputChecker().check_output(wanted, printed, doctest.ELLIPSIS)):
             failed.append(f"line {line}: prints\n{printed}where the page has\n{wanted}")
     assert not failed, "\n".join(failed)
@@ -116,7 +116,7 @@ def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     Output of ``cute.printf`` bypasses Python's standard output, so blocks whose kernels print are not compared.
     """
     monkeypatch.delenv("CUTE_DEVICE", raising=False)
-    monkeypatch.setenv("CUTE_CHECKS", "auto")  # the pages show what users get
+    monkeypatch.setenv("CUTE_CHECKS", "auto")  # The pages show the default checks.
     monkeypatch.chdir(tmp_path)
     for folder in ("test", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
@@ -126,7 +126,7 @@ def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     failed: list[str] = []
     for line, code, wanted in blocks_of(page):
         if code.startswith(">>>") or "PassManager" in code:
-            continue  # the command line's tests run these, which need no device
+            continue  # Tests of the command-line tools run these blocks, which need no device.
         try:
             printed = ran(on_the_gpu(code), names, tmp_path / f"line{line}.py")
         except Exception as e:

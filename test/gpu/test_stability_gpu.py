@@ -1,4 +1,4 @@
-"""Fifty random odd shapes of ``mm`` against float64, and a thousand runs of each family of kernels, the same bits."""
+"""Fifty random odd shapes of ``mm`` compared with float64, and a thousand bitwise equal runs of each kernel family."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OTHERS = {
 
 
 def found(artifacts: Path, name: str) -> Path:
-    """A folder of a compiled kernel; skips where there is none."""
+    """Return the folder of a compiled kernel. Skip the test if it does not exist."""
     folder = artifacts / name
     if not folder.exists():
         part = name.partition("/")[0]
@@ -58,14 +58,14 @@ def test_odd_shapes(
     out = guard[64 : 64 + m * n].view(m, n)
     gemm.mm(a, b, out=out)
     exact = a.double() @ b.double()
-    # Half a unit in the last place of f16, and the f32 sum.
+    # The bound is half a unit in the last place of f16 plus the error of the f32 sum.
     limit = 2.0**-11 * exact.abs() + k * 2.0**-23 * (a.double().abs() @ b.double().abs()) + 2.0**-24
     assert bool(((out.double() - exact).abs() <= limit).all())
     assert bool(guard[:64].isnan().all()) and bool(guard[64 + m * n :].isnan().all())
 
 
 def same_bits(out: torch.Tensor, run: Run) -> None:
-    """Run :data:`REPEATS` times into poison; all results are equal, and finite."""
+    """Launch :data:`REPEATS` times into poisoned memory and check that all results are equal and finite."""
     bits = torch.int32 if out.element_size() == 4 else torch.int16
     out.fill_(float("nan"))
     run()
@@ -80,7 +80,7 @@ def same_bits(out: torch.Tensor, run: Run) -> None:
 
 
 def sm90() -> dict[str, Choice]:
-    """The kernels for Hopper without an epilogue."""
+    """Return the Hopper kernels without an epilogue."""
     return {name: c for name, c in bench_gemm.choices().items() if not c.config.epilogue.active}
 
 
@@ -117,6 +117,6 @@ def test_others_repeat(artifacts: Path, name: str) -> None:
         out = torch.empty_like(a)
         same_bits(out, lambda: kernel(a, b, out))
     else:
-        right = b.t().contiguous() if family == "sgemm" else b  # (K, N) for SGEMM, else (N, K)
+        right = b.t().contiguous() if family == "sgemm" else b  # SGEMM takes B as (K, N), the other kernels as (N, K).
         out = torch.empty(777, 777, device="cuda", dtype=a.dtype)
         same_bits(out, lambda: kernel(a, right, out))

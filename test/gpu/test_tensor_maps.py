@@ -1,4 +1,4 @@
-"""Tensor maps on the GPU: what the driver makes of a derived spec moves each element to where the layouts have it."""
+"""Tensor maps on the GPU: a map encoded by the driver moves each element to the place that the layouts state."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def array(kind: type, values: Sequence[int]) -> object:
 
 
 def encode(spec: TensorMapSpec | Im2colMapSpec, address: int) -> ctypes.Array[ctypes.c_char]:
-    """The 128 bytes that the driver makes of a spec; it must accept every spec that checks itself."""
+    """Encode a spec with the driver into 128 bytes. The driver must accept every spec that passes its own checks."""
     storage = ctypes.create_string_buffer(192)
     at = -(-ctypes.addressof(storage) // 64) * 64
     library = ctypes.CDLL("libcuda.so.1")
@@ -76,7 +76,9 @@ def encode(spec: TensorMapSpec | Im2colMapSpec, address: int) -> ctypes.Array[ct
 
 
 def kernel(instructions: list[str], smem: int, loads: bool, total: int) -> str:
-    """An entry ``(map, out, image)``: shared memory is filled from ``image`` and dumped to ``out`` in the end."""
+    """Return a kernel ``(map, out, image)`` that fills shared memory from ``image`` and dumps it to ``out`` at the
+    end.
+    """
     move = (
         "  mov.u32 %i, %t;\nLOOP{n}:\n  setp.lt.u32 %p, %i, " + str(smem) + ";\n  @!%p bra END{n};\n"
         "  cvt.u64.u32 %x, %i;\n  add.u64 %y, %x, %{mem};\n  add.u32 %w, %s, %i;\n{body}  add.u32 %i, %i, 128;\n"
@@ -148,7 +150,7 @@ def coordinates(layout: Layout, coord: object, rank: int) -> list[int]:
 
 
 def instructions(spec: TensorMapSpec, direction: str, first: list[int], multicast: bool = False) -> list[str]:
-    """One for each box (and slice) of the tile whose first element has the TMA coordinates ``first``."""
+    """Return an instruction per box (and slice) of the tile that starts at the TMA coordinates ``first``."""
     out: list[str] = []
     for box, cta in product(range(spec.boxes), range(spec.multicast)):
         step = coordinates(spec.steps, box, spec.rank)
@@ -171,7 +173,7 @@ def check_load(
     spec = derive(gmem, smem, tile, elt, **options)  # type: ignore[arg-type]
     word = WORD[spec.element_bytes]
     cosize = int(evaluate(size(gmem) - 1, gmem)) + 1  # type: ignore[operator,arg-type]
-    # Bit patterns below the NaNs of every type.
+    # Bit patterns that are not NaN in any type.
     memory = (np.arange(cosize, dtype=np.uint64) * 7 % (97 if word is np.uint8 else 30011)).astype(word)
     source = Buffer(memory)
     plain = smem.outer if isinstance(smem, ComposedLayout) else smem
@@ -206,7 +208,7 @@ def test_tile_loads(elt: str, width: int, major: str) -> None:
     gmem = Layout((100, 160), (160, 1)) if major == "k" else Layout((160, 100), (1, 160))
     tile = (64, 8 * unit) if major == "k" else (8 * unit, 32)
     for order in (None, (1, 0)):
-        for at in ((0, 0), (1, 1)):  # the second hangs over the edges
+        for at in ((0, 0), (1, 1)):  # The second tile crosses the edges of the tensor.
             check_load(gmem, smem_tile(major, width, elt, tile, order), tile, elt, at)
 
 
@@ -223,7 +225,7 @@ def test_more_modes() -> None:
 
 
 def test_slices_of_a_multicast_fill_the_tile() -> None:
-    # The slices that the CTAs of a cluster would each load for all, here loaded by one.
+    # One CTA loads all the slices that the CTAs of a cluster would multicast.
     for ctas in (2, 4):
         check_load(
             Layout("(256,128):(128,1)"), smem_tile("k", 128, "f16", (128, 64)), (128, 64), "f16", (1, 1), multicast=ctas
@@ -241,7 +243,7 @@ def test_element_strides() -> None:
 
 
 def test_narrow_rows_in_a_wide_swizzle() -> None:
-    # Rows of 64 bytes under the 128-byte swizzle take 128 bytes each, so that no dense layout describes them.
+    # Rows of 64 bytes under the 128-byte swizzle occupy 128 bytes each, so no dense layout describes them.
     dims = (TensorDim(64, 1, 32), TensorDim(64, 64, 16))
     spec = TensorMapSpec("f16", dims, swizzle=128)
     source, result = Buffer(np.arange(4096, dtype=np.uint16)), Buffer(np.zeros(1024, dtype=np.uint16))
@@ -304,7 +306,7 @@ def test_prefetch_and_multicast_to_one_block(rank: int) -> None:
 @pytest.mark.parametrize("direction", ["store", "reduce_add"])
 @pytest.mark.parametrize("rank", [3, 4, 5])
 def test_im2col_stores(rank: int, direction: str) -> None:
-    # Without padding and filter the base pixels are the pixels of the tensor, in order.
+    # Without padding and filter, the base pixels are the pixels of the tensor in order.
     spatial = (9, 7, 5)[: rank - 2]
     spec = im2col_for_convolution(
         "i32", (8, *spatial, 3), (1,) * (rank - 2), padding=(0,) * (rank - 2), stride=(1,) * (rank - 2),
@@ -326,7 +328,7 @@ def test_im2col_stores(rank: int, direction: str) -> None:
 @pytest.mark.parametrize("extra", ["", "prefetch", "multicast"])
 @pytest.mark.parametrize("rank", [3, 4, 5])
 def test_im2col_loads(rank: int, extra: str) -> None:
-    # Columns of base pixels, walked W first, then H, D, N; each shifted by the tap; outside there is zero.
+    # Base pixels are visited in the order W, H, D, N, each shifted by the filter tap. Outside the tensor they are zero.
     spatial, channels, pixels, batch = (9, 7, 5)[: rank - 2], 16, 64, 3
     taps, padding, dilation = (3, 3, 2)[: rank - 2], (1, 1, 0)[: rank - 2], (1, 2, 1)[: rank - 2]
     spec = im2col_for_convolution(
@@ -362,7 +364,9 @@ def test_im2col_loads(rank: int, extra: str) -> None:
 
 
 def test_maps_by_cuda_python_are_the_drivers() -> None:
-    """The same bytes as a call of the driver itself, wherever cuda-python has the memory of its results."""
+    """Maps encoded by cuda-python have the bytes of a direct driver call, if cuda-python exposes the memory of its
+    result.
+    """
     gpu = cuda.driver()
     gpu.enter(0)
     address = gpu.allocate(1 << 20)

@@ -1,4 +1,4 @@
-"""TMA on the GPU: tiles copied through shared memory and back, exactly, with tensor maps built at launch."""
+"""TMA copies of tiles through shared memory and back on the GPU, exact, with tensor maps encoded at launch."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def test_maps_follow_the_addresses(folder: Path) -> None:
                 assert torch.equal(a, b)
     finally:
         del gpu.encode_tiled  # type: ignore[method-assign]
-    # Each map is made once, then kept; the first call may prepare the launch twice.
+    # Each map is encoded once and cached. The first call may prepare the launch twice.
     assert sorted(set(made)) == sorted({t.data_ptr() for pair in pairs for t in pair})
     assert len(made) <= 8
 
 
 def test_a_call_again_costs_little(folder: Path) -> None:
-    """Not timed: a like call neither reads arguments, nor evaluates the host program, nor makes a map."""
+    """A cached call succeeds without ``_find_ready``, which evaluates the host program and encodes maps."""
     torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
     kernel = load(folder / "tma_copy").kernel("launch")
     a, b = (torch.randn(256, 192, device="cuda").half() for _ in range(2))

@@ -1,4 +1,4 @@
-"""Exact f32, ``mma.sync`` of f64 and others, and 3xTF32 on the GPU, against float64 and exact integers."""
+"""Exact f32, ``mma.sync`` (f64 and others) and 3xTF32 kernels on the GPU, compared with float64 and exact integers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DTYPES = {
 
 @pytest.fixture
 def kernels(artifacts: Path) -> Any:
-    """Kernels by name (``python test/gpu/build.py DIR``)."""
+    """Return the kernels by name (``python test/gpu/build.py DIR``)."""
     folder = artifacts / "type_kernels"
     if not folder.exists():
         pytest.skip(f"NOT RUN: {folder} is missing; build it: python test/gpu/build.py {artifacts}")
@@ -63,7 +63,7 @@ def test_exact(kernels: Any, config: ExactConfig) -> None:
 
 @pytest.mark.parametrize("config", WARP, ids=lambda c: c.name)
 def test_by_warps(kernels: Any, config: WarpConfig) -> None:
-    """Integers whose products are exact."""
+    """Exact results of the ``mma.sync`` kernels on integers."""
     launch, generator = kernels(config.name), torch.Generator("cuda").manual_seed(0)
     for m, n, k in ((1024, 768, 512), (513, 1001, 77), (130, 66, 34), (1, 1, 1), (4096, 4096, 1024)):
         matrices = 3 if config.batch else 1
@@ -95,7 +95,7 @@ def test_by_warps(kernels: Any, config: WarpConfig) -> None:
 
 @pytest.mark.parametrize("name", REGISTERS)
 def test_through_registers(kernels: Any, name: str) -> None:
-    """Integers whose products are exact, of sizes that are no multiples of a tile; A through registers, or any C."""
+    """Exact results on integers, with partial tiles, when A passes through registers or C has any layout."""
     launch, c = kernels(name), REGISTERS[name]
     generator = torch.Generator("cuda").manual_seed(0)
     most = 100 if c.output == "i32" else 1
@@ -105,7 +105,7 @@ def test_through_registers(kernels: Any, name: str) -> None:
             torch.randint(-most, most + 1, (matrices, rows, k), device="cuda", generator=generator).float()
             for rows in (m, n)
         )
-        n += c.direct  # rows that TMA cannot write
+        n += c.direct  # TMA cannot store rows of this length.
         b = torch.nn.functional.pad(b, (0, 0, 0, n - b.shape[1]), value=1.0)
         x, y = (with_major(t.to(DTYPES[c.element]), major == "k") for t, major in ((a, c.major_a), (b, c.major_b)))
         shape = (matrices, m, n) if c.major_c == "n" else (matrices, n, m)
@@ -118,7 +118,7 @@ def test_through_registers(kernels: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", FEW)
 def test_few_rows_and_columns(kernels: Any, name: str) -> None:
-    """Integers whose products are exact; few rows, or columns, of the tile and of two tiles; runs alike."""
+    """Exact, repeatable results on integers, with few rows or columns in one tile and in two."""
     launch, c = kernels(name), FEW[name]
     generator = torch.Generator("cuda").manual_seed(0)
     for m, n, k in ((c.live or 128, 4096, 4096), (16, 1032, 1008), (16 if c.live else 136, 264, 8192), (8, 8, 512)):
@@ -142,8 +142,9 @@ def test_few_rows_and_columns(kernels: Any, name: str) -> None:
 @pytest.mark.parametrize("name", THREE)
 @pytest.mark.parametrize("k", [512, 4096, 8192])
 def test_three_products_of_tf32(kernels: Any, name: str, k: int) -> None:
-    """In two levels the error is at most twice that of torch's product of f32; in one, whose sums are cut, it grows
-    with K (27 times at 4096, 39 at 8192, one H200).
+    """3xTF32 with a second accumulator has at most twice the error of torch's f32 matmul.
+
+    With one accumulator, whose sums are truncated, the error grows with K: 27 times at 4096, 39 times at 8192 (H200).
     """
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.manual_seed(0)

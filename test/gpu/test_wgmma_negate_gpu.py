@@ -1,4 +1,4 @@
-"""Negated wgmma operands on the GPU: compiled in advance, with exact results."""
+"""Prebuilt wgmma kernels with negated operands on the GPU: exact results."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def test_package_interface() -> None:
 
 
 def test_slice_is_named_slice_() -> None:
-    """``slice`` as in CuTe; ``slice_`` where Python's own would be hidden."""
+    """``slice`` has the name of CuTe's function; ``slice_`` is an alias that does not shadow Python's builtin."""
     layout = algebra.Layout("(6,5):(5,1)")
     assert algebra.slice((algebra.UNDERSCORE, 2), layout) == algebra.slice_((algebra.UNDERSCORE, 2), layout)
     assert "slice" in dir(algebra)

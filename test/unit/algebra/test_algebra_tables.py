@@ -37,7 +37,7 @@ def read(kind: str, string: str) -> object:
 
 
 def guess(string: str) -> object:
-    """A layout or composed layout from its text, verified."""
+    """Parse a layout or composed layout from its text and verify it."""
     value = text.parse_composed_layout(string)
     if isinstance(value, ComposedLayout):
         verify.verify_composed_layout(value)
@@ -597,7 +597,7 @@ RECAST = [
     (128, 8, "S<3,3,3> o 0 o (64,8):(1,64)", REJECTED),
     (24, 8, "S<3,3,3> o 0 o (63,8):(1,63)", REJECTED),
     (16, 8, "S<3,3,3> o ? o (64,8):(1,64)", REJECTED),
-    # Divisibility: a stride that the wider element divides.
+    # Divisibility: the number of elements per wider element divides the stride.
     (32, 8, "(?{div=4},4):(?{div=8},1)", "(?{div=4},1):(?{div=2},1)"),
     (32, 8, "(64,?):(1,?{div=64})", "(16,?):(1,?{div=16})"),
 ]
@@ -981,7 +981,7 @@ DIVIDES = [
     ("logical", "(12,10):(10,1)", "tile", "[(2,2):(1,?);_]", REJECTED),
     ("logical", "(12,10):(10,1)", "shape", "(0,5)", REJECTED),
     ("logical", "S<2,3,3> o 4 o (12,10):(10,1)", "tile", "[4:1;_]", "S<2,3,3> o 4 o ((4,3),10):((10,40),1)"),
-    # Divisibility: tracked leaves keep what is known, exact quotients have no remainder.
+    # Divisibility: dynamic leaves keep their divisors, and exact quotients have no remainder.
     (
         "zipped",
         "(?{div=128},?{div=1}):(?{div=8},1)",

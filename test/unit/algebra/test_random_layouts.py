@@ -1,4 +1,4 @@
-"""A sample of every random check of the algebra; ``test/oracle/algebra_fuzz.py`` runs as many as you like."""
+"""A sample of each random check of the algebra. ``test/oracle/algebra_fuzz.py`` runs any number of cases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_seeded(name: str) -> None:
 @pytest.mark.sample(every=5)
 @pytest.mark.parametrize("name", algebra_checks.CHECKS)
 def test_shrinking(name: str) -> None:
-    """The same under hypothesis, which reports a small failing case."""
+    """Run the checks under hypothesis, which reduces a failing case to a small one."""
 
     @settings(
         max_examples=25,
@@ -58,7 +58,7 @@ def test_known_differences_from_tensor_layouts(name, operands, ours, theirs, rea
 
 
 def test_random_arguments() -> None:
-    """``test/oracle/argument_fuzz.py`` has more."""
+    """Run random arguments through the algebra. ``test/oracle/argument_fuzz.py`` runs more of them."""
     for seed in range(5000):
         argument_fuzz.case(seed)
 

@@ -1,4 +1,4 @@
-"""Tiled copies and tiled matrix multiplies against the formulas of the hardware, thread by thread."""
+"""Tiled copies and tiled MMAs compared with the fragment formulas of the hardware, thread by thread."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TV = {
 
 
 def in_atom(operand: str, lane: int, i: int) -> tuple[int, int]:
-    """The element of an operand's tile that value ``i`` of a lane is."""
+    """Return the coordinates, in an operand's tile, of value ``i`` of a lane."""
     g, q = lane // 4, lane % 4
     if operand == "A":
         return g + 8 * (i // 2 % 2), 2 * q + i % 2 + 8 * (i // 4)
@@ -84,10 +84,10 @@ def matrix_offset(thread: int, operand: str, warps: tuple[int, int], extent: tup
 
 
 def _bound(stride: object, number: int) -> object:
-    """Strides of a row-major matrix with the multiple of the leading dimension that each ``?`` must be."""
+    """Replace each ``?`` in the strides of a row-major matrix by its divisor, which is its exact value here."""
     if isinstance(stride, tuple):
         return tuple([_bound(d, number) for d in stride])
-    # The divisor of every dynamic stride is exact here: the row count times the leading dimension of 32.
+    # Each dynamic stride equals its divisor: a number of rows times the leading dimension of 32.
     return stride.div if isinstance(stride, Dyn) else stride
 
 
@@ -114,7 +114,7 @@ def test_mma_threads_along_k_share_the_accumulator() -> None:
 
 
 def test_mma_with_gaps_between_the_threads() -> None:
-    # Two atoms on warps 0 and 2: warps 1 and 3 have no part of their own.
+    # The two atoms run on warps 0 and 2. Warps 1 and 3 have no partition.
     mma = TiledMma(ATOM, WARP, Layout("(2,1,1):(2,0,0)"))
     tv = mma.layout_tv("C", TV["C"])
     for thread in (0, 31, 64, 95):
@@ -158,7 +158,7 @@ def test_mma_errors() -> None:
 
 
 def test_ldmatrix_of_an_mma_operand() -> None:
-    """ldmatrix.x4: thread t gives the address of row t%8 of matrix t//8 and gets one m16n8k16 A fragment."""
+    """In ldmatrix.x4, thread t passes the address of row t%8 of matrix t//8 and receives one A fragment of m16n8k16."""
     src, dst = Layout("(32,8):(8,1)"), Layout("(32,(2,4)):(2,(1,64))")
     mma = TiledMma(ATOM, WARP, Layout("(1,1,1):(0,0,0)"))
     tv = mma.layout_tv("A", TV["A"])
@@ -180,7 +180,7 @@ def test_ldmatrix_of_an_mma_operand() -> None:
 def test_retile(operand: str, atoms: str, values: int) -> None:
     mma = TiledMma(ATOM, WARP, Layout(atoms))
     i, j = {"A": (0, 2), "C": (0, 1)}[operand]
-    # Two atoms of the MMA in N (K) for each tile of the copy.
+    # Each tile of the copy covers two MMA atoms along N (K for operand A).
     tile = (mma.tile_size[i], mma.tile_size[j])
     x = Layout((64, 64), (64, 1))
     tv = mma.layout_tv(operand, TV[operand])
@@ -195,7 +195,7 @@ def test_retile(operand: str, atoms: str, values: int) -> None:
 
 
 def test_retile_in_another_order() -> None:
-    """A copy whose values run across two MMA tiles in N takes them from two modes of the fragment."""
+    """A copy whose values span two MMA tiles along N takes them from two modes of the fragment."""
     mma = TiledMma((16, 8, 16), WARP, Layout("(1,1,1):(0,0,0)"), (16, 16, UNDERSCORE))
     x = Layout((16, 32), (32, 1))
     tv = mma.layout_tv("C", TV["C"])
@@ -238,7 +238,7 @@ def test_local_tile() -> None:
     assert local_tile(matrix, (16, 8), (1, 2)) == (Layout("(16,8):(32,1)"), 528)
     assert local_tile(matrix, (16, 8), (1, UNDERSCORE)) == (Layout("(16,8,4):(32,1,8)"), 512)
     assert local_tile(matrix, (16, 8), (1,)) == (Layout("(16,8,4):(32,1,8)"), 512)
-    # One tiler for M, N and K; A has no N.
+    # One tiler covers M, N and K. A has no N mode.
     assert local_tile(matrix, (16, 128, 8), (1, 5, 2), (1, UNDERSCORE, 1)) == (Layout("(16,8):(32,1)"), 528)
     swizzled = ComposedLayout(Swizzle(2, 0, 3), 0, Layout("(64,32):(32,1)"))
     tile, offset = local_tile(swizzled, (16, 8), (1, 2))
@@ -271,7 +271,9 @@ def test_thread_coord() -> None:
 
 
 def test_empty_tiles_and_basis_strides_are_rejected() -> None:
-    """Fragments and tiles of nothing, threads by basis elements, projections deeper than a tiler."""
+    """Empty fragments and tiles, thread layouts with basis strides, and projections deeper than the tiler are
+    rejected.
+    """
     for fragment, tiler, tv in (("8:0", 5, "():()"), ("():()", 4, "4:1"), ("4:2", (0, 1), "(2,2):(2,1)")):
         with pytest.raises(AlgebraError, match="expected a non-empty fragment, thread-value layout and tile"):
             retile(Layout(fragment), tiler, Layout(tv))

@@ -1,4 +1,4 @@
-"""The table of atoms: contents, look-up, self-checks, command line."""
+"""The atom table: contents, lookup, self-checks and command line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def names(*parts: str) -> set[str]:
 
 
 def test_every_dense_warp_shape_is_listed() -> None:
-    # PTX ISA 9.0, 9.7.14.5.14: types -> shapes (M, K).
+    # PTX ISA 9.0, 9.7.14.5.14: element types -> shapes (M, K).
     dense = {
         ("f16", "f16"): {(16, 8), (16, 16)},
         ("bf16", "f32"): {(16, 8), (16, 16)},
@@ -100,7 +100,7 @@ def test_wgmma_rows() -> None:
 
 
 def test_wgmma_instructions() -> None:
-    # Operands: scale-d, the two signs (not for integers), a transpose bit for each 16-bit operand in shared memory.
+    # Operands: scale-d, the two signs (not for integers), and a transpose bit for each 16-bit operand in shared memory.
     for name, operands in (
         ("SM90_64x8x16_F32F16F16_SS_TN", "$d, $a, $b, $scale_d, $scale_a, $scale_b, 0, 0;"),
         ("SM90_64x8x16_F32F16F16_SS_NT", "$d, $a, $b, $scale_d, $scale_a, $scale_b, 1, 1;"),
@@ -115,7 +115,7 @@ def test_wgmma_instructions() -> None:
 
 
 def test_registers() -> None:
-    # PTX ISA: what the instruction takes; values are packed in order into 32-bit registers.
+    # The PTX ISA packs an operand's values in order into 32-bit registers.
     for name, expected in {
         "SM80_16x8x16_F32F16F16F32_TN": ("f32 4 1", "b32 4 2", "b32 2 2"),
         "SM80_16x8x16_F16F16F16F16_TN": ("b32 2 2", "b32 4 2", "b32 2 2"),
@@ -399,7 +399,7 @@ def test_pictures() -> None:
 
 
 def test_the_newest_chip_with_atoms_is_stated() -> None:
-    """The table has only 256-bit copies of later chips."""
+    """For chips after NEWEST_ATOMS the table has only 256-bit copies."""
     from cute_dialect.arch.table import ATOMS
     from cute_dialect.arch.targets import NEWEST_ATOMS, TARGETS
     from cute_dialect.lang.unsupported import LATER_CHIPS

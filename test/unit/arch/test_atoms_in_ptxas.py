@@ -1,4 +1,4 @@
-"""ptxas assembles each row for exactly the GPUs and PTX versions that the row names."""
+"""ptxas assembles each row of the atom table for exactly the GPUs and PTX versions that the row states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arch_support import assemble, copy_kernel, header, mma_kernel
 from cute_dialect.arch import ATOMS, MmaAtom
 from cute_dialect.arch.atom import Atom
 
-# The first PTX version of a chip; ptxas 13 knows no chip before sm_75.
+# The first PTX version that supports each chip. ptxas 13 supports no chip older than sm_75.
 CHIPS = {"sm_75": "6.3", "sm_80": "7.0", "sm_89": "7.8", "sm_90": "7.8", "sm_90a": "8.0", "sm_100": "8.6"}
 OLDER_CHIP = {"sm_80": "sm_75", "sm_89": "sm_86", "sm_90": "sm_89", "sm_90a": "sm_90", "sm_100": "sm_90"}
 OLDER_VERSION = {
@@ -47,7 +47,7 @@ def kernel(atom: Atom) -> str:
 
 def complaints(atoms: Iterable[Atom], version: str, chip: str) -> str:
     said = assemble(header(version, chip) + "".join(map(kernel, atoms)), chip)
-    # Multicast is advised for sm_90a only; it is part of sm_90.
+    # sm_90 supports multicast, but ptxas prints an advisory that recommends it for sm_90a only.
     return "\n".join(line for line in said.splitlines() if "Advisory" not in line)
 
 
@@ -62,7 +62,7 @@ def test_rows_assemble(chip: str, version: str) -> None:
 
 @pytest.mark.parametrize("version", ["8.0", "8.4"])
 def test_wgmma_assembles(version: str) -> None:
-    # All types, sources, majors, at the smallest N; some at others.
+    # All types, sources and majors at the smallest N, and a few at larger N.
     names = [n for n in ATOMS if n.startswith("SM90_64x8x") or (n.startswith("SM90_64x40x") and n.endswith("_SS_NT"))]
     names += ["SM90_64x256x16_F32BF16BF16_RS_TT", "SM90_64x240x32_S32S8S8_SS_TN", "SM90_64x248x8_F32TF32TF32_SS_TN"]
     rows = [ATOMS[n] for n in names]
@@ -92,7 +92,7 @@ def test_sparse_wgmma_assembles(version: str) -> None:
     ],
 )
 def test_selectors(name: str) -> None:
-    """ptxas takes the selectors that the row has, and no others (those of m16n8k32 on f16 it does not check)."""
+    """ptxas accepts exactly the sparsity selectors in the row. It does not check those of m16n8k32 on f16."""
     atom = ATOMS[name]
     assert isinstance(atom, MmaAtom) and atom.metadata is not None
     for selector in range(5):
@@ -140,7 +140,7 @@ def test_integer_wgmma_has_fewer_shapes(n: int) -> None:
 
 
 def test_the_occupancy_report_counts_registers_and_the_report_code() -> None:
-    """128 threads of a kernel that ptxas gives R registers: as many blocks as the register file holds."""
+    """The register file limits the occupancy of a kernel with 128 threads and the register count that ptxas reports."""
     import numpy as np
 
     from cute_dialect.pipelines import compile

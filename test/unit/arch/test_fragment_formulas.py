@@ -1,7 +1,7 @@
-"""Every layout of the table equals the formula by which the PTX ISA defines the fragment, for all lanes and values.
+"""Layouts of the atom table compared with the fragment formulas of the PTX ISA, for all lanes and values.
 
-The formulas are written as the sections of the PTX ISA print them, with groupID = lane >> 2 and threadID_in_group =
-lane % 4, one by one and not by a common rule.
+Each formula is written as its section of the PTX ISA prints it, with groupID = lane >> 2 and threadID_in_group =
+lane % 4. The formulas share no common rule, so that a mistake in one cannot hide in all.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ WARP: dict[tuple[int, int, int], tuple[Formula, Formula, Formula]] = {
     ),
 }
 
-# The rows of wgmma are 2880: they are built by the tests that look at them, not while tests are collected.
+# The 2880 wgmma rows are built only by the tests that use them, which keeps collection fast.
 _OTHERS = [ATOMS[n] for n in ATOMS if not n.startswith(("SM90_64x", "SM90_SPARSE_64x"))]
 _SYNC = [a for a in _OTHERS if isinstance(a, MmaAtom) and a.family == "mma_sync"]
 WARP_ATOMS = [a.name for a in _SYNC if a.threads == 32]
@@ -121,7 +121,7 @@ QUAD_PAIR_ATOMS = [a.name for a in _SYNC if a.threads == 8]
 
 
 def table(layout: Layout) -> list[list[int]]:
-    """All values of a thread-value layout: ``[thread][value]``."""
+    """Evaluate a thread-value layout at all coordinates, as ``[thread][value]``."""
     threads, values = layout[0], layout[1]
     column = [evaluate(i, values) for i in range(_size(values))]
     return [[evaluate(x, threads) + v for v in column] for x in range(_size(threads))]  # type: ignore[operator]
@@ -157,7 +157,7 @@ def check(atom: MmaAtom, a: Formula, b: Formula, c: Formula) -> None:
         for x, values in enumerate(have):
             lane = evaluate(x, atom.thr_id)
             pairs = [formula(lane, i) for i in range(len(values))]  # type: ignore[arg-type]
-            # B is (n, k) in an atom and (k, n) in the PTX ISA.
+            # An atom stores B as (n, k), the PTX ISA as (k, n).
             expected.append([col + rows * row if swapped else row + rows * col for row, col in pairs])
         assert have == expected
         assert sorted(v for values in have for v in values) == list(range(rows * columns))
@@ -176,7 +176,7 @@ def test_every_formula_is_used() -> None:
     assert used == set(WARP)
 
 
-# PTX ISA 9.7.14.5.1: the threads of the first quad-pair, %laneid 0-3 and 16-19.
+# PTX ISA 9.7.14.5.1: the first quad-pair consists of the threads with %laneid 0-3 and 16-19.
 def _low(lane: int) -> bool:
     return lane < 16
 
@@ -209,7 +209,7 @@ def test_quad_pair_lanes() -> None:
     assert [evaluate(i, thr_id) for i in range(8)] == [0, 1, 2, 3, 16, 17, 18, 19]
 
 
-# PTX ISA 9.7.15.5.1, %warpid of the warpgroup = thread / 32.
+# PTX ISA 9.7.15.5.1: the %warpid within the warpgroup is thread / 32.
 WGMMA_A: dict[int, Formula] = {
     16: lambda x, i: (
         16 * (x // 32) + (x % 32) // 4 + (8 if i in (2, 3, 6, 7) else 0),
@@ -257,7 +257,7 @@ def test_warpgroup_register_a(name: str) -> None:
 @pytest.mark.sample(every=6)
 @pytest.mark.parametrize("name", [n for n in WGMMA_ATOMS if n.startswith("SM90_64x16x")])
 def test_warpgroup_shared_operands(name: str) -> None:
-    # Each thread sees the whole tile.
+    # Each thread's layout covers the whole tile.
     atom = mma(name)
     _, n, k = atom.shape_mnk
     for layout, rows in ((atom.layout_b, n), *(((atom.layout_a, 64),) if atom.source_a == "smem" else ())):
@@ -290,7 +290,7 @@ def test_matrix_copies(matrices: int, transposed: bool, store: bool) -> None:
         assert values == expected
     rows = table(memory)
     for lane, bits in enumerate(rows):
-        # Threads 0-7 address the rows of matrix 0, 8-15 of matrix 1 …; those beyond repeat them.
+        # Threads 0-7 address the rows of matrix 0, threads 8-15 those of matrix 1 …; further threads repeat them.
         assert bits[0] == 128 * (lane % (8 * matrices)) and bits == list(range(bits[0], bits[0] + 128))
     assert {b for bits in table(held) for b in bits} == set(range(1024 * matrices))
     assert atom.ref == held
@@ -308,7 +308,7 @@ def test_movmatrix_transposes() -> None:
 
 @pytest.mark.parametrize("mask", [1, 4])
 def test_transposing_shuffles(mask: int) -> None:
-    # Without the bit: both first values of the pair; with it: both second values.
+    # A lane with the mask bit clear gets the first value of both lanes, one with the bit set the second.
     atom = copy(f"SM50_Shuffle_U32_2x2Trans_XOR{mask}")
     src, dst = table(atom.in_elements("src", 32)), table(atom.in_elements("dst", 32))
     for lane in range(32):

@@ -1,4 +1,4 @@
-"""The rows of sparse products: fragments and metadata as the PTX ISA defines them, self-checks, look-up, listing."""
+"""Sparse MMA rows of the atom table: fragments and metadata of the PTX ISA, self-checks, lookup and listing."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from cute_dialect.arch.elements import bits_of
 
 MMA_SP = [n for n in ATOMS if n.startswith(("SM80_SPARSE_", "SM89_SPARSE_"))]
 
-# (K, bits) -> A: (lane, value) -> (row, first column); an element of a register of n values is among columns
-# first … first + 2n - 1, and its place in the register is its place among those kept.  PTX ISA 9.7.14.6.2.1 to .8.
+# (K, bits) -> A: (lane, value) -> (row, first column). The kept elements in a register of n values come from columns
+# first … first + 2n - 1, in order. PTX ISA 9.7.14.6.2.1 to .8.
 FIRST_COLUMN: dict[tuple[int, int], Formula] = {
     (16, 16): lambda x, i: (g(x) if i < 2 else g(x) + 8, t(x) * 4),
     (32, 16): lambda x, i: (g(x) if i < 2 or 4 <= i < 6 else g(x) + 8, t(x) * 4 if i < 4 else t(x) * 4 + 16),
@@ -31,14 +31,14 @@ FIRST_COLUMN: dict[tuple[int, int], Formula] = {
     (64, 4): lambda x, i: (g(x) if i < 8 else g(x) + 8, t(x) * 16),
     (128, 4): lambda x, i: (g(x) if i < 8 or 16 <= i < 24 else g(x) + 8, t(x) * 16 if i < 16 else t(x) * 16 + 64),
 }
-# B of the shapes that dense products have not, as (k, n).
+# B as (k, n), for the shapes that dense MMAs do not have.
 DEEP_B: dict[tuple[int, int], Formula] = {
     (32, 16): lambda x, i: (t(x) * 2 + (i & 1) + 8 * (i // 2), g(x)),
     (16, 32): lambda x, i: (t(x) + 4 * i, g(x)),
     (64, 8): lambda x, i: (t(x) * 4 + (i & 3) + 16 * (i // 4), g(x)),
     (128, 4): lambda x, i: (t(x) * 8 + (i & 7) + 32 * (i // 8), g(x)),
 }
-# E: (lane, number of the 4 bits) -> (row, group of the row).
+# E: (lane, index of the 4-bit field) -> (row, group within the row).
 BITS: dict[tuple[int, int], Formula] = {
     (16, 16): lambda x, j: (g(x) if j < 4 else g(x) + 8, j % 4),
     (32, 16): lambda x, j: (g(x) if j < 4 else g(x) + 8, j % 4 + 4 * (t(x) % 2)),
@@ -49,7 +49,7 @@ BITS: dict[tuple[int, int], Formula] = {
     (64, 4): lambda x, j: (g(x) + 8 * (t(x) % 2), j),
     (128, 4): lambda x, j: (g(x) + 8 * (t(x) % 2), j + 8 * (t(x) // 2)),
 }
-# PTX ISA 9.7.14.6.1: values of the sparsity selector.
+# PTX ISA 9.7.14.6.1: the allowed values of the sparsity selector.
 SELECTORS = {
     (16, 16): 4, (32, 16): 2, (8, 32): 4, (16, 32): 2, (32, 8): 2, (64, 8): 1, (64, 4): 2, (128, 4): 1,
 }  # fmt: skip
@@ -110,7 +110,7 @@ WGMMA_SP = [n for n in ATOMS if n.startswith("SM90_SPARSE_64x8x") or n.startswit
 @pytest.mark.sample(every=12)
 @pytest.mark.parametrize("name", WGMMA_SP)
 def test_warpgroup_fragments(name: str) -> None:
-    # PTX ISA 9.7.15.6.2: warp w has rows 16w to 16w + 15 of A and of the metadata, as a warp has them in mma.sp.
+    # PTX ISA 9.7.15.6.2: warp w holds rows 16w to 16w + 15 of A and of the metadata, in the layout of mma.sp.
     atom = mma_atom(name)
     _, n, k = atom.shape_mnk
     bits = bits_of(atom.a)
@@ -166,7 +166,7 @@ THEIR_SPARSE = [n for n in dir(atoms_nv) if n.startswith("SM90_64x") and n.endsw
 
 @pytest.mark.parametrize("name", THEIR_SPARSE)
 def test_layouts_of_b_and_c_match_tensor_layouts(name: str) -> None:
-    """Theirs give A as if it were dense, and no metadata; B and C are the same functions."""
+    """tensor-layouts describes A as if dense and has no metadata. Its B and C are the same functions as ours."""
     other = getattr(atoms_nv, name)
     _, shape, types, _, _ = name.split("_")
     ours = mma_atom(f"SM90_SPARSE_{shape}_{types}_SS_TN")
@@ -183,7 +183,7 @@ def test_layouts_of_b_and_c_match_tensor_layouts(name: str) -> None:
     ],
 )
 def test_layouts_match_blackwell_atoms(theirs: str, ours: str) -> None:
-    """Theirs hold A at its full depth: of each two columns one is kept."""
+    """tensor-layouts describes A before compression. Our A keeps one of every two columns."""
     other, atom = getattr(atoms_nv, theirs), mma_atom(ours)
     same_function(atom.layout_b, other.b_layout)
     same_function(atom.layout_c, other.c_layout)

@@ -1,4 +1,4 @@
-"""The table agrees, as functions, with the atoms of the package tensor-layouts, an independent source."""
+"""The atom table compared, as functions, with the atoms of the independent package tensor-layouts."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ NOT_OURS = {
 """Part of a name -> why the table has no such atom."""
 
 OUR_PTX = {
-    "SM61_1x1x2_S32S16S16S32": "dp2a.lo.s32.s32",  # theirs leaves out which half of B
+    "SM61_1x1x2_S32S16S16S32": "dp2a.lo.s32.s32",  # tensor-layouts does not state which half of B is used.
 }
 
 
 THEIR_ERRORS = {"SM80_16x8x32_S32S4S4S32_TN"}
-"""Their B is ((4,8),8):((32,1),8), which holds some elements of (8,32) twice and others never; the PTX ISA has column
-index 8*(lane % 4) + i, stride 64."""
+"""Atoms with a wrong layout in tensor-layouts.
+
+B is ((4,8),8):((32,1),8) there, which holds some elements of (8,32) twice and others never. The PTX ISA has column
+index 8*(lane % 4) + i, stride 64.
+"""
 
 
 def reason(name: str) -> str | None:
@@ -44,7 +47,10 @@ SHARED = sorted(n for n in THEIRS if reason(n) is None)
 
 
 def same_function(ours: Layout, other: object) -> None:
-    """Assert that both layouts agree for all threads and values. A layout is a sum of a thread and a value term."""
+    """Assert that both layouts agree for all threads and values.
+
+    A thread-value layout is the sum of a function of the thread and a function of the value, so each is compared alone.
+    """
     threads, values = ours
     assert (size(threads), size(values)) == (their_size(mode(other, 0)), their_size(mode(other, 1)))  # type: ignore
     for t in range(size(threads)):  # type: ignore[arg-type]
@@ -64,7 +70,7 @@ def test_shared_atoms(name: str) -> None:
             n = size(ours.thr_id)
             assert [evaluate(i, ours.thr_id) for i in range(n)] == [other.thr_id(i) for i in range(n)]  # type: ignore
         else:
-            # They leave the identity out.
+            # tensor-layouts omits an identity thread layout.
             assert str(ours.thr_id) == ("128:1" if name.startswith("SM90_64x") else "32:1")
         same_function(ours.layout_a, other.a_layout)
         if name in THEIR_ERRORS:

@@ -1,4 +1,4 @@
-"""Tensor maps derived from layouts: a simulated TMA puts each element where the shared-memory layout has it."""
+"""Tensor maps derived from layouts: a simulated TMA puts each element where the shared-memory layout places it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cute_dialect.arch.tma import derive, scalars
 
 
 def tma_coordinates(layout: Layout, coord: object, rank: int) -> list[int]:
-    """Return the value of a layout with basis strides as ``rank`` coordinates."""
+    """Convert a value of a layout with basis strides to ``rank`` TMA coordinates."""
     out = [0] * rank
 
     def walk(value: object, path: tuple[int, ...]) -> None:
@@ -35,7 +35,7 @@ def tma_coordinates(layout: Layout, coord: object, rank: int) -> list[int]:
 
 
 def load_box(spec: TensorMapSpec, memory: dict[int, int], at: list[int], start: int) -> dict[int, int]:
-    """One instruction: byte address in shared memory -> element; outside the tensor it is -1."""
+    """Simulate one TMA load: map each byte address in shared memory to its element, -1 outside the tensor."""
     size_ = spec.element_bytes
     result: dict[int, int] = {}
     counts = [d.count for d in spec.dims]
@@ -61,7 +61,7 @@ def check(
     pointer: Swizzle | None = None,
     **options: object,
 ) -> TensorMapSpec:
-    """Simulates the loads of the tiles at the given tile coordinates, all CTAs of a multicast together."""
+    """Simulate the loads of the tiles at ``coords``, including all CTAs of a multicast, and check every address."""
     spec = derive(gmem, smem, tile, elt, pointer_swizzle=pointer, **options)  # type: ignore[arg-type]
     memory = {i: i for i in range(int(evaluate(size(gmem) - 1, gmem)) + 1)}  # type: ignore[operator,arg-type]
     sizes = [int(size(m)) for m in gmem]  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def test_worked_example() -> None:
 
 
 def test_a_mode_of_stride_0_has_no_dimension() -> None:
-    gmem = parse_layout("(256,64,((4,3),2)):(64,1,((0,16384),49152))")  # four heads of queries share one of keys
+    gmem = parse_layout("(256,64,((4,3),2)):(64,1,((0,16384),49152))")  # Four query heads share one key head.
     spec = derive(gmem, parse_layout("(64,64,1):(64,1,0)"), (64, 64, 1), "f16")
     assert (spec.extents, spec.strides) == ((64, 256, 3, 2), (128, 32768, 98304))
     assert str(spec.coordinates) == "(256,64,((4,3),2)):(1@1,1@0,((0@0,1@2),1@3))"
@@ -155,7 +155,7 @@ def test_swizzle_on_the_pointer() -> None:
 
 
 def test_more_modes() -> None:
-    # A batch mode, nested modes, a tile that leaves a mode out, modes of extent 1.
+    # A batch mode, nested modes, a tile without one of the modes, and modes of extent 1.
     batch = Layout((64, 48, 3), (48, 1, 64 * 48))
     spec = check(batch, Layout((32, 16, 1), (16, 1, 0)), (32, 16, 1), "f32", [(0, 0, 0), (1, 2, 2)])
     assert spec.box == (16, 32, 1) and str(spec.coordinates) == "(64,48,3):(1@1,1@0,1@2)"
@@ -186,13 +186,13 @@ def test_long_boxes_are_cut() -> None:
 
 
 def test_gaps_take_more_boxes() -> None:
-    # Groups of 8 rows 4 KiB apart, as two stages interleave them.
+    # Groups of 8 rows lie 4 KiB apart, as in two interleaved stages.
     spec = check(Layout((64, 64), (64, 1)), Layout("((8,4),64):((64,2048),1)"), (32, 64), "f16", [(0, 0), (1, 0)])
     assert spec.box == (64, 8) and spec.boxes == 4 and str(spec.offsets) == "(4):(2048)"
 
 
 def test_element_strides() -> None:
-    # Every second row of the tensor.
+    # The tile takes every second row of the tensor.
     gmem = Layout((64, 32), (32, 1))
     spec = derive(gmem, Layout((16, 32), (32, 1)), (Layout((16,), (2,)), Layout(32)), "f32")
     assert spec.box == (32, 32) and spec.element_strides == (1, 2) and spec.box_bytes == 16 * 32 * 4
@@ -513,7 +513,7 @@ def test_limits(dims: list[tuple[int, ...]], options: dict[str, object], message
 
 
 def test_interleave() -> None:
-    # NC/8HWC8: channels in groups of 8 halves, 16 bytes.
+    # NC/8HWC8: channels in groups of 8 f16 elements, 16 bytes.
     dims = (TensorDim(8, 1, 8), TensorDim(56, 8, 56), TensorDim(56, 448, 2), TensorDim(8, 25088, 1))
     assert TensorMapSpec("f16", dims, interleave=16).box_bytes == 8 * 56 * 2 * 2
 
@@ -532,7 +532,7 @@ def test_im2col() -> None:
     )
     assert spec.lower == (-1, -1) and spec.upper == (-1, -1) and spec.element_strides == (1, 2, 2, 1)
     assert spec.strides == (128, 7168, 401408) and spec.box_bytes == 16384
-    # Base pixels from -1 to 56 - 1 - 1: with taps 0 … 2 the last reaches the padding.
+    # Base pixels range from -1 to 56 - 1 - 1. With filter taps 0 … 2 the last one reaches the padding.
     wide = im2col_for_convolution(
         "f16", (8, 20, 20, 1), (5, 3), padding=(2, 1), stride=(1, 1), dilation=(2, 1), channels=8, pixels=64
     )

@@ -1,4 +1,4 @@
-"""WGMMA descriptors: the examples bit for bit, the addresses against the layouts, every refusal."""
+"""WGMMA descriptors: documented examples bit for bit, addresses compared with layouts, and all errors."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_two_forms_of_the_swizzle_agree() -> None:
 
 
 def test_swizzled_rows_fall_into_different_banks() -> None:
-    # The 8 rows that one 8x8 matrix reads, 16 bytes each, cover all 32 banks of 4 bytes.
+    # The 8 rows of an 8x8 matrix, 16 bytes each, cover all 32 banks of 4 bytes.
     tile = smem_tile("k", 128, "f16", (128, 64))
     for row, k in product(range(0, 128, 8), range(0, 64, 8)):
         groups = {evaluate((row + r, k), tile) * 2 // 16 % 8 for r in range(8)}  # type: ignore[operator]
@@ -76,7 +76,7 @@ def test_swizzled_rows_fall_into_different_banks() -> None:
 
 
 def check_addresses(view: OperandView, tile: AnyLayout, elt: str, x: int, pointer: Swizzle | None = None) -> None:
-    """Each element of each instruction's tile is where the layout has it, read through the descriptor."""
+    """Check that the descriptor addresses each element of each instruction's tile where the layout places it."""
     size = {"f8E4M3FN": 1, "i8": 1, "f16": 2, "bf16": 2, "tf32": 4}[elt]
     depth = 32 // size
     plain = tile.outer if isinstance(tile, ComposedLayout) else tile
@@ -125,7 +125,7 @@ def test_swizzle_on_the_pointer(major: str) -> None:
 
 
 def test_one_group_of_rows() -> None:
-    # N = 8: there is no second group, the stride is that of a compact tile.
+    # With N = 8 there is no second group, so the stride byte offset is that of a compact tile.
     for major, width in (("k", 0), ("k", 128), ("mn", 0)):
         tile = smem_tile(major, width, "f16", (8, 64))
         view = derive(tile, "f16")
@@ -134,7 +134,7 @@ def test_one_group_of_rows() -> None:
 
 
 def test_padded_and_split_tiles() -> None:
-    # Groups of rows further apart than compact, and tiles that several stages interleave.
+    # A tile with padding between groups of rows, and a tile with interleaved stages.
     padded = Layout("((8,8),(8,8)):((8,80),(1,640))")
     check_addresses(derive(padded, "f16"), padded, "f16", 64)
     staged = ComposedLayout(Swizzle(3, 3, 3), 0, Layout("((8,8),64):((64,2048),1)"))
@@ -144,7 +144,7 @@ def test_padded_and_split_tiles() -> None:
 
 
 def random_layout(rng: random.Random) -> Layout:
-    """(64, 32) of two modes each, with extents and strides that come near the canonical ones."""
+    """Return a random (64, 32) layout, two modes per dimension, with extents and strides close to canonical ones."""
     unit = rng.choice([8, 16, 32, 64])
     if rng.random() < 0.5:
         x = ((8, 8), (unit, rng.choice([8 * unit, 16 * unit, 64, 512])))
