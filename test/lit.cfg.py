@@ -27,7 +27,7 @@ bin_dir = os.path.dirname(sys.executable)
 
 
 def package_file(package: str, *parts: str) -> str | None:
-    """The path of a file in an installed package, if it is there and can be run."""
+    """Return the path of an executable in an installed package, or None."""
     try:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
@@ -49,12 +49,12 @@ def program(name: str, *more: str | None) -> str | None:
 
 
 def tool(module: str) -> str:
-    """A command line tool of this project, run by the interpreter that runs lit."""
+    """Return the command that runs one of the project's tools with lit's own interpreter."""
     return f"{sys.executable} -m cute_dialect.tools.{module}"
 
 
 filecheck = program("filecheck")
-if lit_config.params.get("filecheck") != "python":  # lit -Dfilecheck=python takes the package even so
+if lit_config.params.get("filecheck") != "python":  # `lit -Dfilecheck=python` selects the Python package.
     filecheck = program("FileCheck", package_file("llvm", "bin", "FileCheck")) or filecheck
 if filecheck is None:
     lit_config.fatal("neither FileCheck nor filecheck is installed: pip install filecheck")

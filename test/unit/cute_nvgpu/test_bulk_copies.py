@@ -1,4 +1,4 @@
-"""Copies by bulk atoms on the CPU interpreter: runs of any length, clusters, predicates; tiled copies by TMA atoms."""
+"""Bulk copy atoms on the CPU interpreter: runs of any length, clusters, predicates, and tiled copies with TMA atoms."""
 
 # pyright: basic
 
@@ -19,7 +19,7 @@ CHECKS = ("race", "uninit", "sync")
 
 
 def barrier(n_bytes: int) -> Any:
-    """Return an mbarrier that waits for so many bytes."""
+    """Return an mbarrier that expects this number of bytes."""
     bar = cute.arch.alloc_smem(cute.Int64, 1)
     if cute.arch.thread_idx().x == 0:
         cute.arch.mbarrier_init(bar, 1)
@@ -37,7 +37,7 @@ def finish_stores() -> None:
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("columns", "pitch"), [(100, 100), (100, 112), (4, 20)], ids=["whole", "rows", "16 bytes"])
 def test_number_of_instructions_is_minimal(columns: int, pitch: int) -> None:
-    """A run need not be a power of two; a dynamic stride ends it."""
+    """A contiguous run of any length is one instruction; a mode with a dynamic stride needs one instruction per row."""
     layout = f"(8,{columns}):({columns},1)" if pitch == columns else f"(8,{columns}):(?{{div=4}},1)"
     matrix = cute.Tensor[cute.Float32, layout, "align<16>"]
 
@@ -84,7 +84,7 @@ def test_scalar_predicate(flag: int) -> None:
 
 
 def test_a_multicast_reaches_the_cluster() -> None:
-    """Block 0 loads for both."""
+    """Block 0 multicasts its load to both blocks of the cluster."""
 
     @cute.kernel
     def multicast(x: Any, y: Any):
@@ -132,7 +132,7 @@ def test_shared_memory_of_the_other_block() -> None:
 
 
 def test_a_tiled_copy_by_tma() -> None:
-    """One thread of a tiled copy copies a whole tile of two boxes; coordinates are partitioned like any tensor."""
+    """One thread copies a whole tile of two TMA boxes; the coordinate tensor is partitioned like any other."""
     tile = (16, 128)
     matrix = cute.Tensor[cute.Float16, "(?,?):(?{div=8},1)", "align<16>"]
 

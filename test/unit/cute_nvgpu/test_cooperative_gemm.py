@@ -1,4 +1,4 @@
-"""``cute.gemm`` of whole tiles (``cute.cooperative_gemm``) on the CPU interpreter, against exact products."""
+"""``cute.gemm`` of whole tiles (``cute.cooperative_gemm``) on the CPU interpreter, compared with exact results."""
 
 # pyright: basic
 
@@ -38,7 +38,6 @@ class Case(NamedTuple):
 
     @property
     def mma(self) -> Any:
-        """Return the tiled MMA."""
         return cute.make_tiled_mma(self.op, self.atoms, self.tiles)
 
     def shared(self, layout: str, element: str) -> Any:
@@ -75,7 +74,7 @@ CASES = [
 
 
 def fill(source: Any, target: Any, threads: int) -> None:
-    """Copy element by element."""
+    """Copy a tile element by element with all threads."""
     tid = cute.arch.thread_idx().x
     for start in range(0, cute.size(source), threads):
         if tid + start < cute.size(source):
@@ -83,7 +82,7 @@ def fill(source: Any, target: Any, threads: int) -> None:
 
 
 def product(case: Case, place: str, accumulate: bool) -> Any:
-    """C in registers, shared or global memory; A and B are first put into shared memory."""
+    """Run a GEMM with A and B in shared memory and C in registers, shared or global memory."""
     m, n, _ = case.mnk
 
     @cute.kernel

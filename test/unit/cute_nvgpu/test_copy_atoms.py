@@ -1,4 +1,4 @@
-"""Every copy atom, written in the language and run on the CPU interpreter, moves the right elements."""
+"""Every copy atom moves the right elements when a kernel that uses it runs on the CPU interpreter."""
 
 # pyright: basic
 
@@ -102,19 +102,19 @@ def test_fragments_from_swizzled_tiles(shared: SharedTile, operand: str) -> None
         out = loaded(LDSM4, TV_A, (16, 16), shared, x)
         expected = fragment_a(x)
     elif operand == "B x4":
-        # Two of B's tiles along n in one instruction: values of the first, then of the second.
+        # One instruction loads two tiles of B along n: first the values of one tile, then those of the other.
         out = loaded(LDSM4, "((4,8),(2,2,2)):((32,1),(16,128,8))", (16, 16), shared, x)
         b = fragment_b(x)
         expected = np.concatenate([b[:, :, 0::2], b[:, :, 1::2]], axis=1)
     else:
         out = loaded(LDSM2, TV_B, (8, 16), shared, x)
         expected = fragment_b(x)
-    # The output counts values, then tiles along the rows, then along k.
+    # The columns of the output are ordered by value, then by tile along the rows, then by tile along k.
     assert np.array_equal(out.view(np.uint16), expected.transpose(0, 3, 2, 1).reshape(32, 64).view(np.uint16))
 
 
 def test_transposed_loads_read_the_other_major() -> None:
-    """A stored with m contiguous: ``ldmatrix.trans`` gives the same fragments."""
+    """With A stored m-major, ``ldmatrix.trans`` loads the same fragments."""
     stored = sample(32 * 64).reshape(64, 32)  # [k, m]
     out = loaded(LDSM4_T, TV_A, (16, 16), SharedTile("(32,64):(1,32)", 1024, cute.Swizzle(2, 4, 3)), stored.T)
     expected = fragment_a(stored.T).transpose(0, 3, 2, 1).reshape(32, 64)

@@ -1,4 +1,4 @@
-"""TMA loads of columns of pixels: from cute text through the launcher, against a convolution's matrix made by numpy."""
+"""im2col TMA copies, from cute text through the launcher, compared with an im2col matrix computed by numpy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_columns_of_pixels(case: Case) -> None:
 @pytest.mark.parametrize("tiled", [False, True], ids=["copy", "tiled_copy"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_copies_of_columns(case: Case, tiled: bool) -> None:
-    """``cute.copy`` and ``cute.tiled_copy`` to and from shared memory; elements outside the tensor are not stored."""
+    """Copies load and store im2col columns through shared memory, and elements outside the tensor are not stored."""
     x, y, want = arrays(case, 3, CHANNELS)
     z = np.zeros_like(x.T).T
     compile_cute(copy_text(case, tiled), emit="base").kernel("launch")(x, y, z, device="cpu", checks=("race", "uninit"))

@@ -1,4 +1,4 @@
-"""Tiled copies made from a tiled MMA and from layouts of threads and values: which they are, and a product by them."""
+"""Tiled copies built from a tiled MMA or from thread and value layouts: their types, and a GEMM that uses them."""
 
 # pyright: basic
 
@@ -36,7 +36,7 @@ def test_thread_value_layout_matches_the_operand(operand: str, atom: Any, mma: A
 
 
 def test_gemm_with_copies_made_from_the_mma() -> None:
-    """Fragments by ldmatrix, the result through shared memory, in f16; a copy from layouts writes it to memory."""
+    """Fragments are loaded with ldmatrix; the f16 result goes through shared memory to global memory."""
 
     @cute.kernel
     def multiply(A: Any, B: Any, D: Any):

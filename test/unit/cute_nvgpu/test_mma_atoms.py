@@ -1,4 +1,4 @@
-"""Each MMA atom of the dialect, from cute text to numbers on the CPU interpreter, against exact products."""
+"""Each MMA atom of the dialect, run from cute text on the CPU interpreter and compared with exact results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_language_descriptor_matches_the_table(case: MmaCase) -> None:
 def test_every_row_of_the_table_has_a_descriptor() -> None:
     rows = [atom for atom in (ATOMS[name] for name in ATOMS) if isinstance(atom, MmaAtom)]
     made = [cute.make_mma_atom(descriptor(row)).type.row for row in rows]  # type: ignore[attr-defined]
-    # An atom that two generations share appears once, under the older generation.
+    # An atom that two GPU generations share is listed once, under the older generation.
     assert all(m.name.partition("_")[2] == row.name.partition("_")[2] for m, row in zip(made, rows))
     assert len({m.name for m in made}) == len(rows) - 19
 

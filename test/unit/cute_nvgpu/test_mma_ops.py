@@ -1,4 +1,4 @@
-"""MMA atoms, tiled MMA and gemm: inference, every error, text that round-trips."""
+"""Ops of MMA atoms, tiled MMA and GEMM: type inference, every error, and round trips through text."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_errors_of_gemm(types: tuple[str, ...], message: str) -> None:
 
 
 def made(cls: type[MemoryOp], types: tuple[str, ...], result: str = "", **properties: str) -> MemoryOp:
-    """Build an op of a class with operands of these types."""
+    """Build an op of this class with operands of these types."""
     operands = [made_up.TestOp(result_types=[parse(t)]).results[0] for t in types]
     given = {name: parse(text) for name, text in properties.items()}
     return cls.create(operands=operands, properties=given, result_types=[parse(result)] if result else [])

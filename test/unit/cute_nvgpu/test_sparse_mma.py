@@ -1,4 +1,4 @@
-"""Products with a sparse A: types, inference, every error, text that round-trips, and tiled kernels on the CPU."""
+"""MMA with a sparse A: types, inference, errors, round trips through text, and tiled kernels on the CPU."""
 
 # pyright: basic
 
@@ -128,7 +128,7 @@ def test_shapes_fragments_and_layouts() -> None:
     assert infer(sparse_mma.PartitionShapeEOp, TM, '!cute.shape<"(64,8)">') == ['!cute.shape<"(2,2,4)">']
     part = '!cute.memref<i16, gmem, "(2,2,4):(64,256,2)">'
     assert infer(sparse_mma.MakeFragmentEOp, TM, part) == ['!cute.memref<i16, rmem, align<32>, "(2,2,4):(1,2,4)">']
-    # Threads along N hold the same words, and so do those of four that another selector would name.
+    # Warps along N hold the same metadata, and so do the threads of each quad that other selectors would use.
     (layout,) = infer(sparse_mma.LayoutEOp, TM)
     assert layout == '!cute.layout<"((2,2,8,2,2),(2,(1,1))):((32,0,1,16,0),(8,(32,64)))">'
 
@@ -294,14 +294,14 @@ OF_I8 = warp.MmaSparseOp(cute.Int8, cute.Int32, (16, 8, 64), b_dtype=cute.Uint8,
 
 
 def tiled_kernel(op: Any, layout: str, with_c: bool) -> Any:
-    """``D = A * B (+ C)`` of whole matrices with one tiled MMA."""
+    """Return a kernel that computes ``D = A * B (+ C)`` of whole matrices with one tiled MMA."""
 
     @cute.kernel
     def multiply(A: Any, B: Any, E: Any, C: Any, D: Any):
         mma = cute.make_tiled_mma(op, cute.layout(layout))
         thread = mma.get_slice(cute.arch.thread_idx().x)
         parts = [thread.partition_A(A), thread.partition_B(B), thread.partition_E(E)]
-        if op.ab_dtype is cute.TFloat32:  # such numbers come, and stay, as f32
+        if op.ab_dtype is cute.TFloat32:  # TF32 operands are stored as f32.
             held = [*[cute.make_rmem_tensor_like(part) for part in parts[:2]], mma.make_fragment_E(parts[2])]
         else:
             held = [mma.make_fragment_A(parts[0]), mma.make_fragment_B(parts[1]), mma.make_fragment_E(parts[2])]
@@ -355,7 +355,7 @@ def test_tiled(op: Any, layout: str, threads: int, shape: tuple[int, int, int], 
 
 
 def test_fragments_use_ldmatrix() -> None:
-    """Shared memory, ldmatrix into retiled fragments of the kept half and of B, metadata from global memory."""
+    """Load the compressed A and B with ldmatrix from shared memory, and the metadata from global memory."""
 
     @cute.kernel
     def multiply(A: Any, B: Any, E: Any, D: Any):
@@ -394,7 +394,7 @@ def test_fragments_use_ldmatrix() -> None:
 
 
 def test_accumulators_of_wgmma_sp_cross_loops_as_one_struct() -> None:
-    n, stages, depth = 8, 3, 64  # two instructions deep
+    n, stages, depth = 8, 3, 64  # Each stage is two instructions deep in K.
     m, k = 64, stages * depth
 
     @cute.kernel
@@ -462,7 +462,7 @@ def test_invalid_metadata_is_rejected(bits: int, text: str) -> None:
         run_with_metadata(0x4404 | bits << 4, 11)
     said = f"the metadata of row 11, group 5 of A is {text}; it must be one of 0100, 1000, 1001, 1100, 1101, 1110"
     assert said in str(error.value)
-    assert error.value.thread == (13, 0, 0)  # row 3 + 8; the second thread of the pair that selector 0 names
+    assert error.value.thread == (13, 0, 0)  # Row 3 + 8: with selector 0, the second thread of the pair holds it.
 
 
 TEXT = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32"
@@ -482,7 +482,7 @@ TEXT = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32"
     ids=["inline PTX", "intrinsic"],
 )
 def test_other_forms_of_the_instruction(instruction: str) -> None:
-    """Registers in, registers out: what the thread of a row and a column holds is placed by hand."""
+    """The inline PTX and the intrinsic compute the exact product from registers filled by hand."""
     rng = np.random.default_rng(0)
     dense, a, bits = sparse_rows(rng, "i8", 16, 64)
     b = rng.integers(-128, 128, (8, 64))

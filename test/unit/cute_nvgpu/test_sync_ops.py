@@ -1,4 +1,4 @@
-"""The machine-level ops: their text, their errors, their instructions."""
+"""Machine-level ops: syntax, errors and generated instructions."""
 
 from __future__ import annotations
 

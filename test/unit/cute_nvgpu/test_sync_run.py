@@ -26,7 +26,7 @@ def test_shuffle_of_bf16_moves_bits() -> None:
 
 
 def test_atomics_return_the_old_value() -> None:
-    """A ticket counter: each thread gets its own number; then compare-and-swap by the first and exchange by one."""
+    """``atomic_add``, ``atomic_cas`` and ``atomic_exch`` on one counter each return the value before the update."""
     body = (
         '%p = cute.get_iter(%n) : !cute.memref<i32, gmem, "4:1">\n%one = arith.constant 1 : i32\n'
         '%r = cute_nvgpu.arch.atomic_add(%p, %one) {order = "acq_rel"} : (!cute.ptr<i32, gmem>, i32) -> i32'
@@ -56,7 +56,7 @@ def test_a_wait_for_arrivals_that_never_come_is_a_deadlock() -> None:
 
 
 def test_phase_waits_for_expected_bytes() -> None:
-    """``try_wait`` on a phase that is complete; then a phase whose bytes never come."""
+    """``try_wait`` succeeds on a complete phase; a wait for bytes that never arrive is a deadlock."""
     body = (
         f"%bars = cute.memref.alloc_smem() : {BAR}\n%b = cute.get_iter(%bars) : {BAR}\n"
         "%one = arith.constant 1 : i32\n%zero = arith.constant 0 : i32\n%n = arith.constant 64 : i32\n"

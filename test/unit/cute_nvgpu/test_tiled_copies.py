@@ -31,7 +31,7 @@ def run(kernel: Any, *arrays: Any, threads: int = 32) -> None:
 
 
 def rows_of_144_bytes() -> np.ndarray:
-    """A tile (16, 64) of f16 in longer rows, at 16 bytes."""
+    """Return a (16, 64) tile of f16 with a row stride of 144 bytes, aligned to 16 bytes."""
     storage = np.zeros(16 * 72 + 8, np.float16)
     first = (-storage.ctypes.data % 16) // 2
     return np.lib.stride_tricks.as_strided(storage[first:], (16, 64), (144, 2))
@@ -65,7 +65,7 @@ def test_a_whole_tile_at_once(smem: SharedTile, atom: Any, vector: int) -> None:
 
 @pytest.mark.parametrize("per_instruction", [False, True])
 def test_flags_of_asynchronous_copies(per_instruction: bool) -> None:
-    """Two instructions in mode 0, four rows: a predicate per iteration, or per instruction."""
+    """Predicate asynchronous copies of four rows per iteration or per instruction; mode 0 holds two instructions."""
 
     @cute.kernel
     def flagged(x: Any, out: Any):
@@ -102,7 +102,7 @@ def test_flags_of_asynchronous_copies(per_instruction: bool) -> None:
 @pytest.mark.parametrize("operand", ["A", "B", "C"])
 @pytest.mark.parametrize("warps", [(1, 1), (2, 2), (1, 4)])
 def test_copies_made_for_an_mma_move_its_fragments(operand: str, warps: tuple[int, int]) -> None:
-    """ldmatrix into the retiled fragment gives what partitioning the tile for the MMA gives, element by element."""
+    """ldmatrix into the retiled fragment loads the same elements as partitioning the tile for the MMA."""
     wm, wn = warps
     op = warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16))
     mma = cute.make_tiled_mma(op, (wm, wn, 1), (16 * wm, 16 * wn, 16))
@@ -157,7 +157,7 @@ def test_fragments_in_memory_are_loaded_and_stored() -> None:
         load, store = (cute.make_tiled_copy(atom, cute.layout(tv), (256,)) for atom in (LDSM4, STSM4))
         f = cute.make_rmem_tensor(((8, 1), 1), cute.Float16)
         cute.copy(load, load.get_slice(tid).partition_S(s), f)
-        for i in range(8):  # turned by the lane: an index known at run time only
+        for i in range(8):  # Rotating by the lane makes the index dynamic.
             out[tid, i] = f[(i + tid) % 8]
         cute.copy(store, f, store.get_slice(tid).partition_D(t))
         cute.arch.sync_threads()

@@ -1,4 +1,4 @@
-"""Tiled multiplies on the CPU interpreter: several warps, rest modes, ranks, loops, swizzled shared memory."""
+"""Tiled MMA on the CPU interpreter: several warps, rest modes, ranks, loops and swizzled shared memory."""
 
 # pyright: basic
 
@@ -29,7 +29,7 @@ def run(
 
 
 def lowered(kernel: Any, shape: tuple[int, int, int], threads: int, *more: int) -> Any:
-    """Return the base IR of such a kernel."""
+    """Return the kernel lowered to base IR."""
     m, n, k = shape
     arrays = [np.zeros((m, k), np.float16), np.zeros((n, k), np.float16), np.zeros((m, n), np.float32)]
     given = [cute.from_dlpack(x) for x in arrays]
@@ -90,7 +90,7 @@ def test_k_in_a_loop_keeps_the_accumulators_in_registers() -> None:
 
 @pytest.mark.parametrize("ranks", ["VVV", "MN", "MK", "VM", "VMK"])
 def test_ranks_of_gemm(ranks: str) -> None:
-    # One thread multiplies small register tensors; V is 1 but where it is left out.
+    # One thread multiplies small register tensors. Mode V, where present, has extent 1.
     shapes = {
         "VVV": (1, 1, 1, (1, 1, 1)),
         "MN": (3, 2, (3, 2), (3, 2, 1)),
@@ -134,7 +134,7 @@ def test_c_and_d_may_differ() -> None:
 
 
 def wgmma_loop(stages: int, loop: bool, branch: bool = False) -> Any:
-    """Two warpgroups, each 128 x 64 of D in two atoms; k-tiles of 64 in swizzled stages of shared memory."""
+    """Return a GEMM of two warpgroups. Each computes 128 x 64 of D with two atoms from swizzled 64-wide k-tiles."""
 
     def multiply(A: Any, B: Any, D: Any, more: Any):
         tid = cute.arch.thread_idx().x
@@ -204,7 +204,7 @@ def test_accumulators_cross_loops_and_branches_as_structs(branch: bool) -> None:
 
 
 def test_coordinates_are_partitioned_like_the_data() -> None:
-    """Every thread writes m * 100 + n to where its accumulators go."""
+    """Every thread stores m * 100 + n at the coordinates of its accumulators."""
 
     @cute.kernel
     def number(A: Any, B: Any, D: Any):

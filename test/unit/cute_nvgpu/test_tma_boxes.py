@@ -1,4 +1,4 @@
-"""Boxes of TMA copies, compared with brute force for random tiles whose map is derived from the same layouts."""
+"""Boxes of TMA copies for random tiles, compared with a brute-force mapping of the same layouts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cute_dialect.arch.tma_boxes import boxes
 def moved(
     coords: Layout, smem: Layout, counts: tuple[int, ...], strides: tuple[int, ...]
 ) -> dict[int, tuple[int, ...]]:
-    """Element of shared memory -> TMA coordinates, by what each instruction does (PTX ISA 5.5, tiled mode)."""
+    """Map each shared-memory element to its TMA coordinates as the instructions do (PTX ISA 5.5, tiled mode)."""
     out: dict[int, tuple[int, ...]] = {}
     for at, offset in boxes(coords, smem, counts, strides):
         place = offset
@@ -31,7 +31,7 @@ def moved(
 
 
 def wanted(coords: Layout, smem: Layout, rank: int) -> dict[int, tuple[int, ...]]:
-    """Return the same mapping by the definition of a copy: element i of one side to element i of the other."""
+    """Return the same mapping from the definition of a copy: element i goes to element i."""
     n = size(smem)
     assert isinstance(n, int) and n == size(coords)
     out: dict[int, tuple[int, ...]] = {}
@@ -44,14 +44,14 @@ def wanted(coords: Layout, smem: Layout, rank: int) -> dict[int, tuple[int, ...]
 
 
 def random_tile(rng: random.Random) -> tuple[Layout, Layout, tuple[int, ...], str]:
-    """A global layout, a layout in shared memory, the tile, the element."""
+    """Return a random global layout, shared-memory layout, tile shape and element type."""
     element = rng.choice(["f16", "f32", "i8"])
     unit = {"f16": 8, "f32": 4, "i8": 16}[element]
     rank = rng.randint(1, 3)
     order = rng.sample(range(rank), rank)
     tile = [rng.choice([1, 2, 4, 8]) for _ in range(rank)]
     tile[order[0]] = unit * rng.choice([1, 2, 4, 8])
-    # The contiguous mode may be cut; the pieces come last.
+    # The contiguous mode may be split; the mode of pieces comes last.
     cut = rng.choice([1, 1, 2])
     inner = tile[order[0]] // cut if tile[order[0]] // cut % unit == 0 else tile[order[0]]
     cut = tile[order[0]] // inner
@@ -80,7 +80,7 @@ def test_boxes_of_derived_maps(seed: int) -> None:
     try:
         spec = derive(gmem, smem, tile, element)
     except TmaError as e:
-        assert "multiple of 128 bytes" in str(e)  # small boxes, several of them
+        assert "multiple of 128 bytes" in str(e)  # A copy of several boxes needs larger boxes.
         return
     coords = Layout(tile, spec.coordinates.stride)
     counts = tuple(d.count for d in spec.dims)

@@ -1,4 +1,4 @@
-"""Tensor maps from text to launch: the host program against the derivation, the driver's calls, fallbacks, refusals."""
+"""Tensor maps from cute text to launch: host programs, calls of the driver, fallbacks and errors."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _MODULES: dict[str, CompiledModule] = {}
 
 @pytest.fixture(autouse=True)
 def _without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module from the cache would be launched by another path than one that was just compiled."""
+    """Disable the compile cache, because cached modules are launched through a different path."""
     monkeypatch.setenv("CUTE_CACHE", "0")
 
 
 def compiled(text: str | Path) -> CompiledModule:
-    """Return a module that is compiled once per session."""
+    """Compile the text, or return the module compiled earlier in this session."""
     key = str(text)
     if key not in _MODULES:
         _MODULES[key] = compile_cute(text)
@@ -106,14 +106,14 @@ def test_kernel_selected_by_name_has_no_fallback() -> None:
 
 
 class Given(NamedTuple):
-    """A random tensor for a case: extents and strides of its modes, elements."""
+    """Extents and strides of a random tensor for a case."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
 
 
 def tensor_like(case: Case, rng: random.Random) -> Given:
-    """Random extents, rows padded to 16 bytes and more, outer strides at least what the inner modes take."""
+    """Return random extents, with rows padded to a multiple of 16 bytes and no overlap between modes."""
     unit = 16 // {"f16": 2, "bf16": 2, "f32": 4, "i32": 4, "i8": 1}[case.element]
     shape = [0] * len(case.order)
     stride = [0] * len(case.order)
@@ -163,7 +163,7 @@ def derived(case: Case) -> TensorMapSpec:
 
 
 def lowered_argument(given: Given, dynamic: list[int]) -> object:
-    """Makes the lowered value of a memref whose extents, and these strides, are dynamic."""
+    """Builds the lowered value of a memref with dynamic extents and these dynamic strides."""
 
     def pack(numbers: list[int]) -> object:
         return numbers[0] if len(numbers) == 1 else tuple(numbers)
@@ -204,10 +204,10 @@ def test_unused_strides_are_ignored() -> None:
 
 
 class MapDriver(FakeDriver):
-    """A fake driver whose maps contain the address, and that counts them."""
+    """A fake driver that records the encoded tensor maps. Each map contains its tensor's address."""
 
     def encode_tiled(self, address: int, *rest: object) -> bytes:
-        assert self.context == self.primary_context(0)  # the driver says: invalid context
+        assert self.context == self.primary_context(0)  # CUDA_ERROR_INVALID_CONTEXT
         self.encoded: list[int] = getattr(self, "encoded", [])
         self.encoded.append(address)
         self.last = rest
@@ -240,7 +240,7 @@ def test_maps_are_rebuilt_when_an_address_changes(gpu: MapDriver) -> None:
 
 
 def two_copies() -> str:
-    """The example with a third matrix, to which a second launch moves what the first one moved."""
+    """Return the example with a second launch, which copies the first launch's output to a third matrix."""
     text = EXAMPLE.read_text()
     text = text.replace("@launch(%mA: !matrix, %mB: !matrix)", "@launch(%mA: !matrix, %mB: !matrix, %mC: !matrix)")
     begin, end = text.index("    %load, %cA = "), text.index("    return\n  }\n\n  // One block for 128")
@@ -258,7 +258,7 @@ def test_each_of_several_launches_has_its_maps(gpu: MapDriver) -> None:
     for x, y, z in ((a, b, c), (d, b, c), (a, b, d), (a, b, c)):
         kernel(x, y, z, stream=5)
         assert [maps_of(r) for r in gpu.launches[-2:]] == [[x.pointer, y.pointer], [y.pointer, z.pointer]]
-    assert len(gpu.encoded) == 6  # four of a, b, b, c at first, then d in the place of a, and in that of c
+    assert len(gpu.encoded) == 6  # Four for a, b, b and c, then one each time d replaces an array.
     first, second = kernel.bind(a, b, c).plans
     assert [len(p.packed.maps) for p in (first, second)] == [2, 2]
     rng = np.random.default_rng(0)
@@ -287,7 +287,7 @@ def test_only_recent_maps_are_cached(gpu: MapDriver) -> None:
     many = [FakeArray((8, 64), typestr="<f2", pointer=0x7F0000000000 + 0x10000 * i) for i in range(20)]
     for x in (*many, many[0]):
         kernel(x, many[0], stream=5)
-    assert gpu.encoded.count(many[0].pointer) == 3  # as source twice, as destination once
+    assert gpu.encoded.count(many[0].pointer) == 3  # Its source map is encoded twice.
 
 
 def test_launcher_selects_the_fallback(gpu: MapDriver) -> None:
@@ -303,7 +303,7 @@ def test_launcher_selects_the_fallback(gpu: MapDriver) -> None:
 
 
 def lowered_example(change: tuple[str, str]) -> str:
-    """The lowered example with the last of the first text replaced by the second."""
+    """Return the lowered example with the last occurrence of ``change[0]`` replaced by ``change[1]``."""
     text = ir_text(compiled(EXAMPLE).lowered())
     before, found, after = text.rpartition(change[0])
     assert found

@@ -1,6 +1,6 @@
-"""``arch-dialect=nvgpu``: what upstream makes of nvgpu runs to the same results as what goes to nvvm at once.
+"""``arch-dialect=nvgpu``: lowering through upstream's nvgpu gives the same results as lowering directly to nvvm.
 
-The interpreter takes the former through upstream's ``convert-nvgpu-to-nvvm``.
+For the interpreter, upstream's ``convert-nvgpu-to-nvvm`` lowers the nvgpu ops.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ CARRIED = [c for c in MMA if not mma_obstacle(c.atom)]
 
 
 def nvgpu(text: str) -> str:
-    """The base IR with ops of nvgpu."""
+    """Return the base IR with nvgpu ops."""
     return lower_to_base(text, pipeline="base=arch-dialect=nvgpu")
 
 
 def by_way_of_nvgpu(text: str) -> CompiledModule:
-    """A module whose instructions go to nvgpu here and, for the interpreter, to nvvm in upstream MLIR."""
+    """Lower the instructions to nvgpu, then let upstream MLIR convert nvgpu to nvvm for the interpreter."""
     module = compile_cute(text, pipeline="base=arch-dialect=nvgpu", emit="base")
     assert any(op.name.startswith("nvgpu.") for op in module.lowered().walk())
     read = list(without_nvgpu(module.lowered()).walk())
@@ -50,13 +50,13 @@ def by_way_of_nvgpu(text: str) -> CompiledModule:
 
 
 def instructions(ptx: str) -> Counter[str]:
-    """Count each instruction in the PTX, without register moves."""
+    """Count each PTX instruction except register moves."""
     found = re.findall(r"^\s+(?:@!?%p\d+ )?([a-z][\w.:]+)[\s;]", ptx, re.MULTILINE)
     return Counter(x for x in found if not x.startswith(("mov.", "cvta")))
 
 
 def both_ptx(text: str, chip: str = "sm_90a") -> tuple[Counter[str], Counter[str]]:
-    """Return the instructions of both lowerings."""
+    """Return the instruction counts of both lowerings."""
     ways = (f"nvptx=arch-dialect=nvgpu,chip={chip}", f"nvptx=chip={chip}")
     made = [compile_cute(text, pipeline=p, emit="ptx").artifact.code[0].ptx for p in ways]
     return instructions(made[0]), instructions(made[1])
@@ -98,7 +98,7 @@ def copy_module() -> CompiledModule:
     return by_way_of_nvgpu(copy_atom_kernels())
 
 
-@pytest.mark.end_to_end  # the first case compiles all kernels
+@pytest.mark.end_to_end  # The first case compiles the kernels of all cases.
 @pytest.mark.sample("stsm_x1_n", "cp_async_always_8", "bulk_reduce_add_f32", "bulk_reduce_max_f16")
 @pytest.mark.parametrize("case", list(copy_cases()), ids=lambda c: c.name)
 def test_copies(case: CopyCase) -> None:

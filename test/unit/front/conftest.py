@@ -1,4 +1,4 @@
-"""Tests of the language's front end count traces, compilations and launches, so they run without a compile cache."""
+"""Disables the compile cache, because tests of the front end count traces, compilations and launches."""
 
 from __future__ import annotations
 

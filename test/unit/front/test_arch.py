@@ -292,7 +292,7 @@ def test_packed_float_operations_round_like_scalar_ones() -> None:
         tid = arch.thread_idx().x
         a, b, c = ((out[tid + 128 * i], out[tid + 64 + 128 * i]) for i in range(3))
         made = (arch.add_packed_f32x2(a, b), arch.mul_packed_f32x2(a, b), arch.fma_packed_f32x2(a, b, c))
-        x, y = arch.add_packed_f32x2(arch.mul_packed_f32x2(a, b), [1.0, cute.Float32(2)])  # not one rounding
+        x, y = arch.add_packed_f32x2(arch.mul_packed_f32x2(a, b), [1.0, cute.Float32(2)])  # not a fused multiply-add
         for i, pair in enumerate((*made, (x, y))):
             for j, value in enumerate(pair):
                 out[tid + 384 + 64 * (2 * i + j)] = value

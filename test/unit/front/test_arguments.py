@@ -319,7 +319,7 @@ def test_compiled_for_the_cpu() -> None:
 
 
 def test_a_function_that_only_computes_does_not_run() -> None:
-    """Its arrays may be on a GPU, because nothing is read."""
+    """The function is traced but not run, so its arrays may be on a GPU."""
 
     @cute.jit
     def divided(x: cute.Tensor):

@@ -1,4 +1,4 @@
-"""Types of raw arrays: static parts of their layouts, and the bit width of dynamic parts."""
+"""Types of raw arrays: static parts of their layouts and the bit width of dynamic extents and strides."""
 
 from __future__ import annotations
 

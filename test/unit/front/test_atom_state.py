@@ -29,7 +29,7 @@ def multiply(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, mma: cute.TiledMma)
     thr = mma.get_slice(tid)
     rA, rB = mma.make_fragment_A(thr.partition_A(sA)), mma.make_fragment_B(thr.partition_B(sB))
     acc = mma.make_fragment_C(mma.partition_shape_C((64, 32)))
-    acc.fill(7.0)  # nothing of it is left
+    acc.fill(7.0)  # The first MMA overwrites these values.
     gA, gB = cute.local_tile(A, (64, 64), (0, None)), cute.local_tile(B, (32, 64), (0, None))
     mma.set(warpgroup.Field.ACCUMULATE, False)
     for k in range(cute.size(gA, mode=[2])):
@@ -75,7 +75,7 @@ def test_the_flag_of_a_branch() -> None:
 
 
 def test_forms() -> None:
-    """Values of one form differ only in dynamic parts; a static value needs no operand."""
+    """Values of one form differ only in their dynamic parts, and a static value has no IR operands."""
 
     def body() -> None:
         mma, other = wgmma(), wgmma()
@@ -95,7 +95,7 @@ def test_forms() -> None:
 
 
 def test_branch_over_two_slices() -> None:
-    """A thread's partition chosen by a branch: the thread's number is what differs."""
+    """A branch merges two slices of a tiled MMA that differ only in the thread index."""
 
     def body() -> None:
         mma = wgmma()

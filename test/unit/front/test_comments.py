@@ -1,4 +1,4 @@
-"""Comments of a kernel's source in the text of its trace."""
+"""Comments of a kernel's source code appear in its traced IR."""
 
 # pyright: basic
 

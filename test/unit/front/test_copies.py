@@ -102,7 +102,7 @@ def test_cp_async(mode: Any) -> None:
 
 
 def test_a_flag_an_access_fills_with_zeros() -> None:
-    """A predicate (accesses, M, N) with stride 0 along N, as GEMMs have for their rows."""
+    """A false predicate zero-fills its access. The predicate (accesses, M, N) has stride 0 along N, as in a GEMM."""
 
     def body(x: Tensor, y: Tensor) -> None:
         tid = arch.thread_idx().x
@@ -222,7 +222,7 @@ def test_bulk_copies() -> None:
 
 
 def test_threads_of_a_tiled_copy_issue_their_own_bulk_copies() -> None:
-    """No thread is chosen for them, and none has to be by the user."""
+    """Every thread of the tiled copy issues its own bulk copy; no thread is elected."""
 
     def body(x: Tensor, y: Tensor) -> None:
         rows = cute.make_copy_atom(nvgpu.BulkCopyOp(), cute.Float32, num_bits_per_copy=1024)

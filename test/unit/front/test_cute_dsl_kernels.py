@@ -81,7 +81,7 @@ def test_const_expr_checks() -> None:
 
 @pytest.mark.parametrize("swizzle", [(2, 3, 3), (3, 3, 3), (1, 2, 4)])
 def test_accumulators_through_a_swizzled_layout(swizzle: tuple[int, int, int]) -> None:
-    """A thread's partition of C in swizzled shared memory, written by the MMA's partition and read by an index."""
+    """Accumulators written through the MMA's partition of swizzled shared memory are read back by index."""
 
     @cute.kernel
     def kernel(x: cute.Tensor, out: cute.Tensor):
@@ -109,7 +109,7 @@ def test_accumulators_through_a_swizzled_layout(swizzle: tuple[int, int, int]) -
 
 
 class Buffer:
-    """An object with an address and what is static of it, as host functions of CuTe DSL's programs take."""
+    """A buffer with a dynamic address and static attributes, as host functions of CuTe DSL programs accept."""
 
     def __init__(self, ptr: Any, order: tuple[int, int], rows: int):
         self.ptr = ptr
@@ -143,7 +143,7 @@ def test_objects_with_pointers() -> None:
     fill(Buffer(pointer(turned), (0, 1), 8), device="cpu")
     np.testing.assert_array_equal(turned, np.arange(32).reshape(8, 4).T)
     fill(Buffer(pointer(out), (1, 0), 8), device="cpu")
-    assert len(fill.kinds()) == 2  # what is static of them is the kind
+    assert len(fill.kinds()) == 2  # The static attributes select the specialization.
     circle = Buffer(pointer(out), (1, 0), 8)
     circle.order = circle  # type: ignore
     with pytest.raises(CuteError, match=r"F121: argument 'buffer.order.order.* contains itself and holds arrays"):

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (the rows of a table)
-"""Digests cover everything that a function depends on, and are equal for equal sources."""
+"""Digests of functions cover all their dependencies and are equal for equal sources."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ CASES = {
 
 
 def module(folder: Path, text: str) -> Any:
-    """Return a module with this text."""
+    """Write the text to a file and import it as a module."""
     name = f"digested_{len([n for n in sys.modules if n.startswith('digested_')])}"
     path = folder / f"{name}.py"
     path.write_text(HEAD + text)

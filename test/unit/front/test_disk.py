@@ -106,7 +106,7 @@ def write(folder: Path, program: str = PROGRAM + MAIN, helper: str = HELPER) -> 
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the program, and a cache that holds its compiled kernels."""
+    """Return a folder with the program and a cache of its compiled kernels."""
     folder = tmp_path_factory.mktemp("disk")
     write(folder)
     first = run(folder)
@@ -155,7 +155,7 @@ def test_changed_dependencies_are_retraced(folder: Path, what: str) -> None:
 
 @pytest.mark.slow
 def test_variable_annotations_are_dependencies(folder: Path) -> None:
-    """``n: cute.Int64 = …`` converts, and Python's own code of both is the same."""
+    """``n: cute.Int64 = …`` converts the value, but the annotation does not appear in Python's bytecode."""
     text = PROGRAM.replace("    y[i] = x[i] +", "    z: cute.{} = i\n    y[i] = x[i] +") + MAIN
     write(folder, text.replace("{}", "Int32"))
     assert run(folder)["traced"]
@@ -198,13 +198,13 @@ def test_functions_without_a_digest_are_retraced_with_a_remark(folder: Path, cha
 
 @pytest.mark.slow
 def test_functions_not_reachable_by_name(folder: Path) -> None:
-    """They are found while tracing, and compared by name when the entry is read."""
+    """Functions found only while tracing are looked up by name when the cache entry is read."""
     text = (PROGRAM + MAIN).replace("by() +", 'sys.modules["helper"].hidden() +').replace("from helper import by", "")
     write(folder, text, HELPER + "\ndef hidden():\n    return 3\n")
     assert [(f["number"], f["traced"]) for f in (run(folder), run(folder))] == [(7654323, True), (7654323, False)]
     write(folder, text, HELPER + "\ndef hidden():\n    return 4\n")
     assert [(f["number"], f["traced"]) for f in (run(folder), run(folder))] == [(7654324, True), (7654324, False)]
-    # One that no name leads to, either, is not kept.
+    # An entry is not stored if it depends on a function that cannot be found by name.
     write(
         folder,
         text,

@@ -81,7 +81,7 @@ def lib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def calls(read: Callable[[Any], Any]) -> Callable[[], float]:
-    """Return a function that launches ``o[0] = read(o[1])`` with ``o[1] == 10`` and returns ``o[0]``."""
+    """Return a function that launches the kernel ``o[0] = read(o[1])`` with ``o[1] == 10`` and returns ``o[0]``."""
 
     @cute.kernel
     def kernel(o: cute.Tensor):

@@ -1,4 +1,4 @@
-"""Arrays without elements and numpy's scalars as arguments."""
+"""Empty arrays and numpy scalars as arguments."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Ranges and divisibility of integers in kernels: each rule holds for all numbers and simplifies the code."""
+"""Known ranges and divisors of integers in kernels: each inference rule is sound and simplifies the code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def wrapped(n: int, kind: Any) -> int:
 
 
 def of(kind: Any, facts: Facts | None) -> Any:
-    """Return a dynamic number with these facts. It has no value, because nothing is computed."""
+    """Return a dynamic number with these facts but no IR value."""
     return kind.of(None, facts)
 
 
@@ -91,7 +91,7 @@ def test_facts_of_other_rules_hold_for_all_numbers(kind: Any) -> None:
 
 
 def test_products_that_may_wrap_have_no_range() -> None:
-    """A product of an extent may wrap, so only its divisor is known. A divided extent keeps its range too."""
+    """A multiple of an extent may wrap, so only its divisor is known. A quotient of an extent also keeps its range."""
     extent = of(cute.Int32, Facts(0))
     four, fifth = cute.Int32(4), cute.Int32(5)
     assert binary_facts("mul", extent, four) == Facts(None, None, 4)
@@ -105,7 +105,7 @@ TENSOR = '!cute.memref<i32, gmem, "(?,?):(?,1)">'
 
 
 def traced(body: Any) -> str:
-    """The text of a kernel of one matrix."""
+    """Return the traced IR of a kernel of one matrix."""
     from cute_dialect.front.tensors import Tensor
 
     return text_of(trace_kernel(lambda x: cute.jit(body)(Tensor.of(x)), {"x": TENSOR}))
@@ -142,7 +142,7 @@ def test_possibly_negative_numbers_are_signed() -> None:
 
 
 def test_ranges_of_loop_variables() -> None:
-    """An index that counts from or to 0 is non-negative; a value that the loop changes may not be."""
+    """A loop index that counts up from 0 or down to 0 is non-negative; a loop-carried value has no known sign."""
 
     def up(x: Any) -> None:
         (m, n), left = x.shape, x.shape[0]
@@ -176,7 +176,7 @@ def test_branches_join_facts_of_both_sides() -> None:
 
 @cute.kernel
 def divide(x: cute.Tensor, out: cute.Tensor, tiles: cute.Int32, layout: cute.Layout, n: cute.Int32):
-    """Divide by numbers with and without facts."""
+    """Divide by numbers with and without known facts."""
     out[0] = tiles // x.shape[0]
     out[1] = layout.shape[0] // tiles
     out[2] = n // tiles

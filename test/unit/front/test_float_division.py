@@ -1,4 +1,4 @@
-"""``//`` and ``%`` of floats are Python's: numpy's ``floor_divide`` and ``remainder`` of the type, to the last bit."""
+"""Float ``//`` and ``%`` agree with numpy's ``floor_divide`` and ``remainder`` bit for bit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def divides_vectors(x: Any, y: Any, quotient: Any, rest: Any) -> None:
 
 
 def pairs(kind: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return dividends and divisors: special ones, and random ones of every magnitude that the type has."""
+    """Return dividends and divisors: special values, and random values of every magnitude of the type."""
     random = np.random.default_rng(7)
     limits = ml_dtypes.finfo(kind)
     greatest, least = float(limits.max), float(limits.smallest_subnormal)

@@ -275,7 +275,7 @@ def test_unchanged_variables_are_not_carried() -> None:
 
     traced = Traced(f, [Int32, Int32])
     assert traced.run(4, 0) == (18, 3)
-    assert traced.result[1] == 3  # a Python number still
+    assert traced.result[1] == 3  # It is still a Python number.
 
 
 def test_a_static_branch_runs_one_side() -> None:
@@ -288,7 +288,7 @@ def test_a_static_branch_runs_one_side() -> None:
 
 
 class When:
-    """A context manager that is a branch."""
+    """A context manager whose body is a run-time branch."""
 
     def __init__(self, condition: Any):
         self.condition = condition

@@ -1,4 +1,4 @@
-"""Control-flow errors that cases of ``test/errors/lang`` cannot show: changed files, values that leak."""
+"""Control-flow errors that ``test/errors/lang`` cannot cover: edited files, and values that leak out of a region."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cute_dialect.front.errors import CuteError, StaticError
 
 
 def refusal(source: str, kinds: Sequence[Any] = (Int32, Int32), **scope: Any) -> str:
-    """Trace the function ``f`` of a text and return its error without the call stack."""
+    """Trace the function ``f`` of a source text and return its error message without the call stack."""
     linecache.cache["k.py"] = (len(source), None, source.splitlines(True), "k.py")
     names: dict[str, Any] = {"__name__": "k", **scope}
     exec(compile(source, "k.py", "exec", dont_inherit=True), names)
@@ -42,7 +42,7 @@ def test_changed_file(tmp_path: Path) -> None:
 
 
 def test_no_source() -> None:
-    """A function without source runs unconverted, and a run-time condition in it is refused."""
+    """A function without source code is traced unconverted, and a run-time condition in it is an error."""
     names: dict[str, Any] = {"__name__": "k"}
     exec("def f(a):\n    return 1 if a > 2 else a + 3", names)
     assert converted(names["f"]) is names["f"]
@@ -53,7 +53,7 @@ def test_no_source() -> None:
 
 
 def test_a_value_that_leaks_is_refused() -> None:
-    """Snapshots do not see context variables."""
+    """A value that leaks through a context variable is an error at its next use."""
     source = """\
 def f(a, b):
     if a < b:

@@ -1,4 +1,4 @@
-"""Tensors are read, written and sliced by coordinates; an error for a mismatch shows shape and coordinate."""
+"""Tensors are read, written and sliced by coordinates; errors show the shape and the coordinate that do not match."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def thread() -> Int32:
 
 
 def wrap(ssa: Any) -> Any:
-    """Return a parameter as the language has it."""
+    """Return the language's value for a kernel parameter."""
     text = str(ssa.type)
     return Tensor.of(ssa) if "memref" in text or "tensor" in text else Int32.of(ssa)
 
 
 def run(body: Callable[..., None], parameters: dict[str, str], *args: object, threads: int = 32) -> str:
-    """Trace a body, run it, and return its text."""
+    """Trace a body, run it, and return its IR as text."""
     module = trace_kernel(body, parameters, wrap, threads=threads)
     text = text_of(module)
     run_kernel_on_cpu(module, args, threads=threads)
@@ -37,7 +37,7 @@ def run(body: Callable[..., None], parameters: dict[str, str], *args: object, th
 
 
 def message(body: Callable[..., object], parameters: dict[str, str]) -> str:
-    """Return the first lines of the error of a trace, without the place."""
+    """Trace a body that must fail and return its error message without the location."""
     with pytest.raises(CuteError) as caught:
         trace_kernel(body, parameters, wrap)
     e = caught.value

@@ -56,7 +56,7 @@ def load(path: Path, text: str, name: str) -> ModuleType:
 
 
 def strings(ptx: str) -> str:
-    """Return the texts that a PTX module holds as lists of bytes."""
+    """Return the strings that a PTX module stores as byte arrays."""
     lines = [line for line in ptx.splitlines() if ".b8 " in line and "{" in line]
     listed = [line[line.index("{") + 1 : line.index("}")] for line in lines]
     return "".join(bytes(int(n) for n in one.split(",")).decode() for one in listed)
@@ -65,7 +65,7 @@ def strings(ptx: str) -> str:
 def test_gpu_code_checks_asserts_by_default_and_names_the_line(tmp_path: Path) -> None:
     module = load(tmp_path / "one.py", SOURCE.format(body="check(x[i])"), "asserts_one")
     made = cute.compile(module.run, X, chip="sm_90a")
-    assert "__assertfail" in made.ptx and len(made.cubin) > 0  # ptxas took it
+    assert "__assertfail" in made.ptx and len(made.cubin) > 0  # ptxas accepts the code.
     text = strings(made.ptx)
     assert "too large" in text and "one.py" in text and "called from" in text and "one.py:9" in text
 
@@ -146,7 +146,7 @@ def test_the_interpreter_checks_promises_coordinates_and_steps(how: str, n: int,
 @pytest.mark.parametrize(("how", "n"), [("low", 8), ("divby", 8), ("static coordinate", 3), ("step", 8)])
 def test_promises_that_hold_are_no_errors(how: str, n: int) -> None:
     x = np.zeros(32, np.float32)
-    run_promises(x, n, how, device="cpu", checks="none")  # threads write the same elements
+    run_promises(x, n, how, device="cpu", checks="none")  # Threads write the same elements.
     assert (x == n).all()
 
 

@@ -1,4 +1,4 @@
-"""Objects with dynamic parts that a host function passes to a kernel belong to the kernel."""
+"""A kernel receives its own copy of an object with dynamic parts that a host function passes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import cute_dialect.lang as cute
 
 @dataclasses.dataclass
 class Work:
-    """Tiles of a problem."""
+    """A work description with dynamic parts."""
 
     tiles: Any
     scale: Any
@@ -31,7 +31,7 @@ class Tree:
 @cute.kernel
 def fill(out: cute.Tensor, work: Any, tree: Any, both: Any):
     i = cute.arch.thread_idx().x
-    work.scale = work.scale + 1  # the kernel's own
+    work.scale = work.scale + 1  # This changes the kernel's copy only.
     assert tree.me is tree and both[0] is both[1]
     out[i] = work.tiles * 100 + work.scale * 10 + work.parts[1] + tree.value + both[0][0]
 

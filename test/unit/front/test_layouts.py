@@ -29,7 +29,7 @@ def store(x: Any, i: int, v: Any) -> None:
 
 
 class Dynamizer:
-    """Replaces numbers by numbers loaded in the kernel; without a kernel it keeps them."""
+    """Replaces numbers with values loaded in the kernel. Outside of a kernel it keeps them."""
 
     def __init__(self, memory: Any = None):
         self.memory = memory
@@ -220,7 +220,7 @@ def test_joined_layouts_keep_their_numbers() -> None:
 
 
 def random_layout(rng: random.Random, d: Dynamizer, plain: bool = False) -> Any:
-    """A layout of two modes, some of its numbers dynamic; compact in a random order, or with gaps."""
+    """Return a layout of two modes with some dynamic numbers, either compact in a random order or with gaps."""
 
     def maybe(n: int) -> Any:
         return d(n) if not plain and rng.random() < 0.4 else n

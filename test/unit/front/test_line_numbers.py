@@ -19,7 +19,7 @@ LINES = open(__file__).read().splitlines()  # noqa: SIM115
 
 
 def line_of(text: str) -> int:
-    """The line of this file that ends in a comment."""
+    """Return the line number in this file that ends in this comment."""
     (found,) = (i for i, line in enumerate(LINES, 1) if line.endswith(f"# {text}"))
     return found
 

@@ -1,4 +1,4 @@
-"""``cute.math``: static results equal Python's, and results in kernels are close or exact."""
+"""``cute.math``: results for Python numbers equal Python's, and results in kernels are close or exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of vectors of narrow floats and Booleans compute in Float32 and Int32; numpy says what is right."""
+"""Functions of narrow-float and Boolean vectors compute in Float32 and Int32, as numpy does."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def value(array: Any, function: Callable[[Any], Any]) -> float:
-    """Return the function of the vector of an array, computed by a kernel."""
+    """Load the array as a vector in a kernel, apply the function, and return the result."""
 
     @cute.kernel
     def kernel(x: cute.Tensor, o: cute.Tensor):
@@ -76,7 +76,7 @@ def test_vectors_of_4_and_6_bit_floats(kind: Any, case: str):
 
 
 def converted(array: np.ndarray, results: Any, function: Callable[[Any], Any]) -> np.ndarray:
-    """Return the vector that a function makes of the vector of an array."""
+    """Load the array as a vector in a kernel, convert it with the function, and return the result."""
 
     @cute.kernel
     def kernel(x: cute.Tensor, o: cute.Tensor):
@@ -93,7 +93,7 @@ def converted(array: np.ndarray, results: Any, function: Callable[[Any], Any]) -
 
 @pytest.mark.parametrize("kind", FEWER_BITS, ids=str)
 def test_4_and_6_bit_floats_round_to_nearest_even(kind: Any):
-    """Numbers of the type, the middles between them, their neighbours, large numbers and NaN."""
+    """Convert numbers of the type, midpoints between them, neighbours of both, large numbers and NaN."""
     peer = FEWER_BITS[kind]
     codes = np.arange(1 << kind.width, dtype=np.uint8).view(peer).astype(np.float32)
     numbers = np.unique(codes)
@@ -114,7 +114,7 @@ def test_4_and_6_bit_floats_round_to_nearest_even(kind: Any):
 
 @pytest.mark.parametrize("kind", FEWER_BITS, ids=str)
 def test_numbers_of_4_and_6_bits(kind: Any):
-    """Numbers convert as vectors do, and constants as numbers."""
+    """Scalars convert as vectors do, and constants convert as run-time scalars do."""
     x = np.array([1.3, -2.8, 1e9], np.float32)
     wanted = np.clip(x, -kind.max, kind.max).astype(FEWER_BITS[kind]).astype(np.float32)
     for i in range(3):
@@ -133,7 +133,7 @@ def test_bits_of_4_bit_floats():
 
 
 def test_packed_4_bit_floats():
-    """Two numbers of a byte, loaded as Int4."""
+    """Each byte packs two numbers, which are loaded as Int4."""
 
     @cute.kernel
     def kernel(x: cute.Tensor, o: cute.Tensor):

@@ -1,4 +1,4 @@
-"""Loops in loops are converted in the time of one walk of each."""
+"""Conversion time of nested loops is linear in their depth."""
 
 # pyright: reportPrivateUsage=false
 
@@ -40,4 +40,4 @@ def test_nested_loops_convert_in_linear_time(tmp_path: Path, monkeypatch: pytest
     out = np.zeros(1, np.int32)
     kernel(out, 1).launch(grid=1, block=1, device="cpu")
     assert out[0] == 1
-    assert 0 < walked < 6 * depth  # four walks of a body for each loop around it would be 4**8
+    assert 0 < walked < 6 * depth  # Walking each body four times per enclosing loop would take 4**8 walks.

@@ -1,4 +1,4 @@
-"""Numbers: static and dynamic results equal exact arithmetic, and invalid operations are refused."""
+"""Numbers: static and dynamic results equal exact arithmetic, and invalid operations are errors."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def dtype_of(kind: Any) -> np.dtype[Any]:
 
 
 class Kernel:
-    """Values that a kernel loads and stores, of any type; run once, on the interpreter."""
+    """A kernel that loads and stores values of any type and runs on the interpreter."""
 
     def __init__(self) -> None:
         self.given: list[tuple[Any, Any]] = []
         self.made: list[Any] = []
 
     def run(self, body: Callable[[Kernel], Any]) -> tuple[list[Any], str]:
-        """Trace twice: first to learn which types there are, then with memory of them."""
+        """Trace a body twice: first to collect the types that it uses, then with an array of each type."""
         self.memory: dict[str, Any] = {}
         kinds = {k.__name__: k for k in (*INTEGERS, *FLOATS, *NARROW, cute.Boolean, cute.TFloat32)}
 
@@ -86,7 +86,7 @@ def some(rng: random.Random, kind: Any) -> Any:
 
 
 def exact(name: str, x: int, y: int) -> int:
-    """Integer operations of Python, which has no widths."""
+    """Return the exact result of an integer operation, computed with Python integers."""
     return {
         "add": lambda: x + y, "sub": lambda: x - y, "mul": lambda: x * y, "and": lambda: x & y, "or": lambda: x | y,
         "xor": lambda: x ^ y, "floordiv": lambda: x // y, "mod": lambda: x % y, "min": lambda: min(x, y),
@@ -166,7 +166,7 @@ def test_comparisons() -> None:
 
 
 def rounded(kind: Any, exactly: Fraction) -> float:
-    """The nearest number of a float type, by brute force over its neighbours."""
+    """Return the nearest number of a float type, found by comparing neighbours."""
     near = kind(float(exactly)).value
     bits = getattr(NUMBER_TYPES["Uint32"], "of", None) and np.array([near], dtype_of(kind))
     neighbours = [near, *(float(n) for n in (np.nextafter(bits, dtype_of(kind).type(d))[0] for d in (-np.inf, np.inf)))]
@@ -210,7 +210,7 @@ def test_conversions() -> None:
         of, to = rng.choice(kinds), rng.choice(kinds)
         x = some(rng, of)
         if of.is_float and to.is_integer and not to.min <= x <= to.max:
-            continue  # not defined
+            continue  # The result is undefined.
         cases.append((of, to, x))
     expected = [to(of(x)).value for of, to, x in cases]
     found, _ = Kernel().run(lambda k: [to(k(of, x)) for of, to, x in cases])
@@ -389,7 +389,7 @@ def test_merges() -> None:
 
 
 def expression(rng: random.Random, depth: int) -> Any:
-    """A tree of operations over numbers of any types: ("leaf", type, value), or (operation, left, right)."""
+    """Return a random expression tree: ("leaf", type, value) or (operation, left, right)."""
     if depth == 0 or rng.random() < 0.15:
         if rng.random() < 0.25:
             return ("python", rng.choice([1, 2, 3, 4, 8, 0.5, 1.25, True]))
@@ -423,7 +423,7 @@ def value_of(tree: Any, leaf: Callable[[Any, Any], Any]) -> Any:
 
 
 def defined_expressions(rng: random.Random, count: int) -> list[tuple[Any, Any]]:
-    """Expressions whose static value is defined in every step, with that value."""
+    """Return random expressions with their static values. Every step is defined."""
     found: list[tuple[Any, Any]] = []
     while len(found) < count:
         tree = expression(rng, 4)
@@ -469,6 +469,6 @@ def test_random_expressions(seed: int) -> None:
         assert type(made) is type(expected), tree
         assert same(f, expected.value), (tree, expected, f)
         facts = made.facts
-        if facts is not None:  # what is known of a number is true of it
+        if facts is not None:  # The known range and divisor must hold for the result.
             assert (facts.low is None or facts.low <= f) and (facts.high is None or f <= facts.high), (tree, facts, f)
             assert int(f) % facts.divisor == 0, (tree, facts, f)

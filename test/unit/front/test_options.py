@@ -1,4 +1,4 @@
-"""Compilation options as objects, strings and decorator arguments take effect or are refused."""
+"""Compilation options as objects, strings and decorator arguments take effect or raise an error."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_chip_and_ptxas() -> None:
     assert (k.options.chip, k.options.ptxas) == ("sm_80", ("--maxrregcount", "24")) and ".target sm_80" in k.ptx
     assert cute.compile(run, X, options="--gpu-arch=sm_80 --ptxas-options='--maxrregcount 24'") is k
     plain = cute.compile(run, X, chip="sm_80")
-    uncached = cute.compile(run, X, chip="sm_80", options="--ptxas-options=-dlcm=cg")  # loads go past L1
+    uncached = cute.compile(run, X, chip="sm_80", options="--ptxas-options=-dlcm=cg")  # Loads bypass L1.
     assert len({k.key, plain.key, uncached.key}) == 3 and uncached.cubin != plain.cubin
     with pytest.raises(CompileError, match="Unknown option '-nothing'"):
         cute.compile(run, X, options="--ptxas-options=--nothing").cubin  # noqa: B018
@@ -107,7 +107,7 @@ def test_machine_code_as_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     program.write_text(NVDISASM)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])  # syspath_prepend would restore the shorter path above
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])  # `syspath_prepend` would restore the path above.
     assert k.sass() == f"code of {len(k.cubin)} bytes\n"
     program.write_text("#!/bin/sh\necho no such thing >&2\nexit 1\n")
     with pytest.raises(LaunchError, match=r"run: .*/nvdisasm: no such thing$"):

@@ -1,4 +1,4 @@
-"""The package works from a path that is not normalised, such as an entry of ``sys.path`` that ends with ``/.``."""
+"""The package can be imported from a path that is not normalized, such as one that ends with ``/.``."""
 
 from __future__ import annotations
 

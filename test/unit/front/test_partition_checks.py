@@ -17,7 +17,7 @@ Body = Callable[[Any, Any, Any, Any, Any, Any], None]
 
 @cute.kernel
 def copy_kernel(body: cute.Constexpr, x: cute.Tensor, y: cute.Tensor, n: cute.Int32):
-    """A tile of 4 x 32 by 32 threads, four rows of 8, each of which copies four elements at once."""
+    """Return a kernel that copies 4 x 32 tiles with 32 threads, arranged 4 x 8, each of which moves four elements."""
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
     tiled = cute.make_tiled_copy_tv(atom, cute.make_layout((4, 8), stride=(8, 1)), cute.make_layout((1, 4)))
     body(atom, tiled, cute.arch.thread_idx().x, x, y, n)
@@ -32,7 +32,7 @@ def copy_host(
 
 
 def rows_written(body: Body, rows: int, block: int = 32) -> list[int]:
-    """Run a body on tiles of so many rows over arrays of 12 rows; return the rows written."""
+    """Run a body on arrays of 12 rows with tiles of this number of rows, and return the rows written."""
     x = np.ones((12, 32), np.float32)
     y = np.zeros_like(x)
     copy_host(body, x, y, 2, rows, block, device="cpu", checks=("race", "uninit", "sync", "oob"))
@@ -158,7 +158,7 @@ def multiply(rows: int, block: int) -> np.ndarray:
 
 
 def test_a_tiled_mma_past_a_static_tile() -> None:
-    """The rows 24 to 31 belong to the neighbouring tile."""
+    """Rows 24 to 31 belong to the neighbouring tile and must not be accessed."""
     with pytest.raises(KernelTypeError, match=r"\(32,16\) of the tiled MMA does not divide the source \(24,16\)"):
         multiply(24, 128)
     assert (multiply(32, 128) == np.repeat([[16.0], [0.0]], 32, axis=0)).all()
@@ -245,7 +245,7 @@ def groups_host(index: cute.Constexpr, C: cute.Tensor, block: cute.Constexpr):
 
 
 def test_accumulators_of_two_warp_groups() -> None:
-    """Warps outside of the tiled MMA are allowed; only a block smaller than the tiled MMA is an error."""
+    """A block may have more warps than the tiled MMA uses, but not fewer."""
     c = np.ones((128, 64), np.float32)
     with pytest.raises(KernelTypeError, match="needs 256 threads, and the block has 128: no thread takes slices 128"):
         groups_host(lambda t: t, cute.from_dlpack(c), 128, device="cpu")

@@ -1,4 +1,4 @@
-"""Pointers: arithmetic, alignment promises, loads, stores and addresses."""
+"""Pointers: arithmetic, promised alignment, loads, stores and addresses."""
 
 from __future__ import annotations
 

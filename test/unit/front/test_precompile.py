@@ -79,7 +79,7 @@ def test_parallel_results_match_sequential_ones(monkeypatch: pytest.MonkeyPatch,
     y = np.zeros(32, np.float32)
     made[3](X + 2, y, device="cpu")
     assert (y == np.where(np.arange(32) < 7, 6, 0)).all()
-    if cache == "1":  # later calls find it in the cache
+    if cache == "1":  # Later calls find the kernel in the cache.
         run.cache_clear()
         refuse(monkeypatch)
         assert all(map(same, [cute.compile(f, *args) for f, args in CALLS], wanted))

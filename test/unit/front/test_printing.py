@@ -1,4 +1,4 @@
-"""Text that a kernel prints, on the interpreter; the format strings are those of C."""
+"""``printf`` in kernels on the interpreter, with C format strings."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ N = '!cute.memref<i32, gmem, "(?,4):(?,1)">'
 
 
 def wrap(ssa: Any) -> Any:
-    """Return a parameter as the language has it."""
+    """Return the language's value for a kernel parameter."""
     return Tensor.of(ssa) if "memref" in str(ssa.type) else Int32.of(ssa)
 
 
 def printed(body: Any, capsys: pytest.CaptureFixture[str], threads: int = 1) -> str:
-    """Return the output of a body. Its parameters are a 3x4 matrix of 0.5, 1.5, … and an integer 7."""
+    """Run a body with the 3x4 matrix 0.5, 1.5, … and the integer 7, and return its output."""
     module = trace_kernel(body, {"x": X, "n": "i32"}, wrap, threads=threads)
     run_kernel_on_cpu(module, [np.arange(12, dtype=np.float32).reshape(3, 4) + 0.5, 7], threads=threads)
     return capsys.readouterr().out

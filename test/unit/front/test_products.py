@@ -1,4 +1,4 @@
-"""Tiled products: fragments, gemm, state; traced, run, compared with numpy."""
+"""Tiled MMA: fragments, GEMM and atom state, run on the interpreter and compared with numpy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WARP = {
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", WARP)
 def test_products_of_a_warp(name: str) -> None:
-    """C = A B^T of 32 x 32 x 32 by the fragments that partitions of global memory fill."""
+    """Compute C = A B^T of 32 x 32 x 32 with one warp, from fragments loaded from global memory."""
     op, element, sums = WARP[name]
 
     def body(A: Tensor, B: Tensor, C: Tensor) -> None:
@@ -107,7 +107,7 @@ def test_cp_async_ldmatrix_and_four_warps() -> None:
 
 
 def wgmma_body(n: int, accumulate: Any, rmem: bool = False, majors: tuple[str, str] = ("k", "k")) -> Any:
-    """C = A B^T, or 3 C + A B^T: a product of a warpgroup from shared memory."""
+    """Compute C = A B^T or 3 C + A B^T with one warpgroup from shared memory."""
     source = warpgroup.OperandSource.RMEM if rmem else warpgroup.OperandSource.SMEM
 
     def body(A: Tensor, B: Tensor, C: Tensor) -> None:
@@ -167,7 +167,7 @@ def test_products_of_a_warp_group_by_sources_and_majors(rmem: bool, majors: tupl
 
 @pytest.mark.parametrize("swizzle", ["S<2,3,3>", "S<3,3,4>", "S<1,1,3>"])
 def test_accumulators_in_a_swizzled_layout(swizzle: str) -> None:
-    """Accumulators written to shared memory by their partition, read back through the layout itself."""
+    """Accumulators stored through the MMA's partition of shared memory are read back through the whole layout."""
 
     def body(A: Tensor, B: Tensor, C: Tensor) -> None:
         tid = arch.thread_idx().x
@@ -254,7 +254,7 @@ def test_properties_of_a_tiled_mma() -> None:
     assert mma.shape_mnk == (16, 8, 16) and mma.tile_shape_mnk == (32, 16, 16) and mma.size == 128
     assert str(mma.thr_layout_vmnk) == "(32,2,2,1):(1,32,64,0)"
     assert str(mma.tv_layout_C_tiled) == "((4,8,2,2),((2,2),(1,1))):((64,1,16,256),((32,8),(32,512)))"
-    assert str(mma.tv_layout_C) == "((4,8),(2,2)):((32,1),(16,8))"  # of one instruction, whose tile is 16 x 8
+    assert str(mma.tv_layout_C) == "((4,8),(2,2)):((32,1),(16,8))"  # One instruction computes a 16 x 8 tile.
     assert mma.partition_shape_C((64, 32)) == ((2, 2), 2, 2)
     assert hopper().partition_shape_C((128, 256)) == ((2, 2, 16), 1, 2)
     assert hopper().describe() == (

@@ -1,4 +1,4 @@
-"""Promises of a launch select the specialized kernel if they hold, otherwise the fallback."""
+"""A launch whose arguments satisfy the kernel's promises selects the specialized kernel, otherwise the fallback."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_recursion_of_run_time_is_refused_early(function: Callable[[int], int]) 
     frames, at = 0, caught.value.__traceback__
     while at is not None:
         frames, at = frames + 1, at.tb_next
-    assert frames < 700  # the limit of Python, 1000 frames in one another, is not what ends it
+    assert frames < 700  # The error comes before Python's recursion limit of 1000 frames.
     assert len(str(caught.value).splitlines()) < 12
 
 

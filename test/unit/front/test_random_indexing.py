@@ -31,7 +31,7 @@ def size(shape: Tree) -> int:
 
 
 def offset(coord: Tree, shape: Tree, stride: Tree) -> int:
-    """Return the offset of a coordinate; an integer counts a tree's elements, first leaf fastest."""
+    """Return the offset of a coordinate. An integer is a linear index, first leaf fastest."""
     if not isinstance(shape, tuple):
         return coord * stride
     if not isinstance(coord, tuple):
@@ -45,7 +45,7 @@ def offset(coord: Tree, shape: Tree, stride: Tree) -> int:
 
 
 def random_coord(rng: random.Random, shape: Tree, holes: bool) -> Tree:
-    """Return a random coordinate, no deeper than the shape; with holes some modes stay open."""
+    """Return a random coordinate, no deeper than the shape. With ``holes``, some modes are None."""
     if holes and rng.random() < 0.35:
         return None
     if isinstance(shape, tuple) and rng.random() < 0.75:
@@ -54,7 +54,7 @@ def random_coord(rng: random.Random, shape: Tree, holes: bool) -> Tree:
 
 
 def offsets(coord: Tree, shape: Tree, stride: Tree) -> list[int]:
-    """Return the offsets of all coordinates that a coordinate leaves open, first open leaf fastest."""
+    """Return the offsets of all coordinates that match one with open modes, first open leaf fastest."""
     if coord is None:
         return [offset(i, shape, stride) for i in range(size(shape))]
     if isinstance(coord, tuple):
@@ -64,14 +64,14 @@ def offsets(coord: Tree, shape: Tree, stride: Tree) -> list[int]:
 
 
 def some_dynamic(rng: random.Random, tree: Tree, zero: Any) -> Tree:
-    """Return the tree with some integers known only when the kernel runs."""
+    """Return the tree with some integers replaced by run-time values."""
     if isinstance(tree, tuple):
         return tuple(some_dynamic(rng, t, zero) for t in tree)
     return tree if tree is None or rng.random() < 0.5 else zero + tree
 
 
 def holds_none(tree: Tree) -> bool:
-    """Return True if a mode stays open."""
+    """Return True if a mode is None."""
     return any(map(holds_none, tree)) if isinstance(tree, tuple) else tree is None
 
 

@@ -1,4 +1,4 @@
-"""``range`` in kernels near the limits of integer types, with run-time steps, behaves as in Python."""
+"""``range`` in kernels behaves as in Python, near the limits of integer types and with run-time steps."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ UNSIGNED = {"Uint8": 8, "Uint16": 16, "Uint32": 32, "Uint64": 64}
 
 
 def run(kind: Any, step: int | None, *, jumps: bool) -> Any:
-    """Return a function of bounds (and step) that returns the count and the first numbers of a range."""
+    """Return a function that maps range arguments to the count and the first numbers of the range in a kernel."""
 
     @cute.kernel
     def kernel(o: cute.Tensor, a: kind, b: kind, s: kind):
@@ -88,7 +88,7 @@ def test_unsigned_bounds_of_each_thread_across_the_middle_of_the_type():
 
 
 def loops_of(make: Any) -> str:
-    """Return the traced text of a kernel whose body ``make`` gives a loop."""
+    """Return the traced IR of a kernel whose loop ``make`` builds."""
 
     @cute.kernel
     def kernel(o: cute.Tensor, a: cute.Int32, n: cute.Int32, m: cute.Int64):

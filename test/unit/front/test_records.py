@@ -1,4 +1,4 @@
-"""Records cross branches and loops; default arguments; settings that differ by iteration."""
+"""Records in branches and loops, default arguments, and constants that differ between loop iterations."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -180,7 +180,7 @@ def test_a_default_of_a_number_type_is_an_argument() -> None:
 @cute.kernel
 def ranks_kernel(x: cute.Tensor, out: cute.Tensor):
     row = cute.make_rmem_tensor(8, cute.Float32)
-    cute.autovec_copy(cute.local_tile(x, (2, 4), (0, 0)), row)  # (2, 4) to (8): first mode first
+    cute.autovec_copy(cute.local_tile(x, (2, 4), (0, 0)), row)  # From (2, 4) to (8), the first mode varies fastest.
     cute.autovec_copy(row, cute.local_tile(out, (8, 1), (0, 0)))
 
 

@@ -1,7 +1,7 @@
 # ruff: noqa: B006, B007, B008, B018, B023, E731, RUF046, SIM102, UP028  (the oddities are what is tested)
 """State changed in run-time branches and loops: captured variables, attributes of classes, objects and modules.
 
-Each function changes state in a region and returns it afterwards.  Its trace must agree with Python.
+Each function changes state in a region and returns it afterwards.  The traced kernel must agree with Python.
 """
 
 from __future__ import annotations

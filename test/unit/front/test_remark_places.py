@@ -1,4 +1,4 @@
-"""Remarks name the user's file, also if an equal kernel of another file is in the compile cache."""
+"""Remarks name the user's file even if the compile cache has the same kernel from another file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remarks R1, R2 and R4 of the front-end. R3 is the remark of the disk cache."""
+"""Remarks R1, R2 and R4 of the front end. Tests of the disk cache cover R3."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def remarks(kernel: Any) -> list[str]:
-    """Return the remarks of a kernel, their lines counted from its decorator."""
+    """Return the remarks of a kernel, with lines relative to its decorator."""
     first = kernel.function.__code__.co_firstlineno
     k = cute.compile(kernel, X, 5, grid=1, block=32)
     found: list[str] = []

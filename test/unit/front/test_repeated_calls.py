@@ -1,4 +1,4 @@
-"""Repeated calls with torch tensors on a GPU use generated code from the second call on; the driver is fake."""
+"""Repeated calls with GPU tensors of torch use generated code from the second call on (on a fake driver)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ N = 3
 
 
 class Device(NamedTuple):
-    """A device of torch."""
+    """A fake ``torch.device``."""
 
     type: str
     index: int
@@ -52,7 +52,7 @@ class OnGpu:
 
 
 class FakeTorch:
-    """The module ``torch``; its current stream is 55."""
+    """A fake ``torch`` module whose current stream is 55."""
 
     Tensor = OnGpu
 
@@ -77,7 +77,7 @@ def run(x: Any, y: Any, mode: cute.Constexpr[str], n: cute.Int32, stream: cute.S
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     fake = FakeDriver()
     fake.kernels = {"scale": lambda record: None}
-    # A module that the cache keeps would hold function handles of an earlier test's driver.
+    # A cached module would hold function handles of an earlier test's driver.
     monkeypatch.setenv("CUTE_CACHE", "0")
     monkeypatch.setattr(driver, "driver", lambda: fake)
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
@@ -103,7 +103,7 @@ def test_repeated_calls_are_not_inspected(gpu: FakeDriver, monkeypatch: pytest.M
     assert {r["stream"] for r in gpu.launches} == {55}
     run(x, y, "fast", 7, stream=9)
     assert gpu.launches[-1]["stream"] == 9
-    # Other arguments are read again, and are other kinds where they must be.
+    # Calls with other arguments are inspected again, and some need another specialization.
     run(x, y, "slow", 7)
     run(x, y, "slow", 8)
     run(OnGpu(32, (1 << 20) + 4), y, "slow", 8)
@@ -111,7 +111,7 @@ def test_repeated_calls_are_not_inspected(gpu: FakeDriver, monkeypatch: pytest.M
     run(OnGpu(16, step=2), y, "slow", 8)
     assert len(gpu.launches) == 10 and len(run.kinds()) == 4
     before = len(reads)
-    for _ in range(2):  # of a few shapes in turn each is known
+    for _ in range(2):  # Alternating shapes are all cached.
         run(OnGpu(16, step=2), y, "slow", 8)
         run(OnGpu(16), y, "slow", 8)
         run(x, y, "slow", 8)
@@ -205,7 +205,7 @@ def test_compiled_specializations_have_fast_calls(gpu: FakeDriver, monkeypatch: 
 
 
 def test_omitted_defaults_keep_calls_fast(gpu: FakeDriver) -> None:
-    """Calls that omit a default constant of the specialization are fast too."""
+    """A call that omits a constant with a default is also a cached call."""
     x, y = OnGpu(32), OnGpu(32)
 
     @cute.jit
@@ -222,7 +222,7 @@ def test_omitted_defaults_keep_calls_fast(gpu: FakeDriver) -> None:
 
 
 class Reads:
-    """Counts full reads of calls."""
+    """Counts calls whose arguments are fully inspected."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         from cute_dialect.front import specializations
@@ -237,7 +237,7 @@ class Reads:
         monkeypatch.setattr(specializations, "read_call", counted)
 
     def of(self, call: Callable[[], object]) -> int:
-        """Return the number of full reads that a call needs."""
+        """Return the number of full inspections of a call's arguments."""
         before = self.count
         call()
         return self.count - before
@@ -267,14 +267,14 @@ class Base:
 
 @dataclasses.dataclass
 class Scale(Base):
-    """A configuration object that is called."""
+    """A callable configuration object."""
 
     by: int = 2
     tiles: list[int] = dataclasses.field(default_factory=lambda: [8, 16])
 
     @cute.jit
     def __call__(self, x: Any, y: Any) -> None:
-        self.later = self.by  # put back after the trace
+        self.later = self.by  # The value is restored after the trace.
         number = self.by * self.shift + self.tiles[0]
         scale(x, y, number).launch(grid=number, block=32)
 
@@ -295,11 +295,11 @@ def test_methods(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]
     assert reads.of(lambda: one(x, y)) == 0
 
     def grids(call: Callable[[], object], n: int = 2) -> list[tuple[int, int]]:
-        """Return the number of full reads and the grid of each call, which identifies the specialization."""
+        """Return the number of inspected calls, and each call's grid, which identifies the specialization."""
         return [(reads.of(call), gpu.launches[-1]["grid"][0]) for _ in range(n)]
 
     assert grids(lambda: one(x, y)) == [(0, 10), (0, 10)] and grids(lambda: two(x, y)) == [(0, 13), (0, 13)]
-    # Values that a receiver holds are compared at each call, recursively, and so is its class.
+    # Each call compares the receiver's class and, recursively, its attributes.
     one.by = 3
     assert grids(lambda: one(x, y)) == [(1, 11), (0, 11)]
     one.tiles[0] = 9
@@ -338,12 +338,12 @@ def test_tensors_of_from_dlpack(gpu: FakeDriver, reads: Reads, addresses: list[t
     x, y = wrapped(32, 1 << 20), wrapped(32, 1 << 21)
     assert [reads.of(lambda: run(x, y)) for _ in range(2)] == [1, 0]
     assert reads.of(lambda: run(wrapped(32, 1 << 22), y)) == 0 and addresses[-1] == (1 << 22, 1 << 21)
-    assert reads.of(lambda: run(wrapped(16, 1 << 20), y)) == 1 and len(run.kinds()) == 2  # another static shape
+    assert reads.of(lambda: run(wrapped(16, 1 << 20), y)) == 1 and len(run.kinds()) == 2  # The static shape differs.
     x.mark_layout_dynamic()
     assert reads.of(lambda: run(x, y)) == 1 and len(run.kinds()) == 3
     assert reads.of(lambda: run(wrapped(32, 1 << 20).mark_layout_dynamic(), y)) == 0
     x.mark_static(0)
-    assert reads.of(lambda: run(x, y)) == 0 and len(run.kinds()) == 3  # the first kind again
+    assert reads.of(lambda: run(x, y)) == 0 and len(run.kinds()) == 3  # This is the first specialization again.
     x.element_type = cute.Int32
     assert reads.of(lambda: run(x, y)) == 1 and len(run.kinds()) == 4
     k = cute.compile(run, wrapped(32, 0), wrapped(32, 0))
@@ -454,7 +454,7 @@ def test_objects_referenced_by_a_function(gpu: FakeDriver, reads: Reads, monkeyp
     CONFIG["by"] = True
     try:
         assert grids() == [(1, 25), (0, 25)]
-        CONFIG["by"] = 1  # equal, and another constant
+        CONFIG["by"] = 1  # It compares equal but is a different constant.
         assert grids() == [(1, 25), (0, 25)]
     finally:
         CONFIG["by"] = 2

@@ -1,4 +1,4 @@
-"""Lists, dicts and objects that run-time branches and loops replace: a trace agrees with Python."""
+"""Lists, dicts and objects that run-time branches and loops replace: traced kernels agree with Python."""
 
 from __future__ import annotations
 

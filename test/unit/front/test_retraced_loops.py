@@ -1,4 +1,4 @@
-"""Objects stay valid if the first trace of a loop is dropped."""
+"""Objects stay valid when a loop is traced again and its first trace is discarded."""
 
 from __future__ import annotations
 

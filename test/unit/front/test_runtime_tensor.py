@@ -131,7 +131,7 @@ def test_static_tensors_are_checked_at_launch(monkeypatch: pytest.MonkeyPatch) -
     assert lines[1] == "hint: compile for any shape with from_dlpack(x).mark_layout_dynamic()"
     assert lines[2].startswith(f"called from {__file__}:")
     assert (other == 0).all()
-    run(other)  # a call of the function itself makes another kind
+    run(other)  # Calling the function itself compiles another specialization.
     assert (other[:4] == 1).all() and len(run.kinds()) == 2
 
 

@@ -1,4 +1,4 @@
-"""Shared memory: buffers, structures with offsets as in C, and phases that share bytes."""
+"""Shared memory: buffers, structures with the layout of C, and phases that reuse the same bytes."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_a_buffer_under_a_branch() -> None:
 
 
 def message(body: Any) -> str:
-    """Return the error of a trace."""
+    """Trace a body that must fail and return its error message."""
     with pytest.raises(CuteError) as caught:
         trace_kernel(body, {"n": "i32"}, Int32.of)
     e = caught.value

@@ -1,4 +1,4 @@
-"""The source of a function is found, and is what Python runs."""
+"""The source code found for a function is the code that Python runs."""
 
 from __future__ import annotations
 

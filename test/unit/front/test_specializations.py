@@ -1,4 +1,4 @@
-"""Specializations: methods and receivers, generics, globals, threads, and compiling in advance."""
+"""Specializations: methods and receivers, generics, globals, threads and ahead-of-time compilation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_changed_globals_respecialize(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Scaler:
-    """Keeps its configuration, and writes to itself while it is traced."""
+    """A configuration object that modifies itself while it is traced."""
 
     made = 0
 
@@ -104,7 +104,7 @@ def test_methods_and_their_receivers() -> None:
     three(x, y)
     assert (y == 4 * x).all() and Scaler.made == 2
     Scaler(4)(x, y)
-    assert Scaler.made == 2  # one that holds the same is one constant
+    assert Scaler.made == 2  # An object with equal attributes is the same constant.
     three.work(x, y).launch(grid=1, block=32)
     k = cute.compile(three, x, y)
     y[:] = 0
@@ -158,7 +158,7 @@ def test_generics() -> None:
 
     y[:] = 0
     with pytest.raises(cute.KernelTypeError, match="F130"):
-        host(x, y)  # extents are dynamic: N is not known
+        host(x, y)  # The extents are dynamic, so N is unknown.
     cute.compile(host, cute.from_dlpack(x), cute.from_dlpack(y))(x, y)
     assert (y == x + 64).all()
 
@@ -400,12 +400,12 @@ def test_floats_in_a_host_function() -> None:
 
     f(x, y, 1.5, 3)
     assert (y == 5 * x).all()
-    f(x, y, 0.1, 7)  # rounded as float32 rounds, at each step
+    f(x, y, 0.1, 7)  # Each step rounds to float32.
     assert (y == x * (np.float32(0.1) * np.float32(7) + np.float32(0.5))).all()
 
 
 def test_decorators_do_not_read_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Source and signature are read at the first call only."""
+    """The source and the signature are read at the first call, not by the decorator."""
 
     def body(x: Any) -> None: ...
 
@@ -438,7 +438,7 @@ def test_asserts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plain.mlir().count("cf.assert") == 1  # the user's
     assert "cf.assert" not in cute.trace[cute.EnableAssertions(False)](f, x).mlir()
     assert "cf.assert" not in cute.trace(f, x, options="--enable-assertions=false").mlir()
-    assert cute.trace[cute.EnableAssertions](f, x).mlir().count("cf.assert") >= 2  # the user's, and of coordinates
+    assert cute.trace[cute.EnableAssertions](f, x).mlir().count("cf.assert") >= 2  # One assert is the user's.
     monkeypatch.setenv("CUTE_ASSERT", "0")
     assert "cf.assert" not in cute.trace(f, x).mlir()
     monkeypatch.setenv("CUTE_ASSERT", "1")

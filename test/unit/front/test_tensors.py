@@ -1,4 +1,4 @@
-"""Tensors are made from iterators and layouts, and cross control flow."""
+"""Tensors are built from iterators and layouts and cross branches and loops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cute_dialect.front.trace import current
 
 
 def wrap(ssa: Any) -> Any:
-    """Return a parameter as the language has it."""
+    """Return the language's value for a kernel parameter."""
     return Tensor.of(ssa) if "memref" in str(ssa.type) else Int32.of(ssa)
 
 
@@ -119,7 +119,7 @@ def test_views_keep_an_unsigned_element_type() -> None:
 
 
 def test_joined_tensors_keep_common_facts() -> None:
-    """Two tensors of a loop or branch: where their layouts differ, the extents and strides are known at run time."""
+    """When a loop or branch joins two tensors, extents and strides that differ become dynamic."""
     from cute_dialect.front.values import form_of
 
     def body(x: Any, out: Any, n: Any) -> None:
@@ -148,7 +148,7 @@ def test_joined_tensors_keep_common_facts() -> None:
 
 
 def test_a_tensor_crosses_a_branch() -> None:
-    """The leaves of a form are results of an ``scf.if``."""
+    """The pointer and the dynamic extents and strides are results of an ``scf.if``."""
     from xdsl.ir import Block, Region
 
     from cute_dialect.front.values import form_of
@@ -243,7 +243,7 @@ def test_static_parts_emit_no_op() -> None:
 
 
 def test_elements_of_less_than_a_byte() -> None:
-    """Two nibbles a byte, the lower first: vectors move them; one alone would take its neighbour along."""
+    """Vectors move packed nibbles, lower nibble first. Storing one nibble would overwrite its neighbour."""
 
     def body(x: Any, out: Any) -> None:
         nibbles = cute.recast_tensor(x, Int4)

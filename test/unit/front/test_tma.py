@@ -1,4 +1,4 @@
-"""TMA: tensor maps of the host, tiles loaded, stored, reduced and multicast; masks.  Run on the CPU against numpy."""
+"""TMA: tensor maps, tile loads, stores, reductions, multicast and masks, compared with numpy on the CPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SWIZZLED = 'f16, smem, align<1024>, S<3,4,3>, "(64,64):(64,1)"'
 
 @cute.kernel
 def copy_tiles(load: Any, source: Any, store: Any, destination: Any) -> None:
-    """Copy tile (x, y) of the source to tile (x, y) of the destination, by the first warp."""
+    """Copy tile (x, y) of the source to tile (x, y) of the destination with the first warp."""
     s = shared_tensor(SWIZZLED)
     bar = shared_tensor('i64, smem, align<8>, "1:0"').iterator
     warp = arch.warp_idx()
@@ -49,7 +49,7 @@ def copy_tiles(load: Any, source: Any, store: Any, destination: Any) -> None:
 
 
 def layout_atom() -> Any:
-    """A tile of 64 x 64 elements of 16 bits whose rows are swizzled by 128 bytes."""
+    """Return the layout of a 64 x 64 tile of 16-bit elements with a 128-byte swizzle."""
     atom = warpgroup.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_SW128, cute.Float16)
     assert str(atom) == "S<3,4,3> o 0 o (8,64):(64,1)"
     return cute.tile_to_shape(atom, (64, 64), (0, 1))
@@ -69,7 +69,7 @@ def sources() -> Any:
 
 
 def test_tiles_are_loaded_and_stored() -> None:
-    """Tiles that reach beyond the tensor are cut off."""
+    """Tiles are clipped at the end of the tensor."""
     x, y = sources(), np.zeros((160, 112), np.float16)
     copied(x, y, "", device="cpu")
     assert (x == y).all()
@@ -83,7 +83,7 @@ def test_tiles_are_added() -> None:
 
 @cute.kernel
 def broadcast(load: Any, source: Any, y: Any) -> None:
-    """Each block of a cluster of two loads half of a tile for both; each writes the whole tile."""
+    """Each block of a two-block cluster multicasts half of a tile; both blocks write the whole tile."""
     s = shared_tensor(SWIZZLED)
     bar = shared_tensor('i64, smem, align<8>, "1:0"').iterator
     rank = arch.block_idx_in_cluster()
@@ -138,7 +138,7 @@ def test_masks() -> None:
 
 
 def host_atom(op: Any, *more: Any, **kinds: Any) -> Any:
-    """Return a host function that makes one TMA atom."""
+    """Return a host function that builds one TMA atom."""
 
     @cute.jit
     def f(x: Any) -> None:
@@ -184,7 +184,7 @@ def load_type() -> str:
 
 
 def a_load(call: Any) -> str:
-    """Return the text of a kernel that has a TMA load and its coordinates."""
+    """Return the IR of a kernel that computes TMA coordinates and issues a TMA load."""
 
     def body(load: Any, where: Any) -> None:
         from cute_dialect.front.atoms import CopyAtom
@@ -197,7 +197,7 @@ def a_load(call: Any) -> str:
 
 
 def guarded(condition: Any) -> Any:
-    """Return a function that loads under a condition."""
+    """Return a function that issues a TMA load under a condition."""
 
     def call(load: Any, where: Any, s: Any, bar: Any) -> None:
         if condition():
@@ -275,7 +275,7 @@ def test_errors_of_kernels(message: str) -> None:
 
 
 def columns(op: Any, body: Any = None, dtype: Any = cute.Float16, **changes: Any) -> None:
-    """Trace a host function that makes an im2col atom, and a kernel that has it."""
+    """Trace a host function that builds an im2col atom and a kernel that uses it."""
     given = {"channels": 32, "pixels": 8, "lower": [-1], "upper": [1], **changes}
 
     @cute.kernel

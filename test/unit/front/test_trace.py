@@ -1,4 +1,4 @@
-"""A traced kernel runs, its ops have the user's lines, and errors show them."""
+"""A traced kernel runs, its ops have the user's line numbers, and errors show them."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def run(body: Callable[..., None], arrays: dict[str, Any], types: dict[str, type
 
 
 def message(body: Callable[..., object]) -> str:
-    """Return the first lines of the error of a trace."""
+    """Trace a body that must fail and return the first lines of its error."""
     with pytest.raises(CuteError) as caught:
         trace_kernel(body, {"x": memref(Float32), "n": memref(Float32, "(?,4):(4,1)")}, Tensor.of)
     e = caught.value

@@ -1,4 +1,4 @@
-"""Variables, lists, dicts, arrays and objects that a function reads without receiving may change between calls."""
+"""Globals, lists, dicts, arrays and objects that a kernel reads may change between calls."""
 
 import threading
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Settings:
 
 
 def launched(value: Any) -> Any:
-    """Return a function that returns the value of ``value()`` in a kernel."""
+    """Return a function that evaluates ``value()`` in a kernel and returns the result."""
 
     @cute.kernel
     def kernel(out: cute.Tensor):

@@ -26,7 +26,7 @@ WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
 class Import(NamedTuple):
-    """An import: the imported module, its line, and whether it is inside a function without a reason."""
+    """An import: the imported module, its line, and whether it is inside a function without justification."""
 
     target: str
     line: int
@@ -40,7 +40,7 @@ def modules() -> dict[str, Path]:
         for path in sorted(folder.rglob("*.py")):
             relative = path.relative_to(folder)
             if name == "cute_dialect" and relative.parts[0] in TOP:
-                continue  # the symlinks
+                continue  # Symbolic links are skipped.
             found[".".join([name, *relative.with_suffix("").parts]).removesuffix(".__init__")] = path
     return found
 
@@ -78,7 +78,7 @@ def targets(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 @cache
 def imports(module: str) -> tuple[Import, ...]:
-    """Return the imports of a module from the package, except those for type checking."""
+    """Return the modules of the package that a module imports, except for type checking."""
     found: list[Import] = []
     text = MODULES[module].read_text()
     lines = text.splitlines()
@@ -97,7 +97,7 @@ def imports(module: str) -> tuple[Import, ...]:
 
 
 def package_of(module: str) -> str:
-    """Return the package of a module, `cute_dialect` for a module of the top level."""
+    """Return the package of a module, or `cute_dialect` for a top-level module."""
     parts = module.split(".")
     path = MODULES[module]
     return parts[1] if len(parts) > 2 or (len(parts) == 2 and path.name == "__init__.py") else parts[0]
@@ -148,7 +148,7 @@ def in_cycles() -> Counter[str]:
 
 
 def late_imports() -> Counter[str]:
-    """Return the number of import statements inside functions without a reason, per package."""
+    """Return the number of import statements inside functions without a comment that justifies them, per package."""
     return Counter(package_of(module) for module in MODULES for _ in {i.line for i in imports(module) if i.is_late})
 
 

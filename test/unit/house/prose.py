@@ -27,7 +27,7 @@ PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 LONG = 25
 """Words that a sentence may have."""
 
-# Sentences of a docstring, comment or page that open with a relative or an interrogative pronoun.
+# Matches sentences that open with a relative or interrogative pronoun.
 OPENER = re.compile(r"(?:What|Which|Who|Whose|How|Of|Where|That|Whoever|Whatever|Nobody)\b(?![^.!]*\?)")
 OPENING = re.compile(
     r"(?:Return|Tell|Say|Give|Yield|Compute|Find|Get|Make) (?:what|who|how|where|that)\b|Tell whether|Say whether"
@@ -64,7 +64,7 @@ WORD = {
 }
 ANY_WORD = re.compile("|".join(pattern.pattern for pattern in WORD.values()), re.I)
 
-# Findings that are right English: (end of the path, words of the line) -> the reason.
+# Findings that are correct English: (end of the path, words of the line) -> the reason.
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("house/prose.py", ""): "the rules themselves",
     ("house/test_prose.py", ""): "the rules themselves",
@@ -92,7 +92,7 @@ class Passage(NamedTuple):
 
 
 def prose_of_python(source: str) -> Iterator[Passage]:
-    """Docstrings, comments and the string literals of at least three words."""
+    """Yield docstrings, comments, and string literals of at least three words."""
     tree = ast.parse(source)
     documents: set[int] = set()
     nodes = list(ast.walk(tree))
@@ -115,7 +115,7 @@ def prose_of_python(source: str) -> Iterator[Passage]:
 
 
 def _comments(source: str) -> Iterator[Passage]:
-    """Comments; those of adjacent lines that stand alone are one passage."""
+    """Yield the comments. Comments on adjacent lines of their own form one passage."""
     start, lines, last = 0, list[str](), -1
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT or re.match(r"#\s*(fmt|type|noqa|pyright|ruff|late|!)", token.string):
@@ -150,7 +150,7 @@ def _without_code(text: str) -> str:
 
 
 def prose_of_page(text: str) -> Iterator[Passage]:
-    """Paragraphs, list items and table rows of a Markdown page, without code blocks."""
+    """Yield the paragraphs, list items and table rows of a Markdown page, without code blocks."""
     start, lines, fenced = 0, list[str](), False
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith("```"):
@@ -173,7 +173,7 @@ def prose_of_page(text: str) -> Iterator[Passage]:
 
 
 def sentences(passage: Passage) -> Iterator[tuple[int, str]]:
-    """The line and the text of each sentence."""
+    """Yield the line and the text of each sentence."""
     at = 0
     text = passage.text
     for match in re.finditer(r"(?<=[.!?:])\s+(?=[A-Z`\"'(*])|\n\s*\n|\n(?=\s*[-*] )|\Z", text):
@@ -185,7 +185,7 @@ def sentences(passage: Passage) -> Iterator[tuple[int, str]]:
 
 
 def check(path: Path, *, long: bool = False, text: str | None = None) -> Iterator[Finding]:
-    """The findings of one file."""
+    """Yield the findings in one file."""
     name = path.relative_to(ROOT).as_posix()
     text = path.read_text() if text is None else text
     excused = [words for (end, words) in EXCEPTIONS if name.endswith(end)]
@@ -211,7 +211,7 @@ def check(path: Path, *, long: bool = False, text: str | None = None) -> Iterato
 
 
 def files(paths: list[Path]) -> Iterator[Path]:
-    """Python files and pages below the paths, each once."""
+    """Return the Python files and Markdown pages below the paths, without duplicates."""
     seen = set[Path]()
     for path in paths:
         every = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.suffix in (".py", ".pyi", ".md"))

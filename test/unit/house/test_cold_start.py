@@ -1,4 +1,4 @@
-"""Imports of a run: a file without extensions imports none, and the tables of module names are correct."""
+"""Imports at start-up: files without extensions import none, and the tables of lazily imported names are correct."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ ALL_ATTRIBUTES = [*get_cute_dialect().attributes, *get_cute_nvgpu_dialect().attr
 
 
 def imported(arguments: list[str], tool: str = "cute_opt", expected: str = "cute_dialect.ir.parsing") -> set[str]:
-    """Return the modules that a run of a tool imports, including the expected one."""
+    """Run a tool in a new process and return the modules that it imports. ``expected`` must be one of them."""
     program = (
         "import os, sys\n"
         "leave = os._exit\n"
@@ -76,7 +76,7 @@ def test_elementwise_to_ptx_imports_no_extension(tmp_path: Path) -> None:
     modules = imported([source, "--pipeline=nvptx=chip=sm_90a", "--emit=ptx", "-o", str(out)])
     assert ".visible .entry add" in out.read_text()
     assert not modules.intersection(NOT_NEEDED)
-    assert not any(m == "mlir" or m.startswith("mlir.") for m in modules)  # that is in another process
+    assert not any(m == "mlir" or m.startswith("mlir.") for m in modules)  # Upstream MLIR runs in another process.
 
 
 RUN_NEEDS_NOT = (
@@ -87,12 +87,12 @@ ADD = str(ROOT / "test/examples/elementwise_add.mlir")
 
 @pytest.mark.slow
 def test_a_run_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No machine code is generated, so neither MLIR nor progress bars and tables are imported."""
+    """A run on the CPU generates no machine code, so it imports no MLIR, progress bars or tables."""
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     out = tmp_path / "c.npy"
     given = ["--in", "17x128", "--in", "17x128", "--check", "add", "--out", f"c={out}"]
-    for _ in range(2):  # compiled, and from the cache
+    for _ in range(2):  # The second run loads the kernel from the cache.
         out.unlink(missing_ok=True)
         run = [ADD, "--kernel=add", "--device=cpu", *given]
         modules = imported(run, "cute_run", "cute_dialect.interp")
@@ -147,14 +147,14 @@ def test_module_of_type(attribute: type[Attribute]) -> None:
 
 
 def test_an_editable_install_is_a_path() -> None:
-    """Setuptools decides by this between a path file and a finder, which imports ``pathlib`` at each start."""
+    """With this configuration setuptools writes a path file. A finder would import ``pathlib`` at each start."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     assert settings["package-dir"] == {"": "."}
     assert settings["packages"]["find"] == {"include": ["cute_dialect*"]}
 
 
 def test_names_of_records_exist() -> None:
-    """Names and modules that records list exist; none is listed twice."""
+    """Each op and type that a family's record lists exists and is listed once."""
     ops, types = {op.name for op in ALL_OPS}, {a.name for a in ALL_ATTRIBUTES}
     listed = [n for f in EXTENSIONS for table in (f.types, f.ops) for names in table.values() for n in names]
     assert len(set(listed)) == len(listed)
@@ -163,7 +163,7 @@ def test_names_of_records_exist() -> None:
 
 
 def test_every_handler_is_found() -> None:
-    """Each handler of the modules that records name is the one that the lazy look-up gives."""
+    """The lazy look-up finds each handler in the modules that the records name."""
     for find, of in ((algo_to_arch.handler_of, "tile"), (to_base.handler_of, "lower")):
         for f in EXTENSIONS:
             for module in dict.fromkeys(getattr(f, of).values()):
@@ -173,7 +173,7 @@ def test_every_handler_is_found() -> None:
 
 
 def test_context_has_all_dialects() -> None:
-    """A fresh context finds each op and type by name alone, and lists all once a dialect is loaded."""
+    """A new context finds each op and type by name without loading its dialect; a loaded dialect lists them all."""
     for op in ALL_OPS:
         assert make_context().get_optional_op(op.name) is op
     context = make_context()

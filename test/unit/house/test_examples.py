@@ -1,4 +1,4 @@
-"""The examples in docstrings and in two pages of documentation hold."""
+"""Doctests in docstrings and in two pages of documentation."""
 
 from __future__ import annotations
 

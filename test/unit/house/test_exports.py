@@ -1,4 +1,4 @@
-"""The public names of a package are one list, its stub, for type checkers, `import *`, `dir` and completion alike."""
+"""The stub of a package defines its public names for type checkers, `import *`, `dir` and completion."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKAGES = {
 
 
 def stub(package: str) -> dict[str, tuple[str, str]]:
-    """Map the public names of a package to the module that the stub names, and the name there."""
+    """Map each public name of a package to its module in the stub and its name in that module."""
     names: dict[str, tuple[str, str]] = {}
     for node in ast.parse((ROOT / package.replace(".", "/") / "__init__.pyi").read_text()).body:
         if isinstance(node, ast.ImportFrom):
@@ -41,7 +41,7 @@ def test_every_stub_is_of_a_package_here() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_names_are_defined_in_the_module_of_the_stub(package: str) -> None:
-    """No name passes through a second module."""
+    """The stub imports each name from the module that defines it."""
     names = stub(package)
     assert names
     for name, (module, own) in names.items():
@@ -73,7 +73,7 @@ def test_packages_import_lazily(package: str) -> None:
 
 
 def test_operations_import_lazily() -> None:
-    """Neither torch nor numpy nor a compiler, to import the package; no torch and no compiler to choose a kernel."""
+    """Importing `op` needs no torch, numpy or compiler; choosing a kernel needs no torch or compiler."""
     code = (
         "import sys; from cute_dialect import op; found = {'torch', 'numpy', 'xdsl', 'mlir'} & {*sys.modules}; "
         "assert not found, found; op.mm, op.bmm; from cute_dialect.op import Problem, choose; "

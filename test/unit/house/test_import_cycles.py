@@ -1,4 +1,4 @@
-"""Import cycles and imports inside functions: both may only become fewer. Lower a ceiling when its count falls."""
+"""Ceilings for import cycles and imports inside functions. Lower a ceiling when its count falls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def above(counts: Counter[str], ceilings: dict[str, int]) -> list[str]:
     return [f"{p}: {n} > {ceilings.get(p, 0)}" for p, n in sorted(counts.items()) if n > ceilings.get(p, 0)]
 
 
-@pytest.mark.end_to_end  # It reads every module of the package.
+@pytest.mark.end_to_end  # The test reads every module of the package.
 def test_cycles_only_shrink() -> None:
     found = above(in_cycles(), CYCLE_CEILINGS)
     assert not found, f"modules in cycles: {found}; see `python test/unit/house/import_graph.py PACKAGE`"

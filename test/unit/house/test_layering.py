@@ -1,4 +1,4 @@
-"""Modules import only from layers to their left; see ``LAYERS``."""
+"""Modules import only from layers to the left of their own in ``LAYERS``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def layer_of(module: str) -> str | None:
     if not parts:
         return None
     if ".".join(parts).startswith(RECORDS):
-        return "ir"  # strings only
+        return "ir"  # Records contain only strings.
     if parts[0] in LAYERS and parts[0] != "dialect":
         return parts[0]
     if parts[0] in ("universe", "__main__"):
@@ -70,7 +70,7 @@ def modules() -> Iterator[tuple[str, Path]]:
         for path in sorted(folder.rglob("*.py")):
             relative = path.relative_to(folder)
             if folder.name == "cute_dialect" and relative.parts[0] in ("passes", "pipelines", "tools"):
-                continue  # the symlinks
+                continue  # Symbolic links are skipped.
             dotted = ".".join([name, *relative.with_suffix("").parts])
             yield dotted.removesuffix(".__init__"), path
 
@@ -82,7 +82,7 @@ def text_of(path: Path) -> str:
 
 @cache
 def imports(path: Path) -> list[tuple[str, int]]:
-    """Return the modules imported anywhere in a file with their lines, except for type checking."""
+    """Return the modules that a file imports, also inside functions, with their lines, except for type checking."""
     found: list[tuple[str, int]] = []
     nodes: list[ast.AST] = [ast.parse(text_of(path))]
     while nodes:
@@ -145,7 +145,7 @@ def test_every_layer_is_seen() -> None:
 
 
 def test_records_hold_strings_only() -> None:
-    """A family's record is read at each start: it imports the class of records and nothing else."""
+    """A family's record imports only its class, because every record is loaded at start-up."""
     for family in FAMILIES:
         names = {name for name, _ in imports(MODULES[family.package])}
         assert names == {"cute_dialect.cute_nvgpu.family.Family"}, family.name
@@ -164,7 +164,7 @@ def test_families_import_only_recorded_families(family: Family) -> None:
 
 @pytest.mark.end_to_end
 def test_families_are_imported_by_name_in_listed_modules() -> None:
-    """Those who ask where something is and import it are listed."""
+    """``BY_NAME`` lists the modules that look up a family's module and import it by name."""
     found: set[str] = set()
     for module, path in MODULES.items():
         asks = any(n.startswith(("cute_dialect.extensions.", "cute_dialect.cute_nvgpu.TO_")) for n, _ in imports(path))
@@ -174,7 +174,7 @@ def test_families_are_imported_by_name_in_listed_modules() -> None:
 
 
 def test_folders_of_unit_tests_match_the_package() -> None:
-    """A folder a layer; ``upstream`` belongs to the dialect, ``house`` is about the repository itself."""
+    """Each layer has a folder of unit tests; ``upstream`` tests the dialect, and ``house`` the repository."""
     unit = ROOT / "test" / "unit"
     single_modules = {"type_text", "errors", "exports", "files", "tracebacks"}
     assert {p.parent.name for p in unit.rglob("test_*.py")} == {*LAYERS, "upstream", "house"} - single_modules

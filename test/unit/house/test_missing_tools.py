@@ -1,4 +1,4 @@
-"""A missing program, a wrong setting or an unwritable folder is reported, with the cure, before work is wasted."""
+"""A missing program, a wrong setting or an unwritable folder is reported early, with its remedy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ sys.meta_path.insert(0, Block())
 
 
 def without(names: tuple[str, ...], program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program, and its child processes, in a Python that lacks these packages."""
+    """Run a program and its child processes in a Python without these packages."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sitecustomize.py").write_text(BLOCK.format(names=names))
         environment = {**os.environ, "CUTE_CACHE": "0", "PYTHONPATH": folder}
@@ -63,7 +63,7 @@ def test_without_mlir() -> None:
     done = without(
         ("mlir",), RUN.format("cute_run"), ADD, "--kernel=add", "--device=cpu", "--in=4x8", "--check=add", "-q"
     )
-    assert (done.returncode, done.stderr) == (0, "")  # the CPU needs none
+    assert (done.returncode, done.stderr) == (0, "")  # The CPU needs no chip.
     for arguments in (("gemm", "--build", "/nowhere/x"), ("opt",)):
         done = without(("mlir",), RUN.format("cute_bench"), *arguments)
         assert done.returncode == 1 and done.stderr.startswith("cute-bench: error: ") and "pip install" in done.stderr
@@ -72,7 +72,7 @@ def test_without_mlir() -> None:
 
 @pytest.mark.end_to_end
 def test_without_xdsl(tmp_path: Path) -> None:
-    """A compiled kernel is loaded and planned; compiling reports the missing package."""
+    """Without xDSL a compiled kernel can be loaded and its launch planned; compiling reports the missing package."""
     compile_cute(ADD, save=tmp_path / "add", emit="ptx")
     done = without(("xdsl", "mlir"), RUN.format("cute_run"), str(tmp_path / "add"), "--list")
     assert done.returncode == 0 and done.stdout.startswith("@add "), done.stderr
@@ -92,7 +92,7 @@ def test_without_xdsl(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_without_numpy(tmp_path: Path) -> None:
-    """Kernels are compiled and listed; only arrays need numpy."""
+    """Without numpy kernels can be compiled and listed; only arrays need it."""
     compile_cute(ADD, save=tmp_path / "add", emit="ptx")
     done = without(("numpy", "ml_dtypes"), RUN.format("cute_run"), str(tmp_path / "add"), "--list")
     assert done.returncode == 0, done.stderr
@@ -191,7 +191,7 @@ def test_a_disk_without_room_for_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.sample("28")
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """The old folder is unchanged and no other files are left if the disk is full at any step."""
+    """If the disk is full at any step of a write, the old folder is unchanged and no other files remain."""
     made = compile_cute(ADD, emit="ptx", cache=False)
     target = tmp_path / "add"
     made.save(target)
@@ -243,7 +243,7 @@ def test_variables_of_compiling(
 ) -> None:  # fmt: skip
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv(name, value)
-    unseen = tmp_path / "add.mlir"  # by this process and the cache, whatever ran before
+    unseen = tmp_path / "add.mlir"  # Neither this process nor the cache knows this file.
     unseen.write_text(f"// {tmp_path}\n{Path(ADD).read_text()}")
     with pytest.raises(SettingError) as e:
         compile_cute(unseen)
@@ -277,7 +277,7 @@ def test_sizes_and_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", "/home/me")
     assert settings.user_folder("X_DIR", "X_BASE", ".x") == "/home/me/.x/cute-dialect"
-    monkeypatch.setenv("X_BASE", "relative")  # to be ignored, says the XDG specification
+    monkeypatch.setenv("X_BASE", "relative")  # The XDG specification ignores relative paths.
     assert settings.user_folder("X_DIR", "X_BASE", ".x") == "/home/me/.x/cute-dialect"
     monkeypatch.setenv("X_BASE", "/base")
     assert settings.user_folder("X_DIR", "X_BASE", ".x") == "/base/cute-dialect"

@@ -1,4 +1,4 @@
-"""The project's prose keeps to CONTRIBUTING's rules: no banned opener, no banned word."""
+"""The project's prose contains no opener and no word that CONTRIBUTING.md bans."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from prose import ROOT, check, everything, files, prose_of_page, prose_of_python
 
 
-@pytest.mark.slow  # make lint runs the same check
+@pytest.mark.slow  # `make lint` runs the same check.
 def test_prose_has_no_findings() -> None:
     found = [f for file in files(everything()) for f in check(file)]
     assert not found, "\n".join(map(str, found[-40:]))

@@ -1,6 +1,6 @@
-"""Every command and every line of Python of README.md, docs/embedding.md and docs/performance.md, run.
+"""Runs every command and Python block of README.md, docs/embedding.md and docs/performance.md.
 
-Each block runs in a folder of its own that holds links to ``test`` and ``examples`` of this repository, without a GPU.
+Each block runs without a GPU, in a new folder with links to this repository's ``test`` and ``examples``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAGES = {
     for name in ("README.md", "docs/embedding.md", "docs/performance.md")
 }
 BLOCKS = [block for page in PAGES.values() for block in re.findall(r"^```(\w*)\n(.*?)^```$", page, re.M | re.S)]
-SET_UP = ("make ", "pip install ", "export PATH=")  # the environment of this test has done these
+SET_UP = ("make ", "pip install ", "export PATH=")  # The test environment is already set up.
 SH = [block for kind, block in BLOCKS if kind == "sh" and not block.startswith(SET_UP)]
 PYTHON = [block for kind, block in BLOCKS if kind == "python"]
 needs_mlir = pytest.mark.skipif(not is_available(), reason="upstream MLIR is not installed")
@@ -52,7 +52,7 @@ def measures_here() -> bool:
 
 
 def programs() -> str:
-    """PATH with the programs of this environment and those of the wheels of upstream's tools."""
+    """Return a PATH with the programs of this environment and of the wheels of upstream's tools."""
     found = [str(Path(sys.executable).parent)]
     for package in ("mlir", "mlir_tools"):
         spec = find_spec(package)
@@ -62,7 +62,7 @@ def programs() -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which a block runs."""
+    """Return the folder in which a block runs."""
     for name in ("test", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
@@ -71,7 +71,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(command: str, folder: Path) -> str:
-    """Return the output of a command.  Each part of a pipe must succeed."""
+    """Run a command and return its output.  Each part of a pipe must succeed."""
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
         cwd=folder,
@@ -85,7 +85,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def run_python(block: str, folder: Path) -> tuple[dict[str, Any], str]:
-    """Run a block as a file.  Returns its names and its output."""
+    """Run a block as a file and return its globals and its output."""
     file = folder / "example.py"
     file.write_text(block)
     names: dict[str, Any] = {"__name__": "example"}

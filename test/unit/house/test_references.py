@@ -1,4 +1,4 @@
-"""References in docstrings and comments lead somewhere: ``:mod:``, ``:class:``, ``:func:``, ``:data:``, file names."""
+"""References in docstrings and comments resolve: ``:mod:``, ``:class:``, ``:func:``, ``:data:`` and file names."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _instance_attributes(found: object) -> set[str]:
 
 
 def referred(file: Path) -> list[str]:
-    """Return the references of a file that lead nowhere."""
+    """Return the references of a file that do not resolve."""
     text, module, lost = file.read_text(), module_name(file), list[str]()
     tree = ast.parse(text)
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]

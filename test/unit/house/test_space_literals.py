@@ -1,4 +1,4 @@
-"""Comparisons with the name of a memory space: they may only become fewer. Lower the ceiling when the count falls.
+"""Ceiling for comparisons with the name of a memory space. Lower it when the count falls.
 
 ``t.space == "rmem"`` should be ``t.space.per_thread``, a property from :mod:`cute_dialect.spaces`. Code for one memory
 compares with the member: ``t.space == AddressSpace.smem``. ::

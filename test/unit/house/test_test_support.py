@@ -1,4 +1,4 @@
-"""The machinery of the tests themselves: forks of lit, CPU limits, sampled grids."""
+"""Test support: forked lit workers, CPU limits and sampled parametrizations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An uncaught error shows the user's frames and one message; wrong programs of every stage are run as programs."""
+"""Tracebacks of uncaught errors, for wrong programs of every stage: only the user's frames and one message."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ RECURSION = pytest.param("recursion", marks=pytest.mark.slow)
 
 
 def program(tmp_path: Path, name: str, **environment: str) -> str:
-    """Run a wrong program and return what it prints on standard error."""
+    """Run a wrong program and return its standard error."""
     path = tmp_path / "wrong.py"
     path.write_text(HEAD + WRONG[name][0] + "\n")
     done = subprocess.run(
@@ -127,7 +127,7 @@ def test_a_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["race", "bounds", "python", "lowering", RECURSION, "launch", "argument", "method"])
 def test_calls_of_kernels_raise_short_tracebacks(name: str, tmp_path: Path) -> None:
-    """Without the hook, as in pytest and logging, the traceback has no other frames either."""
+    """Tracebacks have only the user's frames even without the hook, as in pytest and logging."""
     text = "".join(traceback.format_exception(error_of(tmp_path, name)))
     frames = frames_of(text)
     assert frames and all("wrong.py" in line for line in frames), text
@@ -152,7 +152,7 @@ def test_pytest_shows_the_users_frames_of_op(tmp_path: Path) -> None:
 
 
 def test_handled_errors_keep_their_frames() -> None:
-    """A second error, raised while the program handles a first one of its own, shows both."""
+    """An error raised while the program handles one of its own errors shows both."""
     with pytest.raises(CuteError) as caught:
         try:
             os.environ["NO_SUCH_VARIABLE"]

@@ -1,4 +1,4 @@
-"""The package works from a checkout without symbolic links, as Git for Windows makes it by default."""
+"""The package works from a checkout without symbolic links, the default of Git for Windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The private names of xDSL that ``cute_dialect/ir/xdsl_compat.py`` uses are there, and no other module uses one."""
+"""The private xDSL names that ``cute_dialect/ir/xdsl_compat.py`` uses exist, and no other module uses any."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMES: dict[type, str] = {
 
 @cache
 def private_names(cls: type) -> set[str]:
-    """The private names of a class that it has from xDSL, its fields included."""
+    """Return the private names, fields included, that a class inherits from xDSL."""
     found: set[str] = set()
     for base in cls.__mro__:
         if base.__module__.split(".")[0] == "xdsl":
@@ -68,7 +68,7 @@ def is_of_the_class(node: ast.expr) -> bool:
 
 
 def named(node: ast.ClassDef) -> Iterator[tuple[str, int]]:
-    """The names that a class defines, and those it takes from ``self``, ``cls`` and ``super()``, with their lines."""
+    """Return the names that a class defines or reads from ``self``, ``cls`` and ``super()``, with their lines."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.FunctionDef):
             yield inner.name, inner.lineno
@@ -82,7 +82,7 @@ def named(node: ast.ClassDef) -> Iterator[tuple[str, int]]:
 
 
 def taken(path: Path, module: str) -> list[str]:
-    """Return the places where classes of a module override or use a private name inherited from xDSL."""
+    """Return each use or override, in a module's classes, of a private name inherited from xDSL."""
     found: list[str] = []
     for node in ast.parse(text_of(path)).body:
         if isinstance(node, ast.ClassDef) and node.bases:

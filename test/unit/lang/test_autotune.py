@@ -1,4 +1,4 @@
-"""Constants chosen by measurement, with a fake clock."""
+"""Autotuning of constants, with a fake clock."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fits(candidates: list[Any], arguments: dict[str, Any]) -> list[Any]:
 
 
 def make(**more: Any) -> autotuning.Autotuned:
-    """Return a function with candidates, two of them wrong and one impossible."""
+    """Return an autotuned function. Two of its candidates give wrong results and one cannot be compiled."""
 
     @cute.autotune(space={"per": [1, 2, 4, 99], "off": [0, 1]}, prune=fits, **more)
     @cute.jit
@@ -49,7 +49,7 @@ def make(**more: Any) -> autotuning.Autotuned:
 
 
 def clock(order: list[dict[str, Any]]) -> Callable[[Any, int], list[float]]:
-    """Return a fake clock that records its calls: two elements per thread take 3 us, one takes 5."""
+    """Return a fake clock that records its calls. It reports 3 us for two elements per thread and 5 us for one."""
     rng = random.Random(0)
 
     def measure(run: Any, count: int) -> list[float]:
@@ -64,7 +64,7 @@ def test_measured_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     scale = make(reference=reference, key=["x"])
     x, y = np.arange(70, dtype=np.float32), np.full(70, 7, np.float32)
-    scale(x, y)  # on the interpreter nothing is measured: the first candidate
+    scale(x, y)  # On the interpreter the first candidate is used without measurement.
     assert np.array_equal(y, 2 * x) and scale.best(x, y) == {"per": 1, "off": 0}
     y[:] = 7
     order: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ def test_measured_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
         '{"per": 1, "off": 1}': "different result in y", '{"per": 2, "off": 1}': "different result in y",
         '{"per": 4, "off": 1}': "different result in y", '{"per": 4, "off": 0}': "four is too many",
     }  # fmt: skip
-    # In turns of changing order; dropped after three rounds; nothing of pruned ones.
+    # Three rounds run in alternating order; pruned candidates are not timed.
     assert [c["per"] for c in order] == [1, 2, 2, 1, 1, 2] and [n for _, _, n in found.measured] == [30, 30]
     assert np.all(y == 7), "arrays hold what they held"
     assert seen[:7] == [("compiled", n, 6) for n in range(7)] and seen[-1] == ("measured", 3, 10)
@@ -96,7 +96,7 @@ def test_first_candidate_is_the_default_reference(monkeypatch: pytest.MonkeyPatc
 
 
 def test_autotuned_functions_can_be_called_in_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is measured in a trace: the first candidate, or the one chosen outside, is taken."""
+    """A trace measures nothing. It uses the candidate chosen earlier, or the first one."""
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     scale = make(key=["x"])
 
@@ -112,7 +112,7 @@ def test_autotuned_functions_can_be_called_in_a_trace(monkeypatch: pytest.Monkey
 
 
 class FakeClock:
-    """A fake for the GPU's clock."""
+    """A fake GPU clock."""
 
     def __init__(self, *_: object):
         self.measure = clock([])
@@ -124,7 +124,7 @@ class FakeClock:
 
 
 def test_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Another process uses a saved table. A table of other candidates, or a damaged one, is ignored."""
+    """Another process uses a saved table, and ignores a damaged table or one for other candidates."""
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
     monkeypatch.setattr(autotuning, "GpuClock", FakeClock)
     monkeypatch.setattr(autotuning, "_gpu_name", lambda: "NVIDIA H999 (test)")

@@ -1,4 +1,4 @@
-"""Kernels that change tensor maps: each block loads and stores its own matrix by TMA."""
+"""Kernels that modify tensor maps, so that each block loads and stores its own matrix with TMA."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ FIRST = np.zeros((M, N), np.float16)
 
 
 def arrays() -> tuple[np.ndarray, ...]:
-    """Return matrices one after another, room for the results, their offsets in bytes and rows, and room for maps."""
+    """Return concatenated matrices, an array for the results, byte offsets, row counts, and space for tensor maps."""
     given = np.random.default_rng(0).normal(size=(ROWS.sum(), N)).astype(np.float16)
     starts = np.array([ROWS[:i].sum() * N * 2 for i in range(3)], np.int64)
     return given, np.zeros_like(given), starts, ROWS, np.zeros((3, 2, 16), np.int64)

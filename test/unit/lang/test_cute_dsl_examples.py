@@ -1,8 +1,8 @@
-"""The table of ``docs/porting.md`` that says which of NVIDIA's examples run is true.
+"""The table in ``docs/porting.md`` of NVIDIA examples that run, checked by running them.
 
 ``CUTE_DSL_EXAMPLES`` names the folder ``examples/python/CuTeDSL`` of a checkout of NVIDIA/cutlass.  Every program of
 the table runs there, on the interpreter. A program listed as running succeeds, and any other ends with the
-error that the table quotes.  Without a checkout only the form of the table is checked.
+error that the table quotes.  Without a checkout, only the format of the table is checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOLDERS = ("cute/ampere", "cute/hopper", "cute_ext/ampere", "dsl_tutorials")
 
 
 class Row(NamedTuple):
-    """A program with its arguments; ``error``: the text that its output contains where it does not run."""
+    """A program with its arguments. ``error`` is the expected error text of a program that does not run."""
 
     path: str
     arguments: str

@@ -1,4 +1,4 @@
-"""Names outside of the language that programs for CuTe DSL use: MLIR builders, the compiler, later chips."""
+"""Names outside of the language that CuTe DSL programs use: MLIR builders, the compiler, later chips."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 
 def run_text(folder: Path, text: str, **files: str) -> dict[str, object]:
-    """Run a program on the interpreter. ``files`` are modules in its folder, with ``__`` for a slash."""
+    """Run a program on the interpreter. ``files`` are modules in its folder, with ``__`` in place of a slash."""
     for name, content in files.items():
         path = folder / f"{name.replace('__', '/')}.py"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Runs on the interpreter look for races and unwritten reads by default, as long as they are short."""
+"""Short runs on the interpreter check for races and uninitialized reads by default."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unwritten_kernel(x: cute.Tensor, out: cute.Tensor) -> None:
 
 @cute.kernel
 def late_race_kernel(x: cute.Tensor, out: cute.Tensor) -> None:
-    """Block 3 has a race; the others have none."""
+    """Race on shared memory in block 3 only."""
     partial = cute.smem_tensor(cute.Float32, cute.make_layout(64))
     block, thread = cute.arch.block_idx().x, cute.arch.thread_idx().x
     partial[thread] = x[thread]

@@ -1,4 +1,4 @@
-"""Random functions traced with some dynamic inputs compute the same as Python, or are refused."""
+"""Random functions traced with some dynamic inputs compute the same as Python or raise an error."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ CHUNK = 30
 @pytest.mark.parametrize("chunk", range(10))
 def test_random_functions(chunk: int) -> None:
     kinds, codes = tally(chunk * CHUNK, CHUNK)
-    assert kinds["refused"] <= 0.3 * CHUNK, codes  # of 300: see the oracle for the share of many
-    assert not codes["F211"]  # a value that leaked out of its region: refused, but a fault of ours
+    assert kinds["refused"] <= 0.3 * CHUNK, codes  # The oracle measures this fraction for many functions.
+    assert not codes["F211"]  # A value that leaks out of its region is a fault of the front end.
 
 
 @pytest.mark.slow

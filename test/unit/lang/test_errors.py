@@ -1,4 +1,4 @@
-"""The hierarchy of errors: CuteError is the root, and the classes are reachable from ``cute`` or ``op``."""
+"""The error hierarchy: CuteError is the root, and ``cute`` or ``op`` exports each class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every program of ``examples/`` runs on the interpreter and compares its results with torch."""
+"""Every program of ``examples/`` runs on the interpreter and agrees with torch."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_stream_may_be_left_out() -> None:
 
 
 def test_mismatched_shapes_are_reported_by_shape() -> None:
-    """A matrix of another width has other strides, too; what the user can act on is the shape."""
+    """A matrix of another width also has other strides, but the error reports the shape, which the user can fix."""
     import torch
 
     row_sum = runpy.run_path(str(EXAMPLES / "row_sum.py"))["row_sum"]

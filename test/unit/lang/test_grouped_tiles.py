@@ -1,4 +1,4 @@
-"""The tile scheduler of grouped GEMMs, and tensors that kernels reach by address."""
+"""The tile scheduler of grouped GEMMs, and tensors that kernels access through arrays of pointers."""
 
 from __future__ import annotations
 

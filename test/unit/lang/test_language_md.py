@@ -1,4 +1,4 @@
-"""The code of ``docs/language.md`` runs, block after block, on the interpreter, and prints what the page says."""
+"""The code blocks of ``docs/language.md`` run in order on the interpreter and print the output shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "language.md"
 
 
 def chapters(page: str) -> dict[str, list[tuple[str, str | None]]]:
-    """Return the blocks of code of each chapter, each with the output that the page shows behind it."""
+    """Return the code blocks of each chapter, each with the output that the page shows after it."""
     found: dict[str, list[tuple[str, str | None]]] = {}
     for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
         title, _, text = part.partition("\n")
@@ -31,7 +31,7 @@ def chapters(page: str) -> dict[str, list[tuple[str, str | None]]]:
 
 
 def run_block(code: str, names: dict[str, Any], folder: Path) -> str:
-    """Run a block as the file ``example.py``; returns what it prints."""
+    """Run a block as the file ``example.py`` and return its output."""
     folder.mkdir()
     file = folder / "example.py"
     file.write_text(code)
@@ -44,7 +44,7 @@ def run_block(code: str, names: dict[str, Any], folder: Path) -> str:
 @pytest.mark.sample(every=7)
 @pytest.mark.parametrize("title", [t for t, blocks in chapters(PAGE.read_text()).items() if blocks])
 def test_chapter(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each chapter stands on its own, after the imports of the first block of the page."""
+    """Each chapter runs independently, after the imports of the page's first block."""
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     monkeypatch.setenv("CUTE_CHECKS", "auto")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""Names of the language, and the cost of importing it."""
+"""Public names of the language, and modules that importing it must not load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines of the language: what a producer writes is what a consumer reads, under every schedule, with all checks."""
+"""Pipelines of the language: consumers read the items that producers wrote, under every schedule, with all checks."""
 
 # pyright: basic
 
@@ -78,7 +78,7 @@ def test_pipeline_states_wrap() -> None:
 
 
 def matrix(items: int) -> tuple[np.ndarray, np.ndarray]:
-    """Items of 32 numbers, at 16 bytes, and where they go."""
+    """Return random items of 32 numbers and an array for the results, both aligned to 16 bytes."""
     raw = np.zeros(2 * items * 32 + 8, np.int32)
     skip = -raw.ctypes.data % 16 // 4
     x, y = raw[skip : skip + 2 * items * 32].reshape(2, items, 32)
@@ -87,12 +87,12 @@ def matrix(items: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def slots_of(stages: int) -> Any:
-    """Return a ring of items in shared memory, inside a kernel."""
+    """Allocate a ring of items in shared memory, inside a kernel."""
     return cute.smem_tensor(cute.Int32, cute.make_layout((stages, 32), stride=(32, 1)), 16)
 
 
 def by_threads(stages: int, consumers: int = 1, *, releases: bool = True) -> Any:
-    """Warp 0 copies items to the ring, the other warps take turns in using them: ``y = 2 x + consumer's number``."""
+    """Warp 0 copies items to the ring; the other warps use them round-robin: ``y = 2 x + consumer index``."""
 
     @cute.kernel
     def k(x: ROWS, y: ROWS):  # pyright: ignore[reportInvalidTypeForm]
@@ -174,12 +174,12 @@ def test_bulk_copies_fill_a_ring(stages: int, items: int, cluster: int) -> None:
 
 
 def word() -> Any:
-    """The atom of an asynchronous copy of one number; in a kernel."""
+    """Return, inside a kernel, a copy atom that copies one number asynchronously."""
     return cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Int32, num_bits_per_copy=32)
 
 
 def by_cp_async(stages: int) -> Any:
-    """Warp 0 copies asynchronously, warp 1 uses what arrives: ``y`` is ``x`` with the columns reversed."""
+    """Warp 0 copies asynchronously and warp 1 reverses the columns of each item."""
 
     @cute.kernel
     def k(x: ROWS, y: ROWS):  # pyright: ignore[reportInvalidTypeForm]
@@ -212,7 +212,7 @@ def test_asynchronous_copies_fill_a_ring(stages: int, items: int) -> None:
 
 
 def by_groups(stages: int) -> Any:
-    """All threads copy and all use, ``stages - 1`` groups ahead, without an mbarrier."""
+    """All threads copy ``stages - 1`` groups ahead and use the items, without an mbarrier."""
 
     @cute.kernel
     def k(x: ROWS, y: ROWS):  # pyright: ignore[reportInvalidTypeForm]
@@ -277,7 +277,7 @@ def test_ordered_sequence_of_groups(groups: int, depth: int, schedule: str) -> N
 
 @cute.kernel
 def two_sums(x: ROWS, y: cute.Tensor):  # pyright: ignore[reportInvalidTypeForm]
-    """A warp fills slots by bulk copies, two others use each slot."""
+    """One warp fills slots with bulk copies, and two other warps both read each slot."""
     lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
     slots = slots_of(STAGES)
     bulk = cute.make_copy_atom(cpasync.CopyBulkG2SOp(), cute.Int32)
@@ -310,7 +310,7 @@ def test_slots_that_two_groups_use(items: int, schedule: str) -> None:
 
 
 def by_bulk_stores(stages: int) -> Any:
-    """Threads write slots, one of them stores each by a bulk copy."""
+    """All threads write a slot, and one thread stores it with a bulk copy."""
 
     @cute.kernel
     def k(x: ROWS, y: ROWS):  # pyright: ignore[reportInvalidTypeForm]

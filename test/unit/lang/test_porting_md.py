@@ -1,4 +1,4 @@
-"""The code of ``docs/porting.md`` runs on the interpreter and prints what the page says; its imports are right."""
+"""The code of ``docs/porting.md`` runs on the interpreter and prints the output shown; its imports exist."""
 
 from __future__ import annotations
 

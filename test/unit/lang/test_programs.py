@@ -1,4 +1,4 @@
-"""Programs written for CuTe DSL run unchanged; only they see the fake ``cutlass`` and torch for a GPU."""
+"""Programs written for CuTe DSL run unchanged, and only they see the fake ``cutlass`` and GPU torch."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_unmodified_program_runs(folder: Path, capsys: pytest.CaptureFixture[str
     before = list(sys.meta_path), list(sys.argv), sys.modules["__main__"]
     assert main(["--device=cpu", str(folder / "scale.py"), "--n", "40"]) == 0
     assert capsys.readouterr().out.endswith("PASS\n")
-    # Nothing of it stays in this process.
+    # The program leaves no state in this process.
     assert (list(sys.meta_path), list(sys.argv), sys.modules["__main__"]) == before
     assert not [m for m in sys.modules if m.partition(".")[0] in ("cutlass", "another", "shared_name")]
     assert not torch.cuda.is_available() and "is_available" not in vars(type(torch.cuda))
@@ -116,7 +116,7 @@ def test_names_and_exceptions_of_a_program_are_returned(tmp_path: Path) -> None:
 
 
 def test_drawings_by_cute_viz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program written for CuTe DSL and cute-viz draws."""
+    """A program that draws layouts with CuTe DSL and cute-viz runs."""
     from svg_pictures import cells
 
     monkeypatch.chdir(tmp_path)

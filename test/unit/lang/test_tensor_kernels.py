@@ -1,4 +1,4 @@
-"""Tensors, vectors and shared memory in kernels as users write them: through branches, loops and calls."""
+"""Tensors, vectors and shared memory in complete kernels with branches, loops and calls."""
 
 from __future__ import annotations
 

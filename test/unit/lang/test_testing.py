@@ -155,7 +155,7 @@ RUNS: list[tuple[int, int]] = []
 @testing.autotune_jit(params_dict={"wait": [3, 1, 2]}, update_on_change=["n"], warmup_iterations=0, iterations=1)
 @cute.jit
 def slow(x: cute.Tensor, n: cute.Constexpr, wait: cute.Constexpr = 0):
-    """Take longer for larger numbers; one of them fails."""
+    """Take longer for larger values of ``wait``; one value fails."""
     if wait == 2:
         raise testing.CantImplementError("two is odd here")
     note(n, wait)
@@ -187,7 +187,7 @@ def test_parameters_are_chosen_when_they_are_needed(monkeypatch: pytest.MonkeyPa
     assert slow.best(x, 5) == {"wait": 1} and x[1] == 1 and {w for _, w in RUNS} == {3, 1}
     count = len(RUNS)
     slow(x, 5)
-    assert len(RUNS) == count  # both kinds are compiled, nothing is timed again
+    assert len(RUNS) == count  # Both specializations are cached, so nothing is timed again.
     slow(x, 6)
     assert slow.best(x, 6) == {"wait": 1} and {n for n, _ in RUNS} == {5, 6}
     slow(x, 5, wait=3)

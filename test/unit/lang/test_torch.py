@@ -1,4 +1,4 @@
-"""``cute.torch``: tensors of torch for kernels."""
+"""``cute.torch``: torch tensors as kernel arguments."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_element_types_of_tensors_can_be_set() -> None:
 
 
 def test_stride_order_accepts_both_conventions() -> None:
-    """``stride_order`` by rank (0 the fastest), or from the slowest to the fastest, as CuTe DSL's programs give it."""
+    """``stride_order`` ranks the modes (0 is the fastest) or, as in CuTe DSL, lists them from slowest to fastest."""
     x = torch.zeros(2, 3, 8)
     first = cute.from_dlpack(x).mark_compact_shape_dynamic(2, stride_order=(2, 1, 0))
     second = cute.from_dlpack(x).mark_compact_shape_dynamic(2, stride_order=(0, 1, 2))
@@ -155,7 +155,7 @@ def scale(
     x: cute.Tensor, out: cute.Tensor, factor: cute.Float32, more: cute.Tensor | None = None, *,
     shift: cute.Constexpr[int] = 0,
 ):  # fmt: skip
-    """Scale, and add."""
+    """Launch ``scale_kernel``."""
     scale_kernel(x if more is None else more, out, factor, shift).launch(
         grid=cute.ceil_div(x.shape[0], 32), block=32
     )  # fmt: skip
@@ -180,7 +180,7 @@ def test_a_host_function_is_an_operator_of_torch() -> None:
 
     compiled = torch.compile(twice, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(x), 2 * x + 1)
-    with torch._subclasses.FakeTensorMode():  # the shapes alone: nothing runs
+    with torch._subclasses.FakeTensorMode():  # Only shapes are computed; nothing runs.
         assert twice(torch.empty(7)).shape == (7,)
 
 
