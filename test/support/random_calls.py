@@ -1,11 +1,11 @@
-"""Random calls of every public function of ``op``: tensors on random views, and bounds of their errors.
+"""Random calls of every public function of ``op``: tensors with random layouts, and bounds of their errors.
 
-A :class:`Call` is drawn from a *family*: a function with its element types and options, which decide the kernels.
-Shapes, views and numbers of a family vary, so that a few hundred kernels serve thousands of calls.  Each tensor is a
+A :class:`Call` is drawn from a *family*, a function with element types and options, which determine the kernels.
+Shapes, layouts and numbers vary within a family, so a few hundred kernels serve thousands of calls.  Each tensor is a
 view of memory whose other elements are NaN (or 77 for integers): contiguous, with padded rows, transposed, at an
-address that is no multiple of 16 bytes, or every second element of a mode.  Results go to new memory or to such a view
-filled with NaN.  A call is wrong if a result or a gradient is off by more than its bound from float64, or if memory
-around a view, or an argument, changes.
+address that is not 16-byte aligned, or every second element of a mode.  Results are written to new memory or to such a
+view filled with NaN.  A call is wrong if a result or a gradient differs from float64 by more than its bound, or if an
+argument or the memory around a view changes.
 """
 
 # pyright: basic
@@ -37,7 +37,7 @@ POISON = 77
 
 
 class Memory(NamedTuple):
-    """A view, the memory that it is a view of, and the layout's name."""
+    """A view, its underlying memory, and the name of its layout."""
 
     view: torch.Tensor
     base: torch.Tensor
@@ -47,10 +47,11 @@ class Memory(NamedTuple):
 class Call:
     """A call with its tensors.
 
-    ``function``: of the tensors by name, and of ``out`` where it is given; ``exact``: the same in float64;
-    ``slack``: of the float64 tensors, the error that accumulation may add to each result; ``learned``: names of tensors
-    whose gradients are checked; ``gradient_bound``: their error as a share of the largest element, besides four units
-    of the type; ``gradient_floor``: of the float64 tensors, an error that is allowed where their terms cancel.
+    ``function`` takes the tensors by name, and ``out`` if there is one. ``exact`` is the same in float64. ``slack``
+    takes the float64 tensors and returns the error that accumulation may add to each result. ``learned`` names the
+    tensors whose gradients are checked. ``gradient_bound`` is the allowed error relative to the largest element, in
+    addition to four units of the type. ``gradient_floor`` takes the float64 tensors and returns an error allowed where
+    terms cancel.
     """
 
     def __init__(self, text: str, device: str) -> None:
@@ -66,11 +67,11 @@ class Call:
 
     @property
     def run(self) -> dict[str, Any]:
-        """Options that select the interpreter."""
+        """Return the options that select the interpreter."""
         return {"device": "cpu"} if self.device == "cpu" else {}
 
     def describe(self) -> str:
-        """Return the call in a line, with the dtype, shape, strides and offset of each tensor."""
+        """Describe the call in one line, with the dtype, shape, strides and offset of each tensor."""
         said = [
             f"{n}={str(m.view.dtype).removeprefix('torch.')}{list(m.view.shape)} strides {m.view.stride()} "
             f"offset {m.view.storage_offset()}"
@@ -88,14 +89,14 @@ class Draw:
         self.integers = rng.random() < 0.5
 
     def size(self, *sizes: int, zero: bool = True) -> int:
-        """Return one of the sizes, 0 in one of 30; at most 40 or so on the interpreter."""
+        """Return one of the sizes, or 0 in one of 30 draws. Sizes for the interpreter are at most about 40."""
         if zero and self.rng.random() < 1 / 30:
             return 0
         found = self.rng.choice(sizes)
         return found if not self.small or found <= 40 else 32 + found % 16
 
     def values(self, shape: Sequence[int], dtype: torch.dtype, scale: float = 1.0) -> torch.Tensor:
-        """Return small integers or normal numbers, on the device."""
+        """Return small integers or normally distributed numbers, on the device."""
         shape = tuple(shape)
         if dtype in (I8, U8, I32) or (self.integers and scale == 1.0):
             low = 0 if dtype == U8 else -3
@@ -108,7 +109,7 @@ class Draw:
         self, shape: Sequence[int], dtype: torch.dtype, values: torch.Tensor | None = None,
         layouts: Sequence[str] = VIEWS, filled: bool = True,
     ) -> Memory:  # fmt: skip
-        """Return a view of the values (random by default), in memory that is poisoned outside of the view."""
+        """Return a view of the values (random by default), in memory that is poisoned outside the view."""
         shape = tuple(shape)
         layout = self.rng.choice(
             [x for x in layouts if len(shape) >= 2 or x in ("contiguous", "misaligned", "strided")]
@@ -150,7 +151,7 @@ def _poison(size: int, dtype: torch.dtype, device: str) -> torch.Tensor:
 
 Make = Callable[[Draw], Call]
 FAMILIES: dict[str, tuple[Make, int]] = {}
-"""Family -> what draws a call, and its weight."""
+"""Family -> function that draws a call, and its weight."""
 
 
 def _family(name: str, weight: int = 1) -> Callable[[Make], Make]:
@@ -162,7 +163,7 @@ def _family(name: str, weight: int = 1) -> Callable[[Make], Make]:
 
 
 def _learn(call: Call, d: Draw, names: Sequence[str], chance: float = 0.4, bound: float = 0.0) -> None:
-    """Ask for gradients of some tensors in a share of the calls, else for a given result in some."""
+    """With probability ``chance``, mark the named tensors for the check of their gradients."""
     if d.rng.random() < chance:
         call.learned, call.gradient_bound = tuple(names), bound
 
@@ -173,10 +174,10 @@ def _out(call: Call, d: Draw, shape: Sequence[int], dtype: torch.dtype, layouts:
 
 
 def accumulation(dtype: torch.dtype, k: int, math_: str = "") -> float:
-    """Return the error of a sum of ``k`` products as a share of the sum of their magnitudes.
+    """Return the error of a dot product of length ``k``, relative to the sum of the magnitudes of its terms.
 
     Tensor cores add 16 or more products at once, truncated to 2^-22 of the largest (8-bit floats: 2^-13), to an f32
-    accumulator.  tf32 rounds both factors to 2^-11.  FMAs round each sum.
+    accumulator.  tf32 rounds both factors to 2^-11.  FMAs round after each addition.
     """
     if dtype in (I8, U8):
         return 0.0
@@ -260,7 +261,7 @@ def _product(
             sums = sums + abs(beta) * sizes["c"]
         if "bias" in tensors:
             sums = sums + sizes["bias"]
-        # Activations magnify an error by 1.13 at most, and are computed to about 2^-17 of 1 themselves.
+        # Activations magnify an error by at most 1.13, and their own error is about 2^-17.
         error = 1.2 * (accumulation(a, k, math_) * product * abs(alpha) + 2.0**-22 * sums * (result != F64))
         return error + (2.0**-17 if activation not in ("", "relu") else 0.0)
 
@@ -389,7 +390,7 @@ def _mm_array(d: Draw) -> Call:
     m, n, k = _mnk(d)
     run = {"device": "cpu"} if d.device == "cpu" else {}
     count = d.rng.choice((1, 2, 4))
-    # All of one major, and rows of all at whole 16 bytes, or of all at any.
+    # All matrices of an operand have the same major mode and the same alignment of rows.
     kinds = (("contiguous", "padded"), ("odd rows",), ("misaligned",), ("transposed",))
     of_a, of_b = (d.rng.choice(kinds) for _ in "ab")
     tensors = {f"a{i}": d.memory((m, k), F16, layouts=of_a) for i in range(count)}
@@ -559,7 +560,7 @@ def _rows(d: Draw, name: str, dtype: torch.dtype) -> Call:
         unit = 2.0**-52 if dtype == F64 else 2.0**-20
         if name in ("sum", "mean"):
             return unit * x.abs().sum(-1) / (1 if name == "sum" else max(n, 1))
-        if "norm" in name:  # of one column a norm is the quotient of numbers that cancel
+        if "norm" in name:  # With one column, a norm divides numbers that cancel.
             large = (
                 1
                 + x.abs().amax(-1, keepdim=True)
@@ -580,7 +581,7 @@ def _rows(d: Draw, name: str, dtype: torch.dtype) -> Call:
 
         call.gradient_floor = floor
     if name in ("softmax", "log_softmax", "rms_norm", "layer_norm"):
-        _out(call, d, (*shape, n), dtype, ("contiguous", "padded", "odd rows", "misaligned"))  # rows without gaps
+        _out(call, d, (*shape, n), dtype, ("contiguous", "padded", "odd rows", "misaligned"))  # Contiguous rows only.
     return call
 
 
@@ -702,7 +703,7 @@ def _conv(d: Draw, rank: int, kind: str, dtype: torch.dtype) -> Call:
     forward = getattr(F, f"conv{rank}d")
 
     def last(shape: Sequence[int]) -> Memory:
-        """Channels last, or first."""
+        """Allocate a tensor with channels last, or sometimes channels first."""
         if d.rng.random() < 0.2:
             return d.memory(shape, dtype, layouts=("contiguous", "misaligned"))
         order = (0, *range(2, rank + 2), 1)
@@ -821,7 +822,7 @@ def _attention(d: Draw, dtype: torch.dtype, mask: str) -> Call:
         return (y, logs) if with_lse else y
 
     def slack(q: Any, k: Any, v: Any) -> Any:
-        # Weights are rounded before the second GEMM, by a share of a result of rms 1 at most.
+        # The softmax weights are rounded before the second GEMM.
         error = 2.0 * UNITS[dtype] * max(1.0, float(v.abs().max()) if v.numel() else 1.0)
         return (error, 1e-4) if with_lse else error
 
@@ -833,7 +834,7 @@ def _attention(d: Draw, dtype: torch.dtype, mask: str) -> Call:
         _learn(call, d, ("q", "k", "v"), 0.4, 2.0**-5 if dtype == BF16 else 2.0**-8)
 
         def floor(q: Any, k: Any, v: Any) -> float:
-            # Gradients of scores are differences of numbers of 2 |v| sqrt(head), of rounded results; the scale is
+            # Score gradients are differences of rounded numbers of up to 2 |v| sqrt(head).  The scale is
             # 1 / sqrt(head).  With one key they are 0.
             return UNITS[dtype] * float(v.abs().max()) * max(float(q.abs().max()), float(k.abs().max()))
 
@@ -890,18 +891,18 @@ def _packed(d: Draw) -> Call:
 def public_functions() -> set[str]:
     """Return the names of the functions of ``op`` that compute arrays from arrays."""
     others = {"explain", "choose", "prefetch", "tune", "load", "get_allocated_size", "get_memory_pool"}
-    functors = {"gelu", "hardswish", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}  # of plans
+    functors = {"gelu", "hardswish", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}  # epilogue functors
     found = {n for n in dir(op) if not n.startswith("_") and n.islower() and n not in others | functors}
     return {n for n in found if inspect.isfunction(x := getattr(op, n)) or isinstance(x, op.Elementwise)}
 
 
 def draw(family: str, rng: random.Random, device: str, small: bool) -> Call:
-    """Draw a call of a family; ``small``: for the interpreter."""
+    """Draw a call of a family. ``small`` limits the sizes for the interpreter."""
     return FAMILIES[family][0](Draw(rng, device, small))
 
 
 def problem_of(call: Call) -> str:
-    """Compute a call and, if it learns, its gradients; return what is wrong, empty if nothing is."""
+    """Compute a call, and its gradients if they are checked. Return a description of the error, or ""."""
     wide = {n: m.view.detach().double().requires_grad_(n in call.learned) for n, m in call.memory.items()}
     before = {n: m.base.clone() for n, m in call.memory.items()}
     leaves = {n: m.view.detach().requires_grad_(n in call.learned) for n, m in call.memory.items()}
@@ -963,7 +964,7 @@ def _gradients_differ(call: Call, leaves: Any, wide: Any, results: Any, exact: A
 
 
 def _differs(got: torch.Tensor, want: torch.Tensor, slack: Any) -> str:
-    """Return a description of the error if a result is off by more than its rounding and ``slack``, else None."""
+    """Describe the error if a result is off by more than its rounding and ``slack``, else return None."""
     if got.shape != want.shape:
         return f"shape {tuple(got.shape)}; {tuple(want.shape)} is right"
     if want.numel() == 0:
@@ -975,7 +976,7 @@ def _differs(got: torch.Tensor, want: torch.Tensor, slack: Any) -> str:
     same = (x == want) | (x.isnan() & want.isnan())
     error = torch.where(same, 0.0, (x - want).abs())
     limit = unit / 2 * want.abs() * 1.001 + slack + tiny
-    over = want.abs() > most * 0.99  # overflows
+    over = want.abs() > most * 0.99  # The result overflows.
     bad = ~(error <= limit) & ~over
     if not bool(bad.any()):
         return ""
@@ -986,5 +987,5 @@ def _differs(got: torch.Tensor, want: torch.Tensor, slack: Any) -> str:
 
 
 def _same(x: torch.Tensor, y: torch.Tensor) -> bool:
-    """Return True if memory is equal bit for bit."""
+    """Return True if two tensors are bitwise equal."""
     return bool((x.view(U8) == y.view(U8)).all())

@@ -1,9 +1,9 @@
-"""Random functions over numbers, run as plain Python and traced: they agree, or tracing refuses.
+"""Random functions of numbers, run as plain Python and traced: both must agree, or tracing must reject the function.
 
-The functions draw from branches, loops, ``break``, ``continue``, early returns, lists, objects, dicts, dataclasses,
-ternaries, chains, walrus, helpers and generators.  Functions, lambdas, classes and generators are defined at any depth
-and change the variables around them by ``nonlocal``; lists, dicts and objects are replaced, exchanged and aliased
-anywhere.
+The functions use branches, loops, ``break``, ``continue``, early returns, lists, objects, dicts, dataclasses,
+ternaries, chained comparisons, assignment expressions, helpers and generators.  Functions, lambdas, classes and
+generators are defined at any depth and change enclosing variables through ``nonlocal``.  Lists, dicts and objects are
+replaced, exchanged and aliased.
 
 Multiplications are reduced and floats are small dyadic numbers, so 32 bits hold every value exactly and Python's
 numbers are the reference.
@@ -86,7 +86,7 @@ def each(values):
 
 
 class _Writer:
-    """Makes one random function ``f(a, b, n, h, flag)``."""
+    """Generates one random function ``f(a, b, n, h, flag)``."""
 
     def __init__(self, seed: int):
         self.r = random.Random(seed)
@@ -218,7 +218,7 @@ class _Writer:
         )  # fmt: skip
 
     def replaced(self) -> str:
-        """Return a statement that replaces a list, dict or object by another one, or makes a second name for it."""
+        """Return a statement that replaces a list, dict or object by another one, or aliases it."""
         name = self.pick("xs", "ys", "s.q", "ps[0]", "ps[1]")
         two = f"[{self.int()}, {self.int()}]"
         k = self.r.random()
@@ -243,7 +243,7 @@ class _Writer:
         return f"e = {name}\n{name} = {two}\nx = e[0]\n{self.pick('e[1] = 4', 'ys = e', 'pass')}"
 
     def nested_function(self) -> str:
-        """Return a function, method or generator that is defined here, and its use."""
+        """Return the definition of a nested function, method or generator, and statements that use it."""
         self.made += 1
         name, parameter = f"g{self.made}", f"p{self.made}"
         loops, self.loops = self.loops, 0
@@ -251,7 +251,7 @@ class _Writer:
         self.ints.append(parameter)
         body = self.body(0)
         shadow = ""
-        if self.r.random() < 0.1:  # a variable of its own, which functions inside it may change
+        if self.r.random() < 0.1:  # A local variable that shadows the outer one.
             shadow = self.pick("x", "y", "z")
             body = f"{shadow} = {self.int()}\n{body}"
         result = self.int()
@@ -356,11 +356,11 @@ def f(a, b, n, h, flag):
 
 
 _SHARED = ("x", "y", "z", "k", "g", "ok", "s", "xs", "ys", "ps", "d", "o", "t", "acc")
-"""The variables of a random function that those inside it may change."""
+"""Variables of a random function that its nested functions may change."""
 
 
 def _stores(body: str) -> set[str]:
-    """Return the names that statements set, those set by functions inside by ``nonlocal`` too."""
+    """Return the names that statements assign, including those that nested functions assign through ``nonlocal``."""
     names: set[str] = set()
     todo: list[ast.AST] = [ast.parse(f"while 1:\n{textwrap.indent(body, '    ')}")]
     while todo:
@@ -375,7 +375,10 @@ def _stores(body: str) -> set[str]:
 
 
 class Outcome(NamedTuple):
-    """``kind``: agrees, refused, unbound (Python's own error), skipped; ``code``: of the refusal."""
+    """Result of a check.
+
+    ``kind`` is agrees, refused, unbound (Python's own error) or skipped; ``code`` is the error code.
+    """
 
     kind: str
     code: str = ""
@@ -383,11 +386,11 @@ class Outcome(NamedTuple):
 
 
 class Wrong(AssertionError):
-    """A trace does something else than Python."""
+    """A trace behaves differently from Python."""
 
 
 def check(seed: int, inputs: int = 5) -> Outcome:
-    """Make a function, trace it with some parameters dynamic, and compare. Raises Wrong if the results differ."""
+    """Generate a function, trace it with some dynamic parameters, and compare. Raise Wrong if the results differ."""
     r = random.Random(seed)
     text = HEADER + _Writer(seed).function()
     path = f"<function {seed}>"
@@ -426,7 +429,7 @@ def check(seed: int, inputs: int = 5) -> Outcome:
             continue
         try:
             got = traced.run(*(v for v, dyn in zip(numbers, dynamic) if dyn))
-        except OverflowError:  # Python's integers do not wrap
+        except OverflowError:  # Python integers do not wrap.
             continue
         if tuple(got) != tuple(want):
             raise Wrong(f"seed {seed}, {numbers}, of run time {dynamic}: want {want}, got {got}\n{text}")
@@ -438,7 +441,7 @@ def _numbers(r: random.Random) -> list[Any]:
 
 
 def tally(first: int, count: int) -> tuple[Counter[str], Counter[str]]:
-    """Check many functions and return their numbers by outcome, and the refusals by error code."""
+    """Check many functions. Return the number of functions per outcome, and of rejections per error code."""
     kinds, codes = Counter[str](), Counter[str]()
     for seed in range(first, first + count):
         outcome = check(seed)

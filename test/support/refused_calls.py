@@ -1,4 +1,4 @@
-"""Helpers for tests of refused calls: arrays on a fake GPU, and errors on compiling or on asking for a GPU."""
+"""Helpers for tests of rejected calls: arrays on a fake GPU, and errors if a kernel is compiled or a GPU is used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cute_dialect.runtime import driver as cuda
 
 
 class OnGpu:
-    """An array on a GPU, of an unknown library, that cannot be read; ``strides`` are in bytes."""
+    """A GPU array of an unknown library, whose memory cannot be read. ``strides`` are in bytes."""
 
     def __init__(
         self, *shape: int, dtype: str = "<f2", device: int = 0, at: int = 4096, strides: tuple[int, ...] | None = None
@@ -37,11 +37,11 @@ def no_driver() -> None:
 
 
 def refuse_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing be compiled."""
+    """Raise an error if a kernel is compiled."""
     monkeypatch.setattr(compiled, "by_name", refuse)
 
 
 def refuse_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing be compiled, and no GPU be there."""
+    """Raise an error if a kernel is compiled, and report that there is no GPU."""
     refuse_compiling(monkeypatch)
     monkeypatch.setattr(cuda, "driver", no_driver)

@@ -1,7 +1,7 @@
-"""Small programs over one register tensor: as MLIR, and what they give in exact integers.
+"""Small programs over one register tensor, as MLIR, with their results in exact integers.
 
-Every thread holds eight numbers.  Statements change them in loops and branches that go the way the thread's number and
-the numbers say.
+Every thread holds eight numbers.  Statements change them in loops and branches, whose conditions depend on the thread
+index and on the numbers.
 """
 
 from __future__ import annotations
@@ -33,12 +33,15 @@ class Set:
 
 @dataclass
 class Rotate:
-    """Two vectors of four cells change places, each plus one."""
+    """Swap the two halves of the tensor, four cells each, and add one to every cell."""
 
 
 @dataclass
 class If:
-    """Both sides under ``f[cell] + (tid or 0) even``; ``switch``: as cases of a switch in a region that runs once."""
+    """Run ``then`` if ``f[cell] + (tid or 0)`` is even, otherwise ``other``.
+
+    With ``switch``, the branches are cases of a switch in a region that runs once.
+    """
 
     cell: int
     divergent: bool
@@ -49,7 +52,7 @@ class If:
 
 @dataclass
 class For:
-    """``n`` turns; ``unroll`` copies of the body a turn.  ``known``: the bounds are constants."""
+    """Run ``body`` ``n`` times, unrolled ``unroll`` times. With ``known`` the bounds are constants."""
 
     n: int
     body: Body
@@ -59,7 +62,7 @@ class For:
 
 @dataclass
 class While:
-    """``before``, and ``after`` as long as a counter from 0 is less than ``n`` (plus the thread's number modulo 3)."""
+    """Run ``before``, then ``after`` and ``before`` ``n`` times (plus the thread index modulo 3 if ``divergent``)."""
 
     n: int
     divergent: bool
@@ -163,7 +166,7 @@ class Text:
 
 
 def program(body: Body) -> str:
-    """The kernel of a program."""
+    """Return the module of a program."""
     text = Text()
     text.body(body)
     return f"""
@@ -209,7 +212,7 @@ def evaluated(body: Body, f: list[int], tid: int) -> list[int]:
 
 
 def check(body: Body) -> None:
-    """Check that a program uses no local memory, and what it gives."""
+    """Check that a program uses no local memory and computes the expected values."""
     made = compile_cute(program(body), emit="base")
     assert not made.remarks
     lowered = made.lowered()
@@ -221,7 +224,10 @@ def check(body: Body) -> None:
 
 
 def random_body(rng: random.Random, depth: int, unroll: tuple[int, ...] = (0,)) -> Body:
-    """A program whose statements are nested ``depth`` deep at most; ``unroll``: what its loops may ask for."""
+    """Return a random program with at most ``depth`` levels of nesting.
+
+    ``unroll`` lists the unroll factors of loops.
+    """
     body: Body = []
     for _ in range(rng.randint(1, 3)):
         kind = rng.choice(("set", "set", "rotate", "if", "for", "while", "while") if depth else ("set", "rotate"))

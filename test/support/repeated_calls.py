@@ -1,4 +1,4 @@
-"""Calls of ``op`` to replay on the interpreter and on a GPU, with their expected results."""
+"""Calls of ``op`` to replay in the interpreter and on a GPU, with their expected results."""
 
 # pyright: basic
 
@@ -148,7 +148,7 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], Callab
 
 
 class _Nothing:
-    """A module, and its kernel, that does nothing."""
+    """A module and kernel that does nothing."""
 
     alignment = 16
 
@@ -163,7 +163,7 @@ class _Nothing:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield the names and files of the kernels of :data:`CALLS`."""
+    """Yield the name and the text of each kernel of :data:`CALLS`."""
     from launched_here import Seen, here
 
     found: dict[str, str] = {}

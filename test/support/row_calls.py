@@ -1,4 +1,4 @@
-"""The calls of ``test/gpu/test_op_rows_gpu.py``, and the kernels that they need."""
+"""The row calls of ``test/gpu/test_op_rows_gpu.py``, and the kernels that they launch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLS = [
     *(("rms_norm", "bf16", n, "r") for n in (768, 1001, 4096)),
     *((call, element, n, "") for call in SUMS for element in ("f32", "bf16") for n in (7, 768, 4095, 50257)),
 ]
-"""Function, element, length of rows, what it takes."""
+"""Function, element type, row length, and optional arguments."""
 GRADIENTS = [
     *((call, "bf16", n, "") for call in ("softmax", "log_softmax", "cross_entropy") for n in (7, 1001, 4096, 50257)),
     *(("rms_norm", "bf16", n, "w") for n in (7, 768, 1001, 4096, 5120, 32768)),
@@ -30,18 +30,18 @@ GRADIENTS = [
     ("rms_norm", "f32", 4096, "w"), ("layer_norm", "f32", 1001, "wb"), ("layer_norm", "bf16", 1001, ""),
     *((call, element, n, "") for call in ("max", "logsumexp") for element in ("f32", "bf16") for n in (7, 1001)),
 ]  # fmt: skip
-"""Those whose gradients are checked."""
+"""Calls whose gradients are checked."""
 
 
 TRANSPOSES = [
     ("bf16", 1001, 3), ("bf16", 3, 1001), ("bf16", 1002, 8), ("bf16", 31, 5000), ("f32", 4096, 16), ("f32", 17, 999),
     ("bf16", 900, 100),
 ]  # fmt: skip
-"""Element, rows and columns of narrow matrices."""
+"""Element type, rows and columns of narrow matrices."""
 
 
 def packed_kernels() -> list[RowKernel]:
-    """Kernels of the calls with short contiguous rows, and of narrow transposes."""
+    """Return the kernels of calls with short contiguous rows, and those of narrow transposes."""
     found: list[RowKernel] = []
     for call, element, n, takes in CALLS:
         if packed.is_packed_length(element, n):
@@ -64,7 +64,7 @@ def packed_kernels() -> list[RowKernel]:
 
 
 def kernels() -> dict[str, RowKernel]:
-    """The kernels by their names."""
+    """Return all kernels by name."""
     found = [
         rows.loss_kernel(element, mean, step)
         for element in ("f32", "bf16")

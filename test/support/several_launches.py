@@ -1,12 +1,14 @@
 """A module whose host functions launch several kernels, for tests of the launcher and of ``cute-run``.
 
-@scale writes ``y = k * x``, @add ``z = z + y`` (@add_late waits for the launch before it), @copy ``y = x`` (with a
-variant @copy_16 for aligned arrays), all of i32.
+@scale computes ``y = k * x``, @add ``z = z + y`` (@add_late waits for the preceding launch), and @copy ``y = x`` (with
+a variant @copy_16 for aligned arrays), all in i32.
 
-* @both: @scale, then @add on what it wrote.
-* @meeting: @meet, cooperative; each block waits for all others, then writes to ``y`` what the next one has in ``x``.
-* @marked: the same, @scale as a cooperative launch and @add_late as a dependent one.
-* @choose: @scale if k is more than 1, else @copy; then, if k is odd, @add, twice if it is also more than 4.
+* @both launches @scale, then @add on its result.
+* @meeting launches the cooperative kernel @meet.  Each block waits for all others, then copies the next block's
+  element of ``x`` to ``y``.
+* @marked is like @both, with @scale as a cooperative launch and @add_late as a dependent launch.
+* @choose launches @scale if k is more than 1, else @copy.  If k is odd, it also launches @add, twice
+  if k is more than 4.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ _ADD = (
 
 
 def launch(kernel: str, args: str, marks: str = "", grid: str = "%blocks") -> str:
-    """One ``gpu.launch_func``."""
+    """Return one ``gpu.launch_func``."""
     types = ", ".join(f"{a} : {'i32' if a == '%k' else '!v16' if a.endswith('16') else '!v'}" for a in args.split(", "))
     return (
         f"gpu.launch_func @kernels::@{kernel} blocks in ({grid}, %one, %one) threads in (%c64, %one, %one) : i32 "
@@ -67,7 +69,7 @@ _BLOCKS = """\
 
 
 def host(name: str, body: str, args: str = "%mX: !v, %mY: !v, %mZ: !v, %k: i32") -> str:
-    """A host function; ``body`` sees ``%blocks`` of 64 threads for each element of ``%mX``."""
+    """Return a host function. ``body`` can use ``%blocks``, the number of blocks of 64 threads that covers ``%mX``."""
     return f"  func.func @{name}({args}) {{\n{_BLOCKS}{body}    return\n  }}\n"
 
 
@@ -131,7 +133,7 @@ _MEETING = """\
 
 
 def module(hosts: str) -> str:
-    """The kernels, and these host functions."""
+    """Return a module with the kernels and these host functions."""
     kernels = (
         _kernel(
             "scale", "%x: !v, %y: !v, %k: i32", "        %p = arith.muli %a, %k : i32\n" + _STORE.format("y", "p", "!v")

@@ -1,4 +1,4 @@
-"""Cost of a piece of work in executed lines of Python, which is the same on every machine."""
+"""Cost of a computation in executed lines of Python, which is the same on every machine."""
 
 from __future__ import annotations
 

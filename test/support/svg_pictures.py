@@ -1,4 +1,4 @@
-"""A reader of drawings in SVG: the cells of each panel, with their tooltips and texts."""
+"""A reader of SVG drawings: the cells of each panel, with their tooltips and texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLACE = re.compile(r"M([\d.]+) ([\d.]+)h([\d.]+)v")
 
 
 class Shown(NamedTuple):
-    """Contents of a drawing: cell size, first corner of each panel, all words, cells by (panel, row, column)."""
+    """Contents of a drawing: cell size, origin of each panel, all words, and cells by (panel, row, column)."""
 
     side: float
     origin: list[tuple[float, float]]
@@ -22,7 +22,7 @@ class Shown(NamedTuple):
 
 
 def shown(drawing: object) -> Shown:
-    """Read a drawing. A word belongs to the cell that contains it."""
+    """Parse a drawing. A word belongs to the cell that contains it."""
     root = ET.fromstring(str(drawing))
     boxes: list[list[tuple[float, float, str]]] = []
     side = 0.0

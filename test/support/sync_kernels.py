@@ -1,6 +1,6 @@
-"""Kernels that use the machine-level ops, their arguments and what they must give: run on the CPU and on the GPU.
+"""Kernels that use the machine-level ops, with their arguments and expected results, for the CPU and the GPU.
 
-Nothing of the compiler is imported here: on the GPU machine the kernels come from a folder.
+This module does not import the compiler, because the GPU machine loads compiled kernels from a folder.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ SYNC = "cute_nvgpu.arch.cluster_arrive() : () -> ()\ncute_nvgpu.arch.cluster_wai
 
 
 def module(*kernels: str) -> str:
-    """A module of kernels."""
+    """Return a module of kernels."""
     return f"module attributes {{gpu.container_module}} {{\ngpu.module @kernels {{\n{''.join(kernels)}}}\n}}\n"
 
 
 def kernel(body: str, parameters: str, threads: int = 32, attributes: str = "") -> str:
-    """``gpu.func @k``; ``%tid`` and ``%c`` (its coordinate) are there."""
+    """Return a module with ``gpu.func @k``, which defines ``%tid`` and its coordinate ``%c``."""
     size = f"known_block_size = array<i32: {threads}, 1, 1>"
     return module(
         f"gpu.func @k({parameters}) kernel attributes {{{size}{attributes}}} {{\n"
@@ -35,7 +35,7 @@ def kernel(body: str, parameters: str, threads: int = 32, attributes: str = "") 
 
 
 def store(element: str, at: str = "%c", value: str = "%r") -> str:
-    """``o[at] = value``"""
+    """Return the IR of ``o[at] = value``."""
     return (
         f'\ncute.memref.store(%o, {at}, {value}) : (!cute.memref<{element}, gmem, "?:1">, !cute.coord<"?">, {element})'
         " -> ()\n"
@@ -43,7 +43,7 @@ def store(element: str, at: str = "%c", value: str = "%r") -> str:
 
 
 def unary(op: str, element: str, result: str | None = None) -> str:
-    """``o[tid] = op(x[tid])``: ``op`` makes ``%r`` of ``%v``."""
+    """Return the kernel ``o[tid] = op(x[tid])``, where ``op`` computes ``%r`` from ``%v``."""
     result = result or element
     load = f'%v = cute.memref.load(%x, %c) : (!cute.memref<{element}, gmem, "?:1">, !cute.coord<"?">) -> {element}\n'
     parameters = f'%x: !cute.memref<{element}, gmem, "?:1">, %o: !cute.memref<{result}, gmem, "?:1">'
@@ -51,7 +51,7 @@ def unary(op: str, element: str, result: str | None = None) -> str:
 
 
 class Case(NamedTuple):
-    """``text`` of ``@k``, its ``arguments``, and what the last of them must be afterwards (within ``tolerance``)."""
+    """A kernel ``@k``, its arguments, and the expected value of the last argument, up to ``tolerance``."""
 
     text: str
     arguments: tuple[np.ndarray, ...]
@@ -61,7 +61,7 @@ class Case(NamedTuple):
     tolerance: float = 0.0
 
     def check(self, run: Callable[..., None]) -> None:
-        """Run and compare."""
+        """Run the kernel and compare the result."""
         arguments = [a.copy() for a in self.arguments]
         run(self.text, *arguments, grid=self.grid, threads=self.threads)
         got = arguments[-1]
@@ -72,7 +72,7 @@ class Case(NamedTuple):
 
 
 def blank(n: int = 32, dtype: type[np.generic] = np.int32) -> np.ndarray:
-    """An array that nothing has been written to."""
+    """Return an output array filled with 77."""
     return np.full(n, 77, dtype)
 
 
@@ -80,7 +80,7 @@ def blank(n: int = 32, dtype: type[np.generic] = np.int32) -> np.ndarray:
 
 
 def _source(mode: str, index: int, width: int) -> np.ndarray:
-    """The lane that each lane reads."""
+    """Return the source lane of each lane."""
     base = LANES & ~(width - 1)
     inside = LANES - base
     target = {"bfly": inside ^ index, "up": inside - index, "down": inside + index, "idx": index + 0 * inside}[mode]
@@ -194,7 +194,7 @@ def _atomics() -> dict[str, Case]:
 
 
 def produce_and_consume(wait: str, tell: str) -> str:
-    """Warp 0 writes what warp 1 reads."""
+    """Return a kernel in which warp 1 reads data that warp 0 writes."""
     return (
         f"%s = cute.memref.alloc_smem() : {SMEM}\n%bars = cute.memref.alloc_smem() : {BAR}\n"
         f"%b = cute.get_iter(%bars) : {BAR}\n"
@@ -249,7 +249,7 @@ def _handshakes() -> dict[str, Case]:
 
 
 def cluster_kernel(body: str) -> str:
-    """A kernel of clusters of four blocks; ``%rank``, ``%next`` (the rank after it) are there."""
+    """Return a kernel of four-block clusters, which defines ``%rank`` and ``%next``, the following rank."""
     return kernel(
         "%rank = cute_nvgpu.arch.cluster_rank() : () -> i32\n%size = cute_nvgpu.arch.cluster_size() : () -> i32\n"
         "%one = arith.constant 1 : i32\n%zero = arith.constant 0 : i32\n%up = arith.addi %rank, %one : i32\n"

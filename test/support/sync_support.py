@@ -1,4 +1,4 @@
-"""Kernels around one machine-level op each, made of the rows of the table."""
+"""Kernels around one machine-level op each, generated from the table of ops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POINTER = re.compile(r"!cute\.ptr<(\w+), (\w+)(, align<\d+>)?>")
 
 
 class Call(NamedTuple):
-    """One op as it is written in its example."""
+    """An op, as parsed from the example in its documentation."""
 
     name: str
     properties: str
@@ -21,7 +21,7 @@ class Call(NamedTuple):
     result: str
 
     def line(self, values: list[str]) -> str:
-        """The op on these values."""
+        """Return the op on these values."""
         given = f"({', '.join(values)}){' ' + self.properties if self.properties else ''}"
         types = ", ".join(self.operands)
         return (
@@ -30,7 +30,7 @@ class Call(NamedTuple):
 
 
 def example(op: type[arch_sync.ArchOp]) -> Call:
-    """The example of an op, taken apart."""
+    """Parse the example of an op."""
     text = sections(op.__doc__).example
     m = re.fullmatch(r"(?:%r = )?cute_nvgpu\.arch\.(\w+)\([^)]*\)(?: (\{.*\}))? : \((.*)\) -> (.*)", text)
     assert m is not None, text
@@ -39,7 +39,7 @@ def example(op: type[arch_sync.ArchOp]) -> Call:
 
 
 def around(call: Call, name: str, threads: int = 128) -> str:
-    """``gpu.func @name`` that runs ``call`` and stores its result, if any, at ``o[tid]``."""
+    """Return ``gpu.func @name``, which runs ``call`` and stores its result, if any, at ``o[tid]``."""
     parameters: list[str] = []
     body: list[str] = []
     values: list[str] = []

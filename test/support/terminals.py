@@ -1,4 +1,4 @@
-"""Run programs on a terminal of their own, and read what they draw there."""
+"""Run programs in a pseudo-terminal and read their output."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["on_a_terminal"]
 def on_a_terminal(
     command: list[str], environment: Mapping[str, str] | None = None, interrupt_at: str | None = None
 ) -> tuple[str, int]:
-    """Run a program of Python on a terminal of 100 columns: what it wrote, and its exit status.
+    """Run a Python program in a terminal of 100 columns and return its output and its exit status.
 
-    ``interrupt_at``: ``Ctrl-C`` is pressed when this is read.
+    ``interrupt_at`` is an output text after which ``Ctrl-C`` is sent.
     """
     child, terminal = pty.fork()
     if child == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell has what it runs in the background ignore it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Background jobs ignore SIGINT.
         more = {"TERM": "xterm", "COLUMNS": "100", "LINES": "24", "CUTE_PROGRESS": "", "CUTE_PROGRESS_JSON": ""}
         unset = ("NO_COLOR", "FORCE_COLOR")
         kept = {n: v for n, v in os.environ.items() if n not in unset}
@@ -29,7 +29,7 @@ def on_a_terminal(
     while True:
         try:
             read = os.read(terminal, 4096)
-        except OSError:  # its end, on Linux
+        except OSError:  # Linux reports the end of output so.
             break
         if not read:
             break

@@ -1,7 +1,7 @@
-"""Quick and slow tests: which cases ``make test`` runs, and which only ``make test-all``.
+"""Quick and slow tests: ``make test`` runs the quick cases, and ``make test-all`` runs all cases.
 
-A test marked ``slow`` is slow with all its cases; so is a case with ``pytest.param(..., marks=pytest.mark.slow)``.
-The mark ``sample`` selects the quick cases of a parametrized test; the other ones are slow:
+The mark ``slow`` on a test makes all its cases slow; ``pytest.param(..., marks=pytest.mark.slow)`` makes one case slow.
+The mark ``sample`` selects the quick cases of a parametrized test.  The other cases are slow:
 
     @pytest.mark.sample(every=4)            # cases 0, 4, 8, ...
     @pytest.mark.sample("f16-64", "i8-64")  # the cases with these ids
@@ -39,7 +39,7 @@ def pairwise(cases: Sequence[tuple[Any, ...]]) -> list[int]:
 
 
 def mark_slow_cases(items: Sequence[pytest.Item]) -> None:
-    """Mark the cases as ``slow`` that a mark ``sample`` leaves out.
+    """Mark as ``slow`` the cases that a mark ``sample`` does not select.
 
     Raises:
         pytest.UsageError: A mark ``sample`` names a case that does not exist.

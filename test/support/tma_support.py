@@ -1,8 +1,9 @@
-"""Kernels that move tiles by TMA, made for tests: through shared memory and back, with a step by the threads between.
+"""Test kernels that move tiles with TMA, through shared memory and back, with a copy by threads in between.
 
-The kernel loads a tile by TMA, its threads copy it element by element to a second buffer of the same layout, and TMA
-stores that (or reduces it into global memory).  So both directions of TMA meet what the dialect says of a swizzled
-tensor.  Run on the CPU by unit tests, on the GPU with the kernels compiled by :func:`build_all`.
+Each kernel loads a tile with TMA.  Its threads copy the tile element by element to a second buffer of the same layout,
+and TMA stores that buffer or reduces it into global memory.  Both directions of TMA are therefore compared with the
+dialect's definition of a swizzled tensor.  Unit tests run the kernels on the CPU; GPU tests run those that
+:func:`build_all` compiles.
 """
 
 # pyright: basic
@@ -16,8 +17,10 @@ from cute_dialect.lang.nvgpu import cpasync
 
 
 class Case(NamedTuple):
-    """``gmem``: layout of both arrays, dynamic; ``tile``: extents; ``smem``: layout of a tile; ``shape``: of the arrays
-    (in modes of ``gmem``); ``order``: modes from innermost to outermost in memory.
+    """A tile copy.
+
+    ``gmem`` is the dynamic layout of both arrays, and ``shape`` their shape in the modes of ``gmem``. ``tile`` holds
+    the extents of a tile and ``smem`` its layout. ``order`` lists the modes from innermost to outermost in memory.
     """
 
     name: str
@@ -53,7 +56,7 @@ NUMBERS = {
 
 
 def kernel_text(case: Case) -> str:
-    """The file: kernel ``@move`` and host function ``@launch`` (A, B)."""
+    """Return the text of a module with the kernel ``@move`` and the host function ``@launch`` (A, B)."""
     dtype = NUMBERS[case.element]
     swizzle = cute.Swizzle({32: 1, 64: 2, 128: 3}[case.swizzle], 4, 3) if case.swizzle else None
     n = cute.size(cute.layout(case.smem))
@@ -100,12 +103,11 @@ def kernel_text(case: Case) -> str:
 
 
 def element_bytes(element: str) -> int:
-    """Bytes of an element."""
     return {"f16": 2, "bf16": 2, "f32": 4, "i32": 4, "i8": 1}[element]
 
 
 def build_all(folder: str, chip: str) -> list[str]:
-    """Compile every case into ``folder/tma/NAME``; gives what ptxas says."""
+    """Compile every case into ``folder/tma/NAME`` and return the messages of ptxas."""
     from pathlib import Path
 
     from cute_dialect.pipelines import compile as compile_cute
@@ -118,7 +120,7 @@ def build_all(folder: str, chip: str) -> list[str]:
 
 
 def arrays(case: Case, seed: int = 0) -> tuple[object, object, object]:
-    """A, B as they are before the launch, and B as it must be after it; numpy, rows padded as TMA wants."""
+    """Return A, B before the launch, and the expected B, as numpy arrays with rows padded for TMA."""
     import numpy as np
 
     from cute_dialect.runtime.arrays import numpy_dtype
@@ -127,7 +129,7 @@ def arrays(case: Case, seed: int = 0) -> tuple[object, object, object]:
     dtype = numpy_dtype(case.element)
 
     def make() -> np.ndarray:
-        # Outermost dimension first, the innermost padded to 16 bytes; then the modes in their order.
+        # Allocate from outermost to innermost dimension, pad the innermost to 16 bytes, then permute the modes.
         outer_first = [case.shape[m] for m in reversed(case.order)]
         pad = -outer_first[-1] % (16 // dtype.itemsize) if len(outer_first) > 1 else 0
         whole = np.zeros([*outer_first[:-1], outer_first[-1] + pad], dtype)
@@ -142,8 +144,10 @@ def arrays(case: Case, seed: int = 0) -> tuple[object, object, object]:
 
 
 def multicast_text() -> str:
-    """The file: clusters of two blocks read tiles of 64 x 64 of A (f16) together, each half of it for both, and each
-    block writes the whole tile: rows 128 t to 128 t + 63 and the 64 after them of B are tile t of A.
+    """Return a module in which clusters of two blocks read tiles of 64 x 64 of A (f16) by multicast.
+
+    Each block loads half of the tile for both blocks and writes the whole tile. Tile t of A is written to rows 128 t to
+    128 t + 63 of B, and to the 64 rows after them.
     """
 
     @cute.kernel
@@ -152,7 +156,7 @@ def multicast_text() -> str:
         tile = cute.smem_tensor(cute.Float16, layout, 1024, cute.Swizzle(3, 4, 3))
         bar = cute.arch.alloc_smem(cute.Int64, 1)
         first = cute.arch.thread_idx().x == 0
-        # Two blocks after one another are a cluster: half number block is half number rank of their tile.
+        # Two consecutive blocks form a cluster. Block i loads half i of A, which is half (cluster rank) of its tile.
         where = (None, cute.arch.block_idx().x)
         half, whole = cute.zipped_divide(mA, (32, 64))[where], cute.zipped_divide(mB, (64, 64))[where]
         if first:
@@ -185,7 +189,7 @@ def multicast_text() -> str:
 
 
 def multicast_arrays(tiles: int) -> tuple[object, object, object]:
-    """A, B before the launch, and B after it; numpy."""
+    """Return A, B before the launch, and the expected B, as numpy arrays."""
     import numpy as np
 
     a = np.random.default_rng(0).standard_normal((64 * tiles, 64)).astype(np.float16)

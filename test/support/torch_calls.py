@@ -1,4 +1,4 @@
-"""Calls with gradients of torch, that run on the GPU or on the interpreter, and the kernels that they take."""
+"""Differentiable calls on torch tensors, run on the GPU or in the interpreter, and the kernels that they use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cute_dialect.op.select import gemm_dispatch
 
 f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 Result = tuple[list[torch.Tensor], list[torch.Tensor]]
-"""Results then gradients, as computed and as exact values."""
+"""Results followed by gradients: computed values and exact values."""
 
 
 def integers(*shape: int, dtype: torch.dtype = f16, device: str = "cuda", seed: int = 0) -> torch.Tensor:
@@ -28,7 +28,7 @@ def integers(*shape: int, dtype: torch.dtype = f16, device: str = "cuda", seed: 
 
 
 def both(function: Callable[..., Any], exact: Callable[..., Any], *given: torch.Tensor) -> Result:
-    """Compute results and gradients by a function and, in float64, by an exact one."""
+    """Compute results and gradients with a function and, in float64, with an exact one."""
     found: list[list[torch.Tensor]] = []
     for f, kind in ((function, None), (exact, f64)):
         leaves = [t.detach().to(kind or t.dtype, copy=True).requires_grad_() for t in given]
@@ -39,7 +39,7 @@ def both(function: Callable[..., Any], exact: Callable[..., Any], *given: torch.
 
 
 def layer(device: str, run_on: str | None) -> Result:
-    """A linear layer with bias and gelu."""
+    """Compute a linear layer with bias and gelu."""
     x, w, b = (integers(*s, device=device) for s in ((4, 64, 512), (384, 512), (384,)))
     return both(
         lambda x, w, b: op.linear(x, w / 16, b, "gelu", device=run_on),
@@ -49,7 +49,7 @@ def layer(device: str, run_on: str | None) -> Result:
 
 
 def added(device: str, run_on: str | None) -> Result:
-    """A product to which a row is added, with relu."""
+    """Compute ``addmm`` with a per-column addend and relu."""
     a, b, c = integers(128, 256, device=device), integers(256, 192, device=device), integers(192, device=device)
     return both(
         lambda a, b, c: op.addmm(c, a, b, beta=2.0, alpha=0.5, activation="relu", device=run_on, dtype=f32),
@@ -59,37 +59,37 @@ def added(device: str, run_on: str | None) -> Result:
 
 
 def batch(device: str, run_on: str | None) -> Result:
-    """Batches of which one matrix is for all."""
+    """Compute a batched GEMM in which all batch entries share one matrix."""
     a, b = integers(3, 64, 72, device=device, dtype=bf16), integers(1, 72, 96, device=device, dtype=bf16)
     return both(lambda a, b: op.bmm(a, b, device=run_on, dtype=f32), torch.matmul, a, b)
 
 
 def plain(device: str, run_on: str | None) -> Result:
-    """A product without gradients."""
+    """Compute a GEMM without gradients."""
     a, b = integers(64, 72, device=device), integers(72, 96, device=device)
     return [op.mm(a, b, device=run_on)], [a.double() @ b.double()]
 
 
 def module(device: str, run_on: str | None) -> Result:
-    """A layer of the module, its weights learn."""
+    """Compute ``linear`` with gradients of the weights."""
     x, w = integers(64, 72, device=device), integers(96, 72, device=device)
     return both(lambda w: op.linear(x, w, device=run_on), lambda w: x.double() @ w.t(), w)
 
 
 def products(device: str, run_on: str | None) -> Result:
-    """A product of two factors that learn."""
+    """Compute a GEMM with gradients of both operands."""
     a, b = integers(64, 72, device=device), integers(72, 96, device=device)
     return both(lambda a, b: op.mm(a, b, device=run_on), lambda a, b: a @ b, a, b)
 
 
 def doubles(device: str, run_on: str | None) -> Result:
-    """Products of f64, of any rows."""
+    """Compute a GEMM of f64 whose row strides are not multiples of 16 bytes."""
     a, b = integers(6, 5, device=device, dtype=f64), integers(5, 7, device=device, dtype=f64)
     return both(lambda a, b: op.mm(a, b, alpha=0.5, device=run_on), lambda a, b: 0.5 * a @ b, a, b)
 
 
 def visited(device: str, run_on: str | None) -> Result:
-    """An epilogue with gradients for all arguments, one per column and one per element."""
+    """Compute a traced epilogue with gradients of all arguments, per column and per element."""
 
     def f(accum: Any, bias: Any, skip: Any) -> Any:
         return relu(accum + bias) * 0.5 + skip
@@ -102,7 +102,7 @@ def visited(device: str, run_on: str | None) -> Result:
 
 
 def gated(device: str, run_on: str | None) -> Result:
-    """SwiGLU of interleaved weights."""
+    """Compute SwiGLU with interleaved weights."""
 
     def f(accum: Any) -> Any:
         gate, up = pairs(accum / 16.0)
@@ -115,7 +115,7 @@ def gated(device: str, run_on: str | None) -> Result:
 
 
 def kept(device: str, run_on: str | None) -> Result:
-    """Several tiles, of which a value is kept; sums of rows and of columns."""
+    """Compute a GEMM of several tiles that saves a value for the gradients and sums them over rows and over columns."""
 
     def f(accum: Any, bias: Any, scale: Any) -> Any:
         return relu(accum + bias) * scale
@@ -128,7 +128,7 @@ def kept(device: str, run_on: str | None) -> Result:
 
 
 def mapped(place: str, device: str | None) -> Result:
-    """Products of ``torch.vmap``, with gradients; called between plain ones, which are known."""
+    """Compute GEMMs in ``torch.vmap``, with gradients, after a plain call that is cached."""
     a, b = integers(2, 64, 72, device=place), integers(72, 96, device=place)
     x, w = a.clone().requires_grad_(), b.clone().requires_grad_()
     plain = op.mm(a[0], b, device=device)
@@ -143,7 +143,7 @@ def mapped(place: str, device: str | None) -> Result:
 
 
 def listed(place: str, device: str | None) -> Result:
-    """Products of lists with gradients, and one with a traced epilogue."""
+    """Compute GEMMs of lists with gradients, and one with a traced epilogue."""
     a, b = ([integers(*shape, device=place, seed=i) for i in range(3)] for shape in ((64, 72), (72, 96)))
     xs, ws = ([t.clone().requires_grad_() for t in x] for x in (a, b))
     bias = integers(96, dtype=f32, device=place).requires_grad_()
@@ -168,7 +168,7 @@ CALLS: dict[str, Callable[[str, str | None], Result]] = {
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Names and texts of the kernels that the calls take on an H200; nothing is computed."""
+    """Yield the names and texts of the kernels that the calls use on an H200, without computing anything."""
     found: dict[str, Callable[[], str]] = {}
 
     def runner(choice: Any, cpu: bool = False) -> Callable[..., None]:
@@ -195,7 +195,7 @@ def texts() -> Iterator[tuple[str, str]]:
     row_calls.library = row_kernel
     gemm_dispatch.runner, gemm_dispatch.any_rows, product.combiner = runner, any_rows, combiner  # type: ignore[assignment]
     operation.compiled = planned
-    matrix_lists._made.cache_clear()  # plans, which keep what launches
+    matrix_lists._made.cache_clear()  # Cached plans hold launchers.
     try:
         for call in CALLS.values():
             call("cpu", "cpu")

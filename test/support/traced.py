@@ -1,4 +1,4 @@
-"""Trace a Python function whose parameters are numbers, and run the trace on numbers."""
+"""Trace a Python function whose parameters are numbers, and evaluate the trace."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ KINDS = {int: Int32, float: Float32, bool: Boolean}
 
 
 class Traced:
-    """The trace of a function: ``run(*numbers)`` gives what the function would, ``block`` holds its ops."""
+    """The trace of a function. ``run(*numbers)`` evaluates it, and ``block`` contains its ops."""
 
     def __init__(self, f: Callable[..., Any], kinds: Sequence[Any]):
-        """Trace ``f``; ``kinds``: for each parameter a number type, or ``("is", value)`` for a static one."""
+        """Trace ``f``.
+
+        ``kinds`` has an entry per parameter: a number type, or ``("is", value)`` for a static value.
+        """
         self.module = empty_module()
         dynamic = [k for k in kinds if not isinstance(k, tuple)]
         named = [(f"a{i}", parse_type(k.mlir_type)) for i, k in enumerate(dynamic)]
@@ -39,7 +42,7 @@ class Traced:
 
     @property
     def ops(self) -> list[str]:
-        """The names of all ops, constants left out."""
+        """Return the names of all ops except constants."""
         return [op.name for op in self.block.parent_op().walk() if op.name not in ("arith.constant", "gpu.func")]
 
 

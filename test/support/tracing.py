@@ -18,7 +18,7 @@ def trace_kernel(
     grid: int | None = None,
     chip: str = "sm_90a",
 ) -> Any:
-    """Return the module (an xDSL ``ModuleOp``) of a kernel ``k``: ``body`` called with its wrapped parameters."""
+    """Return the module (an xDSL ``ModuleOp``) of a kernel ``k``, which calls ``body`` with its wrapped parameters."""
     module = empty_module()
     named = [(name, parse_type(text)) for name, text in parameters.items()]
     facts = LaunchFacts((grid, 1, 1), (threads, 1, 1))

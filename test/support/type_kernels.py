@@ -1,4 +1,4 @@
-"""Kernels of single types that the GPU tests call by themselves: exact f32, ``mma.sync`` of f64 and others, 3xTF32."""
+"""Kernels of single element types that GPU tests launch directly: exact f32, ``mma.sync`` (f64 and others), 3xTF32."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WARP += [WarpConfig("i8", "i32", batch=True, tile=(64, 64), warps=(2, 2), parts=
 WARP += [WarpConfig("tf32", "f32", ("mn", "mn"), tile=(64, 64), warps=(2, 2), stages=8, parts=8, ahead=True)]
 TF32 = GemmConfig(element="tf32", output="f32", tile=(128, 128, 32), deferred=False)
 THREE = {"three": TF32._replace(promote=True, tile=(128, 192, 32)), "three_at_once": TF32._replace(tile=(128, 256, 32))}
-"""GEMMs of three parts: in two levels, and in one."""
+"""3xTF32 GEMMs, with two-level and with one-level accumulation."""
 
 WORDS = GemmConfig(
     element="tf32", output="f32", tile=(128, 256, 32), cluster_m=2, deferred=False, major_a="m", major_c="m"
@@ -47,7 +47,7 @@ REGISTERS: dict[str, GemmConfig] = {
     "direct": GemmConfig(direct=True),
     "direct_columns": WORDS._replace(direct=True),
 }
-"""Hopper GEMMs whose A goes through registers, and that store to any rows."""
+"""Hopper GEMMs that load A through registers, and GEMMs that store to rows of any alignment."""
 
 _FEW = SkinnyConfig(columns=128, stages_a=4, stages=6)
 FEW: dict[str, SkinnyConfig] = {
@@ -61,7 +61,7 @@ FEW: dict[str, SkinnyConfig] = {
     ),
     "few_columns_bytes": _FEW._replace(major_c="m", parts=2, element="f8E4M3FN", output="bf16"),
 }  # fmt: skip
-"""Kernels for few rows of other majors, and for few columns."""
+"""Skinny GEMMs for few rows with other major modes, and for few columns."""
 
 KERNELS: dict[str, Callable[[], str]] = {
     **{c.name: lambda c=c: exact_gemm_text(c) for c in EXACT},

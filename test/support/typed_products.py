@@ -1,4 +1,4 @@
-"""Products of every type of elements that ``op.mm`` multiplies on the GPU, and the kernels that it takes for them."""
+"""GEMMs of every element type that ``op.mm`` supports on the GPU, and the kernels selected for them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ F16, BF16, F32, F64 = torch.float16, torch.bfloat16, torch.float32, torch.float6
 
 
 class TypedProduct(NamedTuple):
-    """``a @ b`` of (M, K) and (K, N), K contiguous (``k_major``) or rows; ``fused``: with ``alpha``, a bias a column
-    and relu.
+    """A GEMM ``a @ b`` of (M, K) and (K, N).
+
+    B is K-major if ``k_major``, else row-major.  ``fused`` adds ``alpha``, a per-column bias and relu.
     """
 
     a: torch.dtype
@@ -35,7 +36,7 @@ class TypedProduct(NamedTuple):
 
     @property
     def name(self) -> str:
-        """``int8*uint8->int32 264x400x272``"""
+        """Return a name such as ``int8*uint8->int32 264x400x272``."""
         a, b, out = (str(t).removeprefix("torch.") for t in (self.a, self.b, self.out))
         how = f" {self.math}" * (self.math != "default") + f" in {self.accumulator}" * (self.accumulator is not None)
         return (
@@ -43,7 +44,7 @@ class TypedProduct(NamedTuple):
         )
 
     def operands(self, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return A and B: integers, small where the result is."""
+        """Return A and B with integer values, small unless the result type is wide."""
         m, n, k = self.shape
         if device == "meta":
             a, b = torch.empty(m, k, dtype=self.a, device=device), torch.empty(n, k, dtype=self.b, device=device).t()
@@ -61,7 +62,7 @@ class TypedProduct(NamedTuple):
         return (a, b) if self.k_major else (a, b.contiguous())
 
     def more(self, device: str) -> dict[str, Any]:
-        """Return the other arguments."""
+        """Return the keyword arguments of the call."""
         found: dict[str, Any] = {"dtype": self.out, "math": self.math, "accumulator": self.accumulator}
         if self.fused:
             bias = torch.empty(self.shape[1], device=device)
@@ -71,7 +72,7 @@ class TypedProduct(NamedTuple):
         return found
 
     def explained(self) -> Any:
-        """Return the explanation of the call for the H200."""
+        """Return the explanation of the call for an H200."""
         return op.explain(op.mm, *self.operands("meta"), gpu=GPU, **self.more("meta"))
 
 
@@ -84,7 +85,7 @@ def exact(case: TypedProduct, a: torch.Tensor, b: torch.Tensor, more: dict[str, 
 
 
 def rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return numbers as those of a type, to nearest even, saturating in 8 bits and as integers; as float64."""
+    """Return numbers rounded to a type (nearest even; 8-bit and integer types saturate), as float64."""
     if not dtype.is_floating_point:
         info = torch.iinfo(dtype)
         return torch.round(x).clamp(info.min, info.max)
@@ -132,11 +133,11 @@ SCALED = [
     (4096, 4096, 2048, "block", False), (33, 2112, 7168, "block", False), (2048, 4096, 1024, "row", False),
     (4096, 4096, 2048, "block1x128", False), (33, 2112, 7168, "block1x128", False),
 ]  # fmt: skip
-"""M, N, K, how scales are given, whether tensor cores add up all."""
+"""M, N, K, the scaling recipe, and whether the tensor cores accumulate all of K."""
 
 
 def texts() -> Iterator[tuple[str, Callable[[], str]]]:
-    """Names of the kernels, and what makes their texts."""
+    """Yield the name of each kernel, and a function that returns its text."""
     found: dict[str, Callable[[], str]] = {}
     for case in CASES:
         way = case.explained()
@@ -144,7 +145,7 @@ def texts() -> Iterator[tuple[str, Callable[[], str]]]:
             found[way.choice.name] = partial(text_of, way.choice)
         else:
             found[way.other.name] = partial(any_text, way.other)
-        if way.by_torch:  # without the epilogue
+        if way.by_torch:  # PyTorch computes this epilogue.
             sums = case._replace(
                 fused=False, out=F32 if case.a.itemsize == 1 and case.a.is_floating_point else case.out
             )

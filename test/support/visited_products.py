@@ -1,4 +1,4 @@
-"""Plans with traced epilogues for the GPU: how they are planned, their operands, the kernels that they take."""
+"""Plans with traced epilogues for the GPU tests: their parameters, their operands, and the kernels that they use."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from cute_dialect.op.epilogue import pairs, relu
 
 
 def combined(accum: Any, alpha: Any, C: Any, beta: Any, bias: Any) -> Any:
-    """Two results; scalars, a per-element and a per-column argument."""
+    """Compute two results with scalars, a per-element argument and a per-column argument."""
     F = alpha * accum + beta * C
     D = relu(F + 1) + bias
     return D, F
 
 
 def reduced(accum: Any, bias: Any) -> Any:
-    """Rows, columns and all."""
+    """Reduce over rows, over columns and over all elements."""
     x = accum + bias
     return {"D": x, "rows": epilogue.sum(x, -1), "columns": epilogue.max(accum, -2), "all": epilogue.sum(accum)}
 
 
 def gated(accum: Any) -> Any:
-    """Two columns become one."""
+    """Combine each pair of columns into one."""
     gate, up = pairs(accum)
     return relu(gate) + up
 
 
 class Visited(NamedTuple):
-    """``function`` of a product of ``shape``, M, N, K; ``plan``: arguments of ``op.Gemm``; ``batch``: matrices."""
+    """A GEMM with the epilogue ``function``; ``shape`` is (M, N, K), ``plan`` holds arguments of ``op.Gemm``."""
 
     name: str
     function: Callable[..., Any]
@@ -42,13 +42,12 @@ class Visited(NamedTuple):
     split: Any = None
 
     def planned(self) -> op.Gemm:
-        """Return the plan."""
         plan = op.Gemm(**{"element": "f16", "layout": "row", **self.plan})
         plan.epilogue_visitor = self.function
         return plan
 
     def operands(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return A and B, and the epilogue's arguments: small integers."""
+        """Return A and B, and the arguments of the epilogue, as small integers."""
         m, n, k = self.shape
         rng, many = np.random.default_rng(m + n + k), (self.batch,) if self.batch else ()
         kind = np.float32 if self.plan.get("element") == "f32" else np.float16
@@ -82,7 +81,7 @@ CASES = [
 
 
 def texts() -> Iterator[tuple[str, Callable[[], str]]]:
-    """Names and texts of the kernels."""
+    """Yield the name and the text of each kernel."""
     for case in CASES:
         made, args = case.operands()
         found = case.planned().arguments(**made, visitor_args=args, split_k=case.split)

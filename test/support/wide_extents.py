@@ -1,4 +1,4 @@
-"""An elementwise kernel written by hand, with tensors whose extents and strides have 64 bits."""
+"""A hand-written elementwise kernel on tensors with 64-bit extents and strides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _replace(text: str, old: str, new: str) -> str:
 
 
 def _parts() -> tuple[str, str, str]:
-    """The types, the kernel @add and the host function @launch of the example, which launches @add alone."""
+    """Return the types, the kernel @add, and the host function @launch of the example, reduced to @add."""
     text = EXAMPLE.read_text()
     types, rest = text.split("\nmodule attributes {gpu.container_module} {\n  gpu.module @kernels {\n")
     kernel, rest = rest.split("    gpu.func @add_v(")
@@ -29,7 +29,7 @@ def _parts() -> tuple[str, str, str]:
 
 
 def _wide_parts() -> tuple[str, str, str]:
-    """The same, each ``?`` of a tensor of 64 bits; the kernel is @add_wide, the host function @launch_wide."""
+    """Return the same parts with 64-bit extents and strides, as @add_wide and @launch_wide."""
     types, kernel, host = (_TYPE.sub(_wide, part) for part in _parts())
     host = _replace(host, "    gpu.launch_func", "    %blocks = arith.trunci %grid : i64 to i32\n    gpu.launch_func")
     host = _replace(host, "blocks in (%grid,", "blocks in (%blocks,").replace("@add", "@add_wide")
@@ -43,12 +43,12 @@ def _module(types: str, kernels: str, hosts: str) -> str:
 
 
 def wide_text() -> str:
-    """@launch_wide(mA, mB, mC)."""
+    """Return a module with @launch_wide(mA, mB, mC)."""
     return _module(*_wide_parts())
 
 
 def tile_text() -> str:
-    """@launch_wide(mA, mB, mC, tile), which runs one block on the tile of that number."""
+    """Return a module with @launch_wide(mA, mB, mC, tile), which runs one block on the tile of that index."""
     types, kernel, host = _wide_parts()
     kernel = _replace(kernel, "%mC: !mat)", "%mC: !mat, %bid: i64)")
     kernel = _replace(kernel, "      %bid = nvvm.read.ptx.sreg.ctaid.x : i32\n", "")
@@ -61,7 +61,7 @@ def tile_text() -> str:
 
 
 def chosen_text() -> str:
-    """@launch(mA, mB, mC) with extents of 32 bits, and @launch_wide where they do not suffice."""
+    """Return a module with @launch(mA, mB, mC) for 32-bit extents, and @launch_wide for larger ones."""
     types, kernel, host = _parts()
     wide = [re.sub(r"!(?=[a-z_]+\b(?!\.))", "!w_", part) for part in _wide_parts()]
     host = _replace(host, "%mC: !mat) {", "%mC: !mat) attributes {cute.fallback = @launch_wide} {")
