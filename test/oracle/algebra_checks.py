@@ -1,13 +1,13 @@
-"""Random checks of the layout algebra.  Each ``check_*`` takes a random generator and checks one case.
+"""Random checks of the layout algebra. Each ``check_*`` takes a random generator and checks one case.
 
-Three kinds:
+There are three groups:
 
-* *exact*: the library gives the very tree that the plainly written definition gives, or rejects where it rejects;
-* *meaning*: the result does, element by element, what it is for; expected values come from enumeration;
-* *instances*: an algorithm run on leaves that carry numbers says the truth about divisors, has the type that the run on
-  types has, and is the function that the run on the numbers is.
+* *exact*: the library returns the same tree as the plain reference definition, or both reject the operands;
+* *meaning*: the result has the defining property, element by element; expected values come from enumeration;
+* *instances*: an algorithm runs on dynamic leaves that carry numbers. The divisors it derives must divide the results.
+  Its types must equal those of a run on types alone, and its values those of a run on plain numbers.
 
-The unit tests run a few hundred cases of each, ``algebra_fuzz.py`` as many as you like.
+The unit tests run a few hundred cases of each check. ``algebra_fuzz.py`` runs any number.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layou
 
 
 class Skip(Exception):
-    """The random case is not one that the check is about."""
+    """Raised when the random case does not meet the preconditions of the check."""
 
 
 class Numbers:
-    """An emitter that computes: SSA values are Python integers, wrapped to the width."""
+    """An emitter that computes: SSA values are Python integers, wrapped to their width."""
 
     def binary(self, op: str, a, b, width: int) -> int:
         x, y = number(a), number(b)
@@ -141,7 +141,7 @@ def compact_strides(rng: Random, extents: list[int], gaps: bool = False) -> list
 def static_layout(
     rng: Random, style: str | None = None, depth: int = 2, powers: bool = False, limit: int = 512
 ) -> Layout:
-    """Styles: compact (a permutation of its codomain), gaps (injective, strides divide one another), wild."""
+    """Return a random static layout. Styles: compact (a permutation), gaps (injective, nested strides), wild (any)."""
     while True:
         shape = random_tree(rng, lambda: pick_extent(rng, powers), depth)
         extents = ref.leaves(shape)
@@ -169,11 +169,11 @@ def basis_layout(rng: Random, modes: int = 2) -> Layout:
 
 
 def with_dynamic(rng: Random, value: object, tracked: bool, rate: float = 0.25, powers: bool = False) -> object:
-    """Some integer leaves replaced by dynamic ones whose divisor holds for the number that was there."""
+    """Replace some integer leaves by dynamic leaves with the same value and a random divisor of it."""
     in_basis = any(isinstance(x, Basis) for x in trees.leaves(value))
 
     def leaf(n):
-        # A zero among basis elements must stay the static zero.
+        # A zero in a tuple of basis elements must remain the static zero.
         if not isinstance(n, int) or rng.random() > rate or (in_basis and n == 0):
             return n
         d = random_dyn(rng, tracked, powers)
@@ -183,12 +183,12 @@ def with_dynamic(rng: Random, value: object, tracked: bool, rate: float = 0.25, 
 
 
 def anonymous(value: object) -> object:
-    """The type of a value: dynamic leaves without numbers."""
+    """Return the type of a value: its dynamic leaves without their numbers."""
     return trees.map_leaves(lambda n: Dyn(n.width, n.div) if isinstance(n, Dyn) else n, value)
 
 
 def numbers(value: object) -> object:
-    """The value with the numbers in place of its dynamic leaves."""
+    """Replace dynamic leaves by their numbers."""
     return trees.map_leaves(lambda n: n.value if isinstance(n, Dyn) else n, value)
 
 
@@ -205,7 +205,7 @@ REJECTED = "rejected"
 
 
 def outcome(f: Callable[..., object], *operands: object) -> str:
-    """The text of a result, or that there is none."""
+    """Return the text of the result, or a fixed text if the operands are rejected."""
     try:
         value = f(*operands)
         if isinstance(value, Layout):
@@ -245,7 +245,7 @@ def any_tile(rng: Random, rank: int, depth: int = 2) -> object:
 
 
 def fitting_rhs(rng: Random, a: Layout) -> Layout:
-    """A layout that often fits as the right operand of a composition with ``a``."""
+    """Return a random layout that is often valid as the right operand of a composition with ``a``."""
     n = 1
     for s in ref.leaves(a.shape):
         n *= s if isinstance(s, int) else 4
@@ -411,14 +411,14 @@ def check_exact_tile_to_shape(rng: Random) -> None:
 
 
 def digits(shape: object) -> Iterator[tuple[int, ...]]:
-    """All coordinates over the leaves, first leaf fastest."""
+    """Return all coordinates over the leaves, first leaf fastest."""
     extents = ref.leaves(shape)
     for c in itertools.product(*[range(s) for s in reversed(extents)]):
         yield tuple(reversed(c))
 
 
 def values(value: Layout) -> list[object]:
-    """The function of a static layout, by enumeration: an integer, or components by path."""
+    """Enumerate the values of a static layout: integers, or components by path for basis strides."""
     out: list[object] = []
     strides = ref.leaves(value.stride)
     if any(isinstance(d, Basis) for d in strides):
@@ -435,12 +435,12 @@ def values(value: Layout) -> list[object]:
 
 
 def same(a: Layout, b: Layout) -> bool:
-    """Return True if two static layouts are the same function. The integer index 0 is the empty sum of components."""
+    """Return True if two static layouts are the same function. The index 0 equals the empty sum of components."""
     return [v or 0 for v in values(a)] == [v or 0 for v in values(b)]
 
 
 def without_empty_modes(value: Layout) -> None:
-    """An empty mode ends the digits of an index; enumeration does not model that."""
+    """Skip layouts with empty modes, which the enumeration does not model."""
 
     def empty(t):
         return isinstance(t, tuple) and (not t or any(map(empty, t)))
@@ -457,7 +457,7 @@ def components(index: object, path: tuple[int, ...] = ()) -> object:
 
 
 def beyond(value: Layout, i: int) -> int:
-    """The function at any index: digits, the last leaf without end."""
+    """Evaluate a layout at any index. The last leaf extends without limit."""
     extents, strides = ref.leaves(value.shape), ref.leaves(value.stride)
     total = 0
     for k, (s, d) in enumerate(zip(extents, strides)):
@@ -520,7 +520,7 @@ def check_composition(rng: Random) -> None:
     except AlgebraError:
         raise Skip from None
     assert evaluation.size(c) == evaluation.size(b)
-    # Compatible with b: every coordinate of b is one of the composition.
+    # The result is compatible with b: every coordinate of b is a coordinate of the composition.
     assert trees.compatible(b.shape, c.shape)
     if divides_throughout(a, b):
         assert values(c) == [beyond(a, i) for i in values(b)]
@@ -619,7 +619,7 @@ def check_divides(rng: Random) -> None:
     r = tiling.logical_divide(a, tile)
     assert sorted(values(r)) == sorted(values(a))
     z = tiling.zipped_divide(a, tile)
-    # ((tile…), (rest…)): the tile is the corner of the layout, the rest the corners of the tiles.
+    # The result is ((tile…), (rest…)): the first mode spans one tile, the second the origins of all tiles.
     at = lambda c: sum(n * d for n, d in zip(c, strides))  # noqa: E731
     tiles = [n // t for n, t in zip(extents, tile)]
     expected = [
@@ -639,7 +639,7 @@ def check_divides(rng: Random) -> None:
     except AlgebraError:
         raise Skip from None
     rest = complements.extended_complement(raw_layout(count, step), whole.shape)
-    # Tiles that do not fit the nested extents one by one leave something out.
+    # A tiler that does not divide each nested extent omits some elements.
     fits = evaluation.size(cut) == n and divides_throughout(whole, raw_layout(count, step))
     if fits and divides_throughout(whole, rest):
         assert sorted(values(cut)) == sorted(values(whole))
@@ -658,7 +658,7 @@ def check_slice(rng: Random) -> None:
     part, offset = layout.slice_and_offset(coord, value)
 
     def free(c, s):
-        """All full coordinates that agree with c, in the order of the slice."""
+        """Return all full coordinates that match c, in the order of the slice."""
         if c is UNDERSCORE:
             return [like(s, iter(d)) for d in digits(s)]
         if not isinstance(c, tuple):
@@ -736,7 +736,7 @@ def check_swizzled_slice(rng: Random) -> None:
     b = rng.choice([0, 1, 2, 3])
     shift = rng.choice([1, -1]) * (b + rng.choice([0, 1, 2]))
     s = Swizzle(b, rng.choice([0, 1, 2]), shift)
-    # The offset has its own bits, above the layout.
+    # The offset uses bits above those of the layout.
     offset = rng.choice([0, 0, 1 << p, 5 << p])
     value = ComposedLayout(s, offset, outer)
     if verify.is_trivial_wrap(s, offset):
@@ -768,7 +768,7 @@ def check_partition(rng: Random) -> None:
     val = raw_layout(tuple(v), tuple(compact_strides(rng, v)))
     tiler, tv = tiled_copy.make_layout_tv(thr, val)
     assert tiler == (t[0] * v[0], t[1] * v[1])
-    # Thread (tm, tn) holds the values (vm, vn) of its own block.
+    # Thread (tm, tn) holds the values (vm, vn) of its block.
     for tm, tn, vm, vn in itertools.product(range(t[0]), range(t[1]), range(v[0]), range(v[1])):
         thread = evaluation.evaluate((tm, tn), thr)
         number_ = evaluation.evaluate((vm, vn), val)
@@ -797,7 +797,7 @@ def check_vectors(rng: Random) -> None:
     a = raw_layout(tuple(extents), tuple(compact_strides(rng, extents, rng.random() < 0.5)))
     b = raw_layout(tuple(extents), tuple(compact_strides(rng, extents, rng.random() < 0.3)))
     if rng.random() < 0.5:
-        # Rows padded, as in shared memory without bank conflicts.
+        # Rows are padded, as in shared memory without bank conflicts.
         a = raw_layout(a.shape, (extents[1] + rng.choice([1, 2, 4, 8]), 1))
         b = raw_layout(b.shape, (extents[1], 1))
     ad, bd = (with_dynamic(rng, x, True, 0.4, True) for x in (a, b))
@@ -834,11 +834,13 @@ def check_nullspace(rng: Random) -> None:
     assert evaluation.size(still) == zeros
 
 
-# ------------------------------------------------------------- instances: types, numbers and divisors tell one story
+# ------------------------------------------------------------------ instances: types, numbers and divisors agree
 
 
 def instances(rng: Random, f: Callable[..., object], *operands: object, same_tree: bool = False) -> None:
-    """Runs ``f`` on operands with numbers in dynamic leaves, on their types and on the plain numbers."""
+    """Run ``f`` on operands with numbered dynamic leaves, on their types and on plain numbers, and compare the
+    results.
+    """
     plain = [numbers(x) for x in operands]
     try:
         concrete = f(*plain)

@@ -1,11 +1,11 @@
-"""Runs the random checks of the layout algebra, as many cases as wanted; apart from the ordinary tests.
+"""Long runs of the random checks of the layout algebra, outside the ordinary tests.
 
     python test/oracle/algebra_fuzz.py                            10,000 cases of every check
     python test/oracle/algebra_fuzz.py --count 100000 exact_divides
     python test/oracle/algebra_fuzz.py --count 1000000 text_grammar text_damage
-    python test/oracle/algebra_fuzz.py --seed 1234 --count 1 composition    one case again
+    python test/oracle/algebra_fuzz.py --seed 1234 --count 1 composition    repeat one case
 
-A failure prints the seed that repeats it; the exit status is 1 if there was any.
+Each failure is printed with the seed that repeats it. The exit status is 1 if a case failed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHECKS = {**algebra_checks.CHECKS, **algebra_text_fuzz.CHECKS, **algebra_peer.CH
 
 
 def run(name: str, count: int, seed: int) -> int:
-    """Runs one check; gives the number of failures."""
+    """Run one check and return the number of failures."""
     check = CHECKS[name]
     failures = skipped = 0
     start = time.perf_counter()

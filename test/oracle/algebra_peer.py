@@ -1,8 +1,8 @@
 """Comparison of the algebra with another implementation, the PyPI package ``tensor-layouts``.
 
-If both accept the operands, and the operands are of a kind that both define (below), the results are the same
-function, and mostly the same tree. Otherwise the definitions differ. Each row of :data:`DISAGREEMENTS` is an instance
-with the reason, and the unit tests check that it is still as written here.
+If both libraries accept the operands, and both define the operation for them, the results are the same function and
+mostly the same tree. In the remaining cases the definitions differ. Each row of :data:`DISAGREEMENTS` is an example
+with its reason. The unit tests check that both libraries still return the results in the row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def theirs(value: object) -> object:
 
 
 def results(ours: Callable[..., object], other: Callable[..., object], *operands: object) -> tuple[object, object]:
-    """Both results; skips where either rejects."""
+    """Return both results. Skip the case if either library rejects the operands."""
     try:
         return ours(*operands), other(*[theirs(x) for x in operands])
     except (AlgebraError, ValueError, TypeError, AssertionError, NotImplementedError):
@@ -51,7 +51,7 @@ def some(rng: Random, style: str | None = None, depth: int = 2, limit: int = 256
 
 
 def dense(rng: Random, limit: int = 256) -> Layout:
-    """No extent 1, strides that divide one another."""
+    """Return a random layout without extents of 1, whose strides divide one another."""
     value = some(rng, rng.choice(["compact", "gaps"]), limit=limit)
     if 1 in ref.leaves(value.shape):
         raise Skip
@@ -147,7 +147,7 @@ DISAGREEMENTS: list[tuple[str, tuple[object, ...], str | None, str | None, str]]
 
 
 def disagreement(name: str, operands: tuple[object, ...]) -> tuple[str | None, str | None]:
-    """Text of our result and of theirs, None for a rejection."""
+    """Return the text of our result and of the other library's, None for a rejection."""
     homes = (compose, complements, inverses, layout, tiling)
     function = next(getattr(home, name) for home in homes if hasattr(home, name))
     values = [Layout(x) if isinstance(x, str) else x for x in operands]

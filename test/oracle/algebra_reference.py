@@ -1,7 +1,7 @@
-"""Reference definitions of the layout algebra, stated as plainly as possible.
+"""Reference definitions of the layout algebra, written as plainly as possible.
 
-Nothing here is fast or clever: no fast path for integers, no shared helper with the library but its scalar arithmetic
-and its value classes.  The library must give exactly the same trees, or reject what this rejects.
+There is no fast path for integers. The only code shared with the library is its scalar arithmetic and its value
+classes. The library must return exactly the same trees, and reject the same operands.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cute_dialect.algebra.values import UNDERSCORE, Basis, Layout, raw_layout
 
 
 class Rejected(Exception):
-    """The definition does not apply."""
+    """Raised when the definition does not apply to the operands."""
 
 
 def require(condition: bool) -> None:
@@ -350,7 +350,7 @@ def by_stride(modes):
 
 
 def gaps(layout):
-    """Path -> folded modes of the minimal complement, with plain strides."""
+    """Return path -> folded modes of the minimal complement, with plain strides."""
     modes = flat(layout)
     if any(isinstance(value_of(d), Dyn) for _, d in modes):
         require(len(modes) == 1)

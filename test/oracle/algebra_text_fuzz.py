@@ -1,7 +1,7 @@
-"""Random checks of the text layer: strings from the grammar, and strings that were damaged.
+"""Random checks of the text format of layouts, on strings from the grammar and on damaged strings.
 
-For any string, a parser either returns a value whose text reads back as the same value, or raises a TextError with a
-position inside the string.  Each string must also be handled fast.
+For any string, a parser returns a value or raises a TextError with a position inside the string. The text of the value
+must parse to the same value. The time per string is limited.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def tree(rng: Random, kind: str, depth: int = 3) -> str:
 
 
 def sentence(rng: Random, kind: str, depth: int = 2) -> str:
-    """A string of the grammar of a kind."""
+    """Return a random string of one kind from the grammar."""
     if kind in ("int_tuple", "shape"):
         return space(rng) + tree(rng, "shape") + space(rng)
     if kind in ("coord", "stride"):

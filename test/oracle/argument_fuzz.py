@@ -1,11 +1,13 @@
-"""Every function of ``cute_dialect.algebra`` with arguments of every kind: a result, or an AlgebraError that says why.
+"""Random arguments for every function of ``cute_dialect.algebra``.
 
     python test/oracle/argument_fuzz.py --count 100000 --seed 0
 
-A case takes a function and arguments at random: numbers, tuples, lists, layouts and their text, composed and swizzled
-layouts, dynamic leaves, None, bools, numpy integers, negative numbers, zero, empty tuples, strings.
-An argument in another form (a list for a tuple, a numpy integer for an int) must give the same as the plain form.
-A failure prints the call with its seed; the exit status is 1 if there was any.
+Each call must return a result or raise an AlgebraError that states the reason. Arguments are numbers, tuples, lists,
+layouts and their text, composed and swizzled layouts, dynamic leaves, None, bools, numpy integers, negative numbers,
+zero, empty tuples and strings.
+
+An equivalent argument (a list for a tuple, a numpy integer for an int) must give the same result as the plain one.
+Each failure is printed with its seed. The exit status is 1 if a call failed.
 """
 
 from __future__ import annotations
@@ -37,11 +39,11 @@ PLAIN: tuple[object, ...] = (
 """Arguments of every kind."""
 
 OTHERS = {"make_layout": 3, "Layout": 2, "Swizzle": 3}
-"""Functions whose signature is not in the table -> how many arguments they are given."""
+"""Functions whose signature is not in the table -> number of arguments to pass."""
 
 
 def respelled(value: object) -> object:
-    """The same argument in another form."""
+    """Return an equivalent argument of another type."""
     if isinstance(value, tuple):
         return [respelled(x) for x in value]
     if type(value) is int and -(1 << 63) <= value < 1 << 63:
@@ -50,7 +52,7 @@ def respelled(value: object) -> object:
 
 
 def outcome(function: Callable[..., object], arguments: list[object]) -> object:
-    """The result, or the text of the AlgebraError; any other exception is let through."""
+    """Return the result, or the text of the AlgebraError. Other exceptions propagate."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             return function(*arguments)
@@ -60,7 +62,7 @@ def outcome(function: Callable[..., object], arguments: list[object]) -> object:
 
 
 def case(seed: int) -> None:
-    """One call.  Raises what the function raises that is no AlgebraError, and AssertionError."""
+    """Run one random call. Raises AssertionError for a wrong result; exceptions other than AlgebraError propagate."""
     rng = Random(seed)
     name = rng.choice([*SIGNATURES, *OTHERS])
     kinds = SIGNATURES.get(name, "").split()

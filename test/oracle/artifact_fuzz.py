@@ -1,10 +1,10 @@
-"""Damaged artifacts: ``load`` reads a manifest correctly or names the field that is wrong.
+"""Damaged artifacts: ``load`` reads a manifest correctly or names the wrong field.
 
     python test/oracle/artifact_fuzz.py --count 200000 --seed 1
 
-Manifests of shipped kernels are changed at one or two places: a value of another type or range, a field more or less,
-an entry twice, another entry's value.  Those that are accepted are then asked for a launch (no GPU): it is planned, or
-refused by a ``LaunchError``.  Any other exception is a failure, with the seed and number that make it again.
+The manifests of compiled examples are changed at one or two places. A value gets another type or range, a field is
+added or removed, or an entry is duplicated or replaced. If ``load`` accepts the manifest, a launch is planned without
+a GPU. The launch must succeed or raise ``LaunchError``. Any other exception is reported with its seed and case number.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VALUES = (
 
 @lru_cache(maxsize=8)
 def files_of(name: str) -> dict[str, bytes]:
-    """The files of a compiled example, with code that no driver sees."""
+    """Return the files of a compiled example, with placeholder machine code that no driver loads."""
     source: str | Path = EXAMPLES / f"{name}.mlir"
     if name == "several":
         sys.path.insert(0, str(SUPPORT))
@@ -51,13 +51,13 @@ def files_of(name: str) -> dict[str, bytes]:
 
 
 def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    """The paths of all values inside."""
+    """Return the paths of all nested values."""
     inner = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
     return [path] * bool(path) + [p for k, v in inner for p in places(v, (*path, k))]
 
 
 def mutate(document: dict[str, object], rng: random.Random) -> dict[str, object]:
-    """The document, changed at one place."""
+    """Change the document at one place."""
     out = copy.deepcopy(document)
     every = places(out)
     *above, last = rng.choice(every)
@@ -84,7 +84,7 @@ def mutate(document: dict[str, object], rng: random.Random) -> dict[str, object]
 
 
 def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
-    """The text of a manifest, cut off or with a few bytes changed."""
+    """Truncate the text of a manifest or change a few of its bytes."""
     if rng.random() < 0.3:
         return data[: rng.randrange(len(data))]
     out = bytearray(data)
@@ -94,7 +94,7 @@ def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def case(seed: int, number: int) -> tuple[str, dict[str, bytes]]:
-    """The name of an example and its files, changed."""
+    """Return the name of an example and its changed files."""
     rng = random.Random(f"{seed} {number}")
     name = rng.choice(NAMES)
     files = dict(files_of(name))
@@ -109,14 +109,14 @@ def case(seed: int, number: int) -> tuple[str, dict[str, bytes]]:
 
 
 def arguments(module: CompiledModule, name: str) -> list[object]:
-    """Something that the parameters may take."""
+    """Return arguments that match the parameters."""
     out: list[object] = []
     for param in module.kernel(name).params:
         if param["kind"] in ("memref", "pointer"):
             rank = len(param["shape"]) if isinstance(param.get("shape"), list) else 1  # type: ignore[typeddict-item, arg-type]
             try:
                 dtype = numpy_dtype(param.get("element", "i8"))
-            except NotAnArray:  # of i39, say
+            except NotAnArray:  # a type without a numpy dtype, such as i39
                 dtype = np.dtype(np.int8)
             array = np.zeros((128,) * rank, dtype)
             strides = tuple(s // array.itemsize for s in array.strides)
@@ -127,7 +127,7 @@ def arguments(module: CompiledModule, name: str) -> list[object]:
 
 
 def try_one(files: dict[str, bytes]) -> str:
-    """``refused`` or ``taken``.  Raises what must not be raised."""
+    """Return ``refused`` or ``taken``. Exceptions other than the documented ones propagate."""
 
     def get(name: str) -> bytes:
         if name not in files:
@@ -151,7 +151,7 @@ def try_one(files: dict[str, bytes]) -> str:
 
 
 def run(count: int, seed: int) -> dict[str, int]:
-    """Try ``count`` cases; return the numbers of refused and accepted ones.  Raises AssertionError for a wrong one."""
+    """Try ``count`` cases and return the numbers of refused and accepted ones. Raises AssertionError for a failure."""
     counts = {"refused": 0, "taken": 0}
     for number in range(count):
         _, files = case(seed, number)
@@ -165,7 +165,6 @@ def run(count: int, seed: int) -> dict[str, int]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; gives the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)

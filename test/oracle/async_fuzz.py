@@ -1,13 +1,15 @@
-"""Random small programs of cp.async groups, mbarriers and named barriers: the race detector against a definition.
-
-Lane 0 of each of three warps stores, loads and copies (cp.async) words of shared memory, and hands over to another by
-an mbarrier, a named barrier of two warps or the block's barrier.  Some waits are left out, or wait for one group less.
-The definition is a graph: edges for program order, from an arrival to its wait, through a barrier, from the issue of a
-copy to the copy, and from the copy to a wait for its group (PTX ISA 9.0: 9.7.9.25 "Asynchronous copy", mbarrier,
-barrier).  A race is a pair of accesses of a word, one of them a write, that no path joins; the end of the block is a
-write that all threads precede.
+"""Random programs of cp.async groups, mbarriers and named barriers: the race detector compared with a definition.
 
     python test/oracle/async_fuzz.py --count 2000 --seed 1
+
+Lane 0 of each of three warps stores, loads and copies (cp.async) words of shared memory. It signals another warp with
+an mbarrier, a named barrier of two warps or the barrier of the block. Some waits are missing or leave one group more in
+flight.
+
+The definition is a graph. Edges follow program order, lead from an arrival to its wait and pass through barriers. An
+edge also leads from the issue of a copy to the copy, and from the copy to a wait for its group. See PTX ISA 9.0:
+9.7.9.25 "Asynchronous copy", mbarrier, barrier. Two accesses of a word race if one is a write and no path joins them.
+The end of the block counts as a write that follows all threads.
 """
 
 from __future__ import annotations
@@ -27,11 +29,15 @@ from interp_support import DSMEM, kernel, run_kernel
 from cute_dialect.interp import InterpError, Pointer
 
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
-WARPS, WORDS, BARS = 3, 3, 64  # BARS: the byte offset of the first mbarrier
+WARPS, WORDS, BARS = 3, 3, 64  # BARS is the byte offset of the first mbarrier.
 
 
 class Event(NamedTuple):
-    """A step of a warp; `number`: of the word, mbarrier or barrier, or groups that may stay; `to`: who meets it."""
+    """A step of a warp.
+
+    ``number`` is the index of the word, mbarrier or barrier, or the number of groups that may stay in flight. ``to`` is
+    the warp that receives the signal.
+    """
 
     what: str
     warp: int
@@ -40,7 +46,9 @@ class Event(NamedTuple):
 
 
 def program(rng: random.Random) -> list[Event]:
-    """A random program: accesses by one warp, a wait for its copies, a hand-over to the next."""
+    """Return a random program: each part is accesses by one warp, a wait for its copies, and a signal to the next
+    warp.
+    """
     out: list[Event] = []
     good = rng.choice([0.7, 0.9, 1.0])
     warp = rng.randrange(WARPS)
@@ -69,10 +77,10 @@ def program(rng: random.Random) -> list[Event]:
 
 
 def racy(events: list[Event]) -> bool:
-    """The definition: whether two accesses race."""
-    before: list[set[int]] = []  # of each node, the nodes that have a path to it
+    """Return True if two accesses race by the definition."""
+    before: list[set[int]] = []  # For each node, the nodes that have a path to it.
     last: dict[int, int] = {}
-    accesses: list[tuple[int, int, bool]] = []  # node, word, whether it writes
+    accesses: list[tuple[int, int, bool]] = []  # (node, word, is a write)
     arrivals: dict[int, int] = {}
     open_: dict[int, list[int]] = {w: [] for w in range(WARPS)}
     groups: dict[int, list[list[int]]] = {w: [] for w in range(WARPS)}
@@ -114,7 +122,7 @@ def racy(events: list[Event]) -> bool:
 
 
 def text(events: list[Event]) -> str:
-    """The kernel."""
+    """Return the text of the kernel."""
     lines = [f"%c{n} = arith.constant {n} : i32" for n in (*range(8), 31, 32, 64)]
     lines += [
         "%tk = arith.constant 1000 : i32",
@@ -171,7 +179,7 @@ def found(events: list[Event], schedule: str) -> InterpError | None:
 
 
 def check(seed: int) -> bool:
-    """Compare one program under a schedule; whether it has a race.  Raises AssertionError where the two differ."""
+    """Return True if the program has a race. Raises AssertionError if the detector and the definition disagree."""
     events, schedule = program(random.Random(seed)), SCHEDULES[seed % len(SCHEDULES)]
     want, got = racy(events), found(events, schedule)
     assert want == (got is not None), (

@@ -1,12 +1,11 @@
-"""Random calls of attention on the interpreter with all its checks, by every schedule, against sums in float64.
-
-Types, sizes of heads, masks, windows, lengths, tiles, stages, parts, schedules and blocks are random; of packed
-sequences the elements of all but one may be NaN.  ``--assemble`` compiles the kernel of every kind instead, and looks
-for spilled registers (16 bytes of heads of 256 elements are none of a step's) and for products that wait for each
-other.
+"""Random attention calls on the interpreter with all checks and schedules, compared with float64.
 
     python test/oracle/attention_fuzz.py --count 100 --seed 1
     python test/oracle/attention_fuzz.py --assemble
+
+Types, head sizes, masks, windows, lengths, tiles, stages, split keys, schedules and blocks are random. In packed
+batches all sequences but one may contain NaN. ``--assemble`` instead compiles each kind of kernel and reports register
+spills and serialized wgmmas. Up to 16 spilled bytes are allowed for heads of 256 elements, outside the main loop.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ TILES = {64: (16, 48, 128), 128: (16, 32, 96, 176), 256: (16, 48, 80)}
 
 
 def configuration(r: random.Random) -> AttentionConfig:
-    """Return a random configuration."""
     while True:
         head = r.choice(HEADS)
         c = default_config(r.choice(list(TYPES)), head, r.choice(MASKS))
@@ -51,7 +49,7 @@ def configuration(r: random.Random) -> AttentionConfig:
 
 
 def reference(q: Any, k: Any, v: Any, seen: Any) -> tuple[Any, Any]:
-    """Return a head's result and its logarithms; ``seen``: which keys a query sees."""
+    """Compute the output and log-sum-exp of one head. ``seen`` marks the keys that each query attends to."""
     scores = np.where(seen, q.astype(np.float64) @ k.astype(np.float64).T / np.sqrt(q.shape[1]), -np.inf)
     most = scores.max(1, keepdims=True, initial=-1e30)
     powers = np.exp(scores - most)
@@ -62,7 +60,7 @@ def reference(q: Any, k: Any, v: Any, seen: Any) -> tuple[Any, Any]:
 
 
 def trial(r: random.Random) -> str:
-    """Run one kernel; return what it was.  Raises AssertionError."""
+    """Run one random kernel and return its description. Raises AssertionError for a wrong result."""
     c = configuration(r)
     size, shared = (
         r.choice([d for d in range(8, c.head + 1, 8) if d > c.head // 2 or c.head == 64]),
@@ -124,7 +122,7 @@ def trial(r: random.Random) -> str:
 
 
 def assemble() -> int:
-    """Compile the kernel of every kind; return how many are wrong."""
+    """Compile each kind of kernel and return how many spill registers or serialize wgmmas."""
     wrong = 0
     for head in HEADS:
         for mask in MASKS:
@@ -139,7 +137,7 @@ def assemble() -> int:
 
 
 def main() -> int:
-    """Run trials; give the exit status."""
+    """Run the trials and return the exit status."""
     p = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     p.add_argument("--count", type=int, default=20)
     p.add_argument("--seed", type=int, default=0)

@@ -1,9 +1,9 @@
-"""An independent definition of layouts, for tests: functions evaluated by brute force.
+"""An independent brute-force definition of layouts for tests.
 
-Nothing here knows of ``cute_dialect``.  A tree is an ``int`` or a ``tuple`` of trees, ``ALL`` stands for ``_`` in a
-coordinate, :class:`E` is a scaled basis element, :class:`L` a layout, :class:`S` a swizzle, :class:`C` a composed
-layout.  Integers are concrete; there is no type, no dynamic leaf and no coalescing: what counts is which number a
-coordinate maps to.
+This module does not import ``cute_dialect``. A tree is an ``int`` or a ``tuple`` of trees. ``ALL`` is the ``_`` of a
+coordinate. :class:`E` is a scaled basis element, :class:`L` a layout, :class:`S` a swizzle and :class:`C` a composed
+layout. All integers are concrete. There are no types, dynamic leaves or coalescing: two layouts are equal if they map
+every coordinate to the same value.
 
 >>> evaluate(7, L((3, (2, 4)), (8, (4, 1)))), evaluate((1, (0, 1)), L((3, (2, 4)), (8, (4, 1))))
 (9, 9)
@@ -24,7 +24,7 @@ ALL = "_"
 
 @dataclass(frozen=True)
 class E:
-    """``value@path``, the path outermost first."""
+    """``value@path``, with the outermost index of the path first."""
 
     value: int
     path: tuple[int, ...]
@@ -60,39 +60,39 @@ class C:
 
 
 def leaves(tree: Tree) -> list[Tree]:
-    """The leaves, depth first."""
+    """Return the leaves, depth first."""
     return [x for t in tree for x in leaves(t)] if isinstance(tree, tuple) else [tree]
 
 
 def size(tree: Tree) -> int:
-    """The product of the leaves."""
+    """Return the product of the leaves."""
     return prod(leaves(tree))
 
 
 def modes(layout: L) -> list[L]:
-    """The top-level modes; a scalar layout is its own only mode."""
+    """Return the top-level modes. A scalar layout is its own only mode."""
     if isinstance(layout.shape, tuple):
         return [L(s, d) for s, d in zip(layout.shape, layout.stride)]
     return [layout]
 
 
 def flat(layout: L) -> list[tuple[int, int | E]]:
-    """(extent, stride) of every leaf mode."""
+    """Return (extent, stride) of every leaf mode."""
     return list(zip(leaves(layout.shape), leaves(layout.stride)))
 
 
 def outer(layout: L | C) -> L:
-    """The layout whose domain counts."""
+    """Return the layout that defines the domain."""
     return layout.outer if isinstance(layout, C) else layout
 
 
 def with_outer(layout: L | C, new: L) -> L | C:
-    """The same composed layout around another outer part."""
+    """Replace the outer layout of a composed layout."""
     return C(layout.inner, layout.offset, new) if isinstance(layout, C) else new
 
 
 def rebuild(tree: Tree, new_leaves: Iterator[Tree]) -> Tree:
-    """The tree with its leaves replaced in order."""
+    """Replace the leaves of a tree in order."""
     return tuple(rebuild(t, new_leaves) for t in tree) if isinstance(tree, tuple) else next(new_leaves)
 
 
@@ -100,7 +100,7 @@ def rebuild(tree: Tree, new_leaves: Iterator[Tree]) -> Tree:
 
 
 def plus(a: Tree, b: Tree) -> Tree:
-    """Sum of arithmetic tuples; ``()`` and (opposite a tuple) 0 are neutral, surplus elements are copied."""
+    """Add arithmetic tuples. ``()`` and, with a tuple, 0 are neutral. Extra elements of the longer tuple are copied."""
     if a == () or (a == 0 and isinstance(b, tuple) and b):
         return b
     if b == () or (b == 0 and isinstance(a, tuple)):
@@ -113,7 +113,7 @@ def plus(a: Tree, b: Tree) -> Tree:
 
 
 def times(c: int, d: int | E) -> Tree:
-    """``c * (v@path)`` has ``c*v`` at ``path`` and zeros at all earlier sibling positions."""
+    """Multiply: ``c * (v@path)`` has ``c*v`` at ``path`` and zeros at all earlier sibling positions."""
     if isinstance(d, int):
         return c * d
     value: Tree = c * d.value
@@ -123,18 +123,18 @@ def times(c: int, d: int | E) -> Tree:
 
 
 def quotient(a: int, b: int) -> int:
-    """``a / b`` truncated toward zero."""
+    """Return ``a / b`` truncated toward zero."""
     q = abs(a) // abs(b)
     return q if (a < 0) == (b < 0) else -q
 
 
 def remainder(a: int, b: int) -> int:
-    """The remainder with the sign of ``a``."""
+    """Return the remainder, which has the sign of ``a``."""
     return a - quotient(a, b) * b
 
 
 def run(c: Tree, s: Tree, d: Tree) -> Tree:
-    """``s:d`` at the coordinate ``c``; ``_`` counts as 0."""
+    """Evaluate ``s:d`` at the coordinate ``c``; ``_`` counts as 0."""
     if s == ():
         return ()
     if c == ALL:
@@ -156,26 +156,26 @@ def run(c: Tree, s: Tree, d: Tree) -> Tree:
 
 
 def swizzle(z: S, x: int) -> int:
-    """``x`` with the bits at ``m`` xored with those ``s`` above (below if negative)."""
+    """Xor the bits of ``x`` at ``m`` with the bits ``s`` positions above (below if ``s`` is negative)."""
     if z.s >= 0:
         return x ^ ((x & (((1 << z.b) - 1) << (z.m + z.s))) >> z.s)
     return x ^ ((x & (((1 << z.b) - 1) << z.m)) << -z.s)
 
 
 def apply(inner: L | S, x: Tree) -> Tree:
-    """The inner part of a composed layout at an index."""
+    """Evaluate the inner part of a composed layout at an index."""
     return swizzle(inner, x) if isinstance(inner, S) else run(x, inner.shape, inner.stride)
 
 
 def evaluate(c: Tree, layout: L | C) -> Tree:
-    """The layout at a coordinate."""
+    """Evaluate a layout at a coordinate."""
     if isinstance(layout, C):
         return apply(layout.inner, plus(layout.offset, evaluate(c, layout.outer)))
     return run(c, layout.shape, layout.stride)
 
 
 def norm(value: Tree) -> Tree:
-    """An index with trailing zeros of tuples dropped: two spellings of one point become equal."""
+    """Drop trailing zeros of tuples, so that equal points have equal representations."""
     if not isinstance(value, tuple):
         return value
     parts = [norm(v) for v in value]
@@ -185,7 +185,7 @@ def norm(value: Tree) -> Tree:
 
 
 def coordinates(shape: Tree) -> Iterator[Tree]:
-    """All natural coordinates, first mode fastest."""
+    """Return all natural coordinates, first mode fastest."""
     if not isinstance(shape, tuple):
         yield from range(shape)
         return
@@ -194,7 +194,7 @@ def coordinates(shape: Tree) -> Iterator[Tree]:
 
 
 def values(layout: L | C) -> list[Tree]:
-    """The values at ``0 … size-1``."""
+    """Return the values at ``0 … size-1``."""
     return [norm(evaluate(i, layout)) for i in range(size(outer(layout).shape))]
 
 
@@ -202,7 +202,7 @@ def values(layout: L | C) -> list[Tree]:
 
 
 def column_major(shape: Tree, start: int = 1) -> Tree:
-    """Compact strides, first leaf fastest; extent 1 gets stride 0."""
+    """Return compact strides, first leaf fastest. An extent of 1 gets stride 0."""
     strides: list[int] = []
     for n in leaves(shape):
         strides.append(0 if n == 1 else start)
@@ -211,7 +211,7 @@ def column_major(shape: Tree, start: int = 1) -> Tree:
 
 
 def ordered(shape: Tree, order: Tree) -> Tree:
-    """Strides of each sub-shape start at the product of all sub-shapes of smaller order."""
+    """Return strides in which each sub-shape starts at the product of all sub-shapes of smaller order."""
     governed: list[tuple[int, Tree]] = []
 
     def collect(s: Tree, o: Tree) -> None:
@@ -231,14 +231,14 @@ def ordered(shape: Tree, order: Tree) -> Tree:
 
 
 def identity(shape: Tree, path: tuple[int, ...] = ()) -> Tree:
-    """Strides that map a coordinate to itself."""
+    """Return the strides that map a coordinate to itself."""
     if isinstance(shape, tuple):
         return tuple(identity(s, (*path, i)) for i, s in enumerate(shape))
     return E(1, path) if path else 1
 
 
 def coshape(layout: L) -> Tree:
-    """One more than the value at the last index, with the magnitudes of the strides."""
+    """Return one more than the value at the last index, computed with the magnitudes of the strides."""
     strides = [E(abs(d.value), d.path) if isinstance(d, E) else abs(d) for d in leaves(layout.stride)]
     top = run(size(layout.shape) - 1, layout.shape, rebuild(layout.stride, iter(strides)))
     return rebuild(top, iter([x + 1 for x in leaves(top)]))
@@ -248,9 +248,10 @@ def coshape(layout: L) -> Tree:
 
 
 def complement_modes(layout: L) -> list[tuple[int, int]]:
-    """Modes of the complement of a layout with integer strides; the last one (extent 1) extends without limit.
+    """Return the modes of the complement of a layout with integer strides.
 
-    Sorted by stride, each gap between what is covered and the next stride becomes a mode.
+    With the modes sorted by stride, each gap between the covered range and the next stride becomes a mode. The last
+    mode (extent 1) extends without limit.
     """
     out: list[tuple[int, int]] = []
     covered = 1
@@ -261,18 +262,18 @@ def complement_modes(layout: L) -> list[tuple[int, int]]:
 
 
 def at_modes(index: int, m: list[tuple[int, int]]) -> int:
-    """The value of a flat layout at an index; the last mode extends without limit."""
+    """Evaluate a flat layout at an index. The last mode extends without limit."""
     return run(index, tuple(s for s, _ in m), tuple(d for _, d in m))
 
 
 def extended_complement(layout: L, extent: int) -> Callable[[int], int]:
-    """The function that a layout used as tiler leaves for the rest of ``extent``: the n-th tile's offset."""
+    """Return the function from n to the offset of the n-th tile, for a layout used as a tiler."""
     m = complement_modes(layout)
     return lambda i: at_modes(i, m)
 
 
 def ceil(a: int, b: int) -> int:
-    """``a / b`` rounded toward +infinity."""
+    """Return ``a / b`` rounded toward +infinity."""
     return -(-a // b)
 
 
@@ -289,17 +290,17 @@ def lift(c: Tree, t: Tree, keep: Callable[[Tree], bool], top: bool = True) -> Tr
 
 
 def slice_tree(c: Tree, t: Tree) -> Tree:
-    """The parts of ``t`` where ``c`` has ``_``."""
+    """Return the parts of ``t`` where ``c`` has ``_``."""
     return lift(c, t, lambda x: x == ALL)
 
 
 def dice_tree(c: Tree, t: Tree) -> Tree:
-    """The parts of ``t`` where ``c`` has integers."""
+    """Return the parts of ``t`` where ``c`` has integers."""
     return lift(c, t, lambda x: x != ALL)
 
 
 def fill(c: Tree, free: Iterator[Tree]) -> Tree:
-    """The coordinate with each ``_`` replaced by the next of ``free``."""
+    """Replace each ``_`` of a coordinate by the next element of ``free``."""
     if isinstance(c, tuple):
         return tuple(fill(ci, free) for ci in c)
     return next(free) if c == ALL else c

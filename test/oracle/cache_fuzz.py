@@ -1,11 +1,12 @@
-"""The compile cache under random faults: what it gives is what was put, and what is not its own stays.
+"""Random faults in the compile cache: it returns only the artifacts stored in it and keeps files of other programs.
 
     python test/oracle/cache_fuzz.py --count 20000 --seed 1
 
-Each case makes a cache with a few entries and files of somebody else among them, then damages it: bytes, lengths, kinds
-of files, links, modes, names moved about.  Then it is read, written, pruned and cleared, in any order.  Any entry
-found has the content stored under its key, and files of other programs keep their content.  In the end the cache is
-empty and usable.  In every tenth case a process that writes and clears is killed at some moment meanwhile.
+Each case fills a cache with a few entries and adds files of other programs. It then damages the cache: bytes, lengths,
+file types, links, permissions and names. Reads, writes, prunes and clears follow in random order.
+
+Any entry found must have the content stored under its key, and files of other programs must keep their content. At the
+end the cache must be empty and usable. In every tenth case a process that writes and clears is killed meanwhile.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ KEYS = [f"{i:02x}" * 32 for i in range(3)] + ["00" + "1f" * 31]
 
 
 def artifact(key: str) -> Artifact:
-    """Return the artifact stored under a key; no two are alike."""
+    """Return the artifact stored under a key. Different keys have different artifacts."""
     manifest: Manifest = {
         "format": FORMAT, "chip": "sm_90a", "features": key[:8], "opt_level": 3, "modules": ["m"], "kernels": [],
         "hosts": [],
@@ -41,7 +42,7 @@ def artifact(key: str) -> Artifact:
 
 
 def damage(root: Path, rng: random.Random, elsewhere: Path) -> None:
-    """Change something in the cache."""
+    """Damage the cache in one random way."""
     paths = sorted(p for p in root.rglob("*"))
     if not paths:
         return
@@ -56,7 +57,7 @@ def damage(root: Path, rng: random.Random, elsewhere: Path) -> None:
             path.rename(elsewhere / f"moved-{rng.randrange(1 << 30)}")
             path.symlink_to(rng.choice([elsewhere, root]))
         return
-    if not path.is_file():  # opening a pipe would block
+    if not path.is_file():  # Opening a pipe would block.
         path.unlink()
         return
     data = bytearray(path.read_bytes())
@@ -84,7 +85,7 @@ def damage(root: Path, rng: random.Random, elsewhere: Path) -> None:
 
 
 def somebody_elses(root: Path, rng: random.Random, number: int) -> dict[str, bytes]:
-    """Files of somebody else, by content, in the folders of the cache."""
+    """Write files of other programs into the cache folders and return their contents by name."""
     out: dict[str, bytes] = {}
     for i in range(number):
         folders = [p for p in root.rglob("*") if p.is_dir() and not p.is_symlink()]
@@ -95,7 +96,7 @@ def somebody_elses(root: Path, rng: random.Random, number: int) -> dict[str, byt
 
 
 def kill_a_writer(folder: str, rng: random.Random) -> None:
-    """A process that writes, prunes and clears, killed after a moment."""
+    """Fork a process that writes and clears in a loop, and kill it after a random delay."""
     child = os.fork()
     if child == 0:
         try:
@@ -113,7 +114,7 @@ def kill_a_writer(folder: str, rng: random.Random) -> None:
 
 
 def one(seed: int, number: int) -> None:
-    """Run one case.  Raises AssertionError on a violation."""
+    """Run one case. Raises AssertionError for a violation."""
     rng = random.Random(f"{seed} {number}")
     base = Path(tempfile.mkdtemp(prefix="cache-fuzz-"))
     try:
@@ -130,10 +131,10 @@ def one(seed: int, number: int) -> None:
                 kill_a_writer(str(root), rng)
             for _ in range(rng.randrange(3)):
                 before = {p.name for p in base.rglob("theirs-*")}
-                with contextlib.suppress(OSError):  # a name that is taken
+                with contextlib.suppress(OSError):  # The name may be taken.
                     damage(root, rng, elsewhere)
                 after = {p.name: p for p in base.rglob("theirs-*") if p.is_file() and not p.is_symlink()}
-                # Files that this test damaged or renamed are no longer compared.
+                # Files that this test has damaged or renamed are no longer compared.
                 theirs = {n: after[n].read_bytes() for n in theirs if n in after and n in before}
             key = rng.choice(KEYS)
             step = rng.randrange(5)
@@ -159,7 +160,7 @@ def one(seed: int, number: int) -> None:
 
 
 def run(count: int, seed: int) -> None:
-    """Try so many cases.  Raises AssertionError, with seed and number, for one that failed."""
+    """Run ``count`` cases. Raises AssertionError with the seed and the case number of a failure."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CacheWarning)
         for number in range(count):
@@ -170,7 +171,6 @@ def run(count: int, seed: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; gives the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,9 +1,9 @@
-"""Random convolutions on the interpreter, forward and both gradients, against a loop over taps.
+"""Random convolutions and both gradients on the interpreter, compared with a loop over the filter taps.
 
     python test/oracle/conv_fuzz.py --count 100 --seed 7
 
-Ranks 1 to 3, taps 1 to 4, uneven padding, strides and dilations 1 to 3, 1 to 72 channels, groups, f16, f32, f64, i8.
-Prints what differs; exits with 1 if something did.
+Convolutions have rank 1 to 3, 1 to 4 taps, uneven padding, strides and dilations of 1 to 3, 1 to 72 channels, groups,
+and element types f16, f32, f64 and i8. The program prints wrong results. The exit status is 1 if there were any.
 """
 
 # pyright: basic
@@ -27,7 +27,7 @@ CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
 
 
 def case(rng: np.random.Generator) -> tuple[tuple[int, ...], tuple[int, ...], How, Any]:
-    """A convolution that has a result, small enough."""
+    """Return a random small convolution with a nonempty output."""
     while True:
         rank = int(rng.choice([1, 2, 2, 2, 3]))
 
@@ -49,7 +49,7 @@ def case(rng: np.random.Generator) -> tuple[tuple[int, ...], tuple[int, ...], Ho
 
 
 def wrong(of_x: tuple[int, ...], of_f: tuple[int, ...], h: How, dtype: Any, rng: np.random.Generator) -> list[str]:
-    """Return descriptions of the wrong results of a convolution."""
+    """Return a description of each wrong result of a convolution."""
     x, f = small(rng, *of_x, dtype=dtype), small(rng, *of_f, dtype=dtype)
     want = forward(x, f, h)
     y = small(rng, *want.shape, dtype=dtype)
@@ -65,7 +65,7 @@ def wrong(of_x: tuple[int, ...], of_f: tuple[int, ...], h: How, dtype: Any, rng:
 
 
 def main() -> int:
-    """Compute random ones; the exit status."""
+    """Run random convolutions and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)

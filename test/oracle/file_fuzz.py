@@ -1,16 +1,18 @@
-"""Damaged and absurd ``.mlir`` files through ``cute-opt`` and ``cute-run``: whatever the file and the options, there is
-output or a diagnostic, and it comes soon.
+"""Damaged and extreme ``.mlir`` files for ``cute-opt`` and ``cute-run``.
 
     python test/oracle/file_fuzz.py --count 1000000 --seed 0
 
-Three cases of four take one of the project's own test files, one in five in generic form, and damage it: bytes changed,
-removed, doubled; lines moved; tokens swapped with those of other files; numbers made huge; brackets nested deep.  The
-pieces of a file between ``// -----`` are cases of their own.  The others are shapes of :mod:`file_shapes`.  One in ten
-is spoilt as a file: no UTF-8, a mark at its start, other ends of lines, all on one line.
+Every file and option list must soon produce output or a diagnostic.
 
-A case runs in a process that has ``--memory``; the next ones run in the same, so that what one leaves behind is met
-too.  Failures (an exception that is no diagnostic, a run that takes longer than the limit, a process that dies) are
-written to a folder, with the seed that makes them again.
+Three of four cases damage one of the project's own test files, one in five of them in generic form. Bytes are changed,
+removed or duplicated, lines moved, tokens swapped with those of other files, numbers made huge, and brackets nested
+deep. The parts of a file between ``// -----`` are separate cases. The remaining cases are shapes of
+:mod:`file_shapes`. One file in ten has an unusual encoding: invalid UTF-8, a byte order mark, other line endings, or
+all on one line.
+
+Cases run one after another in a process with the memory limit ``--memory``, so state left by one case can affect the
+next. A failure is an exception that is not a diagnostic, a timeout or a crash. Failures are written to a folder with
+the seed that reproduces them.
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ FLAGS = (
     "--code-size",
     "-o={folder}/out",
 )
-"""Options that change what is read, checked and printed; none to three of them."""
+"""Options for parsing, checking and printing. Each case uses up to three."""
 
 INPUTS = ("16:randn", "8x16:randn", "4x128:bf16:randn", "7", "1.5", "128:i32:arange", "")
 
@@ -108,11 +110,11 @@ def _import(name: str):
 
 
 class TooSlow(BaseException):
-    """The time limit was reached."""
+    """Raised when the time limit is reached."""
 
 
 def corpus() -> list[str]:
-    """The pieces of the project's test files."""
+    """Return the parts of the project's test files."""
     pieces: list[str] = []
     for folder in ("errors", "filecheck", "examples"):
         for path in sorted((ROOT / folder).rglob("*.mlir")):
@@ -122,7 +124,7 @@ def corpus() -> list[str]:
 
 @cache
 def generic(text: str) -> str:
-    """A piece in generic form, where nothing but the verifier holds an op's parts together; as it is if it has none."""
+    """Return a part in generic form, in which only the verifier checks ops. If it does not parse, return it as is."""
     from cute_dialect.ir.context import make_context
     from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
     from cute_dialect.ir.parsing import parse_module
@@ -133,7 +135,7 @@ def generic(text: str) -> str:
 
 
 def damaged(rng: Random, pieces: list[str]) -> str:
-    """One piece, damaged in one to four ways."""
+    """Damage a part in one to four ways."""
     text = rng.choice(pieces)
     if rng.random() < 0.2:
         text = generic(text)
@@ -155,7 +157,7 @@ def _byte(rng: Random, text: str, pieces: list[str]) -> str:
 
 
 def _tokens(rng: Random, text: str, pieces: list[str]) -> str:
-    """A token replaced by one of another file, or removed, or doubled."""
+    """Replace a token by one of another file, remove it, or duplicate it."""
     found = list(TOKEN.finditer(text))
     if not found:
         return text
@@ -166,7 +168,7 @@ def _tokens(rng: Random, text: str, pieces: list[str]) -> str:
 
 
 def _swap(rng: Random, text: str, pieces: list[str]) -> str:
-    """Two tokens change places."""
+    """Swap two tokens."""
     found = list(TOKEN.finditer(text))
     if len(found) < 2:
         return text
@@ -175,7 +177,7 @@ def _swap(rng: Random, text: str, pieces: list[str]) -> str:
 
 
 def _line(rng: Random, text: str, pieces: list[str]) -> str:
-    """A line removed, doubled or moved."""
+    """Remove, duplicate or move a line."""
     lines = text.split("\n")
     i = rng.randrange(len(lines))
     line = lines.pop(i)
@@ -185,7 +187,7 @@ def _line(rng: Random, text: str, pieces: list[str]) -> str:
 
 
 def _number(rng: Random, text: str, pieces: list[str]) -> str:
-    """A number made zero, negative, huge, or dynamic."""
+    """Replace a number by zero, a negative number, a huge number or ``?``."""
     found = list(re.finditer(r"\d+", text))
     if not found:
         return text
@@ -195,7 +197,7 @@ def _number(rng: Random, text: str, pieces: list[str]) -> str:
 
 
 def _nest(rng: Random, text: str, pieces: list[str]) -> str:
-    """Brackets nested deep."""
+    """Nest brackets deeply."""
     if not text:
         return text
     i = rng.randrange(len(text))
@@ -205,7 +207,7 @@ def _nest(rng: Random, text: str, pieces: list[str]) -> str:
 
 
 def _cut(rng: Random, text: str, pieces: list[str]) -> str:
-    """The end is missing."""
+    """Cut off the end."""
     return text[: rng.randrange(len(text) + 1)]
 
 
@@ -213,7 +215,7 @@ DAMAGES = (_byte, _byte, _tokens, _tokens, _swap, _line, _number, _number, _nest
 
 
 def _spoilt(rng: Random, text: str) -> bytes:
-    """The bytes of a file, most often those of the text."""
+    """Return the bytes of a file, usually those of the text."""
     data = text.encode("utf-8", errors="replace")
     if rng.random() < 0.9:
         return data
@@ -236,7 +238,7 @@ def _spoilt(rng: Random, text: str) -> bytes:
 
 
 def case(seed: int, pieces: list[str]) -> tuple[str, bytes, list[str]]:
-    """The program, the file and the options of a seed; ``{folder}`` in an option is a folder that may be written to."""
+    """Return the program, file and options of a seed. ``{folder}`` in an option is a writable folder."""
     rng = Random(seed)
     text = _import("file_shapes").shape(rng) if rng.random() < 0.25 else damaged(rng, pieces)
     data = _spoilt(rng, text)
@@ -247,13 +249,13 @@ def case(seed: int, pieces: list[str]) -> tuple[str, bytes, list[str]]:
     flags = rng.sample(FLAGS, rng.choice([0, 0, 1, 1, 2, 3]))
     run = rng.choice(RUNS)
     if not run:
-        flags = [flag for flag in flags if not flag.startswith("--validate")]  # it wants a pass
+        flags = [flag for flag in flags if not flag.startswith("--validate")]  # requires a pass
     return "cute-opt", data, [*run, *flags]
 
 
 @contextlib.contextmanager
 def time_limit(seconds: int) -> Iterator[None]:
-    """Raise :class:`TooSlow` after so many seconds of this process's own work."""
+    """Raise :class:`TooSlow` after ``seconds`` of this process's CPU time."""
 
     def ring(*_: object) -> None:
         raise TooSlow
@@ -268,7 +270,7 @@ def time_limit(seconds: int) -> Iterator[None]:
 
 
 def failure(program: str, data: bytes, options: Sequence[str]) -> str | None:
-    """Run ``cute-opt`` or ``cute-run`` on a file in this process; the failure, or None if it did what it should."""
+    """Run ``cute-opt`` or ``cute-run`` on a file in this process. Return the failure, or None."""
     from cute_dialect.tools import cute_opt, cute_run
 
     with tempfile.TemporaryDirectory() as folder:
@@ -292,7 +294,7 @@ def failure(program: str, data: bytes, options: Sequence[str]) -> str | None:
 
 
 def check(seed: int, pieces: list[str]) -> str | None:
-    """Run the case of a seed in this process; the failure, or None."""
+    """Run the case of a seed in this process. Return the failure, or None."""
     return failure(*case(seed, pieces))
 
 
@@ -314,7 +316,7 @@ def _work(seeds: range, pieces: list[str], sink: int, memory: int) -> None:
 
 
 def run(seeds: range, pieces: list[str], memory: int = MEMORY) -> Iterator[tuple[int, str]]:
-    """The seeds of the cases that fail, and what is wrong with each."""
+    """Return the seeds of failing cases with their failures."""
     at, batch = seeds.start, 1000
     while at < seeds.stop:
         source, sink = os.pipe()

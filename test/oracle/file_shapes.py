@@ -1,7 +1,7 @@
-"""Files with shapes that break compilers: numbers of thousands of digits, aliases that double, nesting, sheer length.
+"""Files that stress compilers: integers with thousands of digits, exponential aliases, deep nesting, great length.
 
-:func:`shape` makes one by a random generator, ``(name, text)``; sizes are chosen from small (right, to be accepted) to
-absurd (to be refused), so that both sides of every limit are met.
+:func:`shape` returns one as ``(name, text)`` from a random generator. Sizes range from small ones that must be accepted
+to absurd ones that must be refused, so both sides of every limit are tested.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def _function(rng: Random, arguments: str = "", body: str = "") -> str:
 
 
 def _size(rng: Random, largest: int) -> int:
-    """A size from 0 to ``largest``, each power of two as likely as the next."""
+    """Return a size from 0 to ``largest``, uniform on a logarithmic scale."""
     return min(largest, int(2 ** (rng.random() * (largest.bit_length() + 1))))
 
 
 def long_number(rng: Random) -> str:
-    """A number of up to 20,000 digits where a number goes."""
+    """Return a file with a number of up to 20,000 digits."""
     number = rng.choice(["9", "1", "0"]) * _size(rng, 20_000)
     number = rng.choice(["", "", "", "-", "0x"]) + number
     place = rng.choice(
@@ -69,7 +69,7 @@ def long_number(rng: Random) -> str:
 
 
 def aliases(rng: Random) -> str:
-    """Aliases that name the one before them once, twice or thrice; forward, backward or in a circle."""
+    """Return aliases that each use the previous one up to three times: defined before or after use, or in a cycle."""
     n, fan = _size(rng, 3000), rng.choice([1, 2, 2, 3])
     kind = rng.choice(["tuple", "struct", "function", "array", "dict", "callsite", "fused", "name"])
     first, pattern, mark = {
@@ -104,7 +104,7 @@ def aliases(rng: Random) -> str:
 
 
 def nested(rng: Random) -> str:
-    """Types, attributes, locations, regions, layouts nested up to 10,000 deep."""
+    """Return types, attributes, locations, regions or layouts nested up to 10,000 deep."""
     n = _size(rng, 10_000)
     opening, inner, closing, where = rng.choice(
         [
@@ -148,7 +148,7 @@ def nested(rng: Random) -> str:
 
 
 def many(rng: Random) -> str:
-    """Many constants, arguments, results, ops in a chain, functions, blocks, attributes, on many lines or on one."""
+    """Return many constants, arguments, results, chained ops, functions, blocks or attributes, on one line or more."""
     n = _size(rng, 3000)
     i32s = ", ".join(["i32"] * n)
     text = rng.choice(
@@ -188,7 +188,7 @@ def many(rng: Random) -> str:
 
 
 def elements(rng: Random) -> str:
-    """Constants, register tensors and copies of up to 2^70 elements."""
+    """Return constants, register tensors and copies of up to 2^70 elements."""
     n = 1 << rng.randrange(71)
     n += rng.choice([0, 0, -1, 1])
     t = f'!cute.memref<f32, gmem, align<16>, "{n}:1">'
@@ -233,5 +233,5 @@ SHAPES: Mapping[str, Callable[[Random], str]] = {
 
 
 def shape(rng: Random) -> str:
-    """A file of one of the shapes."""
+    """Return a file with one of the shapes."""
     return rng.choice(list(SHAPES.values()))(rng)

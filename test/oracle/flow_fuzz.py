@@ -1,11 +1,12 @@
-"""Random functions of branches and loops: traces compared with plain Python.
+"""Random functions with branches and loops: traced programs compared with plain Python.
 
     python test/oracle/flow_fuzz.py --count 20000 --seed 0
 
-Each function runs as Python, and is traced with a random part of its parameters dynamic; the trace is run by
-``evaluate_ops.py`` on the same numbers.  They agree, or the trace is refused; refusals are counted by code, and may be
-at most 20 %, where functions that read a name which some path leaves unbound are not counted.  F211 is a fault of the
-front-end: a value left its branch or loop.
+Each function runs as Python. It is also traced with a random part of its parameters dynamic, and ``evaluate_ops.py``
+runs the trace on the same numbers. Both results must agree, unless the front end refuses the function.
+
+Refusals are counted by error code and may be at most 20 %. Functions that read a name left unbound on some path do not
+count. F211 (a value used outside its branch or loop) is a bug of the front end.
 """
 
 from __future__ import annotations

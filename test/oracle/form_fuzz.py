@@ -1,11 +1,12 @@
-"""Malformed ops in generic form through ``cute-opt``: each registered op with parts missing, doubled or replaced.
+"""Malformed ops in generic form for ``cute-opt``: registered ops with parts missing, duplicated or replaced.
 
     python test/oracle/form_fuzz.py --count 100000 --seed 0
 
-A case takes one registered op and a form it has in the project's test files (or, if there is none, a random form), then
-drops, doubles or replaces operands, results, regions, successors and properties, and writes the op in generic form.
-For any form, ``cute-opt`` must print the module or report an error at the op; an internal error is a failure.
-Ops are drawn in turn, so ``--count`` of a few thousand meets every op several times.
+A case takes one registered op and a form it has in the project's test files, or a random form if it has none. It drops,
+duplicates or replaces operands, results, regions, successors and properties, and writes the op in generic form.
+
+For any form, ``cute-opt`` must print the module or report an error at the op. An internal error is a failure. Ops are
+used in rotation, so a ``--count`` of a few thousand covers every op several times.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ TYPES = (
     '!cute.shape<"(4,(2,2))">', '!cute.memref<f32, gmem, "(4,8):(8,1)">', '!cute.memref<f16, rmem, "4:1">',
     "!cute.ptr<f32, smem, align<16>>",
 )  # fmt: skip
-"""Types of values, valid ones of every dialect."""
+"""Valid value types of every dialect."""
 
 ATTRIBUTES = (
     "unit", "true", "0 : i32", "-1 : i64", "3 : index", "1.5 : f32", '"x"', "@f", "@f::@g", "[]", "[3 : i32]", "{}",
@@ -65,7 +66,7 @@ class Form:
 
 @cache
 def op_names() -> tuple[str, ...]:
-    """Every registered op of every dialect, sorted."""
+    """Return every registered op of every dialect, sorted."""
     from cute_dialect.ir.context import make_context
     from cute_dialect.upstream.registry import BASE_DIALECTS
 
@@ -78,7 +79,7 @@ def op_names() -> tuple[str, ...]:
 
 @cache
 def known_forms() -> Mapping[str, Sequence[Form]]:
-    """The forms that the ops of the project's test files have, at most eight for each op."""
+    """Return the forms of ops in the project's test files, at most eight per op."""
     from xdsl.ir import Operation
 
     from cute_dialect.ir.context import make_context
@@ -112,7 +113,7 @@ def known_forms() -> Mapping[str, Sequence[Form]]:
 
 
 def _region(rng: Random, names: Sequence[str]) -> str:
-    """A region: empty, with an empty block, with arguments, with an op that may be no terminator, with two blocks."""
+    """Return a region: empty, with an empty block, with arguments, without a valid terminator, or with two blocks."""
     arguments = ", ".join(f"%r{i}: {rng.choice(TYPES)}" for i in range(rng.choice([0, 0, 1, 2, 4])))
     label = f"^bb0({arguments}):\n" if arguments else "^bb0:\n"
     ends = ['"func.return"() : () -> ()', '"scf.yield"() : () -> ()', '"llvm.unreachable"() : () -> ()',
@@ -123,7 +124,7 @@ def _region(rng: Random, names: Sequence[str]) -> str:
 
 
 def random_form(rng: Random, names: Sequence[str]) -> Form:
-    """A form that may fit no op at all."""
+    """Return a random form, which may fit no op."""
     return Form(
         tuple(rng.choice(TYPES) for _ in range(rng.choice([0, 0, 1, 1, 2, 3, 6]))),
         tuple(rng.choice(TYPES) for _ in range(rng.choice([0, 0, 1, 1, 2, 5]))),
@@ -133,7 +134,7 @@ def random_form(rng: Random, names: Sequence[str]) -> Form:
 
 
 def _items(rng: Random, items: Sequence[str], new: str) -> tuple[str, ...]:
-    """One item dropped, doubled, replaced, moved; or one added; or none left."""
+    """Drop, duplicate, replace, move or add one item, or drop all."""
     at = rng.randrange(len(items)) if items else 0
     before, here, after = tuple(items[:at]), tuple(items[at : at + 1]), tuple(items[at + 1 :])
     return rng.choice(
@@ -143,7 +144,7 @@ def _items(rng: Random, items: Sequence[str], new: str) -> tuple[str, ...]:
 
 
 def damaged(rng: Random, form: Form, names: Sequence[str], attribute_names: Sequence[str]) -> Form:
-    """The form with one part changed."""
+    """Change one part of a form."""
     part = rng.choice(["operands", "results", "regions", "successors", "properties", "properties", "attributes"])
     if part == "operands":
         return replace(form, operands=_items(rng, form.operands, rng.choice(TYPES)))
@@ -167,7 +168,7 @@ def damaged(rng: Random, form: Form, names: Sequence[str], attribute_names: Sequ
 
 @cache
 def _attribute_names(name: str) -> tuple[str, ...]:
-    """The properties an op declares, and some that many tools look for."""
+    """Return the properties that an op declares, and some that many tools read."""
     from xdsl.irdl import IRDLOperation
 
     from cute_dialect.ir.context import make_context
@@ -213,7 +214,7 @@ PLACES: Mapping[str, tuple[str, str, str]] = {
 
 
 def written(name: str, form: Form, place: str, *, terminated: bool) -> str:
-    """A module with the op in generic form; its block ends with a terminator if ``terminated``."""
+    """Return a module with the op in generic form. Its block ends with a terminator if ``terminated``."""
     casts = [f"%a{i} = builtin.unrealized_conversion_cast to {kind}" for i, kind in enumerate(form.operands)]
     head = f"%res:{len(form.results)} = " if form.results else ""
     targets = "[" + ", ".join(f"^bb{i + 8}" for i in range(form.successors)) + "]" if form.successors else ""
@@ -231,7 +232,7 @@ def written(name: str, form: Form, place: str, *, terminated: bool) -> str:
 
 
 def case(seed: int) -> tuple[str, Sequence[str]]:
-    """The file and the options of a seed."""
+    """Return the file and the options of a seed."""
     rng = Random(seed)
     names = op_names()
     name = names[seed % len(names)]
@@ -245,7 +246,7 @@ def case(seed: int) -> tuple[str, Sequence[str]]:
 
 
 def check(seed: int) -> str | None:
-    """Run the case of a seed; the failure, or None."""
+    """Run the case of a seed. Return the failure, or None."""
     text, options = case(seed)
     return file_fuzz.failure("cute-opt", text.encode(), options)
 

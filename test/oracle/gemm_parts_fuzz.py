@@ -1,11 +1,11 @@
-"""Random configurations of the Hopper GEMMs: each is refused by its ``check``, or right on the interpreter.
+"""Random configurations of the Hopper GEMMs: ``check`` refuses each, or it is correct on the interpreter.
 
     python test/oracle/gemm_parts_fuzz.py --count 200 --seed 3
-    python test/oracle/gemm_parts_fuzz.py --seed 3 --case 17       # one of them again
+    python test/oracle/gemm_parts_fuzz.py --seed 3 --case 17       # repeat one case
 
-Every option of ``GemmConfig`` (except pointer arrays and the fallback), split-K, and every option of
-``SkinnyConfig``: types, majors, tiles, clusters, schedules, epilogues.  Prints what is wrong, how many were refused,
-and how many pairs of options were met; exits with 1 if something was wrong.
+All options of ``GemmConfig`` (except pointer arrays and the fallback), split-K, and all options of ``SkinnyConfig`` are
+random: types, majors, tiles, clusters, schedules, epilogues. The program prints wrong results, the number of refusals,
+and the number of pairs of options covered. The exit status is 1 if a result was wrong.
 """
 
 # pyright: basic
@@ -23,7 +23,7 @@ from gemm_parts import accepted, pairs, wrong
 
 
 def main() -> int:
-    """Try random ones; the exit status."""
+    """Run random configurations and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,12 +1,13 @@
-"""Random small programs of loads and stores: what the interpreter says under `uninit` against a definition by bytes.
-
-One warp writes parts of three shared arrays that lie side by side, of an array that holds nothing yet, and of local
-memory, in pieces of 1 to 16 bytes, a lane each or all the same; it reads others, moves them through registers, copies
-them by cp.async and bulk copies, adds to them by atomics, and makes and ends mbarriers among them.  The definition
-keeps a list of bytes for each array (and for each lane's local memory): nothing, data or an mbarrier.  The first thing
-that is wrong ends a program: its kind and its place must be the same.
+"""Random programs of loads and stores: the interpreter's `uninit` check compared with a definition by bytes.
 
     python test/oracle/memory_fuzz.py --count 2000 --seed 1
+
+One warp writes parts of three adjacent shared arrays, of an uninitialized array, and of local memory. An access has 1
+to 16 bytes, per lane or uniform. The warp also reads, copies through registers, by cp.async and by bulk copies, adds
+atomically, and initializes and invalidates mbarriers in the same memory.
+
+The definition keeps a list of bytes for each array and for each lane's local memory. A byte holds nothing, data or an
+mbarrier. The first error ends a program. The interpreter must report the same kind of error at the same place.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from cute_dialect.runtime.call_options import SCHEDULES
 
 
 class Area(NamedTuple):
-    """A piece of memory: its state space, its size and where it begins in the space."""
+    """A range of memory: its state space, its size and its offset in the space."""
 
     space: str
     size: int
@@ -55,7 +56,7 @@ NOTHING, DATA, BARRIER = "nothing", "data", "mbarrier"
 
 
 class Span(NamedTuple):
-    """Accessed bytes of an area: `size` per lane below `lanes`, starting at `at`, `stride` bytes apart."""
+    """Accessed bytes of an area: `size` bytes in each lane below `lanes`, from `at` on, `stride` bytes apart."""
 
     area: str
     at: int
@@ -72,7 +73,7 @@ class Span(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One thing that the warp does. `kept`: of a load that is moved on, how many bytes."""
+    """One operation of the warp. `kept` is the number of loaded bytes that are stored again."""
 
     what: str
     on: Span
@@ -81,7 +82,7 @@ class Step(NamedTuple):
 
 
 def program(rng: random.Random) -> list[Step]:
-    """A random program; most of it right, so that it comes far."""
+    """Return a random program. Most of its steps are valid, so that it does not end early."""
 
     def span(areas: list[str], size: int = 0, align: int = 0, lanes: int = 0) -> Span:
         area = rng.choice(areas)
@@ -135,7 +136,7 @@ def program(rng: random.Random) -> list[Step]:
 
 
 class Wrong(Exception):
-    """A wrong access: the kind of error, and words of its message."""
+    """A wrong access: the kind of error, and part of its message."""
 
     def __init__(self, kind: str, words: str) -> None:
         super().__init__(kind, words)
@@ -144,7 +145,7 @@ class Wrong(Exception):
 
 
 class Memory:
-    """The definition: what each byte of each area holds; local memory lane by lane."""
+    """The definition: the contents of each byte of each area, and of local memory per lane."""
 
     def __init__(self) -> None:
         self.bytes = {n: [[NOTHING] * a.size for _ in range(32 if n == "r" else 1)] for n, a in AREAS.items()}
@@ -153,13 +154,13 @@ class Memory:
         return self.bytes[span.area][lane if span.area == "r" else 0]
 
     def inside(self, span: Span, size: int) -> None:
-        """All lanes lie in the area."""
+        """Raise Wrong if a lane accesses bytes outside the area."""
         for lane in range(span.lanes):
             if not 0 <= span.first(lane) <= AREAS[span.area].size - size:
                 raise Wrong("oob", "")
 
     def no_barrier(self, span: Span, size: int) -> None:
-        """No lane meets an mbarrier."""
+        """Raise Wrong if a lane accesses an mbarrier."""
         start = AREAS[span.area].start
         for lane in range(span.lanes):
             for at in range(span.first(lane), span.first(lane) + size):
@@ -167,7 +168,7 @@ class Memory:
                     raise Wrong("sync", f"shared memory at byte offset {start + at},")
 
     def missing(self, span: Span) -> list[tuple[int, int]]:
-        """Lane and byte of all that lanes would read and nothing has written."""
+        """Return (lane, byte) of every uninitialized byte that the lanes read."""
         return [
             (lane, at)
             for lane in range(span.lanes)
@@ -176,7 +177,7 @@ class Memory:
         ]
 
     def read(self, span: Span) -> None:
-        """A read that acts on what it reads."""
+        """Check a read whose value is used."""
         self.inside(span, span.size)
         self.no_barrier(span, span.size)
         found = self.missing(span)
@@ -191,7 +192,7 @@ class Memory:
 
 
 def judge(steps: list[Step]) -> Wrong | None:
-    """The first thing that is wrong with a program."""
+    """Return the first error of a program."""
     memory = Memory()
     try:
         for step in steps:
@@ -255,7 +256,7 @@ def _judge(memory: Memory, step: Step) -> None:
 
 
 def text(steps: list[Step]) -> str:
-    """The kernel of a program."""
+    """Return the text of a program's kernel."""
     lines = [f"%base_{n} = llvm.mlir.addressof @{n} : !llvm.ptr<3>" for n in SHARED]
     lines += [
         f"%bytes = arith.constant {AREAS['r'].size} : i32",
@@ -282,7 +283,7 @@ def text(steps: list[Step]) -> str:
 
 
 def _pointer(body: list[str], name: str, span: Span) -> str:
-    """Make the address of a span; its name with the type."""
+    """Emit the address of a span. Return its SSA name and type."""
     pointer = POINTERS[AREAS[span.area].space]
     if span.stride:
         body += [

@@ -1,4 +1,4 @@
-"""The shipped kernels on small problems: what `mutants.py` breaks, one place at a time."""
+"""Shipped kernels on small problems, the subjects of `mutants.py`."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ DTYPES = {
 }  # fmt: skip
 
 Problem = Callable[[], list[Any]]
-"""Makes the arguments of a launch."""
+"""Function that allocates the arguments of a launch."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A kernel, the arguments of a few launches, and what the outputs must hold.
+    """A kernel, the arguments of a few launches, and a check of the outputs.
 
-    Each of `problems` makes arguments; `right` is asked whether the outputs among them are as they should be.
-    `kernel` is the host function, or the kernel where there is none.  `once`: why nothing has to be waited for before a
-    staging buffer is filled, if that is so; `ahead`: why the last read of a step needs no barrier after it.
+    `kernel` is the host function, or the kernel if there is none. Each of `problems` returns arguments. `right` returns
+    True if the outputs among them are correct.
+
+    `once` is the reason why a staging buffer may be filled without a wait, empty if it may not. `ahead` is the reason
+    why the last read of a step needs no barrier after it.
     """
 
     name: str
@@ -72,7 +74,7 @@ def _gemm(
     more: Callable[[], list[np.ndarray]] = list,
     once: str = "",
 ) -> Subject:
-    """C = A B^T of small integers, whose sums are exact; C is NaN before."""
+    """C = A B^T of small integers, whose sums are exact. C is NaN before the launch."""
 
     def make(shape: tuple[int, int, int]) -> list[np.ndarray]:
         m, n, k = shape
@@ -159,7 +161,7 @@ def _transpose(element: str, *shapes: tuple[int, int]) -> Subject:
 
 
 def _narrow(n: int, unit: int, tall: bool, *shapes: int) -> Subject:
-    """Transpose of (rows, n), or to it: the narrow matrix is a vector."""
+    """Transpose from or to (rows, n). The narrow matrix is passed as a vector."""
 
     def make(rows: int) -> list[np.ndarray]:
         a = _integers(np.random.default_rng(n), (rows, n) if tall else (n, rows), "f16")
@@ -194,7 +196,7 @@ def _packed(op: str, n: int, *shapes: int) -> Subject:
 
 
 def _streamed(step: str, n: int) -> Subject:
-    """One of the two kernels of softmax for rows of any length, with two slices of a row."""
+    """One of the two softmax kernels for rows of any length, with two slices per row."""
     rows, width = 2, 1 if n % 4 else 4
     half = -(-(n // width) // 2) * width
 
@@ -247,7 +249,7 @@ def _partials(m: int, n: int, parts: int) -> Callable[[], list[np.ndarray]]:
 
 
 def subjects() -> list[Subject]:
-    """Every family of shipped kernels, with the variants that synchronise in their own way."""
+    """Return every family of shipped kernels, including each variant with its own synchronization."""
     return [
         _add(),
         _transpose("f32", (61, 75), (64, 64), (128, 97), (65, 96), (68, 100), (132, 96)),

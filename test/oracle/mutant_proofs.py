@@ -1,7 +1,7 @@
-"""Why a mutant that nothing reports is the same kernel: each reason with the clause that makes it one.
+"""Proofs that an unreported mutant is equivalent to its kernel, each with the clause of the PTX ISA.
 
-In brackets: the section of the PTX ISA.  An op that was moved commutes with what it was moved across when none
-of that is among the ops that it orders (:data:`COMMUTES`); the rest are single facts (:data:`FACTS`).
+Each reason names a section of the PTX ISA in brackets. A moved op commutes with the ops that it crosses if it does not
+order any of them (:data:`COMMUTES`). The remaining reasons are separate facts (:data:`FACTS`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WGMMA = (
 
 
 class Commutes(NamedTuple):
-    """`op` may change places with ops of `others`, because of `clause`."""
+    """`op` commutes with the ops of `others`, by `clause`."""
 
     op: str
     others: tuple[str, ...]
@@ -139,12 +139,12 @@ def _commutes(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 WAITS = {"nvvm.mbarrier.try_wait.parity", "nvvm.cluster.wait", "nvvm.barrier0", "nvvm.barrier"}
-"""Waits that an arrival may let end."""
+"""Waits that an arrival may release."""
 ARRIVALS = ("nvvm.mbarrier.arrive", "nvvm.inline_ptx", "nvvm.cluster.arrive")
 
 
 def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """An arrival that comes later orders more before it, and a wait that comes earlier orders more after it."""
+    """A later arrival orders more ops before it, and an earlier wait orders more ops after it."""
     if mutation.kind != "move":
         return ""
     earlier = mutation.what.endswith("earlier")
@@ -154,7 +154,7 @@ def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
             "an arrival orders what is before it (release patterns): later it orders more, and nothing"
             " between waits for it"
         )
-    # No other block's arrival at the barrier of the cluster waits for a load of this one's.
+    # No other block's arrival at the cluster barrier depends on a load of this block.
     loads = {"nvvm.mbarrier.arrive.expect_tx", *LOADS} if op.name == "nvvm.cluster.wait" else set[str]()
     if op.name in ("nvvm.mbarrier.try_wait.parity", "nvvm.cluster.wait") and earlier and names <= loads | {
         "llvm.load", "llvm.store", "nvvm.stmatrix", "nvvm.elect.sync", "nvvm.wgmma.fence.aligned", "nvvm.shfl.sync",
@@ -166,7 +166,7 @@ def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A wait for copies into shared memory that is moved across accesses to global memory."""
+    """A wait for copies into shared memory was moved across accesses to global memory."""
     if mutation.kind != "move" or op.name not in ("nvvm.cp.async.wait.group", "nvvm.mbarrier.try_wait.parity"):
         return ""
     across = [o for top in crossed(op, earlier=mutation.what.endswith("earlier")) for o in top.walk()]
@@ -177,7 +177,7 @@ def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _nothing_left(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """The last wait for cp.async of a kernel, and a barrier that is moved before it."""
+    """The last cp.async wait of the kernel, or a barrier moved before it, waits only for empty groups."""
     if mutation.what == "nvvm.barrier0 earlier":
         effects = [o for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS]
         if len(effects) != 1:
@@ -193,7 +193,7 @@ def _nothing_left(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _other_stage(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A wait for one stage that is moved across a read of another, or across the copies into a third."""
+    """A wait for one stage was moved across a read of another stage, or across the copies into a third."""
     if mutation.kind != "move" or op.name != "nvvm.mbarrier.try_wait.parity":
         return ""
     earlier = mutation.what.endswith("earlier")
@@ -208,7 +208,7 @@ def _other_stage(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _ahead(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A barrier before the last read of a step."""
+    """A barrier was moved before the last read of a step."""
     if not subject.ahead or mutation.what != "nvvm.barrier0 earlier":
         return ""
     effects = [o for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS]
@@ -216,7 +216,7 @@ def _ahead(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _regrouped(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A copy that another group than its own takes with it."""
+    """A copy now belongs to another commit group."""
     if mutation.kind == "weaken" or not op.name.endswith("commit.group") or "wgmma" in op.name:
         return ""
     return (
@@ -227,7 +227,7 @@ def _regrouped(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _producer(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """The arrival of a warpgroup that only issues loads, at the barrier of the cluster."""
+    """The mutant changes the cluster barrier arrival of a warpgroup that only issues loads."""
     if op.name != "nvvm.cluster.arrive" or mutation.kind == "drop":
         return ""
     role = crossed(op, earlier=True)
@@ -252,7 +252,7 @@ def _unawaited(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _once(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """The wait for a staging buffer and its barriers, in kernels that use each buffer once."""
+    """The wait for a staging buffer, or its barrier, is redundant in kernels that use each buffer once."""
     if not subject.once:
         return ""
     near = [o.name for o in (op, op.prev_op, op.prev_op.prev_op if op.prev_op else None) if o is not None]
@@ -263,7 +263,10 @@ def _once(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _no_group_too_many(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A wait for bulk copies before more groups are committed than it allows, and the warp barrier after that wait."""
+    """A wait that allows as many bulk groups in flight as were committed never waits.
+
+    The proof covers such a wait and the warp barrier after it.
+    """
     if mutation.kind == "move":
         across = crossed(op, earlier=mutation.what.endswith("earlier"))
         if any(o.name == "nvvm.cp.async.bulk.commit.group" for top in across for o in top.walk()):
@@ -306,7 +309,7 @@ def _same_shape(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A fence after a barrier whose threads include one that has read the flag with acquire."""
+    """The barrier before the fence includes a thread that has read the flag with acquire."""
     if op.name == "nvvm.barrier" and mutation.what.endswith("later"):
         across = crossed(op, earlier=False)
         return _known_already(subject, mutation, across[-1]) if across[-1].name == "llvm.fence" else ""
@@ -336,7 +339,7 @@ SAME: dict[tuple[str, str], str] = {
         "all threads of the barrier take the other number with it (bar), and nothing else uses that one"
     ),
 }
-"""By kind and what: mutations that say of themselves why they change nothing."""
+"""(kind, what) of a mutation -> reason why it changes nothing."""
 
 
 def _same(subject: Subject, mutation: Mutation, op: Operation) -> str:
@@ -362,5 +365,5 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
 
 
 def proof(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """The reason, with its clause; empty if there is none."""
+    """Return the reason with its clause, or an empty string if there is none."""
     return next((reason for fact in FACTS if (reason := fact(subject, mutation, op))), "")

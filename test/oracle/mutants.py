@@ -1,14 +1,15 @@
-"""Shipped kernels with one synchronising op or bound dropped, weakened, moved or shifted: does the interpreter say so?
+"""Mutation test of the interpreter's checks: shipped kernels with one synchronizing op or bound changed.
 
-    python test/oracle/mutants.py                      # all: what make slow runs
-    python test/oracle/mutants.py --share 0.05 --seed 3 # some, chosen by chance
+    python test/oracle/mutants.py                      # all mutants, as in make slow
+    python test/oracle/mutants.py --share 0.05 --seed 3 # a random sample
     python test/oracle/mutants.py --only 'ping-pong' --missed
 
-A mutant is caught when some schedule of SCHEDULES ends with a report.  A wrong bound may be caught by the result
-instead. An ordering op may not, because the next run may win the race.
+An op or bound is dropped, weakened, moved or shifted. The mutant is caught if some schedule of SCHEDULES ends with a
+report. A wrong result also reveals a wrong bound. It does not count for an ordering op, because another run may win the
+race.
 
-A mutant that neither reports nor changes the result must be equal to the kernel, for a reason that `mutant_proofs.py`
-states with its clause. Otherwise it is missed, and the program ends with exit code 1.
+A mutant that neither reports nor changes the result must be equivalent to the kernel, for a reason that
+`mutant_proofs.py` states with its clause. Otherwise it is missed, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ SECONDS = 120
 
 
 class Verdict(NamedTuple):
-    """`how`: caught, result, equal or missed; `by`: the report's kind, the schedule, or the proof."""
+    """The classification of a mutant.
+
+    `how` is caught, result, equal or missed. `by` is the report kind and schedule, the schedule alone, or the proof.
+    """
 
     how: str
     by: str
@@ -60,7 +64,7 @@ def _in_global(accesses: Accesses) -> Accesses:
 
 
 class Original:
-    """A shipped kernel, compiled, and the problems for which it is the one of its file that is launched."""
+    """A compiled shipped kernel, and the problems for which its host function launches it."""
 
     def __init__(self, subject: Subject, compiled: CompiledModule, kernel: str, problems: list[Problem]):
         self.subject, self.compiled, self.kernel, self.problems = subject, compiled, kernel, problems
@@ -68,11 +72,11 @@ class Original:
         self.module = compiled.lowered(kernel)
 
     def mutations(self) -> list[Mutation]:
-        """Every one."""
+        """Return every mutation of the kernel."""
         return mutations(find(self.module, self.kernel))
 
     def run(self, module: ModuleOp, problem: Problem, schedule: str) -> bool:
-        """Return True if the results are right.  Raises InterpError for reports of the interpreter."""
+        """Return True if the results are correct. Raises InterpError for reports of the interpreter."""
         arrays = problem()
         call = CompiledModule(self.compiled.artifact, lambda _: module).kernel(self.subject.kernel)
         call(*arrays, device="cpu", checks=CHECKS, schedule=schedule, seed=1)
@@ -80,11 +84,11 @@ class Original:
 
     @cached_property
     def accesses(self) -> Accesses:
-        """Reads and writes of the kernel in all its problems."""
+        """Reads and writes of the unchanged kernel in all its problems."""
         return self.traced(self.module)
 
     def traced(self, module: ModuleOp) -> Accesses:
-        """Requests of each access of shared and of global memory, by its place in the source."""
+        """Count the requests of each access of shared and global memory, by source location."""
         counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
         for problem in self.problems:
             call = CompiledModule(self.compiled.artifact, lambda _: module).kernel(self.subject.kernel)
@@ -95,7 +99,7 @@ class Original:
         return {key: n for key, n in counts.items() if n}
 
     def written(self, module: ModuleOp) -> list[bytes]:
-        """Return the bytes of the arrays after all problems."""
+        """Return a mask of the bytes written in each problem."""
         out: list[bytes] = []
         for problem in self.problems:
             call = CompiledModule(self.compiled.artifact, lambda _: module).kernel(self.subject.kernel)
@@ -106,7 +110,7 @@ class Original:
         return out
 
     def same_bound(self, mutation: Mutation, op: Operation) -> str:
-        """Why a bound that is off by one makes no difference."""
+        """Return the reason why a bound that is off by one makes no difference."""
         if op.name == "arith.cmpi" and not self.reached(mutation.place):
             return "no thread reaches the bound itself, in problems that are multiples of the tile and in others"
         now = self.traced(mutated(self.module, self.kernel, mutation))
@@ -134,7 +138,7 @@ class Original:
         """Classify a mutant as caught, result, equal or missed."""
         wrong = ""
         module = mutated(self.module, self.kernel, mutation)
-        # A bound is as wrong under one schedule as under another.
+        # A wrong bound does not depend on the schedule.
         schedules = SCHEDULES[:1] if mutation.kind == "bound" else SCHEDULES
         for problem, schedule in product(self.problems, schedules):
             try:
@@ -157,7 +161,7 @@ class Original:
 
 
 def originals(only: str) -> Iterator[Original]:
-    """The kernels whose name holds `only`, one after the other."""
+    """Yield the kernels whose name contains `only`."""
     for subject in subjects():
         compiled = compile_cute(subject.text(), emit="base", filename=f"{subject.name}.mlir")
         launched: dict[str, list[Problem]] = {}
@@ -169,7 +173,7 @@ def originals(only: str) -> Iterator[Original]:
 
 
 def limited(run: Original, mutation: Mutation) -> Verdict:
-    """The verdict, or a hang."""
+    """Return the verdict; a mutant that exceeds the time limit is missed."""
 
     def stop(*_: object) -> None:
         raise Hang
@@ -185,13 +189,13 @@ def limited(run: Original, mutation: Mutation) -> Verdict:
 
 
 def chosen(run: Original, kinds: Sequence[str], share: float, random: Random) -> list[Mutation]:
-    """The mutations of a kernel to make: a share of those of these kinds."""
+    """Return a random share of the kernel's mutations of these kinds."""
     every = [m for m in run.mutations() if m.kind in kinds]
     return [m for m in every if share >= 1 or random.random() < share]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run mutants and print the table; 1 if one is missed."""
+    """Run the mutants and print the table. Return 1 if one is missed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--share", type=float, default=1.0, help="of the mutants, chosen by --seed (default: all)")
     parser.add_argument("--seed", type=int, default=0)

@@ -1,6 +1,6 @@
-"""One place of a lowered kernel dropped, weakened, moved or shifted: what `mutants.py` runs.
+"""Mutations of a lowered kernel for `mutants.py`: one op or bound dropped, weakened, moved or shifted.
 
-A mutation is found by walking the kernel and made on a copy of it, at the same place of the walk.
+A mutation stores the index of its op in a walk of the kernel, and is applied to the same index in a copy.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from cute_dialect.upstream.nvvm import nvvm_attr
 
 
 class Mutation(NamedTuple):
-    """`kind`: drop, weaken, move or bound; `what` says it; `place`: of the op in the kernel's walk; `apply` makes it
-    on that op of a copy.
+    """One change of one op.
+
+    `kind` is drop, weaken, move or bound, and `what` describes the change. `place` is the index of the op in a walk of
+    the kernel. `apply` changes that op in a copy.
     """
 
     kind: str
@@ -36,14 +38,14 @@ ORDERING = (
     "nvvm.cp.async.bulk.wait_group", "nvvm.wgmma.fence.aligned", "nvvm.wgmma.commit.group.sync.aligned",
     "nvvm.wgmma.wait.group.sync.aligned", "nvvm.setmaxregister",
 )  # fmt: skip
-"""Ops whose only effect is on the order of others; and inline PTX of these."""
+"""Ops whose only effect is to order other ops, and the same instructions as inline PTX."""
 EFFECTS = (
     *ORDERING, "llvm.load", "llvm.store", "llvm.atomicrmw", "llvm.cmpxchg", "nvvm.inline_ptx", "llvm.inline_asm",
     "nvvm.cp.async.shared.global", "nvvm.cp.async.bulk.tensor.shared.cluster.global",
     "nvvm.cp.async.bulk.tensor.global.shared.cta", "nvvm.ldmatrix", "nvvm.stmatrix", "nvvm.wgmma.mma_async",
     "nvvm.shfl.sync", "nvvm.elect.sync",
 )  # fmt: skip
-"""Ops that what orders can be moved across."""
+"""Ops that an ordering op can be moved across."""
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 OFF_BY_ONE = {
     "slt": "sle",
@@ -63,8 +65,9 @@ COUNTS = {
 
 
 def mutations(kernel: Operation) -> list[Mutation]:
-    """Every mutation of a kernel, in the order of its text; of a bound of which unrolling made many, the first and the
-    last.
+    """Return every mutation of a kernel in textual order.
+
+    If unrolling has duplicated a bound, only its first and last copies are mutated.
     """
     found: list[Mutation] = []
     bounds: dict[tuple[str, str], list[int]] = {}
@@ -80,14 +83,14 @@ def mutations(kernel: Operation) -> list[Mutation]:
 
 
 def mutated(module: ModuleOp, kernel: str, mutation: Mutation) -> ModuleOp:
-    """A copy of the module with one mutation made."""
+    """Return a copy of the module with one mutation applied."""
     copy = module.clone()
     next(op for i, op in enumerate(find(copy, kernel).walk()) if i == mutation.place and not mutation.apply(op))
     return copy
 
 
 def find(module: ModuleOp, kernel: str) -> Operation:
-    """The function of this name that has a body."""
+    """Return the function with this name that has a body."""
     return next(
         op
         for op in module.walk()
@@ -121,7 +124,7 @@ def _orders(op: Operation) -> bool:
 
 
 def _moves(op: Operation) -> Iterator[_Edit]:
-    """Move the op after the next op with effects, or before the previous one."""
+    """Yield moves of the op after the next op with effects, and before the previous one."""
     if _next(op, lambda o: o.next_op) is not None:
         yield "move", f"{op.name} later", _later
     before = _next(op, lambda o: o.prev_op)
@@ -130,7 +133,7 @@ def _moves(op: Operation) -> Iterator[_Edit]:
 
 
 def _next(op: Operation, step: Callable[[Operation], Operation | None]) -> Operation | None:
-    """The nearest op of the block with effects, its own or those of an op in it; None if the block has none."""
+    """Return the nearest op in the block that has effects or contains an op with effects, or None."""
     at = step(op)
     while at is not None and not any(o.name in EFFECTS for o in at.walk()):
         at = step(at)
@@ -153,7 +156,7 @@ def _earlier(op: Operation) -> None:
 
 
 def _taken(op: Operation, before: Operation) -> list[Operation]:
-    """`op`, after the ops between it and `before` that make what it uses."""
+    """Return `op`, preceded by the ops between it and `before` that compute its operands."""
     found: list[Operation] = []
     _between(op, before, found)
     return [*found, op]
@@ -249,7 +252,7 @@ def _warp_barrier(op: Operation) -> None:
 
 
 def type_of(name: str, operands: list[SSAValue]) -> Operation:
-    """An nvvm op without results and attributes."""
+    """Return the class of an nvvm op without results and attributes."""
     from cute_dialect.upstream import nvvm
 
     return getattr(nvvm, name).create(operands=operands)
@@ -269,7 +272,7 @@ def _global_proxy(op: Operation) -> None:
 def _add(
     op: Operation, operand: int, step: SSAValue | None, *, minus: bool = False, by: int = 1, xor: bool = False
 ) -> None:
-    """One operand plus, minus or xor a number."""
+    """Add, subtract or xor a constant with one operand."""
     old = op.operands[operand]
     new: list[Operation] = []
     if step is None:
@@ -282,7 +285,7 @@ def _add(
 
 
 def crossed(op: Operation, *, earlier: bool) -> list[Operation]:
-    """The ops that a move takes an op across."""
+    """Return the ops that a moved op crosses."""
     step: Callable[[Operation], Operation | None] = (lambda o: o.prev_op) if earlier else (lambda o: o.next_op)
     last, found, at = _next(op, step), [], op
     while at is not last and (after := step(at)) is not None:
@@ -292,7 +295,7 @@ def crossed(op: Operation, *, earlier: bool) -> list[Operation]:
 
 
 def trapped(module: ModuleOp, kernel: str, place: int) -> ModuleOp:
-    """A copy whose comparison at `place` stores to address 0 where its sides are equal, so that the run ends there."""
+    """Return a copy in which the comparison at `place` stores to address 0, and so faults, if its sides are equal."""
     copy = module.clone()
     op = next(op for i, op in enumerate(find(copy, kernel).walk()) if i == place)
     equal = arith.CmpiOp(op.operands[0], op.operands[1], "eq")

@@ -1,14 +1,16 @@
-"""Random small programs of synchronisation: the race detector against the definition, every pair of accesses compared.
-
-Six threads (lanes 0 and 1 of one warp, lane 0 of another, in each of two blocks) touch a few bytes of global and shared
-memory: weakly, strongly with a scope, with copies of the asynchronous proxy, and with invariant loads.  They hand over
-by a flag (stores and polls of every order, scope and width, with fences before and after), and meet at barriers of the
-block or the warp.  A flag is written once and polled until it is set, so that what is ordered does not depend on the
-schedule.  The definition is a graph: an edge for program order, barriers, copies and each pair of a release and an
-acquire pattern whose scopes hold both threads (PTX ISA 9.0, 8.7 to 8.9); a race is a pair that conflicts, that no path
-joins (or none with the proxy fence that is needed), and that is not morally strong.
+"""Random synchronization programs: the race detector compared with a definition that examines all pairs of accesses.
 
     python test/oracle/sync_fuzz.py --count 2000 --seed 1
+
+Six threads access a few bytes of global and shared memory: in each of two blocks, lanes 0 and 1 of one warp and lane 0
+of another. Accesses are weak, strong with a scope, copies of the asynchronous proxy, or invariant loads. Threads
+signal each other through flags, stored and polled with every order, scope and width, with fences before and after.
+They also meet at barriers of the block or the warp. A flag is written once and polled until it is set, so the ordering
+does not depend on the schedule.
+
+The definition is a graph with edges for program order, barriers and copies. An edge also joins each release and acquire
+pattern whose scopes include both threads (PTX ISA 9.0, 8.7 to 8.9). A race is a conflicting pair that is not morally
+strong and that no path joins. If the proxies differ, the path must contain the required proxy fence.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ from cute_dialect.interp import InterpError, Pointer
 
 SCOPES = ("cta", "cluster", "gpu")
 ACTORS = [(b, w, lane) for b in (0, 1) for w, lane in ((0, 0), (0, 1), (1, 0))]
-FLAGS = 64  # byte offset of the first flag; the cells lie before
+FLAGS = 64  # byte offset of the first flag, after the cells
 SPACES = {"": {"shared", "global"}, ".global": {"global"}, ".shared::cta": {"shared"}, ".shared::cluster": {"shared"}}
 
 
 class Event(NamedTuple):
-    """One step of one actor (or of all at a barrier): `what` with its words."""
+    """One step of one thread, or of all threads at a barrier. The fields after `what` are its modifiers."""
 
     what: str
     actor: int
@@ -46,7 +48,7 @@ class Event(NamedTuple):
 
 
 class Access(NamedTuple):
-    """A node of the graph that touches memory."""
+    """A node of the graph that accesses memory."""
 
     node: int
     actor: int
@@ -61,7 +63,7 @@ class Access(NamedTuple):
 
 
 def program(rng: random.Random) -> tuple[list[Event], int]:
-    """A random program, and the number of blocks of a cluster."""
+    """Return a random program and the number of blocks per cluster."""
     out: list[Event] = []
     good = rng.choice([0.6, 0.9, 1.0])
 
@@ -116,11 +118,11 @@ def program(rng: random.Random) -> tuple[list[Event], int]:
 
 
 def races(events: list[Event], cluster: int) -> list[tuple[Access, Access]]:
-    """The definition: all pairs of accesses that race."""
+    """Return all pairs of accesses that race by the definition."""
     edges: dict[int, set[int]] = {}
     last: dict[int, int] = {}
     accesses: list[Access] = []
-    proxied: list[tuple[int, set[str], int]] = []  # node, spaces, block
+    proxied: list[tuple[int, set[str], int]] = []  # (node, spaces, block)
     copies: dict[int, list[tuple[int, int]]] = {}
     flags: dict[int, tuple[Event, int]] = {}
     polls: list[tuple[Event, int]] = []
@@ -225,7 +227,7 @@ def races(events: list[Event], cluster: int) -> list[tuple[Access, Access]]:
         space, *of = x.space.split()
         return any(
             space in spaces and f in after(x.node) and y.node in after(f)
-            # A fence orders no shared memory that its block cannot address.
+            # A fence does not order shared memory that its block cannot address.
             and (space == "global" or cluster > 1 or of == [str(block)])
             for f, spaces, block in proxied
         )  # fmt: skip
@@ -247,7 +249,7 @@ def races(events: list[Event], cluster: int) -> list[tuple[Access, Access]]:
 
 
 def text(events: list[Event]) -> str:
-    """Return the kernel of a program, in which each event runs only in its own thread."""
+    """Return the kernel of a program. Each event runs only in its own thread."""
     lines = [
         "%d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>",
         "%n16 = arith.constant 16 : i32",
@@ -329,9 +331,9 @@ def reported(events: list[Event], cluster: int, schedule: str) -> str:
 
 
 def check(seed: int) -> list[bool]:
-    """Compare one program, and the same without one of its fences, barriers or waits: which of them have a race.
+    """Compare one program, and its variants without one fence, barrier or wait. Return which variants have a race.
 
-    Raises AssertionError where detector and definition differ.
+    Raises AssertionError if the detector and the definition disagree.
     """
     rng = random.Random(seed)
     events, cluster = program(rng)

@@ -1,10 +1,10 @@
-"""Every example for every chip: PTX, or an error of ours at a line; LLVM never aborts.
+"""Every example compiled for every chip: the result is PTX or an error with a location, and LLVM never aborts.
 
-    python test/oracle/target_grid.py                     every example for every chip that LLVM knows
-    python test/oracle/target_grid.py --count 20 --seed 3 a random few of these pairs
+    python test/oracle/target_grid.py                     every example for every chip that LLVM supports
+    python test/oracle/target_grid.py --count 20 --seed 3 a random sample of these pairs
     python test/oracle/target_grid.py --chips sm_75 sm_80 only these chips
 
-A failure prints the pair and its message; the exit status is 1 if there was any.
+Each failing pair is printed with its message. The exit status is 1 if there was a failure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cute_dialect.pipelines.stages import CompileError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 KERNELS = tuple(sorted(p.stem for p in EXAMPLES.glob("*.mlir") if "gpu.module" in p.read_text()))
-"""The examples that hold kernels."""
+"""The examples that contain kernels."""
 
 
 def outcome(kernel: str, chip: str) -> str:

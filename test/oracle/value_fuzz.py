@@ -1,9 +1,9 @@
-"""Scalar PTX instructions of the interpreter on corner values and random bits, against `value_reference`.
+"""Scalar PTX instructions of the interpreter on corner values and random bits, compared with `value_reference`.
 
     python test/oracle/value_fuzz.py --count 1000 --seed 7     1000 inputs for each of some 3000 opcodes
 
-Every row of `cute_dialect.interp.instructions.ptx.SCALAR_ROWS` is expanded to all its opcodes.  Prints what differs,
-and the number of results; exits with 1 if one differed.
+Every row of `cute_dialect.interp.instructions.ptx.SCALAR_ROWS` is expanded to all its opcodes. The program prints wrong
+results and the number of results compared. The exit status is 1 if one was wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cute_dialect.ir.context import make_context
 
 
 def corners(name: str) -> list[int]:
-    """Zeros, subnormal numbers, infinities, NaN, the largest and smallest numbers, ones and halves, by bits."""
+    """Return the bits of zeros, subnormals, infinities, NaN, extreme numbers, ones and halves."""
     base = name.removesuffix("x2")
     if base == "pred":
         return [0, 1]
@@ -65,7 +65,7 @@ def corners(name: str) -> list[int]:
 
 
 def ties(rng: random.Random, name: str) -> int:
-    """A number half-way between two of a narrower format, or one bit off."""
+    """Return a number half-way between two numbers of a narrower format, or one bit away from that."""
     layout = LAYOUTS[name]
     drop = rng.choice([d for d in (13, 16, 29, 42, 45, 20, 3, 2) if d < layout.fraction] or [1])
     body = rng.getrandbits(layout.fraction) >> drop << drop | 1 << (drop - 1)
@@ -78,7 +78,7 @@ def ties(rng: random.Random, name: str) -> int:
 
 
 def value(rng: random.Random, name: str) -> int:
-    """Bits of an operand of that type."""
+    """Return random bits of an operand of this type."""
     base = name.removesuffix("x2")
     if base != name:
         half = SIZES[name] // 2
@@ -94,7 +94,7 @@ def value(rng: random.Random, name: str) -> int:
 
 
 def inputs(rng: random.Random, opcode: str, sources: Sequence[str], count: int) -> list[tuple[int, ...]]:
-    """Operands, `count` rows: for one operand all the corners first; some sums nearly cancel."""
+    """Return `count` rows of operands. One-operand opcodes start with all corner values; some sums nearly cancel."""
     words = opcode.split(".")
     rows: list[tuple[int, ...]] = (
         [(v,) for v in corners(sources[0])] if len(sources) == 1 and "x2" not in sources[0] else []
@@ -115,7 +115,7 @@ def inputs(rng: random.Random, opcode: str, sources: Sequence[str], count: int) 
 
 
 def _near(rng: random.Random, name: str, row: Sequence[int]) -> int:
-    """Minus the product of the first two, rounded, and a bit or a size off."""
+    """Return the negated, rounded product of the first two operands, possibly one bit off or scaled."""
     dtype, raw = {"f32": (np.float32, np.uint32), "f64": (np.float64, np.uint64)}[name]
     with np.errstate(all="ignore"):
         a, b = (np.array([v], raw).view(dtype)[0] for v in row[:2])
@@ -125,19 +125,19 @@ def _near(rng: random.Random, name: str, row: Sequence[int]) -> int:
 
 
 def opcodes() -> Iterator[tuple[Row, str]]:
-    """Every opcode of every row."""
+    """Yield every opcode of every row."""
     for row in SCALAR_ROWS:
         for opcode in expand(row.syntax):
             yield row, opcode
 
 
 def register(kind: str) -> str:
-    """The IR type of a register that holds a PTX type; 8 bits go in 32."""
+    """Return the IR type of a register that holds a PTX type. 8-bit types use 32-bit registers."""
     return f"i{max(SIZES[kind], 16) if SIZES[kind] not in (1, 8) else {1: 1, 8: 32}[SIZES[kind]]}"
 
 
 def function(name: str, row: Row, opcode: str) -> str:
-    """A function that computes one instruction."""
+    """Return a function that executes one instruction."""
     results, sources = row.kinds(Words(opcode))
     types = [register(k) for k in sources]
     shown = opcode.startswith("lop3")
@@ -157,7 +157,7 @@ def function(name: str, row: Row, opcode: str) -> str:
 
 
 def column(values: Sequence[int], kind: str) -> np.ndarray:
-    """Bits as the interpreter holds a register."""
+    """Convert bits to the interpreter's representation of a register."""
     width = int(register(kind)[1:])
     if width == 1:
         return np.array(values, np.bool_)
@@ -169,7 +169,7 @@ def column(values: Sequence[int], kind: str) -> np.ndarray:
 def results(
     module: object, name: str, kinds: Sequence[str], sources: Sequence[str], rows: Sequence[tuple[int, ...]]
 ) -> list[list[int]]:
-    """The bits of each result for each row of operands, on the interpreter."""
+    """Run the rows of operands on the interpreter and return the bits of each result."""
     given = [column([r[i] for r in rows], k) for i, k in enumerate(sources)]
     got = run_function(module, name, given)  # type: ignore[arg-type]
     return [
@@ -178,7 +178,7 @@ def results(
 
 
 def differences(count: int, seed: int, only: str = "") -> tuple[int, list[str]]:
-    """(results compared, what is wrong of them)."""
+    """Return the number of results compared and a description of each wrong one."""
     from xdsl.parser import Parser
 
     compared = 0
@@ -204,7 +204,6 @@ def differences(count: int, seed: int, only: str = "") -> tuple[int, list[str]]:
 
 
 def main() -> None:
-    """Entry point."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=100, help="inputs an opcode")
     parser.add_argument("--seed", type=int, default=0)

@@ -1,8 +1,8 @@
-"""Reference values of scalar PTX instructions: exact rational and integer arithmetic, rounded once.
+"""Reference values of scalar PTX instructions, from exact rational and integer arithmetic rounded once.
 
-Numbers come and go as bits.  `evaluate("fma.rz.f32", [0x3F800001, 0x3F800001, 0])` gives the bits of the result;
-`accepts` says whether bits are a right result: any NaN is one where NaN is, and an approximate instruction has the
-bound that the PTX ISA states.  Pseudo-code of the ISA that works bit by bit is copied bit by bit.
+Operands and results are bit patterns. `evaluate("fma.rz.f32", [0x3F800001, 0x3F800001, 0])` returns the bits of the result.
+`accepts` returns True if given bits are a correct result. All NaNs are equal. An approximate instruction must meet the
+error bound of the PTX ISA. Bitwise pseudo-code of the PTX ISA is copied literally.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Layout(NamedTuple):
-    """Bits of exponent and fraction; `extra`: the highest exponent has numbers, too, and no infinity (e4m3)."""
+    """Exponent and fraction bits. With `extra` the highest exponent encodes numbers, and no infinity exists (e4m3)."""
 
     exponent: int
     fraction: int
@@ -38,7 +38,7 @@ SIZES = {
 
 
 class Number(NamedTuple):
-    """A float: its sign and size; the size is infinity (a float), or None for NaN."""
+    """A float as sign and magnitude. The magnitude is a float for infinity and None for NaN."""
 
     negative: bool
     size: Fraction | float | None
@@ -67,7 +67,7 @@ def power(n: int) -> Fraction:
 
 
 def decode(bits: int, name: str) -> Number:
-    """The number of some bits."""
+    """Return the number that the bits encode."""
     layout = LAYOUTS[name]
     if name == "tf32":
         return decode(bits, "f32")
@@ -87,7 +87,7 @@ def decode(bits: int, name: str) -> Number:
 
 
 def encode(x: Number, name: str) -> int:
-    """The bits of a number that the format has."""
+    """Return the bits of a number that the format can represent."""
     if name == "tf32":
         return encode(x, "f32")
     layout = LAYOUTS[name]
@@ -122,7 +122,7 @@ def least(name: str) -> Fraction:
 
 
 def whole(x: Fraction, mode: str, negative: bool) -> int:
-    """A size rounded to an integer."""
+    """Round a magnitude to an integer."""
     k, rest = divmod(x.numerator, x.denominator)
     twice = 2 * rest - x.denominator
     if mode == "rn":
@@ -133,7 +133,7 @@ def whole(x: Fraction, mode: str, negative: bool) -> int:
 
 
 def to_format(x: Number, name: str, mode: str) -> Number:
-    """Rounded once."""
+    """Round a number once to the format."""
     if x.nan or x.infinite:
         return x
     size = abs(x.value)
@@ -189,7 +189,7 @@ def div(x: Number, y: Number) -> Number:
 
 
 def sqrt(x: Number) -> Number:
-    """The root, to more bits than a format has, with a bit that says whether there are more."""
+    """Return the square root with more bits than any format has. The last bit is set if the root is inexact."""
     if x.nan or x.size == 0:
         return x
     if x.negative:
@@ -219,7 +219,7 @@ def finished(x: Number, words: Sequence[str], name: str) -> Number:
 
 
 def less(x: Number, y: Number) -> bool:
-    """Neither is NaN; -0 is less than +0."""
+    """Return True if x < y. Neither is NaN, and -0 is less than +0."""
 
     def key(v: Number) -> tuple[float, Fraction, bool]:
         if v.infinite:
@@ -230,7 +230,7 @@ def less(x: Number, y: Number) -> bool:
 
 
 def minmax(words: Sequence[str], a: Number, b: Number) -> Number:
-    """The pseudo-code of 9.7.3.12."""
+    """Evaluate min or max by the pseudo-code of PTX ISA 9.7.3.12."""
     sign = a.negative != b.negative
     if "abs" in words:
         a, b = Number(False, a.size), Number(False, b.size)
@@ -373,7 +373,7 @@ def mul24(words: Sequence[str], x: int, y: int) -> int:
 
 
 def integer(words: Sequence[str], t: str, v: Sequence[int]) -> int:
-    """The instructions of 9.7.1, 9.7.2 and 9.7.8 on one element."""
+    """Evaluate an instruction of PTX ISA 9.7.1, 9.7.2 or 9.7.8 on one element."""
     name, n = words[0], SIZES[t]
 
     def saturate(x: int) -> int:
@@ -451,11 +451,11 @@ def mode_of(words: Sequence[str]) -> str:
 
 
 def convert(words: Sequence[str], source: str, target: str, bits: int) -> int:
-    """`cvt` of one element; bits to bits."""
+    """Evaluate `cvt` on the bits of one element."""
     mode = mode_of(words)
     if source in LAYOUTS:
         x = decode(bits, source)
-        if "ftz" in words and source == "f32" and target != "f16":  # as an H200 has it
+        if "ftz" in words and source == "f32" and target != "f16":  # matches an H200
             x = flushed(x, "f32")
         if target not in LAYOUTS:
             return float_to_int(x, source, target, mode)
@@ -482,7 +482,7 @@ def _decimal(x: Fraction) -> decimal.Decimal:
 
 
 def _sine(x: Fraction, start: int) -> Fraction:
-    """The Taylor series of the sine (start 1) or cosine (start 0), over x reduced by π to 60 digits."""
+    """Evaluate the Taylor series of sine (start 1) or cosine (start 0), with x reduced by π to 60 digits."""
     turns = round(x / (2 * PI))
     x -= 2 * PI * turns
     term, total, n = (x if start else Fraction(1)), Fraction(0), start
@@ -498,7 +498,7 @@ PI = Fraction("3.141592653589793238462643383279502884197169399375105820974944592
 
 
 def function(name: str, x: Number) -> Number:
-    """sin, cos, lg2, ex2, tanh, rsqrt, to 50 digits."""
+    """Evaluate sin, cos, lg2, ex2, tanh or rsqrt to 50 digits."""
     if x.nan:
         return NAN
     if name in ("sin", "cos"):
@@ -540,13 +540,13 @@ def function(name: str, x: Number) -> Number:
 
 
 def ulp(x: Fraction, name: str) -> Fraction:
-    """The distance of the numbers of a format about x."""
+    """Return the spacing of the format's numbers around x."""
     e = max(x.numerator.bit_length() - x.denominator.bit_length(), 1 - LAYOUTS[name].bias)
     return power(e - LAYOUTS[name].fraction)
 
 
 def allowed_error(words: Sequence[str], name: str, exact: Fraction, x: Number) -> Fraction | None:
-    """The bound on an approximate result that the PTX ISA states, None where it states none."""
+    """Return the error bound that the PTX ISA states for an approximate result, or None."""
     stem = words[0]
 
     def two_power(e: float) -> Fraction:
@@ -571,9 +571,10 @@ def allowed_error(words: Sequence[str], name: str, exact: Fraction, x: Number) -
 
 
 def approximates(words: Sequence[str], name: str, args: Sequence[Number], bits: int) -> bool:
-    """Return True if an approximate instruction may give these bits: within its error bound, or exactly special.
+    """Return True if an approximate instruction may give these bits.
 
-    A subnormal result may be flushed where the bound allows it, and always with `.ftz`.
+    A result must be within the error bound, or equal if it is a special value. A subnormal result may be flushed if the
+    bound allows it, and always with `.ftz`.
     """
     x = args[0]
     if words[0] == "div":
@@ -582,7 +583,7 @@ def approximates(words: Sequence[str], name: str, args: Sequence[Number], bits: 
         if words[1] == "approx" and isinstance(y.size, Fraction) and y.size > power(126):
             exact = NAN if x.infinite or x.nan else Number(exact.negative, Fraction(0))
         elif words[1] == "approx" and isinstance(y.size, Fraction) and 0 < y.size < power(-126):
-            return True  # no bound is stated
+            return True  # no stated bound
     else:
         exact = {"rcp": lambda: div(ONE, x), "sqrt": lambda: sqrt(x)}.get(words[0], lambda: function(words[0], x))()
     got = decode(bits, name)
@@ -600,7 +601,7 @@ def approximates(words: Sequence[str], name: str, args: Sequence[Number], bits: 
         return True
     if got.infinite:
         return largest(name) + ulp(largest(name), name) <= exact.size + bound
-    if exact.size < least(name):  # a relative bound cannot hold below the normal numbers
+    if exact.size < least(name):  # A relative bound does not hold for subnormals.
         bound = max(bound, least(name) if "ftz" in words else ulp(exact.size, name))
     return abs(got.value - exact.value) <= bound
 
@@ -613,7 +614,7 @@ def _halves(bits: int) -> tuple[int, int]:
 
 
 def _float(words: Sequence[str], name: str, bits: Sequence[int]) -> int:
-    """An instruction on one float of that format, exactly."""
+    """Evaluate an instruction exactly on one float of the format."""
     mode = mode_of(words)
     raw = [decode(b, name) for b in bits]
     v = [flushed(x, name) for x in raw] if "ftz" in words else raw
@@ -666,7 +667,7 @@ def _testp(word: str, t: str, bits: int) -> bool:
 
 
 def evaluate(opcode: str, bits: Sequence[int]) -> list[int]:
-    """The bits of the results of an exact instruction."""
+    """Return the bits of the results of an exact instruction."""
     words = opcode.split(".")
     types = types_of(words)
     t, stem = (types or ["b32"])[-1], words[0]
