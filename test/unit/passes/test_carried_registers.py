@@ -14,7 +14,7 @@ ONE = """
 
 
 def kernel(t: str, width: int, before: str, inside: str = "", one: str = "1.0", stride: int = 1) -> str:
-    """``%o`` gets, after ``n`` rounds, what ``rotate`` says: vectors of ``width`` elements move on in ``%f``."""
+    """Build a kernel whose loop rotates the vectors of ``width`` elements in the register tensor ``%f`` ``n`` times."""
     f = f'!cute.memref<{t}, rmem, align<16>, "8:1">'
     part = f'!cute.memref<{t}, rmem, "{width}:{stride}">'
     g = f'!cute.memref<{t}, gmem, align<16>, "8:1">'

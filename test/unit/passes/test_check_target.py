@@ -1,4 +1,4 @@
-"""Chips and PTX versions: refusals before LLVM runs, and the grid of kernels and chips."""
+"""Chip and PTX version checks before LLVM runs, and a grid of kernels and chips."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ROWS = [op for op in OPS if issubclass(op, ArchOp) and op.ROW.sm > 50]
 
 @pytest.mark.parametrize("op", ROWS, ids=lambda op: op.ROW.name)
 def test_an_op_is_refused_on_the_chip_before(op: type[ArchOp]) -> None:
-    """The error is at the op."""
+    """Each op is rejected, with an error at the op, on the newest chip that lacks it."""
     numbers = sorted({int(chip[3:]) for chip in TARGETS if chip[3:].isdigit()})
     before = max(n for n in numbers if n < op.ROW.sm)
     with pytest.raises(CompileError) as e:
@@ -52,7 +52,7 @@ def test_an_op_is_refused_on_the_chip_before(op: type[ArchOp]) -> None:
 
 @pytest.mark.slow
 def test_the_cpu_has_every_instruction() -> None:
-    """Nothing is refused without a chip, if no machine code is generated."""
+    """Without a target chip, every instruction is accepted, because no machine code is generated."""
     text = (target_grid.EXAMPLES / "gemm_sm90.mlir").read_text()
     compile_cute(text, emit="base", cache=False)
     with pytest.raises(CompileError, match="sm_80 has no"):

@@ -1,4 +1,4 @@
-"""cute.print in kernels, on the CPU interpreter: every kind, each thread its own line, through vprintf too."""
+"""cute.print in kernels on the CPU interpreter: every kind of value, one line per thread, and calls of vprintf."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def expected(t: int) -> list[str]:
 
 
 def by_line(lines: list[str]) -> None:
-    """Each of the eight prints came from each thread once; for one thread the order is that of the program."""
+    """Assert that print ``i`` gave one line per thread, before any line of print ``i + 1``."""
     assert len(lines) == 24
     for i in range(8):
         assert sorted(lines[3 * i : 3 * i + 3]) == sorted(expected(t)[i] for t in range(3))

@@ -1,4 +1,4 @@
-"""Constructors and accessors, evaluated: what they lower to computes what the tree functions say."""
+"""Lowering of constructors and accessors, evaluated and compared with Python functions on nested tuples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cute_dialect.ops.base import CuteOp
 
 
 def tile(r: Random, *, underscores: bool = True) -> object:
-    """A tile of layouts, some nested."""
+    """Return a random tile of layouts, possibly nested."""
 
     def slot() -> object:
         return ALL if underscores and r.random() < 0.25 else layout(r, limit=30)
@@ -42,7 +42,7 @@ def tile(r: Random, *, underscores: bool = True) -> object:
 
 
 def value(r: Random, kinds: tuple[str, ...]) -> tuple[str, object]:
-    """A value of one of the kinds."""
+    """Return a random value of one of the kinds."""
     kind = r.choice(kinds)
     if kind == "shape":
         return kind, shape(r)
@@ -60,7 +60,7 @@ def value(r: Random, kinds: tuple[str, ...]) -> tuple[str, object]:
 
 
 def sub(x: object, f: object) -> object:
-    """``f`` of a tree; of the shape and the stride of a layout; of the outer part of a composed layout."""
+    """Apply ``f`` to a tuple, to the shape and stride of a layout, or to the outer layout of a composed one."""
     if isinstance(x, C):
         return C(x.inner, x.offset, sub(x.outer, f))
     if isinstance(x, L):
@@ -209,7 +209,7 @@ def test_get_scalars(only_dynamic: bool):
 
 
 def path_into(r: Random, x: object) -> list[int]:
-    """A path of mode indices that ends somewhere in a tree."""
+    """Return a random path of mode indices into a nested tuple."""
     path: list[int] = []
     while isinstance(x, tuple) and x and r.random() < 0.8:
         path.append(r.randrange(len(x)))
@@ -227,7 +227,7 @@ def walk(path: list[int]):
 
 
 def tree_of(x: object) -> object:
-    """The tree that paths go into."""
+    """Return the tuple that paths index: the shape of a layout, or the value itself."""
     return brute.outer(x).shape if isinstance(x, L | C) else x
 
 

@@ -1,4 +1,4 @@
-"""Layout algebra, evaluated: composition is composition of functions, an inverse undoes, a slice adds up."""
+"""Lowering of the layout algebra, evaluated: composition composes functions, inverses invert, slices add up."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from cute_dialect.ops import algebra
 
 
 def dividing(r: Random, n: int) -> tuple[int, int]:
-    """An extent and a stride that fit in ``n`` elements and divide them."""
+    """Return a random extent and stride whose product divides ``n``."""
     d = r.choice([x for x in range(1, n + 1) if n % x == 0])
     s = r.choice([x for x in range(1, n // d + 1) if (n // d) % x == 0])
     return s, d
 
 
 def right_hand(r: Random, n: int) -> L:
-    """A layout to read ``n`` elements through."""
-    if r.random() < 0.4:  # a tiler: consecutive factors of the size, in any order
+    """Return a random right operand for the composition with a layout of ``n`` elements."""
+    if r.random() < 0.4:  # A compact layout whose extents are factors of the size.
         factors = split(r, n, r.randint(1, 3))
         return compact(r, nest(r, factors))
     modes = [dividing(r, n) for _ in range(r.randint(1, 2))]
@@ -52,14 +52,14 @@ def right_hand(r: Random, n: int) -> L:
 
 
 def same_function(got: L | C, values: object, size: int) -> None:
-    """A layout gives these values (a function of the index) everywhere."""
+    """Assert that the layout maps every index to ``values(index)``."""
     assert brute.size(brute.outer(got).shape) == size
     for i in range(size):
         assert brute.norm(brute.evaluate(i, got)) == brute.norm(values(i)), i
 
 
 def fits(a: L | C, through: tuple[int, int | E]) -> bool:
-    """Return True if steps of a mode stay on the grid of ``a``'s extents: composed layouts are composed functions.
+    """Return True if the mode ``through`` does not split the extents of ``a``, so that composition is defined.
 
     Ops check this only for static values.
     """
@@ -242,7 +242,7 @@ def test_group_modes():
         begin, end = (case.properties[k].value.data for k in ("begin", "end"))
 
         def group(t: object) -> object:
-            if not isinstance(t, tuple):  # a scalar is a tuple of one
+            if not isinstance(t, tuple):  # A scalar is treated as a tuple of one mode.
                 return (t,)
             modes = t
             return (*modes[:begin], modes[begin:end], *modes[end:])
@@ -295,7 +295,7 @@ def test_recast_layout():
         dynamic = [isinstance(d, Dyn) for d in brute.leaves(p.stride)]
         want = [recast(new, old, s, d, u) for (s, d), u in zip(brute.flat(brute.outer(a)), dynamic)]
         assert brute.flat(brute.outer(got)) == want
-        if isinstance(a, C):  # the swizzle moves bits of addresses: in bits, both are the same function
+        if isinstance(a, C):  # The bit addresses must be unchanged.
             assert isinstance(got, C) and got.offset * new == a.offset * old
             assert got.inner.b == a.inner.b and got.inner.s == a.inner.s
             assert (new << got.inner.m) == (old << a.inner.m)
@@ -310,7 +310,7 @@ def test_recast_to_smaller_elements_covers_the_same_bits():
 
     def verdict(case: Case, out: Outcome) -> None:
         p = out.operands[0]
-        if brute.leaves(p.stride).count(1) != 1:  # a unit stride that is not known is only scaled
+        if brute.leaves(p.stride).count(1) != 1:  # A dynamic stride of 1 is only scaled.
             return
         a, (got,) = case.operands[0][1], out.results
         assert set(brute.values(got)) == {4 * x + k for x in brute.values(a) for k in range(4)}
@@ -336,7 +336,7 @@ def test_slice_of_trees():
 
 
 def free(c: object, at: object) -> object:
-    """A coordinate with its holes filled from the coordinate of a slice."""
+    """Fill the free modes of coordinate ``c`` from ``at``, a coordinate in the slice."""
     if c == ALL:
         return at
     return brute.fill(c, iter(at))
@@ -375,7 +375,7 @@ def test_slice_of_a_composed_layout():
 
 
 def fields(z: S) -> int:
-    """The bits that take part in a swizzle."""
+    """Return the mask of the address bits that a swizzle reads or changes."""
     mask = ((1 << z.b) - 1) << z.m
     return mask | (mask << abs(z.s))
 
@@ -388,7 +388,7 @@ def swizzled_case(r: Random) -> Case:
     c = coordinate(r, s, underscores=True)
     while brute.holes(c) == 0 or any(i >= n for i, n in in_bounds(c, s)):
         c = coordinate(r, s, underscores=True)
-    # The rule combines the offset with the index bit by bit: it must not overlap what the layout reaches.
+    # The offset is XORed with the index, so its bits must not overlap those of the layout's range.
     offset = r.choice((0, 0, brute.size(s) * r.choice((1, 2, 3, 5))))
     return Case([("composed_layout", C(z, offset, a)), ("coord", c)], static_outer=True)
 
@@ -478,7 +478,7 @@ def test_complement_in_a_cotarget():
         (_, a), (_, m) = case.operands
         (got,) = out.results
         p = out.operands[0]
-        # Modes that are known to have extent 1 or stride 0 do not count; what is dynamic does.
+        # Modes with a static extent of 1 or a static stride of 0 are skipped. Dynamic modes always count.
         modes = [
             (s, d)
             for (s, d), ps, pd in zip(brute.flat(a), brute.leaves(p.shape), brute.leaves(p.stride))
@@ -508,7 +508,7 @@ def test_right_inverse():
         if all(isinstance(x, int) for x in brute.leaves(out.operands[0].stride)):
             covered = set(brute.values(a))
             contiguous = next(i for i in range(len(covered) + 1) if i not in covered)
-            if sorted(brute.values(a)) == list(range(len(covered))):  # compact: all of it is inverted
+            if sorted(brute.values(a)) == list(range(len(covered))):  # A compact layout is inverted completely.
                 assert brute.size(got.shape) == contiguous
 
     check(algebra.RightInverseOp, draw, verdict, examples=150, dynamic=0.0)

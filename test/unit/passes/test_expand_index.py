@@ -1,4 +1,4 @@
-"""Sizes, indices, coordinates, arithmetic and comparison, evaluated."""
+"""Lowering of sizes, indices, coordinates, arithmetic and comparison, evaluated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cute_dialect.ops.base import CuteOp
 
 
 def mode_path(r: Random, x: object) -> dict[str, object]:
-    """A ``mode`` property, now and then."""
+    """Return a random ``mode`` property, or no property."""
     tree = brute.outer(x).shape if isinstance(x, L | C) else x
     path: list[int] = []
     while isinstance(tree, tuple) and tree and r.random() < 0.5:
@@ -39,7 +39,7 @@ def mode_path(r: Random, x: object) -> dict[str, object]:
 
 
 def part(case: Case, x: object) -> object:
-    """The sub-value that the ``mode`` property names."""
+    """Return the mode of ``x`` that the ``mode`` property selects."""
     x = brute.outer(x) if isinstance(x, C) else x
     for i in case.properties["mode"].get_values() if "mode" in case.properties else ():
         x = L(x.shape[i], x.stride[i]) if isinstance(x, L) else x[i]
@@ -142,7 +142,7 @@ def test_crd2idx():
 
     def verdict(case: Case, out: Outcome) -> None:
         (_, c), (_, s) = case.operands
-        # A dynamic extent is not known to be 1: its mode has the running product as stride, not 0.
+        # A dynamic extent is not known to be 1, so its mode has the running product as its stride instead of 0.
         flat, p = [], 1
         for n, d in zip(brute.leaves(s), brute.leaves(out.operands[1])):
             flat.append(0 if d == 1 else p)
@@ -189,7 +189,7 @@ def test_increment_coord():
     def draw(r: Random) -> Case:
         s = shape(r)
         c = natural_coordinate(r, s, beyond=0)
-        if r.random() < 0.5:  # the interesting places: a carry somewhere
+        if r.random() < 0.5:  # Choose a coordinate whose increment carries.
             pairs = zip(brute.leaves(s), brute.leaves(c))
             c = brute.rebuild(s, iter([n - 1 if r.random() < 0.6 else x for n, x in pairs]))
         return Case([("coord", c), ("shape", s)])
@@ -316,7 +316,7 @@ def test_ceil_div_by_a_tile():
         (got,) = out.results
         assert isinstance(got, tuple) and len(got) == len(a) and got[len(tiler) :] == a[len(tiler) :]
         for n, t, q, p in zip(a, tiler, got, out.operands[1]):
-            # the complement of the tile in the mode: its gaps times how many such tiles fit
+            # The number of tiles in the mode, with one for each element of a gap in the tile.
             gap = 1 if p.shape == 1 else t.stride
             assert brute.size(q) == gap * brute.ceil(n, gap * t.shape), (n, t, q)
 
@@ -368,7 +368,7 @@ def test_equal():
 
 
 def test_dynamic_widths_were_mixed():
-    """The cases really mix 32 and 64 bits: a sum of both is extended."""
+    """The random widths include sums of 32-bit and 64-bit values, which are lowered with an extension."""
     seen = set()
 
     def verdict(case: Case, out: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""Products and divides, evaluated: a product repeats its left side, a divide reads a layout tile by tile."""
+"""Lowering of products and divides, evaluated: a product repeats its left operand, a divide splits it into tiles."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cute_dialect.ops.base import CuteOp
 
 
 def factor(r: Random) -> L:
-    """A small layout that repeats: compact, or with gaps."""
+    """Return a small random layout, compact or with gaps."""
     return compact(r, shape(r, limit=24), gaps=r.random() < 0.3)
 
 
 def product_case(r: Random) -> Case:
-    """A static layout (or a composed one around it) and what repeats it."""
+    """Build a product of a static layout, possibly inside a composed one, and the layout that repeats it."""
     kind, a = any_layout(r, bases=False)
     a = brute.with_outer(a, factor(r)) if isinstance(a, C) else factor(r)
     b = compact(r, shape(r, limit=24), gaps=r.random() < 0.3)
@@ -32,7 +32,7 @@ def product_case(r: Random) -> Case:
 
 
 def repeats(a: L, b: L) -> list[tuple[int, int]]:
-    """The modes of the complement of ``a``, if ``b`` reads them on their grid."""
+    """Return the complement modes of ``a`` if ``b`` does not split them, else an empty list."""
     m = brute.complement_modes(a)
     if not all(fits(L(tuple(s for s, _ in m), 0), mode) for mode in brute.flat(b)):
         return []
@@ -40,14 +40,14 @@ def repeats(a: L, b: L) -> list[tuple[int, int]]:
 
 
 def repeated(c: object, b: L, m: Sequence[tuple[int, int]]) -> int:
-    """Return the offset of the copy at a coordinate of ``b``."""
+    """Return the offset of the copy of the left operand at coordinate ``c`` of ``b``."""
     return sum(brute.at_modes(i * d, list(m)) for i, (_, d) in zip(brute.leaves(c), brute.flat(b)))
 
 
 def judge_product(case: Case, out: Outcome, pair: object) -> bool:
-    """``pair`` gives the coordinate in the result for coordinates in both operands.
+    """Compare a product with its definition. Return True if the product is defined.
 
-    The answer is whether there was something to see.
+    ``pair`` maps coordinates in the two operands to the coordinate in the result.
     """
     (_, whole), (_, b) = case.operands
     (got,) = out.results
@@ -76,7 +76,7 @@ def product_check(op: type[CuteOp], pair: object, draw: object = product_case) -
 
 
 def index_in(c: object, s: object) -> int:
-    """The column-major index of a coordinate."""
+    """Return the column-major index of a coordinate."""
     i, step = 0, 1
     for x, n in zip(brute.leaves(c), brute.leaves(s)):
         i, step = i + x * step, step * n
@@ -88,12 +88,12 @@ def spliced(x: object) -> tuple[object, ...]:
 
 
 def copies(case: Case, modes: tuple[object, ...], y: object) -> list[int]:
-    """The index in each spliced mode of a product for a coordinate of the right side."""
+    """Return the index in each mode of a product that comes from coordinate ``y`` of the right operand."""
     s = case.operands[1][1].shape
     if isinstance(s, tuple):
         return list(map(index_in, y, s))
     indices = []
-    for n in map(brute.size, modes[:-1]):  # a scalar on the right may have fallen apart into several modes
+    for n in map(brute.size, modes[:-1]):  # A scalar right operand may be split into several modes.
         indices.append(y % n)
         y //= n
     return [*indices, y]
@@ -125,7 +125,7 @@ def test_flat_product():
 
 
 def same_rank(r: Random) -> Case:
-    """Operands that are tuples, for the products that pair modes."""
+    """Build a product whose operands are both tuples, as products that pair modes require."""
     while True:
         case = product_case(r)
         if all(isinstance(brute.outer(x).shape, tuple) for _, x in case.operands):
@@ -133,7 +133,7 @@ def same_rank(r: Random) -> Case:
 
 
 def padded(case: Case, x: object, y: object) -> tuple[list[object], list[int], list[int]]:
-    """Per mode: the coordinate in the left side, the index in the right side, its size."""
+    """Return per mode: the coordinate in the left operand, the index in the right one, and the right extent."""
     a, b = (brute.outer(v).shape for _, v in case.operands)
     rank = max(len(a), len(b))
     xs = [*x, *[0] * (rank - len(a))]
@@ -164,7 +164,7 @@ def test_raked_product():
 
 
 def tiler_for(r: Random, n: int, *, exact: bool = True) -> L:
-    """A rank-1 tiler of ``n`` elements."""
+    """Return a random rank-1 tiler for ``n`` elements."""
     d = r.choice([x for x in range(1, n + 1) if n % x == 0])
     s = r.choice([x for x in range(1, n // d + 1) if (n // d) % x == 0])
     if not exact and r.random() < 0.5:
@@ -198,7 +198,7 @@ def test_logical_divide_by_a_layout():
         a, g = brute.outer(whole), brute.outer(got)
         n = brute.size(a.shape)
         p = out.operands[1]
-        if t.shape == 1 and p.shape != 1:  # an extent that is 1, but not known to be: the tile counts its gap
+        if t.shape == 1 and p.shape != 1:  # A dynamic extent of 1 keeps its gap.
             return
         ok = fits(a, (t.shape, t.stride)) and fits(a, (t.stride, 1)) and fits(a, (n, t.shape * t.stride))
         seen.append(ok)
@@ -213,7 +213,7 @@ def test_logical_divide_by_a_layout():
                 at = tiled_offset(t, n, i, j)
                 covered.append(at)
                 assert brute.evaluate((i, j), g) == brute.evaluate(at, a), (i, j, at)
-        assert sorted(covered) == list(range(n))  # nothing is lost, nothing comes twice
+        assert sorted(covered) == list(range(n))  # Each element is covered exactly once.
 
     check(tile.LogicalDivideOp, draw, verdict, examples=250, accepted=0.5, dynamic=0.3)
     assert sum(seen) > 0.3 * SCALE
@@ -239,7 +239,7 @@ def mode_wise(r: Random, kind: str, *, underscores: bool) -> Case:
 
 
 def divided(mode: L, t: object, p: object) -> tuple[int, int, object] | None:
-    """Return tile size, number of tiles and offset of (i, j) for one mode, or None if they are undefined."""
+    """Return the tile size, number of tiles and offset of (i, j) in one mode, or None if they are undefined."""
     t = L(t, 1) if isinstance(t, int) else t
     n = brute.size(mode.shape)
     extent = p if not hasattr(p, "shape") else p.shape
@@ -251,7 +251,10 @@ def divided(mode: L, t: object, p: object) -> tuple[int, int, object] | None:
 
 
 def judge_divide(case: Case, out: Outcome, arrange: object) -> bool:
-    """``arrange(tile indices, rest indices, indices of surplus modes)`` is the coordinate in the result."""
+    """Compare a divide with its definition. Return True if the divide is defined.
+
+    ``arrange`` maps tile indices, rest indices and indices of surplus modes to the coordinate in the result.
+    """
     (_, whole), (_, tiler) = case.operands
     (got,) = out.results
     a, g = brute.outer(whole), brute.outer(got)
@@ -266,7 +269,7 @@ def judge_divide(case: Case, out: Outcome, arrange: object) -> bool:
         inside = [f[2](i, j) for f, (i, j) in zip(facts, ij)]
         want = sum(brute.evaluate(x, m) for x, m in zip([*inside, *surplus], modes) if x < brute.size(m.shape))
         if any(x >= brute.size(m.shape) for x, m in zip(inside, modes)):
-            continue  # in a tile that sticks out
+            continue  # past the end of the mode
         at = arrange([i for i, _ in ij], [j for _, j in ij], surplus)
         assert brute.evaluate(at, g) == want, (at, want)
     return True
@@ -334,7 +337,7 @@ def test_tile_to_shape():
         counts = tuple(ceil_quotient(n, m.shape) for n, m in zip(target, block))
         strides = brute.ordered(counts, order)
         m = brute.complement_modes(a)
-        assert all(gap == 1 for gap, _ in m)  # the block is compact
+        assert all(gap == 1 for gap, _ in m)  # A compact block has no gaps.
         seen.append(1)
         for at in brute.coordinates(tuple(brute.size(b.shape) for b in block)):
             for n in brute.coordinates(counts):

@@ -1,4 +1,4 @@
-"""Passes from outside: an installed package's entry points, ``--load``; what can be wrong with them."""
+"""External passes: entry points of installed packages, ``--load``, and their errors."""
 
 from __future__ import annotations
 
@@ -76,16 +76,15 @@ POINTS = {"count-ops": "counting.passes:CountPass", "swap-adds": "counting.passe
 
 
 class Tool(CuteOpt):
-    """Runs cute-opt in a folder from which packages can be imported."""
+    """A runner of cute-opt in a folder from which packages can be imported."""
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of the folder."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
     def install(self, package: str, points: dict[str, str], source: str) -> None:
-        """Put a package with entry points there, as an installer does."""
+        """Install a package with entry points into the folder, as pip does."""
         self.write(f"{package}/__init__.py", "")
         self.write(f"{package}/passes.py", source)
         info = f"{package}-1.5.dist-info"
@@ -269,7 +268,7 @@ def test_invalid_entry_points_are_reported(opt: Tool, points: dict[str, str], fl
     assert str(e.value).startswith(message)
     assert opt("in.mlir", flag) == 1
     assert opt.err.startswith(f"cute-opt: error: {message}")
-    assert opt("in.mlir", "--cse") == 0  # what needs none of them is not disturbed
+    assert opt("in.mlir", "--cse") == 0  # Other passes still run.
 
 
 def test_two_packages_with_one_name(opt: Tool):
@@ -289,7 +288,7 @@ def test_broken_entry_points_do_not_hide_others(opt: Tool):
 
 
 def test_the_program_finds_it(opt: Tool):
-    """As a user has it: a package in the environment, the program in a process of its own."""
+    """A separate cute-opt process finds the entry points of a package in its environment."""
     opt.install("counting", POINTS, COUNT)
     program = [sys.executable, "-m", "cute_dialect.tools.cute_opt", "in.mlir", "--count-ops", "--cse"]
     paths = f"{opt.folder}:{ROOT}"
@@ -300,7 +299,7 @@ def test_the_program_finds_it(opt: Tool):
 
 
 def test_embedded_and_in_a_list(opt: Tool):
-    """A pipeline embedded in upstream's Python accepts outside passes too."""
+    """Pipelines embedded in upstream's Python bindings accept external passes too."""
     pytest.importorskip("mlir.ir")
     import mlir.ir as ir
 

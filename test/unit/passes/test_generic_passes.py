@@ -1,4 +1,4 @@
-"""The generic passes: what they do, and that what they leave computes the same (against a direct evaluation here)."""
+"""Generic passes: their effect on the IR, and equal results before and after, by direct evaluation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def module(text: str) -> ModuleOp:
 
 
 def run(text: str, *passes: str) -> str:
-    """The text after the passes; each must leave IR that verifies."""
+    """Return the text after the passes. The IR must verify after each one."""
     parsed = module(text)
     engine = DiagnosticEngine()
     context = PassContext(make_context(), engine)
@@ -45,7 +45,7 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 
 
 class Undefined(Exception):
-    """The program divides by zero, shifts too far, or overflows a division."""
+    """Undefined behavior: a division by zero, a shift by the bit width or more, or an overflow in a division."""
 
 
 def signed(value: int) -> int:
@@ -134,7 +134,7 @@ def _is_i1(op: Operation) -> bool:
 
 
 def program(rng: random.Random) -> str:
-    """A straight-line function of two i32."""
+    """Build a random straight-line function of two i32 arguments."""
     lines: list[str] = []
     ints = ["%a", "%b"]
     bits: list[str] = []

@@ -1,4 +1,4 @@
-"""Register tensors are values of registers; where one cannot be, it goes to local memory and every tool says so."""
+"""Remarks on register tensors in local memory: every tool prints one if a tensor cannot stay in registers."""
 
 # pyright: basic
 
@@ -20,7 +20,7 @@ REMARK = "remark: this register tensor is kept in local memory: it is indexed by
 
 
 def text(index: str) -> str:
-    """``x[0] = (copy of x in registers)[index]``: a static index, an argument, or that of an unrolled loop."""
+    """Build a kernel that stores one element of a register copy of ``x``, at a static, run-time or unrolled index."""
 
     @cute.kernel
     def pick(x: Any, n: cute.Int32):
@@ -52,7 +52,7 @@ def test_tools_print_the_remark(tmp_path: Path, capsys: pytest.CaptureFixture[st
     file.write_text(text("n"))
     assert cute_opt([str(file), "--pipeline=base", "-o", str(tmp_path / "out.mlir")]) == 0
     assert f"{file}:" in (said := capsys.readouterr().err) and REMARK in said
-    for _ in range(2):  # the second time from the cache
+    for _ in range(2):  # The second run uses the cache.
         run = [str(file), "--kernel", "pick", "--device=cpu", "--in", "4", "--in", "3"]
         assert cute_run(run) == 0
         assert REMARK in capsys.readouterr().out

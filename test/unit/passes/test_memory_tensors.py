@@ -1,4 +1,4 @@
-"""Tiles, partitions and offsets of tensors, and recasts: run on the CPU interpreter against numpy's own indexing."""
+"""Tiles, partitions, offsets and recasts of tensors, run on the CPU interpreter and compared with NumPy indexing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ MAT = '!cute.memref<f32, gmem, "(?,?):(?,?)">'
 
 
 def strided(rows: int, columns: int, strides: tuple[int, int]) -> np.ndarray:
-    """A matrix of distinct numbers with these strides (elements)."""
+    """Return a matrix of distinct numbers with these strides, in elements."""
     last = (rows - 1) * strides[0] + (columns - 1) * strides[1]
     store = np.arange(last + 1, dtype=np.float32)
     return np.lib.stride_tricks.as_strided(store, (rows, columns), (4 * strides[0], 4 * strides[1]))
 
 
 def gather(ops: str, result: str, n: str, matrix: np.ndarray, *scalars: int, coord: bool = False) -> np.ndarray:
-    """Run ``ops`` on ``%a`` (and ``%i0``, ``%i1`` …) in one thread; the elements of ``%r`` in colexicographic order."""
+    """Run ``ops`` in one thread and return the elements of ``%r`` in colexicographic order.
+
+    ``ops`` may use the matrix ``%a`` and the scalars ``%i0``, ``%i1`` …
+    """
     args = "".join(f", %i{k}: i32" for k in range(len(scalars)))
     load = (
         f'%v = cute.memref.load(%r, %c) : ({result}, !cute.coord<"?">) -> f32'

@@ -1,4 +1,4 @@
-"""Layout of tensors in shared memory, with swizzles and composed layouts, for all kinds of reads and writes."""
+"""Byte layout of tensors in shared memory: swizzles and composed layouts, for all kinds of reads and writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILLER = 49 * 1024
 
 
 def kernel(element: str, smem: str, layout: str, n: int, body: str) -> str:
-    """Writes ``x[i]`` to element ``i`` of ``%s``, then runs ``body``, which has ``%tid`` and writes to ``%out``."""
+    """Build a kernel that stores ``x[i]`` to element ``i`` of ``%s``, then runs ``body``, which writes ``%out``."""
     return f"""
 !s = !cute.memref<{element}, {smem}, "{layout}">
 !x = !cute.memref<{element}, gmem, align<16>, "{n}:1">
@@ -54,7 +54,7 @@ module attributes {{gpu.container_module}} {{
 
 
 def raw_bytes(n_bytes: int, total: int) -> str:
-    """Copies the first bytes of the segment, as they are, to ``%raw``."""
+    """Return ops that copy the first bytes of the shared-memory segment to ``%raw``."""
     return f"""
       %base = cute.smem_base() : !cute.ptr<i8, smem, align<1024>>
       %back = cute.static : !cute.int_tuple<"{-total}">
@@ -71,7 +71,7 @@ def raw_bytes(n_bytes: int, total: int) -> str:
 
 
 def where(layout: Layout | ComposedLayout, swizzle: Swizzle | None, itemsize: int) -> list[int]:
-    """The byte at which each element lies, as the definitions say."""
+    """Return the byte offset of each element, computed from the definitions."""
     out: list[int] = []
     n = size(layout.outer if isinstance(layout, ComposedLayout) else layout)
     assert isinstance(n, int)

@@ -1,4 +1,4 @@
-"""Order and scope of atomics, loads, stores and fences: what base IR says is what PTX says."""
+"""Memory order and scope of atomics, loads, stores and fences: PTX has the same as base IR."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MEMORY = re.compile(r"(?:atom|red|ld|st)\.(?!param)\S+|fence\.\S+|membar\.\S+")
 
 
 def scoped(scope: str) -> str:
-    """The syncscope of an op, as LLVM writes it."""
+    """Return the syncscope of an op in LLVM syntax."""
     return f'syncscope("{SCOPES[scope]}") ' if SCOPES[scope] else ""
 
 
 def atomics(space: str, t: str) -> Iterator[tuple[str, str, str, str]]:
-    """Kind, order, scope and text of each ``atomicrmw`` and ``cmpxchg`` of a type."""
+    """Yield the kind, order, scope and text of each ``atomicrmw`` and ``cmpxchg`` on type ``t``."""
     p = f"!llvm.ptr<{SPACES[space]}>" if space else "!llvm.ptr"
     for order, scope in product(ORDERS, SCOPES):
         for kind in KINDS.get(t, FLOAT):
@@ -45,12 +45,12 @@ def atomics(space: str, t: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def kernel(name: str, space: str, t: str, text: str) -> str:
-    """``@name`` that does this to ``%p`` and stores what it gives."""
+    """Build a kernel ``@name`` that runs ``text`` on ``%p`` and stores the result."""
     p = f"!llvm.ptr<{SPACES[space]}>" if space else "!llvm.ptr"
     stored = f"llvm.store %r, %o : {t}, !llvm.ptr<1>\n" if "%r =" in text else ""
     casts = ""
     parameters = {"%p": p, "%v": t, "%o": "!llvm.ptr<1>"}
-    if t.startswith("vector"):  # no parameter of a kernel, as a pointer to shared memory is not
+    if t.startswith("vector"):  # Vectors and shared pointers cannot be parameters.
         parameters["%v"] = "i32"
         casts += f"%w = llvm.bitcast %v : i32 to {t}\n"
         text = text.replace("%v", "%w")
@@ -82,7 +82,7 @@ def agrees(found: tuple[str, ...], order: str, scope: str, space: str, bits: int
     fence, words = expected(order, scope)
     atom = next(i for i in found if i.startswith("atom"))
     fences = [i for i in found if i.startswith("fence")]
-    if bits < 32 and "cas" in atom:  # a word of memory in a loop, between fences where it is ordered
+    if bits < 32 and "cas" in atom:  # LLVM emits a 32-bit CAS loop with fences.
         before, after = order in ("release", "acq_rel", "seq_cst"), order in ("acquire", "acq_rel", "seq_cst")
         if f"relaxed.{scope}" in atom and len(fences) == before + after:
             return all(i.endswith(f".{scope}") for i in fences)
@@ -96,7 +96,7 @@ def agrees(found: tuple[str, ...], order: str, scope: str, space: str, bits: int
 @pytest.mark.parametrize("t", [*SIZES, "!llvm.ptr"])
 @pytest.mark.parametrize("space", SPACES)
 def test_atomics_keep_their_order_and_scope(space: str, t: str) -> None:
-    """PTX ISA, "atom": without ``.sem`` it is relaxed, without ``.scope`` of gpu scope."""
+    """The PTX ISA defines an ``atom`` without ``.sem`` as relaxed and one without ``.scope`` as gpu scope."""
     cases = list(atomics(space, t))
     found = instructions(tuple(kernel(f"k{i}", space, t, text) for i, (*_, text) in enumerate(cases)))
     bits = 8 * SIZES.get(t, 8)
@@ -119,7 +119,7 @@ def test_sixteen_bit_floats_on_a_chip_without_the_instruction(t: str) -> None:
 
 
 def test_loads_stores_and_fences() -> None:
-    """LLVM keeps these. The test fails if a later LLVM does not."""
+    """LLVM keeps the order and scope of these ops. The test detects a change in a later LLVM."""
     texts: list[str] = []
     wanted: list[tuple[str, ...]] = []
     for scope in SCOPES:

@@ -1,4 +1,4 @@
-"""``cute.unroll`` of ``scf.for``: copies of the body and a loop for the rest, with the same turns in the same order."""
+"""``cute.unroll`` of ``scf.for``: an unrolled loop and a remainder loop run the same iterations in the same order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THREADS = 8
 
 
 class Loop(NamedTuple):
-    """Bounds of a loop in type ``t``; those named in ``known`` are constants, others arguments.  ``unroll``: copies."""
+    """Loop bounds of type ``t``: constants if named in ``known``, else arguments.  ``unroll`` is the unroll factor."""
 
     t: str
     unsigned: bool
@@ -31,7 +31,7 @@ class Loop(NamedTuple):
 
 
 def kernel(loop: Loop, by_thread: bool) -> str:
-    """Each thread stores a number that depends on all iterations and their order.
+    """Build a kernel in which each thread stores a hash of all iterations in their order.
 
     ``by_thread`` adds the thread number to the lower bound.
     """
@@ -83,7 +83,7 @@ module attributes {{gpu.container_module}} {{
 
 
 def turns(loop: Loop, more: int = 0) -> list[int]:
-    """The induction variable in each turn as a signed number; ``more`` on the lower bound."""
+    """Return the signed induction variable of each iteration. ``more`` is added to the lower bound."""
     bits = {"index": 64}.get(loop.t) or int(loop.t[1:])
     mask = 2**bits - 1 if loop.unsigned else -1
     half = 2 ** (bits - 1)
@@ -91,7 +91,7 @@ def turns(loop: Loop, more: int = 0) -> list[int]:
 
 
 def run(kernel: Kernel, loop: Loop, by_thread: bool = False) -> None:
-    """Compare a loop with Python's."""
+    """Run the kernel and compare each thread's hash with the result in Python."""
     out = np.zeros(THREADS, np.int32)
     given = [np.int64(getattr(loop, n)) for n in ("lower", "upper", "step") if n not in loop.known]
     kernel(out, *given, grid=(1, 1, 1), device="cpu")
@@ -112,7 +112,7 @@ KNOWN = ("", "lower", "step", "lower upper", "lower step", "upper step", "lower 
 
 
 def random_loop(rng: random.Random) -> Loop:
-    """A loop of at most a few dozen turns, often at the ends of its type."""
+    """Return a random loop of at most 40 iterations, often near the limits of its type."""
     t = rng.choice(("i8", "i16", "i32", "i64", "index"))
     bits = {"index": 64}.get(t) or int(t[1:])
     unsigned = t != "index" and rng.random() < 0.3
@@ -147,7 +147,7 @@ ENDS = (-128, -127, -3, 0, 5, 127)
 @pytest.mark.parametrize("unsigned", [False, True])
 @pytest.mark.parametrize("copies", [2, 4, 7])
 def test_the_ends_of_a_type(copies: int, unsigned: bool) -> None:
-    """Bounds and steps of 8 bits: the difference of the bounds and a turn of copies do not fit in the type."""
+    """8-bit loops in which the trip count or the unrolled step overflows the type."""
     for known in ("", "step"):
         for step in (1, 3, 40, 64, 127):
             one = Loop("i8", unsigned, 0, 0, step, known, copies)
@@ -184,7 +184,7 @@ def test_every_thread_has_its_own_bounds(known: str, copies: int) -> None:
 @pytest.mark.sample(every=14)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed: int) -> None:
-    """Loops nested in each other and in branches, register tensors written in them."""
+    """Random nests of loops and branches that write register tensors give the right values."""
     check(random_body(random.Random(100 + seed), 3, (0, 1, 2, 3, 8)))
 
 
@@ -225,7 +225,7 @@ def shape(text: str) -> tuple[int, int]:
         ("0", 1, 0, (1, 1)),
         ("0", 1, 1, (1, 1)),
         ("0", 1, 4, (2, 5)),
-        ("0", 2**30, 2, (1, 1)),  # twice the step is no i32
+        ("0", 2**30, 2, (1, 1)),  # Twice the step overflows i32.
         ("12", 1, 4, (1, 4)),
         ("13", 1, 4, (2, 5)),
         ("13", 3, 4, (2, 5)),

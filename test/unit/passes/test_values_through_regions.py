@@ -19,9 +19,9 @@ Numbers = NDArray[np.int64]
 
 
 class Value(NamedTuple):
-    """A cute type, what makes ``%v`` of it from the number ``%s``, and what makes ``%num : i32`` of ``%w``.
+    """A cute type, ops that build ``%v`` of that type from ``%s``, and ops that compute ``%num : i32`` from ``%w``.
 
-    A ``$`` in a name keeps the values of two places apart.  ``number``: what ``%num`` is, of ``%s``.
+    Each ``$`` in a name is replaced by a suffix that makes it unique.  ``number`` is the expected ``%num`` for ``%s``.
     """
 
     type: str
@@ -186,7 +186,7 @@ def region(kind: str, value: Value) -> str:
 
 
 def kernel(kind: str, value: Value) -> str:
-    """Each of 8 threads stores ``%num``."""
+    """Build a kernel in which each of 8 threads stores ``%num``."""
     return f"""
 module attributes {{gpu.container_module}} {{
   gpu.module @m {{

@@ -1,4 +1,4 @@
-"""Consecutive wgmma as one piece of inline PTX, against what upstream makes of the ops as they are."""
+"""Chains of consecutive wgmma ops as one block of inline PTX, compared with upstream's lowering of each op."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def lengths(m: ModuleOp) -> list[int]:
 
 
 def ptx(text: str) -> list[str]:
-    """The statements of the kernel that wgmma is made of, without the names of registers."""
+    """Return the wgmma statements in the kernel's PTX, with normalized register names."""
     m = UpstreamModule.from_text(text)
     m.run("base-prepare")
     m.run("one-shot-convert-to-llvm")

@@ -1,4 +1,4 @@
-"""Accumulators as registers of PTX: the same machine code, and only where no two are live at a time."""
+"""Accumulators in registers declared in PTX: same machine code, and only if no two values are live at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def wgmma(name: str, start: str, scale: str = "one", a: str = "a1") -> str:
 
 
 def tied(name: str, source: str, code: str, more: str = "") -> str:
-    """Inline PTX that all accumulators pass through; ``more``: an operand of 64 bits."""
+    """Return inline PTX with all accumulators as read-write operands. ``more`` names an extra 64-bit operand."""
     taken = "".join(f"%{name}t{i} = llvm.extractvalue %{source}[{i}] : {S}\n" for i in range(N))
     operands = ", ".join([f"%{name}t{i}" for i in range(N)] + ([f"%{more}"] if more else []))
     types = ", ".join(["f32"] * N + (["i64"] if more else []))
@@ -39,7 +39,7 @@ def tied(name: str, source: str, code: str, more: str = "") -> str:
 
 
 def stored(source: str, base: int = 0) -> str:
-    """Each accumulator to memory."""
+    """Return ops that store each accumulator register to memory."""
     return "".join(
         f"%{source}x{i} = llvm.extractvalue %{source}[{i}] : {S}\n"
         f"%{source}p{i} = llvm.getelementptr %a0[{base + i}] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32\n"
@@ -49,7 +49,10 @@ def stored(source: str, base: int = 0) -> str:
 
 
 def loop(carried: str, body: str, result: str = "r") -> str:
-    """``carried``: ``%arg = %init``, commas between; the body yields ``%y``, or what it says itself."""
+    """Return an ``scf.for``. The body yields ``%y`` unless it contains its own ``scf.yield``.
+
+    ``carried`` lists the loop-carried values as ``%arg = %init``, separated by commas.
+    """
     count = carried.count("=")
     types = ", ".join([S] * count)
     end = "" if "scf.yield" in body else f"scf.yield %y : {S}\n"
@@ -60,8 +63,10 @@ def loop(carried: str, body: str, result: str = "r") -> str:
 
 
 def while_(carried: str, before: str, after: str, passed: str, result: str = "r") -> str:
-    """``carried``: ``%arg = %init`` of a struct, or none; ``before`` passes ``%x`` on if it passes anything, which
-    ``after`` sees as ``%z`` and yields ``%y`` if it carries anything.
+    """Return an ``scf.while`` with the regions ``before`` and ``after``.
+
+    ``carried`` is one struct as ``%arg = %init``, or empty. If it is not empty, ``after`` yields ``%y``.
+    ``passed`` names the value that ``before`` passes to ``after`` as ``%z``, or is empty.
     """
     types, more = S if carried else "", ", " if carried else ""
     out = f"(i64{', ' + S if passed else ''})"
@@ -182,7 +187,7 @@ def program(body: str) -> str:
 
 
 def webs_of(m: ModuleOp) -> Webs:
-    """The webs of the only kernel."""
+    """Return the webs of the module's only kernel."""
     (holder,) = [op for op in m.ops if op.name == "gpu.module"]
     return find_webs(holder.regions[0].block.first_op.regions[0].block, RegisterTypes())  # type: ignore[union-attr]
 

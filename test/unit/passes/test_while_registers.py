@@ -1,4 +1,4 @@
-"""Register tensors in ``scf.while``, with ``scf.for`` and ``scf.if`` around and inside of it: not in local memory."""
+"""Register tensors in ``scf.while``, nested with ``scf.for`` and ``scf.if``, are not moved to local memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LOOP = re.compile(
 
 
 def tile_loop_as_while(found: re.Match[str]) -> str:
-    """Return the loop over a block's tiles as a ``scf.while``, which schedulers emit that fetch one tile at a time."""
+    """Rewrite a tile loop as ``scf.while``, the form emitted by schedulers that fetch one tile at a time."""
     pad, name, tile, first, end, step, carried, types, body, yielded = found.groups()
     pairs = [pair.split(" = ") for pair in carried.split(", ")]
     starts = ", ".join(f"{n}_now = {start}" for n, start in pairs)
@@ -74,7 +74,7 @@ def tile_loop_as_while(found: re.Match[str]) -> str:
 
 
 def persistent_gemm(sms: int = 132) -> tuple[str, str]:
-    """The Hopper GEMM, its tile loops ``scf.for`` and ``scf.while``."""
+    """Return the text of the Hopper GEMM twice: with its tile loops as ``scf.for``, and as ``scf.while``."""
     text = gemm_text(GemmConfig(sms=sms))
     found, loops = LOOP.subn(tile_loop_as_while, text)
     assert loops == 2
@@ -97,9 +97,9 @@ def test_a_persistent_gemm_keeps_its_accumulators() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("unroll", ["", " {cute.unroll = 2 : i32}"])
 def test_a_persistent_gemm_multiplies(unroll: str) -> None:
-    """All tiles by one cluster, turn by turn; with loops over K of two copies a turn, too."""
+    """One cluster computes all tiles correctly, with and without the K loops unrolled by 2."""
     text = persistent_gemm(sms=2)[1]
-    # The consumers' loops over K, which wait for the products before the last ones.
+    # The K loops of the consumers, which keep one wgmma group in flight.
     k_loop = re.compile(r"(n = 1 : i32\} : \(\) -> \(\)\n(?: {12}.*\n)* {10}\})")
     assert len(k_loop.findall(text)) == 2
     text = k_loop.sub(rf"\1{unroll}", text)

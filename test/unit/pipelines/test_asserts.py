@@ -1,4 +1,4 @@
-"""Assertions in kernels: what GPU code prints of them, what leaves them out, where the interpreter says they fail."""
+"""Assertions in kernels: the message of GPU code, disabled assertions, and locations of failures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def k(p, n):
 
 
 def with_places(file: str) -> ModuleOp:
-    """Return the module with the locations of ``SOURCE``."""
+    """Return the kernel's module with locations that refer to ``SOURCE``."""
 
     def place(line: int, column: int) -> FileLineColLoc:
         return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
@@ -70,7 +70,7 @@ def ptx_of(source: str | ModuleOp, **keywords: bool) -> str:
 
 
 def told(ptx: str) -> dict[str, str]:
-    """Return the strings and the line that the kernel passes to ``__assertfail``."""
+    """Return the strings and the line number that the kernel passes to ``__assertfail``."""
     found = {
         name: bytes(map(int, numbers.split(","))).decode().rstrip("\0")
         for name, numbers in re.findall(r"assert_(\w+)_0\[\d+\] = \{([\d, ]+)\}", ptx)
@@ -93,7 +93,7 @@ def test_an_inlined_function_and_its_caller(lineinfo: bool) -> None:
 
 @pytest.mark.parametrize("source", [KERNEL, "base"])
 def test_disabled_assertions_leave_no_code(source: str) -> None:
-    """The comparison is removed too, in cute IR and in base IR."""
+    """Disabling assertions also removes the comparison, in cute IR and in base IR."""
     from cute_dialect.pipelines.stages import lower_to_base
 
     text = KERNEL if source == KERNEL else lower_to_base(KERNEL, pipeline="base")
@@ -142,7 +142,7 @@ def test_a_cell_of_a_notebook() -> None:
 
 
 def test_passes_show_the_source(tmp_path: Path) -> None:
-    """An op that the chip lacks is reported in the callee, with the call."""
+    """An error in an inlined function shows the source lines of the callee and of the call."""
     file = tmp_path / "x.py"
     file.write_text(SOURCE)
     module = with_places(str(file))
@@ -170,7 +170,7 @@ def test_message_of_a_failed_assertion() -> None:
 
 
 def test_equal_files_print_their_own_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compile cache has an entry for each file, because the PTX holds its name."""
+    """The compile cache has one entry per file name, because the PTX contains the name."""
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("first.mlir", "second.mlir"):

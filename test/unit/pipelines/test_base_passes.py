@@ -1,4 +1,4 @@
-"""The hand-off: base passes, PTX, errors with positions, the host engine."""
+"""Lowering by upstream MLIR: base passes, PTX, error positions, and execution of host functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_text_to_ptx() -> None:
 
 
 def test_bodies_of_all_base_dialects() -> None:
-    """scf, cf, arith, math, vector, ub, gpu, llvm and nvvm in one kernel, gpu.func as well as llvm.func."""
+    """One module uses scf, cf, arith, math, vector, ub, gpu, llvm and nvvm, in gpu.func and llvm.func kernels."""
     body = """\
       %t = nvvm.read.ptx.sreg.tid.x : i32
       %c0 = arith.constant 0 : i32
@@ -72,7 +72,7 @@ def test_bodies_of_all_base_dialects() -> None:
     m.run("emit-gpu-binary")
     ptx = m.ptx()["kernels"]
     assert "st.global.v4.b32" in ptx and "ex2.approx" in ptx and "bar.sync" in ptx and "%ctaid.x" in ptx
-    assert "max.NaN.f32" in ptx  # arith.maximumf keeps its own instruction
+    assert "max.NaN.f32" in ptx  # the instruction for arith.maximumf
     assert ".entry g(" in ptx
 
 
@@ -159,7 +159,7 @@ def test_pass_errors() -> None:
     ):
         with pytest.raises(UpstreamError, match=said):
             m.run(name, options)
-    m.run("cse")  # the module survives all of that
+    m.run("cse")  # The module is still usable.
 
 
 def test_wgmma_at_o0_is_refused() -> None:
@@ -241,7 +241,7 @@ def test_run_host_errors() -> None:
 
 
 def test_the_quadratic_pattern_is_left_out() -> None:
-    """Two loop values that are always equal stay two: the name of the pattern is what this build of upstream says."""
+    """base-prepare disables, by name, the pattern that merges equal loop-carried values. The name must stay valid."""
     text = """
       func.func @f(%n: i32, %x: f32, %p: !llvm.ptr) {
         %zero = arith.constant 0 : i32

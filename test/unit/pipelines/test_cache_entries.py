@@ -50,7 +50,7 @@ def everything(folder: str | Path) -> list[str]:
 
 
 def said(cache: Cache, key: str = KEY) -> list[str]:
-    """Return the warnings of a look-up of a damaged entry."""
+    """Look up a damaged entry and return the warnings."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         assert cache.get(key) is None
@@ -155,7 +155,7 @@ def test_foreign_files_at_an_entry_are_moved_aside(cache: Cache, tmp_path: Path,
 
 
 def test_links_out_of_the_cache_are_not_followed(cache: Cache, tmp_path: Path) -> None:
-    """The cache folder itself may be a link, but its parts may not."""
+    """The cache folder itself may be a symbolic link, but links inside it are not followed."""
     real = Path(cache.folder)
     moved = tmp_path / "moved"
     for place in (real, real / KEY[:2]):
@@ -194,7 +194,7 @@ def test_markers_cannot_name_files_outside(cache: Cache, tmp_path: Path) -> None
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Run as another user, if this process is root."""
+    """Run the block with an unprivileged user id if this process is root."""
     if os.geteuid() != 0:
         yield
         return
@@ -245,11 +245,11 @@ def test_a_folder_that_others_may_write_is_not_used(cache: Cache, mode: int) -> 
     assert told.endswith(f"is damaged: it is writable by other users (mode {mode:o}); compiled again")
 
 
-# ------------------------------------------------------------------------------------------------------ what it deletes
+# ------------------------------------------------------------------------------------------------------------- deletion
 
 
 def test_clear_deletes_only_cache_files(cache: Cache, tmp_path: Path) -> None:
-    """Files of the user stay in the cache folder, in the folders of entries, and in an entry."""
+    """clear() keeps files of the user in the cache folder, in the folders of entries, and inside an entry."""
     above = tmp_path / "cache"
     mine = [above / "thesis.txt", Path(cache.folder) / "notes", at(cache).parent / "list", at(cache) / "result.npy"]
     (above / "v2").mkdir()
@@ -296,18 +296,18 @@ def test_a_folder_that_is_not_for_caches(
     assert everything(tmp_path) == before
 
 
-# --------------------------------------------------------------------------------------- ends in the middle, full disks
+# --------------------------------------------------------------------------------------- interrupted writes, full disks
 
 
 CALLS = ("mkdir", "open", "write", "utime", "rename", "unlink", "rmdir")
 
 
 class Killed(BaseException):
-    """Stands for the end of the process."""
+    """Raised from a system call to simulate that the process is killed."""
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException, *, once: bool = False) -> list[str]:
-    """Let system call ``number`` raise, and all later ones unless ``once``; return the names of all calls."""
+    """Make system call ``number`` raise, and all later ones unless ``once``. Return the names of all calls."""
     calls: list[str] = []
 
     def wrapped(name: str) -> object:
@@ -327,7 +327,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException, 
 
 
 def test_killed_between_any_two_steps_of_a_write(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The entry is whole, old or new, and the next write removes leftovers."""
+    """After a kill the entry is complete, either old or new, and the next write removes leftover files."""
     number = 0
     while True:
         with monkeypatch.context() as m:
@@ -398,7 +398,7 @@ def test_a_disk_that_is_full_or_read_only(cache: Cache, monkeypatch: pytest.Monk
 
 
 def test_a_file_system_with_no_room(tmp_path: Path) -> None:
-    """Files are limited to 4 KB, as by ``ulimit -f``."""
+    """The file size is limited to 4 KB, as with ``ulimit -f``, so the entry cannot be written."""
     program = (
         "import resource, signal, sys\n"
         "sys.path[:0] = sys.argv[2:]\n"
@@ -434,11 +434,11 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     assert os.listdir(closed) == []
 
 
-# ----------------------------------------------------------------------------------------- others at the same time
+# ------------------------------------------------------------------------------------------------- concurrent processes
 
 
 def test_entry_removed_while_read(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry deleted at any step of a read is a miss, not damage."""
+    """An entry that is deleted during a read counts as a miss, not as damage."""
     real = os.open
     number, seen = 0, 99
     while number <= seen:
@@ -492,7 +492,7 @@ def test_timestamps_in_the_future(cache: Cache) -> None:
 
 @pytest.mark.slow
 def test_random_damage(cache: Cache) -> None:
-    """After any change of one byte, an entry is found as written or not at all."""
+    """After a change of one byte, a look-up returns the original entry or nothing."""
     rng = random.Random(7)
     files = [*artifact_files(artifact()), "cute-cache-entry"]
     for _ in range(300):
@@ -511,5 +511,5 @@ def test_random_damage(cache: Cache) -> None:
 
 @pytest.mark.slow
 def test_random_faults() -> None:
-    """A few cases of ``test/oracle/cache_fuzz.py``."""
+    """A fast sample of ``test/oracle/cache_fuzz.py``."""
     cache_fuzz.run(30, seed=4)

@@ -1,4 +1,4 @@
-"""The compile cache: hits, keys, damage, size, many processes."""
+"""The compile cache in use: hits, keys, damage, size limit, concurrent processes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_oldest_entries_are_evicted_first(folder: Path, monkeypatch: pytest.Monk
             if e.used > time.time() - 60:
                 os.utime(os.path.join(e.path, "cute-cache-entry"), (1000 + i, 1000 + i))
     forget(monkeypatch)
-    assert stages_of(texts[0]) == ["cache"]  # used again: texts[1] is the oldest now
+    assert stages_of(texts[0]) == ["cache"]  # texts[1] is now the least recently used.
     size = max(e.size for e in cache.entries())
     monkeypatch.setenv("CUTE_CACHE_SIZE", str(2 * size + size // 2))
     stages_of(texts[2])
@@ -153,7 +153,7 @@ def test_sources_are_read_again_only_when_they_were_touched(tmp_path: Path, fold
 
 
 def test_one_process_compiles_a_key(folder: Path) -> None:
-    """A second process waits and finds the entry; a stale lock is no obstacle."""
+    """Of three processes one compiles the key and two wait for it. A stale lock file does not block them."""
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
@@ -180,7 +180,7 @@ def test_one_process_compiles_a_key(folder: Path) -> None:
     with cache.locked("a" * 64):
         cache.prune()
         assert [p.name for p in shard.iterdir()] == [".lock-" + "a" * 16]
-        with cache.locked("a" * 64, patience=0):  # who cannot wait goes on
+        with cache.locked("a" * 64, patience=0):  # With no patience, the body runs without the lock.
             pass
     cache.clear()
     assert not Path(cache.folder).exists()

@@ -1,4 +1,4 @@
-"""The garbage collector during compilations."""
+"""Garbage collection: disabled during a compilation and restored afterwards."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_no_collection_while_compiling() -> None:
         during = len(seen)
     finally:
         gc.callbacks.remove(note)
-    assert during <= 2 and gc.isenabled()  # at most the one that follows
+    assert during <= 2 and gc.isenabled()  # At most one collection, after compiling.
 
 
 def test_errors_restore_the_collector() -> None:

@@ -1,4 +1,4 @@
-"""The text of the hand-off: upstream reads from it what it reads from xDSL's own printer."""
+"""The text passed to upstream MLIR: it parses to the same module as the output of xDSL's printer."""
 
 from __future__ import annotations
 

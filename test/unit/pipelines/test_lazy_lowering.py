@@ -1,4 +1,4 @@
-"""Kernels that are lowered when they are first run."""
+"""Lazy lowering: each kernel is lowered when it first runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.sample("gemm_sm90")
 @pytest.mark.parametrize("name", ["gemm_sm90", "transpose", "sgemm_smem"])
 def test_manifest_is_the_same_on_demand(name: str) -> None:
-    """Shared memory of all kinds, several kernels; each is lowered by itself, as it is among the others."""
+    """Kernels lowered one at a time have the same manifest and code as kernels lowered with the whole module."""
     text = (EXAMPLES / f"{name}.mlir").read_text()
     whole, made = compile_cute(text, emit="base", cache=False), compile_on_demand(text, name)
     assert made.manifest == {k: v for k, v in whole.manifest.items() if k != "remarks"}

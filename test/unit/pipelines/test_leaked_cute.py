@@ -1,4 +1,4 @@
-"""Cute ops, types and attributes that may not reach upstream MLIR are found anywhere in a module."""
+"""Detection of cute ops, types and attributes that remain anywhere in a module passed to upstream MLIR."""
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp

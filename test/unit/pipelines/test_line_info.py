@@ -1,4 +1,4 @@
-"""``lineinfo``: PTX and cubin name the line of the source of each instruction, through inlined functions."""
+"""``lineinfo``: PTX and cubin map each instruction to its source line, including inlined functions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ptx_of(source: str, **keywords: object) -> str:
 
 
 def places(ptx: str) -> list[str]:
-    """The lines ``.loc``, files by name, and the instruction that follows each group, without operands."""
+    """Return the ``.loc`` directives with file names, and the opcodes of the instructions that follow them."""
     files = dict(re.findall(r'^\t\.file\t(\d+) "(.*)"$', ptx, re.M))
     names = {
         label: bytes(map(int, numbers.split(",")[:-1])).decode()
@@ -97,7 +97,7 @@ def test_instructions_are_the_same(name: str) -> None:
     plain, lines = ptx_of(text), ptx_of(text, lineinfo=True, filename=name)
     assert instructions(plain) == instructions(lines)
     assert f'\t.file\t1 "{name}"' in lines
-    if name.startswith("gemm"):  # inline PTX: the chain of wgmma has the place of its first
+    if name.startswith("gemm"):  # A wgmma chain has the location of its first op.
         number = text.splitlines().index(next(line for line in text.splitlines() if "cute.gemm" in line)) + 1
         before = lines[: lines.index("wgmma.mma_async")]
         assert re.findall(r"\.loc\t1 (\d+) ", before)[-1] == str(number)
@@ -148,7 +148,7 @@ def test_old_versions_of_ptx_have_no_chains() -> None:
 
 
 def test_a_file_that_is_named_like_a_call_site() -> None:
-    """A file name with the mark of a call site is kept if that call site was not recorded."""
+    """A file name that looks like a call-site marker is kept if no such call site was recorded."""
     sites = CallSites()
     ptx = '\t.loc\t1 3 5\n\t.file\t1 "h.py (call site 7)"\n'
     assert sites.restore(ptx) == ptx

@@ -1,4 +1,4 @@
-"""Translation validation: right passes pass on every example of every op, wrong ones are caught and named."""
+"""Translation validation: correct passes are accepted for every op, wrong ones are reported by op."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def through(passes: list[type[Pass]]) -> Callable[[ModuleOp], None]:
 
 
 def observed(module: ModuleOp) -> ModuleOp:
-    """The module with functions that return every value they compute: then all of them are compared."""
+    """Make each function return every value that it computes, so that validation compares all of them."""
     for function in module.body.block.ops:
         if isinstance(function, FuncOp) and len(function.body.blocks) == 1:
             block = function.body.block
@@ -185,7 +185,7 @@ def test_a_wrong_pass_is_caught(sabotage: Callable[[ModuleOp], None], message: s
     failure = validate(before, after)
     assert failure is not None and failure.function == "f"
     assert failure.message.startswith(message), failure.message
-    assert len(failure.arguments) == 3 and failure.arguments[0].startswith("(")  # a layout, as it is printed
+    assert len(failure.arguments) == 3 and failure.arguments[0].startswith("(")  # a layout in printed form
 
 
 def test_the_first_wrong_op_is_named():
@@ -193,7 +193,7 @@ def test_the_first_wrong_op_is_named():
 
     def wrong(module: ModuleOp) -> None:
         ExpandOpsPass().run(module, PassContext(CONTEXT))
-        for op in module.walk():  # all that layout_eval came to is one too large
+        for op in module.walk():  # Makes the result of layout_eval one too large.
             if op.name == "arith.constant" and op.properties["value"] == IntegerAttr(3, 32):
                 op.properties["value"] = IntegerAttr(4, 32)
 
@@ -201,7 +201,7 @@ def test_the_first_wrong_op_is_named():
     wrong(after)
     failure = validate(before, after)
     assert failure is not None and failure.op is not None
-    assert failure.op.name == "cute.tuple_sub"  # where the wrong result comes from, as far as one can tell
+    assert failure.op.name == "cute.tuple_sub"  # Without a rerun the op is only approximate.
     failure = validate(before, after, rerun=wrong)
     assert failure is not None and failure.op is not None
     assert failure.op.name == "cute.layout_eval"
@@ -216,7 +216,7 @@ def test_a_function_that_is_gone():
 def test_undefined_results_are_not_compared():
     text = "func.func @f(%a: i32, %b: i32) -> i32 { %q = arith.divsi %a, %b : i32  return %q : i32 }"
     before, after = parse(text), parse(text)
-    report = validation_report(before, after, samples=200)  # some divide by zero
+    report = validation_report(before, after, samples=200)  # Some samples divide by zero.
     assert report.failure is None and report.checked == ["f"] and report.samples == 200
 
 

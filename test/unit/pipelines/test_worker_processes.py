@@ -1,4 +1,4 @@
-"""Upstream MLIR in a process of its own: it answers as in this one, also when it dies; the one that is kept."""
+"""Upstream MLIR in a worker process: same results as in this process, errors if it dies, reuse of idle workers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ASSERTS = "func.func @f(%a: memref<4294967296x4294967296xf32>) {\n  return\n}\n"
 
 @pytest.fixture
 def keeps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[isolate.Worker]]:
-    """The idle workers, initially none."""
+    """Yield the list of idle workers, initially empty."""
     idle: list[isolate.Worker] = []
     monkeypatch.setattr(isolate, "_idle", lambda pid, serve: idle)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     yield idle
@@ -60,7 +60,7 @@ def keeps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[isolate.Worker]]:
 
 
 def pid_of(worker: isolate.Worker) -> int:
-    """The process of a worker that has one."""
+    """Return the process id of a running worker."""
     assert worker.pid is not None
     return worker.pid
 
@@ -93,7 +93,7 @@ def test_errors_cross_with_their_positions(keeps: list[isolate.Worker]) -> None:
         module = worker.module(KERNEL)
         with pytest.raises(UpstreamError, match="no-such-pass"):
             module.run("no-such-pass")
-        module.run("base-prepare")  # the process is as well as before
+        module.run("base-prepare")  # The worker is still usable.
 
 
 def test_abort_of_the_back_end_is_an_error_and_work_goes_on_in_another_process(keeps: list[isolate.Worker]) -> None:
@@ -107,7 +107,7 @@ def test_abort_of_the_back_end_is_an_error_and_work_goes_on_in_another_process(k
         with pytest.raises(UpstreamError, match="the process of upstream MLIR that held this module has ended"):
             module.text()
         with pytest.raises(ProcessLookupError):
-            os.kill(dead, 0)  # and is no zombie
+            os.kill(dead, 0)  # It has been reaped.
         assert "llvm.store" in worker.module(KERNEL).text()
 
 
@@ -133,7 +133,7 @@ def test_a_process_that_is_killed_is_an_error(keeps: list[isolate.Worker]) -> No
 
 
 def test_an_interrupt_ends_the_process(keeps: list[isolate.Worker], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A late reply would otherwise answer the next request."""
+    """An interrupt ends the worker, because its late reply would be taken as the answer to the next request."""
 
     def interrupt(pipe: int) -> None:
         raise KeyboardInterrupt
@@ -141,7 +141,7 @@ def test_an_interrupt_ends_the_process(keeps: list[isolate.Worker], monkeypatch:
     with isolate.borrowed() as worker:
         module = worker.module(KERNEL)
         dead = pid_of(worker)
-        assert os.getpgid(dead) != os.getpgid(0)  # an interrupt from the keyboard is not for it
+        assert os.getpgid(dead) != os.getpgid(0)  # Ctrl-C does not reach the worker.
         with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
             m.setattr(isolate, "receive", interrupt)
             module.run("base-prepare")
@@ -171,7 +171,7 @@ def test_one_idle_worker_is_kept_ready(keeps: list[isolate.Worker]) -> None:
     with isolate.borrowed() as second:
         assert second is first and pid_of(second) == pid
         with pytest.raises(UpstreamError, match="AssertionError"):
-            second.call("text", False, False, False)  # the module is dropped
+            second.call("text", False, False, False)  # Its module was dropped.
         assert second.module(KERNEL, "k.mlir").text(generic=True) == text
 
 
@@ -186,14 +186,14 @@ def test_borrowed_workers_are_distinct(keeps: list[isolate.Worker]) -> None:
 def test_python_next_to_an_embedding_program_is_found(
     keeps: list[isolate.Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If sys.executable embeds Python, as Blender does, the Python next to it is used."""
+    """If sys.executable embeds Python, as in Blender, the worker runs the Python in sys.exec_prefix."""
     monkeypatch.setattr(sys, "executable", "/usr/bin/blender")
     with isolate.borrowed() as worker:
         assert "llvm.store" in worker.module(KERNEL).text()
     monkeypatch.setattr(sys, "exec_prefix", "/nowhere")
-    isolate.start()  # says nothing, another is there
+    isolate.start()  # No error, because an idle worker exists.
     keeps.pop().close()
-    isolate.start()  # nor here
+    isolate.start()  # No error until a worker is used.
     with (
         isolate.borrowed() as worker,
         pytest.raises(UpstreamError, match="neither '/usr/bin/blender' nor '/nowhere/bin"),
