@@ -1,4 +1,4 @@
-"""Parameter layout: our sizes, alignments and offsets against the PTX that LLVM prints."""
+"""Parameter layout: sizes, alignments and offsets, compared with the PTX that LLVM generates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_sizes_and_alignments_are_those_of_the_ptx() -> None:
 
 
 def test_offsets_are_those_of_the_loads() -> None:
-    """Each member is loaded from where we say: one store of every scalar, alone in its kernel."""
+    """Each member is loaded from the computed offset. Each kernel stores a single scalar."""
     text = "!llvm.struct<(ptr<1>, struct<(i8, struct<()>, struct<(i64, i16)>)>, i32, f64)>"
     kernels, offsets = "", []
     for i, (slot, offset) in enumerate(abi.parse_type(text).scalars()):

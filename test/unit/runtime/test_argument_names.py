@@ -1,4 +1,4 @@
-"""Messages name the parameter that the caller knows, wherever in a launch the argument is refused."""
+"""Errors name the caller's parameter, whichever step of a launch rejects the argument."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _L = '!cute.layout<"4:1">'
 
 @lru_cache(maxsize=8)
 def compiled(host: str = "", kernel: str = "") -> CompiledModule:
-    """@launch(a_1, l, b_1, n) passes b_1, a_1 to @k; ``host``, ``kernel``: more attributes."""
+    """Compile @launch(a_1, l, b_1, n), which passes b_1, a_1 to @k. ``host`` and ``kernel`` add attributes."""
     text = f"""
 module attributes {{gpu.container_module}} {{
   gpu.module @kernels {{
@@ -41,7 +41,7 @@ module attributes {{gpu.container_module}} {{
 
 
 def vector(offset: int = 0) -> np.ndarray:
-    """Eight numbers, ``offset`` elements after a multiple of 16 bytes."""
+    """Return eight numbers that start ``offset`` elements after a 16-byte boundary."""
     whole = np.zeros(16, np.float32)
     start = (-whole.ctypes.data // 4) % 4 + offset
     return whole[start : start + 8]
@@ -51,7 +51,7 @@ NAMES = 'cute.names = ["a_1", "config.l", "b[0]", "n"]'
 
 
 def test_names_are_those_of_the_attribute() -> None:
-    """xDSL takes a number off the end of a value's name; the attribute is what was written."""
+    """xDSL strips a trailing number from a value's name, but the attribute keeps the original name."""
     assert compiled().kernel("launch").target.names == ["a", "l", "b", "n"]
     assert compiled(NAMES).kernel("launch").target.names == ["a_1", "config.l", "b[0]", "n"]
 
@@ -63,7 +63,7 @@ def test_messages_name_the_argument_of_the_call() -> None:
         call.plan(good, (4, 1), np.zeros(4, np.int32), 1)
     with pytest.raises(DtypeError, match=r"argument config.l expects a pair"):
         call.plan(good, 3, good, 1)
-    # Refused where the kernel's parameters are made: its own are called otherwise, and stand in another order.
+    # This error arises for a kernel parameter, whose name and position differ from the caller's.
     with pytest.raises(AlignmentError, match=r"argument a_1: expected an address that is a multiple of 16"):
         call.plan(vector(1), (4, 1), vector(2), 1)
 
@@ -86,7 +86,7 @@ SYMBOLS = 'cute.symbols = ["n: 0.shape[0] = 2.shape[0]", "ld: 0.stride[0] = 2.st
 
 
 def test_shared_symbols_must_agree(tmp_path: Path) -> None:
-    """Equal names of extents are checked for loaded kernels too."""
+    """Loaded kernels also check that extents of the same name are equal."""
     module = compiled(f"{NAMES}, {SYMBOLS}")
     module.save(tmp_path / "saved")
     for call in (module.kernel("launch"), load(tmp_path / "saved").kernel("launch")):

@@ -1,4 +1,4 @@
-"""Kernel calls as users write them: options of any kind, arrays of any kind, arrays that share memory."""
+"""Kernel calls with all kinds of options and arrays, including arrays that share memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def artifact() -> Artifact:
 
 
 def add() -> Kernel:
-    """A kernel that no driver knows yet."""
+    """Return a kernel that no driver has loaded yet."""
     return CompiledModule(artifact()).kernel("add")
 
 
@@ -262,7 +262,7 @@ def test_other_ranks_are_refused(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_accepted_arrays(gpu: FakeDriver, device: str) -> None:
-    """Strides of any kind on the rows, read-only inputs, empty arrays: as numpy computes."""
+    """Arrays with any row stride, read-only inputs and empty arrays give the same results as numpy."""
     kernel = shipped() if device == "cpu" else add()
     big, b, c = matrices(3, (10, 7))
     backwards, constant = big[::-1], big[:]
@@ -321,7 +321,7 @@ def test_numbers_for_scalars() -> None:
 
 
 def overlaps(which: str) -> tuple[np.ndarray, ...]:
-    """Two arrays that share memory, in one allocation."""
+    """Return two arrays that share memory in one allocation."""
     base = np.arange(20 * 7, dtype=np.float32).reshape(20, 7)
     return {
         "the same": (base[:5], base[:5]),
@@ -340,7 +340,7 @@ CASES = ["the same", "another object", "part", "part, the later first", "inside"
 
 @pytest.mark.parametrize("which", CASES)
 def test_views_that_share_memory_are_staged_as_one(gpu: FakeDriver, which: str) -> None:
-    """Writes through one view are seen through the other, on the GPU and on the CPU."""
+    """Writes through one view are visible through the other, on the GPU and on the CPU."""
     a, c = overlaps(which)
     shared = np.may_share_memory(a, c)
     seen: list[bool] = []
@@ -388,7 +388,7 @@ def test_an_output_over_an_input_is_one_memory_for_the_race_check(which: str) ->
 
 
 def test_a_read_only_view_of_the_output(gpu: FakeDriver) -> None:
-    """It changes as the output does, which is no write to it; where the output does not reach, it is."""
+    """A read-only input may share the output's memory, but a read-only output is an error."""
     base = np.arange(14 * 7, dtype=np.float32).reshape(14, 7)
     a, c = base[:5], base[:5]
     a.flags.writeable = False

@@ -1,4 +1,4 @@
-"""Compiled modules: manifest and folder, argument checks, variants, the bytes of a launch (on a fake driver)."""
+"""Compiled modules on a fake driver: manifest, folder, argument checks, variants and launch parameters."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def add() -> CompiledModule:
 
 @lru_cache(maxsize=32)
 def one(type_text: str, lowered: str, attributes: str = "") -> CompiledModule:
-    """A module with one kernel @k of one parameter and no host function."""
+    """Compile a module with one kernel @k of one parameter and no host function."""
     return compile_cute(module(kernel("k", [type_text], [lowered], attributes=attributes)), emit="ptx")
 
 
 def plan(type_text: str, lowered: str, value: object, attributes: str = "") -> bytes:
-    """The bytes of the one parameter."""
+    """Return the bytes of the only parameter."""
     (data,) = one(type_text, lowered, attributes).kernel("k").plan(value, grid=(1, 1, 1)).packed.buffers
     return data
 
@@ -90,8 +90,8 @@ def test_folder_round_trip(tmp_path: Path) -> None:
     names = sorted(os.listdir(folder))
     assert names[:2] == ["01-input.mlir", "02-cute-to-base.mlir"]
     assert {"kernel.ptx", "kernel.cubin", "manifest.json", "ptxas.txt"} <= set(names)
-    assert os.listdir(tmp_path) == ["add"]  # nothing temporary is left
-    add().save(folder)  # replaces
+    assert os.listdir(tmp_path) == ["add"]  # No temporary files remain.
+    add().save(folder)  # This replaces the folder.
     assert load(folder).names == ["add", "add_v"]
 
 
@@ -189,7 +189,7 @@ def test_variant_selected_by_name_has_no_fallback() -> None:
 
 
 def test_unused_strides_do_not_count() -> None:
-    """One row: its stride is never used, so it cannot spoil divisibility; one column: any stride serves."""
+    """With one row the row stride need not be divisible; with one column any column stride is allowed."""
     assert planned(*[FakeArray((1, 129))] * 3) == "add_v"
     assert planned(*[FakeArray((1, 1), (7, 5))] * 3) == "add_v"
     assert planned(*[FakeArray((64, 1), (1, 64))] * 3) == "add"
@@ -380,7 +380,7 @@ def test_launch_writes_addresses_into_cached_buffers(gpu: FakeDriver) -> None:
     k(*[FakeArray((17, 128), (130, 1))] * 3)
     assert gpu.launches[-1]["kernel"] == "add" and seen[-1][0] == matrix_bytes(ALIGNED, 17, 128, 130)
     k(*[FakeArray((17, 128), pointer=ALIGNED + 4)] * 3)
-    assert gpu.launches[-1]["kernel"] == "add"  # same shape, other alignment: not the cached plan
+    assert gpu.launches[-1]["kernel"] == "add"  # With another alignment the cached plan does not apply.
     assert len(gpu.loaded) == 1 and gpu.loaded[0][:4] == b"\x7fELF"
 
 
@@ -400,7 +400,7 @@ def test_numpy_arrays_are_copied_to_the_gpu_and_back(gpu: FakeDriver) -> None:
     assert np.array_equal(c, a + b)
     assert (storage[:, :3] == 7).all() and (storage[:, 68:] == 7).all()
     before = a.copy()
-    k(a, a, a)  # one array for all three
+    k(a, a, a)  # All three arguments are one array.
     assert np.array_equal(a, before + before)
     assert gpu.memory == {}
 
@@ -494,7 +494,7 @@ def test_missing_gpu_error_names_the_cure() -> None:
 
 
 class FakeDevice(NamedTuple):
-    """A torch.device."""
+    """A fake ``torch.device``."""
 
     type: str
     index: int
@@ -523,7 +523,7 @@ class FakeTensor:
 
 
 class FakeTorch:
-    """The module ``torch``; its current stream is 55."""
+    """A fake ``torch`` module whose current stream is 55."""
 
     Tensor = FakeTensor
 
@@ -559,7 +559,7 @@ def test_second_call_with_torch_tensors_is_fast(gpu: FakeDriver, monkeypatch: py
 
 
 def test_fast_calls_with_several_launches(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each launch has its own addresses; a number in a condition distinguishes calls."""
+    """Each launch receives its own addresses, and a number in a condition distinguishes cached calls."""
     seen: list[tuple[str, list[int]]] = []
 
     def note(record: dict[str, object]) -> None:
@@ -586,13 +586,13 @@ def test_fast_calls_with_several_launches(gpu: FakeDriver, monkeypatch: pytest.M
 
 
 def test_fast_calls_distinguish_arguments(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any difference from the previous call is noticed: shape, strides, type, alignment, GPU, number of arguments."""
+    """A call with another shape, stride, type, alignment, GPU or argument count does not reuse the cached call."""
     seen: list[list[bytes]] = []
     gpu.kernels = {n: lambda record: seen.append(parameters(record)) for n in ("add", "add_v")}
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
     k = CompiledModule(add().artifact).kernel("add")
     shapes = [((17, 128), (128, 1)), ((17, 64), (128, 1)), ((17, 128), (132, 1)), ((3, 8), (8, 1))]
-    for _ in range(3):  # in turn: each finds its own among those remembered
+    for _ in range(3):  # Alternating calls each find their own cached plan.
         for shape, strides in shapes:
             for offset in (0, 4):
                 arrays = [FakeTensor(shape, strides, ALIGNED + offset + 65536 * j) for j in range(3)]
@@ -647,14 +647,14 @@ def test_a_launch_by_addresses(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch)
         launch(stream, *addresses)
         assert seen[-1] == [matrix_bytes(x, 17, 128, 128) for x in addresses]
         assert gpu.launches[-1]["stream"] == stream and gpu.launches[-1]["kernel"] == "add_v"
-    assert k.by_address(*[FakeTensor((0, 128), (128, 1), ALIGNED)] * 3) is None  # nothing to launch
+    assert k.by_address(*[FakeTensor((0, 128), (128, 1), ALIGNED)] * 3) is None  # Nothing is launched.
     assert k.by_address(*[np.zeros((17, 128), np.float32)] * 3) is None
     with pytest.raises(LaunchError):
         k.by_address(*first[:2])
 
 
 def three(first: int) -> list[FakeTensor]:
-    """Tensors for @add_v, at addresses of their own."""
+    """Return tensors for @add_v at distinct addresses."""
     return [FakeTensor((17, 128), (128, 1), ALIGNED + 65536 * (3 * first + j)) for j in range(3)]
 
 
@@ -662,7 +662,7 @@ def three(first: int) -> list[FakeTensor]:
 def test_a_launch_during_another_has_its_own_parameters(
     gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch, bound: bool
 ) -> None:
-    """While the driver works for one thread, Python's lock is free and another launches the same kernel."""
+    """The driver call releases the GIL, so that another thread can launch the same kernel at the same time."""
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
     k = CompiledModule(add().artifact).kernel("add")
     outer, inner = three(0), three(1)
@@ -689,7 +689,7 @@ def test_a_launch_during_another_has_its_own_parameters(
 
 
 def test_a_launch_under_another_context_or_none(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver refuses; the launch is made in the GPU's primary context, and the thread's own comes back."""
+    """Retry the launch in the GPU's primary context, then restore the thread's own context."""
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
     k = CompiledModule(add().artifact).kernel("add")
     arrays = three(0)
@@ -722,7 +722,7 @@ def test_driver_failures_are_errors(gpu: FakeDriver, monkeypatch: pytest.MonkeyP
 
 
 def test_numbers_are_distinguished_by_type_and_sign(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers differ by type and sign: -0.0 from 0.0, and True from 1."""
+    """Cached calls distinguish -0.0 from 0.0 and True from 1."""
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
     seen: list[bytes] = []
     gpu.kernels = {"k": lambda record: seen.append(bytes((ctypes.c_uint8 * 4).from_address(record["parameters"][1])))}

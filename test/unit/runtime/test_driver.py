@@ -1,4 +1,4 @@
-"""The driver by cuda-python, as far as it goes without a GPU: structures, handles, errors."""
+"""The CUDA driver through cuda-python, tested without a GPU: structures, handles and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def memory(structure: object, size: int) -> bytes:
 
 
 def test_launch_passes_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the bytes of ``CUlaunchConfig`` (``cuda.h``): grid, block, bytes, stream, attributes and their number."""
+    """A launch fills the fields of ``CUlaunchConfig`` as ``cuda.h`` declares them."""
     gpu = cuda.Driver.__new__(cuda.Driver)
     gpu._cuda = bindings
     parameters = (ctypes.c_void_p * 2)(0x1000, 0x2000)
@@ -41,7 +41,7 @@ def test_launch_passes_its_configuration(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_attributes_of_a_launch() -> None:
-    """By the bytes of ``CUlaunchAttribute`` (72 each: the code, at 8 the value) and the codes of ``cuda.h``."""
+    """Each 72-byte ``CUlaunchAttribute`` has its code from ``cuda.h`` at byte 0 and its value at byte 8."""
     gpu = cuda.Driver.__new__(cuda.Driver)
     gpu._cuda = bindings
     parameters = (ctypes.c_void_p * 1)(0x1000)

@@ -1,4 +1,4 @@
-"""Exported C launches what Python launches on the same arguments, byte for byte, and refuses what it refuses."""
+"""Exported C makes the same launches as Python, byte for byte, and reports the same errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def add() -> CompiledModule:
 
 
 def compare(exported: Exported, args: tuple[Any, ...], given: tuple[Any, ...], **shape: Any) -> str:
-    """Compare a call in C with the plan of Python; return the error if both refuse."""
+    """Compare a call from C with Python's plan. Return the error if both fail."""
     code = exported(*given)
     try:
         wanted = exported.planned(*args, **shape)
@@ -54,7 +54,7 @@ def compare(exported: Exported, args: tuple[Any, ...], given: tuple[Any, ...], *
 
 @pytest.mark.slow
 def test_variants_shapes_and_refusals(add: CompiledModule, folder: Path) -> None:
-    """The elementwise example: the stronger variant where rows and addresses allow it, nothing of empty arrays."""
+    """C selects the vectorized variant if row strides and addresses allow it and launches nothing for empty arrays."""
     exported = Exported(add.kernel("add"), folder, "add")
     rng = random.Random(3)
     ended: list[str] = []
@@ -119,7 +119,7 @@ module attributes {gpu.container_module} {
 
 
 def test_numbers_of_each_type(folder: Path) -> None:
-    """A kernel without host function: the caller says grid and block."""
+    """For a kernel without a host function, the caller passes the grid and the block."""
     exported = Exported(compile_cute(NUMBERS).kernel("all"), folder, "numbers")
     types = (ctypes.c_uint64, ctypes.c_float, ctypes.c_float, ctypes.c_float, ctypes.c_double, ctypes.c_bool,
              ctypes.c_int8, ctypes.c_int16, ctypes.c_int64, ctypes.c_int32)  # fmt: skip
@@ -149,7 +149,7 @@ def test_numbers_of_each_type(folder: Path) -> None:
 
 
 def programs() -> list[tuple[list[Any], int]]:
-    """Instructions of host programs on registers 0 to 3 (two integers, two floats) that set register 4."""
+    """Return host programs that compute register 4 from registers 0 to 3 (two integers, two floats)."""
     made: list[tuple[list[Any], int]] = []
     for width in (8, 32, 64):
         made += [([[name, 4, [0, 1], width]], width) for name in host_program.BINARY]
@@ -175,7 +175,7 @@ EDGES = (0.0, -0.0, float("inf"), float("nan"), 65504.0, 65520.0, 1e-8, 2.0**-24
 
 @pytest.mark.slow
 def test_every_instruction_computes_as_in_python(folder: Path) -> None:
-    """All instructions, one function each, on random numbers and on the edges of their types."""
+    """Run each instruction as one function on random numbers and on the limits of its type."""
     parts = [f"#define CUTE_{n} 1" for n in ("LAUNCHES", "PARAMETERS")]
     parts += ["#define CUTE_PARAMETER_BYTES 64", "#include <cuda.h>", *[f"#include <{h}.h>" for h in
               ("math", "stdarg", "stdint", "stdio", "stdlib", "string")]]  # fmt: skip
@@ -278,7 +278,7 @@ int main() {
 
 @pytest.mark.slow
 def test_several_kernels_in_a_program_of_cpp(add: CompiledModule, tmp_path: Path) -> None:
-    """Headers are C++, names that are words of C++ do no harm, and nothing is read or written that is not there."""
+    """Headers are valid C++, also for names that are C++ keywords, and the sanitizers report nothing."""
     add.kernel("add").export(tmp_path, ("c",), name="add")
     compile_cute(NUMBERS).kernel("all").export(tmp_path, ("c",), name="class")
     (tmp_path / "main.cpp").write_text(PROGRAM)

@@ -1,4 +1,4 @@
-"""Floats in host programs round as numpy's do."""
+"""Float arithmetic in host programs rounds as numpy does."""
 
 from __future__ import annotations
 

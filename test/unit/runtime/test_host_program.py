@@ -1,4 +1,4 @@
-"""Host programs: what they compute, and that they never wrap."""
+"""Host programs: results of each instruction, and errors instead of integer wrap-around."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cute_dialect.runtime.launch_shape import LaunchShape
 
 
 def program(text: str) -> host_program.Program:
-    """The program of the one host function, after a trip through JSON."""
+    """Return the program of the only host function, after a round trip through JSON."""
     functions = [op for op in parse_module(text).ops if op.name == "func.func"]
     (found,) = (p for p in map(extract_host_program, functions) if p is not None)
     return json.loads(json.dumps(found))
 
 
 def only(p: host_program.Program, values: list[host_program.Value]) -> Launch:
-    """The one launch of a call."""
+    """Return the only launch of a call."""
     (launch,) = host_program.evaluate(p, values)
     return launch
 
@@ -135,7 +135,7 @@ def test_casts_shifts_and_compare() -> None:
 @pytest.mark.sample("oeq")
 @pytest.mark.parametrize("predicate", ["oeq", "olt", "oge", "one", "ord", "ueq", "ult", "une", "uno", "ule"])
 def test_float_comparisons_use_the_type(predicate: str) -> None:
-    """Against numpy's comparisons of f32: 0.1 as given is no f32, and 1e-9 + 1 is 1."""
+    """Floats are rounded to f32 before they are compared, so 1 + 1e-9 equals 1."""
     body = f"    %b = arith.cmpf {predicate}, %x, %y : f32\n    %g = arith.extui %b : i1 to i32\n"
     compare = {"eq": np.equal, "lt": np.less, "ge": np.greater_equal, "ne": np.not_equal, "le": np.less_equal}
     values = [0.0, -0.0, 0.1, float(np.float32(0.1)), 1.0, 1.0 + 1e-9, -3.5, float("inf"), float("nan")]

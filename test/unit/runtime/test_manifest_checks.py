@@ -1,4 +1,4 @@
-"""Compiled folders from anywhere: each field of the manifest is checked, and what one says of another."""
+"""Manifests of compiled folders: each field is validated, and fields that refer to each other must agree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cute_dialect.tools.cute_run import main as cute_run
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder of tma_copy: two kernels, two host functions, one the fallback of the other."""
+    """Return the compiled folder of tma_copy: two kernels, and two host functions of which one is the fallback."""
     for name, data in artifact_fuzz.files_of("tma_copy").items():
         (tmp_path / name).write_bytes(data)
     load_artifact(tmp_path)
@@ -268,6 +268,6 @@ def test_missing_files_are_reported(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_random_changes() -> None:
-    """A few cases of ``test/oracle/artifact_fuzz.py``."""
+    """Run a few cases of ``test/oracle/artifact_fuzz.py``."""
     counts = artifact_fuzz.run(400, seed=3)
     assert counts["refused"] > 300 and counts["taken"] > 3

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on terminals only, JSON events that parse and add up, ``Ctrl-C``."""
+"""Progress reports: a bar on terminals only, consistent JSON events, and ``Ctrl-C``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cute_dialect.runtime import progress
 from cute_dialect.runtime.progress import Task, reporting, seconds_left, track
 from cute_dialect.runtime.settings import SettingError
 
-# The bar is there at once, and each step waits until its line was drawn.
+# The bar appears at once, and each step waits until its line is drawn.
 SLOW = """
 import sys, time
 from cute_dialect.runtime import progress
@@ -38,7 +38,7 @@ ALL = {"event": (str,), "task": (int,), "step": (int,), "total": (int, type(None
 
 
 def read_events(text: str) -> list[list[dict[str, object]]]:
-    """Return the events of each task, which must be as docs/progress.md says."""
+    """Return the events of each task after checking that they follow docs/progress.md."""
     tasks: dict[object, list[dict[str, object]]] = {}
     for line in text.splitlines():
         event = json.loads(line)
@@ -144,7 +144,7 @@ def test_break_ends_the_task(tmp_path: Path) -> None:
 
 
 def test_the_environment_asks_for_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are added, so that several programs may write them."""
+    """Events are appended to the file, so that several programs can share it."""
     file = tmp_path / "events"
     monkeypatch.setenv("CUTE_PROGRESS_JSON", str(file))
     for _ in range(2):

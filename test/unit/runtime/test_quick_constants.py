@@ -72,7 +72,7 @@ def test_constants_are_compared_and_not_passed() -> None:
 
 
 def test_a_call_by_addresses() -> None:
-    """A call by addresses writes the addresses, and tensor maps by their constants."""
+    """A call by addresses writes them into the parameters and reuses the tensor maps of known addresses."""
     launched: list[tuple[int, list[int]]] = []
     launch = address_call(ready_for(launched, ((0, 0, -1), (2, 4, -1))), 3)
     launch(5, 1000, 2000, 3000)

@@ -1,4 +1,4 @@
-"""A machine that only launches: ``runtime`` plans a launch where neither xDSL nor the compiler can be imported."""
+"""``runtime`` plans a launch when neither xDSL nor the compiler can be imported."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CASES = {
 
 
 def saved(example: str, folder: Path) -> str:
-    """An example, compiled as far as a launch plan needs it, with code that no driver sees."""
+    """Return a folder with an example that is compiled for planning only. Its machine code is a placeholder."""
     module = compile_cute(EXAMPLES / f"{example}.mlir", emit="base", cache=False)
     code = tuple(CodeObject(m, "// ptx", b"\x7fELF", None, "") for m in module.manifest["modules"])
     module.artifact = module.artifact._replace(code=code)
@@ -64,7 +64,7 @@ def saved(example: str, folder: Path) -> str:
 @pytest.mark.sample("elementwise_add")
 @pytest.mark.parametrize("example", CASES)
 def test_a_launch_is_planned(example: str, tmp_path: Path) -> None:
-    """Kernel, grid, bytes and tensor maps equal those planned in this process."""
+    """The kernel, grid, parameters and tensor maps equal those planned in this process."""
     folder = saved(example, tmp_path / example)
     name, arrays = CASES[example]
     given = f"folder, name, arrays = {folder!r}, {name!r}, {arrays!r}\n"
@@ -74,7 +74,7 @@ def test_a_launch_is_planned(example: str, tmp_path: Path) -> None:
     assert whole.returncode == 0, whole.stderr
     assert alone.stdout == whole.stdout
     lines = alone.stdout.splitlines()
-    assert lines[2].startswith("LaunchShape("), lines  # the grid, by the host function's rule
+    assert lines[2].startswith("LaunchShape("), lines  # The host function computes this grid.
     assert "Packed(buffers=(b" in alone.stdout
 
 
@@ -100,5 +100,5 @@ def test_every_module_of_the_runtime_can_be_imported_alone() -> None:
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a fresh Python."""
+    """Run code in a new Python process."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

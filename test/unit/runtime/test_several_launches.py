@@ -1,4 +1,4 @@
-"""Host functions with several launches, some under conditions: on the interpreter and on a fake driver."""
+"""Host functions with several launches, some conditional, on the interpreter and on a fake driver."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def arrays(n: int = 150) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def chosen(k: int) -> list[str]:
-    """The launches of @choose, by the rule of its docstring."""
+    """Return the launches that @choose must make."""
     return ["scale" if k > 1 else "copy_16"] + ["add"] * ((k % 2) * (1 + (k > 4)))
 
 
 def after(x: np.ndarray, z: np.ndarray, k: int, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return y and z after these launches, computed by numpy."""
+    """Return y and z after these launches, computed with numpy."""
     y = x
     for name in names:
         if name == "add":
@@ -116,7 +116,7 @@ def test_no_condition_holds() -> None:
 
 
 def test_kernel_selected_by_name() -> None:
-    """Its host function launches others too, so it is launched alone, and says its grid."""
+    """A kernel selected by name is launched alone, so the caller must pass its grid."""
     x, y, _ = arrays()
     call = compiled().kernel("scale")
     with pytest.raises(LaunchError, match="no host function launches @scale: pass grid"):
@@ -132,7 +132,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "tma_copy.mlir"
 
 @lru_cache(maxsize=1)
 def fallback_text() -> str:
-    """The example of TMA copies with the fallback at the launch instead of at the host function, and a launch after."""
+    """Return the TMA copy example with the fallback on the launch, not the host function, and a second launch."""
     text = EXAMPLE.read_text()
     begin = text.index("    %tiler = ", text.index("func.func @launch_any"))
     other = text[begin : text.rindex("    return")]
@@ -189,7 +189,7 @@ def test_invalid_launches_are_rejected(body: str, said: str) -> None:
 
 
 def run_on(gpu: FakeDriver, seen: list[tuple[str, list[int]]]) -> None:
-    """Let the fake driver record the kernels and the addresses of their arrays."""
+    """Make the fake driver record each launched kernel and the addresses of its arrays."""
 
     def note(record: dict[str, object]) -> None:
         parameters = record["parameters"]
@@ -249,7 +249,7 @@ def test_driver_failures_end_the_call(gpu: FakeDriver, monkeypatch: pytest.Monke
 
 
 def test_numpy_arrays_are_copied_once(gpu: FakeDriver) -> None:
-    """The fake driver's memory is the host's, so the kernels can be done in numpy."""
+    """The fake driver's memory is host memory, so numpy can run the kernels."""
 
     def vector(address: int) -> np.ndarray:
         return np.frombuffer((ctypes.c_int32 * 150).from_address(address), np.int32)
@@ -271,7 +271,7 @@ def test_numpy_arrays_are_copied_once(gpu: FakeDriver) -> None:
 
 
 def test_more_shared_memory_is_never_taken_back(gpu: FakeDriver) -> None:
-    """A kernel launched with 100 KB, then with 60 KB, then with 100 KB again, as prepared at first."""
+    """A launch with 60 KB does not lower the shared-memory limit of a kernel launched with 100 KB before."""
     body = "".join(
         f"    %s{size} = arith.constant {size} : i32\n    "
         + launch("copy", "%mX, %mY").replace(": i32 args", f": i32 dynamic_shared_memory_size %s{size} args")
@@ -284,7 +284,7 @@ def test_more_shared_memory_is_never_taken_back(gpu: FakeDriver) -> None:
 
 
 def test_a_large_cluster_after_a_small_one(gpu: FakeDriver) -> None:
-    """The first launch with more than eight blocks per cluster sets the driver's attribute, once."""
+    """The first launch with more than eight blocks per cluster sets the function attribute once."""
     body = "    %wide = arith.muli %blocks, %c64 : i32\n" + "".join(
         f"    %x{size}{i} = arith.constant {size} : i32\n    "
         + launch("copy", "%mX, %mY", grid="%wide").replace(" blocks", f" clusters in (%x{size}{i}, %one, %one) blocks")

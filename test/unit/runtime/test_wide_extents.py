@@ -1,4 +1,4 @@
-"""Tensors with ``?{i64}`` leaves: extents beyond 2^31, of views that need next to no memory, from text to numbers."""
+"""Tensors with ``?{i64}`` leaves: extents beyond 2^31, tested with views that need almost no memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def compiled(text: str, emit: str = "base") -> CompiledModule:
 
 
 def rows(row: np.ndarray, count: int) -> np.ndarray:
-    """A matrix of ``count`` rows, all of them this one."""
+    """Return a matrix of ``count`` rows that all share the memory of this row."""
     return np.lib.stride_tricks.as_strided(row, (count, row.shape[0]), (0, row.itemsize))
 
 
@@ -38,7 +38,7 @@ def test_small_tensors(shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("count", [(1 << 32) + 5, (1 << 40) + 17])
 @pytest.mark.parametrize("tile", ["last of a column", "last", "first of the last", "after the last"])
 def test_tiles_beyond_32_bits(count: int, tile: str) -> None:
-    """All rows of C are one row, so what a block writes shows there: the columns of its tile, if its rows exist."""
+    """A block whose tile has rows inside the tensor writes its columns to the one row that all rows of C share."""
     columns = 298
     rng = np.random.default_rng(2)
     a, b = (rng.standard_normal(columns).astype(np.float32) for _ in range(2))
@@ -66,7 +66,7 @@ def test_wide_extents_are_passed_in_64_bits() -> None:
 
 
 def test_wide_extents_compile() -> None:
-    """Coordinates are compared and offsets computed in 64 bits; the parameter is read as 64-bit words."""
+    """Coordinate comparisons and offsets use 64 bits, and the parameter is read as 64-bit words."""
     ptx = compiled(wide_text(), "ptx").ptx
     assert ".param .align 8 .b8 add_wide_param_0[32]" in ptx
     assert "ld.param.b64" in ptx and "setp.lt.s64" in ptx
@@ -85,7 +85,7 @@ def test_wide_extents_compile() -> None:
     ],
 )
 def test_launcher_selects_64_bits_when_needed(count: int, stride: int, kernel: str) -> None:
-    """A host function with 32-bit leaves names one with 64-bit leaves as its fallback."""
+    """A host function with 32-bit leaves selects its fallback with 64-bit leaves for large extents."""
     call = compiled(chosen_text()).kernel("launch")
     one = FakeArray((count, 4), (stride, 1))
     plan = call.plan(one, one, one)
@@ -93,7 +93,7 @@ def test_launcher_selects_64_bits_when_needed(count: int, stride: int, kernel: s
     if kernel == "add_wide":
         (why,) = plan.rejected
         leaf = "@launch: argument mA, mode 0: " in why and "does not fit a 32-bit leaf" in why
-        # The stride of tiles of 16 rows, which the host function computes, as the kernel does.
+        # The host function computes the stride between tiles of 16 rows, as the kernel does.
         assert leaf if stride != 1 << 27 else "134217728 * 16 = 2147483648 does not fit i32" in why
 
 

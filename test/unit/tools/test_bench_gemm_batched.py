@@ -1,4 +1,4 @@
-"""``cute-bench gemm --batched``: its problems, kernels and checks, on CPU tensors and the interpreter."""
+"""``cute-bench gemm --batched``: problems, kernels and checks, with CPU tensors on the interpreter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cute_dialect.tools.bench_gemm_batched import ODD, PROBLEMS, candidates  # n
 
 
 class Runs:
-    """A fake kernel, ready to be called."""
+    """A fake kernel that is ready to be called."""
 
     def __init__(self, choice: Choice, call: Any):
         self.choice, self._call = choice, call

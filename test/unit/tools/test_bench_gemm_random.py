@@ -1,4 +1,4 @@
-"""``cute-bench gemm --random``: which problems a seed gives, and what the table says of them."""
+"""``cute-bench gemm --random``: problems drawn from a seed, and the table of results."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_problems_of_a_seed() -> None:
         assert p.k % even == 0 and p.n % 8 == 0 and (p.major_a == "k" or p.m % even == 0)
         assert p.major_b == "k" or p.n % even == 0
     powers = [p for p in found if all(x // (x & -x) in (1, 3) for x in p[:3])]
-    assert 70 < len(powers) < 140  # a quarter is round
-    for size, least in ((0, 16), (1, 64), (2, 64)):  # and half of each size lies below the middle of the scale
+    assert 70 < len(powers) < 140  # A quarter of the problems have round sizes.
+    for size, least in ((0, 16), (1, 64), (2, 64)):  # Half of each size lies below the middle of the log scale.
         below = sum(log(int(p[size])) < (log(least) + log(16384)) / 2 for p in found)
         assert 150 < below < 250
 
@@ -44,7 +44,7 @@ def test_each_has_a_kernel() -> None:
         assert isinstance(kernel, WarpConfig | SkinnyConfig | GemmConfig)
         kernel.check()
         assert (way.copied == ()) == (BITS[p.element] == 16 or p.major_a == "k" or p.major_b == "k" or not way.choice)
-    # The 16-bit problems are the same as before other types had several majors.
+    # Adding majors for other types must not change the 16-bit problems of a seed.
     assert problems(2, 20) == [
         Problem(1856, 4488, 9648, "f16", "f16", "m", "k"), Problem(849, 160, 624, "bf16", "bf16", "k", "k"),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""``cute-bench gemm --fit --random``: which kernels are timed; those that are wrong, crash or hang."""
+"""``cute-bench gemm --fit --random``: selection of the timed kernels, and kernels that are wrong, crash or hang."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FOREVER = float("inf")
 
 
 def nothing(line: str) -> None:
-    """Say nothing."""
+    """Discard the line."""
 
 
 def test_problems_of_a_sweep() -> None:
@@ -74,7 +74,7 @@ def test_kernels_of_a_sweep() -> None:
         assert all(made.menu[n].skinny is not None or made.menu[n].config.sms == 100 for n in names)
     drawn = [found.index(n) for p, names in made.rows
              for found in [[c.name for _, c in ranked(p, COSTS._replace(sms=100))]] for n in names[6:]]  # fmt: skip
-    assert max(drawn) > 20  # bad ones too
+    assert max(drawn) > 20  # The sample includes kernels of low rank.
     whole = plan(6, 5, COSTS, None)
     for problem, names in whole.rows:
         assert {*names} == {c.name for c in menu(problem) if suits(c, problem)}
@@ -85,7 +85,7 @@ def test_build_folder_round_trips(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     wanted = plan(2, 5, COSTS, 2)
     name, other = [*wanted.menu][:2]
     broken = wanted.menu[name]
-    broken = broken._replace(config=broken.config._replace(stages=99))  # more shared memory than there is
+    broken = broken._replace(config=broken.config._replace(stages=99))  # 99 stages exceed the shared memory.
     said: list[str] = []
     made = build(str(tmp_path), "sm_90a", wanted._replace(menu={**wanted.menu, name: broken}),
                  deadline=FOREVER, say=said.append)  # fmt: skip
@@ -95,8 +95,8 @@ def test_build_folder_round_trips(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tmp_path / other).is_dir()
     found = read_plan(str(tmp_path), 2, 5)
     assert found.rows == wanted.rows and found.failed == made.failed
-    assert found.menu == {n: c for n, c in wanted.menu.items() if n != name}  # that one no file can name
-    # On the machine that times, one more kernel is missing.
+    assert found.menu == {n: c for n, c in wanted.menu.items() if n != name}  # The plan omits the failed kernel.
+    # One more kernel is missing on the machine that times them.
     gone = next(n for n in found.rows[0][1] if n != name)
     shutil.rmtree(tmp_path / gone)
 
@@ -188,7 +188,7 @@ def test_crashing_and_hanging_kernels_are_skipped(tmp_path: Path) -> None:
     assert f"  BROKEN: {crashing}: its process ended with -11" in said
     assert f"  LOST: {wanted.rows[3][0].key}: out of luck" in said
     assert any(line.startswith("timed 4 of 5 problems in ") for line in said)
-    # The written file is a sweep.
+    # The written file can be read as a sweep.
     path = tmp_path / "out.json"
     path.write_text(json.dumps({"machine": {"gpu": "X"}, **found}))
     sweep = read_sweeps([path])
@@ -197,14 +197,14 @@ def test_crashing_and_hanging_kernels_are_skipped(tmp_path: Path) -> None:
 
 
 def slow(jobs: Sequence[int], broken: frozenset[str], reporter: Reporter) -> None:
-    """Do one job, then sleep."""
+    """Complete one job, then sleep."""
     reporter.done(jobs[0], "done")
     reporter.at(jobs[1], "slow")
     time.sleep(1000)
 
 
 def dead(jobs: Sequence[int], broken: frozenset[str], reporter: Reporter) -> None:
-    """End before the first step."""
+    """Exit before the first step."""
     os._exit(7)
 
 
@@ -288,7 +288,7 @@ def test_only_correct_kernels_are_timed(monkeypatch: pytest.MonkeyPatch) -> None
         "refuses": "ValueError: expected other rows",
     }
     assert steps == ["", "right", "nearly", "leaves_one", "refuses", ""]
-    # Too large for integers: what differs much from torch is still seen.
+    # Sizes too large for exact integers are compared with torch, which finds only large errors.
     monkeypatch.setattr(bench_gemm_sweep, "EXACT", 1.0)
     row = bench_gemm_sweep.time_problem(problem, runners, 7, steps.append, nothing)
     assert row["bad"] == {"leaves_one": "differs from torch", "refuses": "ValueError: expected other rows"}

@@ -1,4 +1,4 @@
-"""``cute-bench lang`` measures what it says."""
+"""``cute-bench lang`` measures the cases that it lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cute-bench op``: modules as groups, kernels built once, and wrong results reported while the rest is measured."""
+"""``cute-bench op``: one group per module, kernels built once, and wrong results that do not stop other cases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cute_dialect.tools.cute_bench import main
 
 
 class Fake(NamedTuple):
-    """A case whose result is right or wrong."""
+    """A fake case whose result is right or wrong."""
 
     name: str
     right: bool = True
@@ -46,7 +46,7 @@ class Fake(NamedTuple):
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One group of three cases, the second one wrong; times that are known."""
+    """Install one group of three fake cases with known times, of which the second gives a wrong result."""
     times = {"ours": 2.0, "torch": 4.0, "compiled": 3.0}
 
     def compare(contestants: Sequence[tuple[str, object]], **_: object) -> dict[str, Sample]:

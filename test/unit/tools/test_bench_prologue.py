@@ -1,4 +1,4 @@
-"""``cute-bench prologue``: the counters in a kernel's PTX, which ptxas takes, and what is made of their numbers."""
+"""``cute-bench prologue``: clock counters inserted into a kernel's PTX, and medians of their values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cute_dialect.tools.bench_prologue import FIELDS, medians
 
 @pytest.mark.slow
 def test_kernels_with_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before each load, each ``wgmma`` and each end, once declared."""
+    """A counter is declared once and written before each load, each ``wgmma`` and each return."""
     monkeypatch.setattr(bench_prologue, "SIZES", (128,))
     (said,) = bench_prologue.build(str(tmp_path), "sm_90a")
     name = bench_prologue.kernels(128).name
@@ -29,7 +29,7 @@ def test_kernels_with_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_clock_is_that_between_two_launches_on_one_multiprocessor() -> None:
-    """1.5 GHz; blocks on other multiprocessors have clocks of their own."""
+    """Two launches on one multiprocessor give a clock rate of 1.5 GHz. Other multiprocessors have different clocks."""
 
     def launch(ns: int, sms: tuple[int, ...]) -> np.ndarray:
         begin = [10**6 * sm + ns * 3 // 2 for sm in sms]

@@ -59,7 +59,7 @@ def test_convolutions_span_the_distribution() -> None:
 
 @pytest.mark.slow
 def test_the_reference_of_convolutions_is_exact() -> None:
-    """Each kind, grouping, stride and dilation against torch's own float64 convolutions of a CPU."""
+    """The reference for each kind, grouping, stride and dilation equals torch's float64 convolution on the CPU."""
     torch = pytest.importorskip("torch")
     seen: set[str] = set()
     for p in problems("conv", 90, 7):
@@ -119,7 +119,7 @@ def test_wrong_epilogues_and_attention_are_reported(monkeypatch: pytest.MonkeyPa
 
 
 class Fake:
-    """A problem that is right, wrong or refused."""
+    """A fake problem whose result is right or wrong, or which is refused."""
 
     operation = "fake"
 

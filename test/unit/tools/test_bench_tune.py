@@ -1,4 +1,4 @@
-"""``cute-bench tune``: candidates are compiled without a GPU, and wrong requests are reported."""
+"""``cute-bench tune``: candidates are compiled without a GPU, and invalid requests are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def has_gpu() -> bool:
 def test_build_and_run_on_two_machines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The folder is a compile cache that holds everything."""
+    """The folder that one machine builds is a compile cache with all candidates for another machine."""
     for name in ("CUTE_CACHE", "CUTE_CACHE_DIR", "CUTE_CHIP", "CUTE_DEVICE"):
         monkeypatch.setenv(name, "")
     text = EXAMPLE.read_text().replace("[32, 16, 8, 4]", "[32, 3, 16]").replace("[4, 8, 16]", "[4]")

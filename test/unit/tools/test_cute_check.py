@@ -1,4 +1,4 @@
-"""``cute-check``: what is wrong with kernels and modules, at its line, as text, JSON and SARIF."""
+"""``cute-check``: errors in kernels and modules, reported with their lines as text, JSON and SARIF."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str,
 
 
 def test_functions_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each error is reported once at its line, even for two examples, and correct functions report nothing."""
+    """Each error is reported once at its line, even if two examples show it; correct functions report nothing."""
     file = tmp_path / "kernels.py"
     file.write_text(KERNELS)
     told = found(capsys, str(file))
@@ -109,7 +109,7 @@ def test_functions_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_files_without_examples_get_advice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The suggested example is correct: with values for the names the file is checked."""
+    """The suggested example is valid: once its names have values, the file is checked."""
     file = tmp_path / "bare.py"
     kernel = "@cute.kernel\ndef fill_kernel(x, by):\n    x[0] = by\n\n"
     function = "@cute.jit\ndef fill(x, by):\n    fill_kernel(x, by).launch(grid=1, block=32)\n"
@@ -142,7 +142,7 @@ def test_generic_functions_need_an_example(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_annotations_share_their_symbols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``n`` in the annotations of two tensors is one number."""
+    """``n`` in the annotations of two tensors is the same number."""
     file = tmp_path / "shared.py"
     file.write_text(
         "import cute_dialect.lang as cute\n\n"
@@ -220,7 +220,7 @@ def test_remarks_are_no_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
-    """The program runs in a folder of files that import each other."""
+    """The command runs in a folder of files that import each other."""
     (tmp_path / "parts.py").write_text("WIDTH = 8\n")
     (tmp_path / "kernels.py").write_text(
         "import cute_dialect.lang as cute\nfrom parts import WIDTH\n\n"

@@ -1,4 +1,4 @@
-"""The command line of cute-explore: what it refuses, and how it says so."""
+"""The command line of cute-explore and its error messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """A program whose functions have no examples."""
+    """Write a program whose functions have no examples."""
     path = tmp_path / "fill.py"
     path.write_text(PROGRAM)
     return path
@@ -141,7 +141,7 @@ def test_invalid_command_lines_are_rejected(
 
 @pytest.mark.slow
 def test_both_lines_of_a_race(tmp_path: Path) -> None:
-    """The line that a check stopped at, and the one with the earlier access."""
+    """The page shows the line that a race check stopped at and the line of the earlier access."""
     path = tmp_path / "race.py"
     path.write_text(
         "import numpy as np\nimport cute_dialect.lang as cute\n\n@cute.kernel\ndef turned(x):\n"
@@ -154,12 +154,12 @@ def test_both_lines_of_a_race(tmp_path: Path) -> None:
     assert main([str(path), "-o", str(page), "-q"]) == 0
     assert re.search(r'"cells":\["race","line 9","read-after-write race', page.read_text())
     assert re.search(r'"cells":\["race","line 8","the earlier store is by thread', page.read_text())
-    assert re.search(r'"key":"timeline"[^[]*"parts":\[\{"html"', page.read_text())  # of a run without checks
+    assert re.search(r'"key":"timeline"[^[]*"parts":\[\{"html"', page.read_text())  # Run without checks.
 
 
 @pytest.mark.slow
 def test_a_fault_is_on_the_page(tmp_path: Path) -> None:
-    """A kernel that writes past its array: the page has the fault, and its line."""
+    """The page of a kernel that writes past the end of its array shows the fault and its line."""
     path = tmp_path / "wrong.py"
     path.write_text(PROGRAM.replace("if i < cute.size(x):", "if i <= cute.size(x):"))
     page = tmp_path / "wrong.html"

@@ -1,4 +1,4 @@
-"""``cute-lsp`` by a real client over standard input and output: one server for all tests."""
+"""``cute-lsp`` with a real client over standard input and output. All tests share one server."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def editor() -> Iterator[Editor]:
 
 
 def fixed(editor: Editor, uri: str, text: str, d: types.Diagnostic) -> str:
-    """Return a text with the one quick fix of a diagnostic applied."""
+    """Return the text after applying the only quick fix of a diagnostic."""
     context = types.CodeActionContext([d])
     asked = types.CodeActionParams(types.TextDocumentIdentifier(uri), d.range, context)
     (action,) = editor.wait(editor.client.text_document_code_action_async(asked)) or []
@@ -89,7 +89,7 @@ def test_a_typo_is_underlined_and_fixed(editor: Editor) -> None:
 
 
 def test_columns_are_the_clients(editor: Editor) -> None:
-    """Earlier characters in the line may take two UTF-16 units per code point."""
+    """Columns count UTF-16 code units, of which some characters take two."""
     uri = "file:///unsaved/units.mlir"
     text = 'module {\n  "test.op"() {a = "😀😀"} : () -> () }\n'.replace("test.op", "cute.sise")
     (d,) = editor.checked(uri, text)
@@ -202,7 +202,7 @@ def make_context_ops() -> list[type[Operation]]:
 
 
 def test_completion_in_incomplete_text(editor: Editor) -> None:
-    """The text does not parse, has two-unit characters, and is not saved."""
+    """Completion works in unsaved text that does not parse and has characters of two UTF-16 units."""
     uri = "file:///unsaved/written.mlir"
     text = 'func.func @f(%l: !cute.layout<"4:1">) attributes {a = "😀"} { %s = cute.si\n'
     editor.checked(uri, text)
@@ -224,7 +224,7 @@ def test_inlay_hints(editor: Editor) -> None:
 
 
 def test_a_long_text(editor: Editor) -> None:
-    """A request about the last of 2,000 lines is answered."""
+    """The server answers a request about the last of 2,000 lines."""
     uri, count = "file:///unsaved/long.mlir", 2000
     ops = "".join(f"  %v{i} = arith.addi %v{i - 1}, %n : i32\n" for i in range(1, count))
     text = f"func.func @f(%v0: i32, %n: i32) -> i32 {{\n{ops}  return %v{count - 1} : i32\n}}\n"
@@ -336,7 +336,7 @@ def test_python_without_examples_gets_advice(editor: Editor) -> None:
 
 
 def test_python_that_does_not_parse(editor: Editor) -> None:
-    """The values of the last trace are still known, and names are completed."""
+    """If Python does not parse, the values of the last trace stay available, and names are still completed."""
     uri = "file:///unsaved/broken.py"
     assert editor.checked(uri, SCALE, "python") == []
     broken = SCALE.replace("    part = ", "    more = tile + cute.arch.\n    part = ")

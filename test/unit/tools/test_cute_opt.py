@@ -1,4 +1,4 @@
-"""cute-opt as a whole, run in this process: output, exit status, what it says when something is wrong."""
+"""cute-opt, run in this process: output, exit status and error messages."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ func.func @names(%x: i32, %c: i1, %n: index) -> (i32, i32) {
 @pytest.mark.parametrize("text", [ADD, NAMES], ids=["add", "names"])
 @pytest.mark.parametrize("generic", [False, True])
 def test_output_matches_upstream(opt: Tool, text: str, generic: bool):
-    """Names of values and blocks, and everything else, are printed as by upstream MLIR."""
+    """The output equals that of upstream MLIR, including the names of values and blocks."""
     ir = pytest.importorskip("mlir.ir")
     with ir.Context():
         expected = ir.Module.parse(text).operation.get_asm(print_generic_op_form=generic)
@@ -123,7 +123,7 @@ def test_output_file_is_written_only_on_success(opt: Tool, tmp_path: Path):
 
 
 def test_output_to_pipes_and_links(opt: Tool, tmp_path: Path):
-    """A pipe is written to, not replaced; a link and the mode of its target stay."""
+    """cute-opt writes into an existing pipe, and keeps a link and the mode of its target."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -330,7 +330,7 @@ class TestUpstream:
         assert "needs a pipeline that ends in upstream MLIR" in opt.err
 
     def test_errors_of_upstream_keep_their_place(self, opt: Tool):
-        """Once straight from the file, once handed over from xDSL; here the piece does not start at line 1."""
+        """Upstream errors in a later piece keep their line, with and without an xDSL pass before."""
         text = "// a\n// -----\n" + ADD.replace("%2 = arith.addi %0, %1", "%2 = llvm.freeze %0").replace(
             "%2 : i32", "%2 : i32"
         )

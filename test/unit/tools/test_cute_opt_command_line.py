@@ -1,4 +1,4 @@
-"""cute-opt: the command line, textual pipelines, named pipelines, options of passes, the table of passes."""
+"""cute-opt: command line, textual and named pipelines, pass options and the table of passes."""
 
 from __future__ import annotations
 

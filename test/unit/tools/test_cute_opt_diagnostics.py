@@ -1,4 +1,4 @@
-"""cute-opt: how diagnostics are shown, and how they are compared with what a file expects."""
+"""cute-opt: format of diagnostics, and their comparison with those that a file expects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of cute-opt: wrong, missing, given twice, contradictory; what is printed between passes."""
+"""Options of cute-opt: wrong, missing, repeated and contradictory ones, and output between passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cute-opt --validate: a wrong pass is caught on the user's file, at the op, with the input; right ones pass."""
+"""cute-opt --validate accepts correct passes and reports the op and the input for which a wrong pass differs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXPAND = ExpandOpsPass.run
 
 
 class WrongExpansion(ExpandOpsPass):
-    """An expansion that mistakes the coordinate 3 for 4."""
+    """A wrong pass that expands the coordinate 3 as 4."""
 
     name = "wrong-expansion"
 
@@ -57,7 +57,7 @@ class Picky(WrongExpansion):
 
 
 def run(instance: Pass, validator: Validator, path: tuple[str, ...] = ()) -> tuple[bool, DiagnosticEngine]:
-    """A pass that is registered nowhere, run on the text and validated."""
+    """Run an unregistered pass on the text and validate it."""
     context = make_context()
     engine = DiagnosticEngine()
     step = Step(PassInfo(instance.name, "", "cute", "-"), {}, path, instance)
@@ -88,7 +88,7 @@ def test_wrong_passes_without_a_smaller_example_are_caught() -> None:
 
 
 def test_the_numbers_in_the_message_show_it() -> None:
-    """The input of the message, evaluated by hand: (m,3) in (n,8):(d,1) is m * d + 3; the wrong pass says one more."""
+    """For the input in the message, (m,3) in (n,8):(d,1) is m * d + 3, and the wrong pass computes one more."""
     _, engine = run(WrongExpansion(), Validator(samples=1, seed=7))
     numbers = [int(n) for n in re.findall(r"-?\d+", engine.seen[0].message.split("gives", 1)[1])]
     got, want, _, _n, _, d, _, _, m, _ = numbers

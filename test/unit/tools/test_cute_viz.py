@@ -1,4 +1,4 @@
-"""``cute-viz`` as a command."""
+"""The command ``cute-viz``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cute_dialect.viz import draw, draw_banks, draw_divide, draw_swizzle, draw_t
 
 
 def test_the_command_draws(tmp_path: Path) -> None:
-    """In a process of its own, which imports neither xDSL nor numpy."""
+    """The command runs in a separate process that imports neither xDSL nor numpy."""
     file = tmp_path / "x.svg"
     program = (
         "import sys; from cute_dialect.tools.cute_viz import main; status = main(sys.argv[1:]); "
@@ -70,7 +70,7 @@ def test_tables_of_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Each example of the help runs."""
+    """Each example in the help text runs."""
     import shlex
 
     with pytest.raises(SystemExit) as e:

@@ -1,4 +1,4 @@
-"""``cute-bench gemm --fit`` and ``--regret``: costs fitted to sweeps whose times were invented from other costs."""
+"""``cute-bench gemm --fit`` and ``--regret``, with sweeps whose times are simulated from known costs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TRUTH = COSTS._replace(
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The user's settings are in a fresh folder."""
+    """Put the user settings in an empty folder."""
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path / "config"))
     costs_of.cache_clear()
     yield tmp_path
@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @cache
 def invented(count: int = 100, noise: float = 0.01, truth: Costs = TRUTH) -> tuple[Row, ...]:
-    """Make rows as a GPU with given costs would: the best by current costs, the truth's best, and bad ones."""
+    """Simulate a sweep on a GPU with the costs ``truth``. Kernels are the best by both cost sets, and random ones."""
     rng = random.Random(1)
     rows: list[Row] = []
     for p in map(of_menu, problems(count, 77)):
@@ -64,7 +64,7 @@ def invented(count: int = 100, noise: float = 0.01, truth: Costs = TRUTH) -> tup
 
 
 def sweep_file(path: Path, rows: tuple[Row, ...], sms: int = 132) -> Path:
-    """Write rows as a sweep does."""
+    """Write the rows as a sweep file."""
     menu = {c.name: encode(c) for r in rows for c in r.kernels}
     listed = [
         {
@@ -98,11 +98,11 @@ def test_costs_are_better_only_beyond_chance() -> None:
     rows = invented(60, 0.0)
     good, bad = quality(rows, TRUTH), quality(rows, COSTS)
     assert good.beats(bad) and not bad.beats(good) and not good.beats(good)
-    # The same choices, predicted twice as long: the better predictions are better.
+    # With the same choices, the more accurate predictions are better.
     slow = quality(rows, TRUTH._replace(ghz=TRUTH.ghz / 2, dram=TRUTH.dram / 2))
     same = slow._replace(outcomes=good.outcomes, rows=good.rows)
     assert good.beats(same) and not same.beats(good)
-    # One problem's choice is a little worse than before: within the noise, but not better.
+    # One choice that is 1 % slower is within the noise, but not better.
     first = good.outcomes[0]
     worse = good._replace(outcomes=(first._replace(taken_times=(first.taken_times[0] * 1.01, 1.0)), *good.outcomes[1:]))
     assert not worse._replace(error=good.error / 2).beats(good)
@@ -135,7 +135,7 @@ def test_held_out_set_depends_on_the_problem_only() -> None:
 
 @pytest.mark.slow
 def test_costs_without_data_stay() -> None:
-    """Costs without data stay: no kernel for few rows or columns was timed."""
+    """Without timed skinny kernels, the fit keeps their costs unchanged."""
     rows = [r for r in invented() if not any(c.skinny for c in r.kernels)][:30]
     fitted = fit(rows, COSTS, predictions=1_000_000)
     assert not any(c.skinny for r in rows for c in r.kernels)
@@ -162,8 +162,8 @@ def test_the_command_writes_better_costs_once(folder: Path, capsys: pytest.Captu
     told = json.loads(report.read_text())
     assert told["written"] == str(written) and told["new"]["held out"] == file["held out"]
     held = [r for r in read_sweeps([path]).rows if held_out(r.problem)]
-    assert quality(held, found).as_record() == file["held out"]  # of the costs as the file has them
-    # The costs in force are now the best fit, so the file is unchanged or improved.
+    assert quality(held, found).as_record() == file["held out"]  # The quality refers to the rounded costs in the file.
+    # The current costs are now the best fit, so the file is unchanged or improved.
     before = written.read_bytes()
     assert main(["gemm", "--fit", str(path)]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
@@ -189,7 +189,7 @@ def test_several_files_are_one_sweep(tmp_path: Path) -> None:
 
 
 def halved(text: str) -> str:
-    """Return the contents of a file that a full disk cut in half."""
+    """Return the first half of a file, as a full disk leaves it."""
     return text[: len(text) // 2]
 
 
@@ -198,13 +198,13 @@ def test_choices_that_were_not_timed_are_counted(folder: Path, capsys: pytest.Ca
     rows = invented()[:12]
     assert main(["gemm", "--regret", str(sweep_file(folder / "all.json", rows))]) == 0
     assert "was not timed" not in capsys.readouterr().out
-    less = tuple(Row(r.problem, r.kernels[1:], r.times[1:]) for r in rows[:3]) + rows[3:]  # the first is predicted best
+    less = tuple(Row(r.problem, r.kernels[1:], r.times[1:]) for r in rows[:3]) + rows[3:]  # without the best
     assert main(["gemm", "--regret", str(sweep_file(folder / "less.json", less))]) == 0
     assert "  for 3 problems the selected kernel was not timed" in capsys.readouterr().out
 
 
 def edited(change: Callable[[Any], object]) -> Callable[[str], str]:
-    """Return a function that applies a change to the record of a sweep, as text."""
+    """Return a function that applies a change to the JSON text of a sweep."""
 
     def edit(text: str) -> str:
         record = json.loads(text)
@@ -283,7 +283,7 @@ def test_kernels_of_other_versions_are_left_out(folder: Path) -> None:
 
 
 def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
-    """A GPU with 80 multiprocessors and half the memory speed, from a file of costs."""
+    """Select kernels for a GPU with 80 multiprocessors and half the memory bandwidth, read from a file of costs."""
     small = COSTS._replace(sms=80, dram=COSTS.dram / 2)
     write_costs(costs_path(GPU), GPU, small)
     costs = costs_of(GPU)
@@ -292,12 +292,12 @@ def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
     for p in map(of_menu, problems(60, 12)):
         here, there = best(p), best(p, costs)
         assert (there.skinny is not None or there.config.sms == 80) and suits(there, p)
-        assert there.parts == 1 or blocks(there, p) <= 80  # blocks that wait for each other run all at once
+        assert there.parts == 1 or blocks(there, p) <= 80  # Blocks that wait for each other must be resident together.
         assert predict(there, p, costs) > 0.9 * predict(here, p)
         same = here if here.skinny is not None else here._replace(config=here.config._replace(sms=80))
         changed += there != same
     assert 10 < changed < 60
-    # 12 x 11 tiles of 128 x 256 are one wave of 132, and two of 80, which smaller tiles fill better.
+    # 12 x 11 tiles of 128 x 256 fill one wave of 132 blocks but leave the second wave of 80 partly empty.
     whole = Problem(12 * 128, 11 * 256, 4096)
     wide = Choice(GemmConfig(cluster_m=1, deferred=False))
     assert predict(wide, whole, costs) > 1.7 * predict(wide, whole)

@@ -1,4 +1,4 @@
-"""Editor grammars for ``.mlir``: the files are current, each cute op and type has its colour, a typo has none."""
+"""Editor grammars for ``.mlir``: the files are current, cute ops and types are highlighted, and typos are not."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_files_are_current(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def first_scope(text: str) -> str:
-    """Return the scope of the first pattern that matches, as in VS Code, if it matches the whole text."""
+    """Return the scope of the first pattern that matches, as VS Code does, if it matches the whole text."""
     grammar = json.loads(json.dumps(textmate()))
     for pattern in grammar["patterns"]:
         found = re.compile(pattern.get("match") or pattern["begin"]).match(text)
@@ -97,7 +97,7 @@ def test_the_extension_is_whole() -> None:
 
 
 def tokens(lines: list[str], folder: Path) -> list[list[tuple[str, str]]]:
-    """Return the pieces of lines and their scopes, as the tokenizer of VS Code has them."""
+    """Split lines into pieces with scopes, with the tokenizer of VS Code."""
     npm, node = shutil.which("npm"), shutil.which("node")
     if npm is None or node is None:
         pytest.skip("VS Code's tokenizer needs node and npm")
@@ -111,7 +111,7 @@ def tokens(lines: list[str], folder: Path) -> list[list[tuple[str, str]]]:
 
 @pytest.mark.slow
 def test_by_the_tokenizer_of_vs_code(tmp_path: Path) -> None:
-    """Each name by itself, lines as a whole, and the op of each line of an example."""
+    """VS Code's tokenizer highlights each name, complete lines, and the op in each line of an example."""
     example = (ROOT / "test" / "examples" / "sgemm_vector.mlir").read_text().splitlines()
     names = [*(f"{op} (" for op in OPS), *(f"!{t}<" for t in TYPES)]
     found = tokens([*LINES, *names, *example], tmp_path)

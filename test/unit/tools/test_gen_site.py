@@ -1,4 +1,4 @@
-"""The documentation site without building it: every page has a place, every link and anchor leads somewhere."""
+"""Sources of the documentation site: every page is in the navigation, and every link and anchor exists."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as repository hosts make them."""
+    """Return the anchors of a page's headings, as repository hosts generate them."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
 def broken(page: Path) -> list[str]:
-    """The links of a page to files or headings that are not there."""
+    """Return the links of a page to files or headings that do not exist."""
     text = re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
     wrong: list[str] = []
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
@@ -98,7 +98,7 @@ def test_every_atom_has_a_row_and_each_picture_an_entry() -> None:
 
 
 def test_every_op_is_in_the_table_and_on_a_page() -> None:
-    """The pages hold what docs/dialect.md holds, op by op."""
+    """The generated pages contain every op of docs/dialect.md."""
     whole = (ROOT / "docs" / "dialect.md").read_text(encoding="utf-8")
     ops = re.findall(r"^### `(.*)`$", whole, re.MULTILINE)
     table = dialect_text(whole)

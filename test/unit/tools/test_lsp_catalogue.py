@@ -1,4 +1,4 @@
-"""Catalogue of names: every op, type, pass and public name has an entry, and its drawing fits into a message."""
+"""Catalogue of names: every op, type, pass and public name has an entry, and drawings fit into a message."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_part_of_a_large_layout() -> None:
 
 
 def test_a_small_drawing_has_the_same_cells() -> None:
-    """Each cell is a square of one path; those of a colour are joined, and no text is lost."""
+    """The compact drawing joins cells of one colour into one path and keeps every cell and all text."""
     whole = draw_layout("(16,8):(8,1)").svg
     short = small(whole)
     assert len(short) < 0.6 * len(whole)

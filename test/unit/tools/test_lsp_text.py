@@ -1,6 +1,6 @@
-"""Names in the text of MLIR, and what is answered at any place of it, for texts that are cut anywhere.
+"""Index of the names in MLIR text, also for text that is cut off at any position.
 
-Each answer that an index gives is also found by looking at all names, ops or braces.
+Each answer of the index is compared with a search through all names, ops or braces.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def innermost(text: MlirText, offset: int) -> Op | None:
 
 
 def braces(text: MlirText, offset: int) -> int:
-    """Return the number of the innermost braces around an offset. A separator belongs to the text before it."""
+    """Return the index of the innermost braces around an offset. A separator belongs to the text before it."""
     tops = [n for n, (start, _) in enumerate(text.opened) if text.parents[n] == -1 and start <= offset]
     inside = [n for n, (start, end) in enumerate(text.opened) if text.parents[n] != -1 and start < offset < end]
     return max(inside, key=lambda n: text.opened[n][0], default=tops[-1])
 
 
 def meant(text: MlirText, name: Name) -> Name | None:
-    """Return the definition of a name, found among all of them."""
+    """Return the definition of a name, found by searching all definitions."""
     if name.definition:
         return name
     same = [n for n in text.names if n.definition and (n.kind, n.text) == (name.kind, name.text)]
@@ -85,7 +85,7 @@ def test_scopes() -> None:
     )
     last = text.text.rindex("%a")
     assert [n.start for n in text.references(last)] == [text.text.index("%a: i64"), last]
-    assert text.definition(text.names[-1]) is None  # functions see nothing of one another
+    assert text.definition(text.names[-1]) is None  # A function cannot use names of another.
     inner = text.text.index("%i, %b")
     assert [n.text for n in text.values_at(inner)] == ["%i", "%b", "%a"]
 

@@ -1,4 +1,4 @@
-"""Values that names had in a trace: the first value of each binding, of any type."""
+"""Values recorded in a trace for the language server: the first value of each binding."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def h(whole):
 
 
 def seen(call: str) -> dict[tuple[int, str], tuple[str, bool]]:
-    """Return the values recorded during a call, by line (from 1) and name, after checking their places in the text."""
+    """Return the values recorded during a call by line (from 1) and name, after checking their columns in the text."""
     with watched("text.py", TEXT) as found:
         scope: dict[str, object] = {}
         exec(compile(TEXT, "text.py", "exec"), scope)

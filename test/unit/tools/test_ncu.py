@@ -1,4 +1,4 @@
-"""Programs that read the counters of ``ncu``, with a stand-in for it that prints as it does."""
+"""Programs that read ``ncu`` counters, with a fake ``ncu`` that prints the same format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ echo '"1","copy","{load}","7"'
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that ``--build`` wrote, with two cases, and a fake ncu on the path."""
+    """Create a folder with two cases as ``--build`` writes it, and put a fake ncu on PATH."""
     ncu = tmp_path / "bin" / "ncu"
     ncu.parent.mkdir()
     ncu.write_text(STAND_IN.replace("{load}", METRICS["global load"]).replace("{store}", METRICS["global store"]))

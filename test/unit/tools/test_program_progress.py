@@ -1,4 +1,4 @@
-"""Programs show how far they are: ``cute-run``, ``cute-bench``, processes that compile."""
+"""Progress reports of ``cute-run``, ``cute-bench`` and processes that compile."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_interpreter_reports_its_blocks(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_runs_on_the_cpu_in_programs_are_shown(tmp_path: Path) -> None:
-    """A call with device="cpu" tells its blocks without being asked; one that takes ``progress`` tells the caller."""
+    """A call with device="cpu" reports finished blocks as events, or to the callback ``progress`` if one is passed."""
     a, file, heard = np.zeros((10, 100), np.float32), tmp_path / "events", list[int]()
     kernel = compile_cute(ADD).kernel("add")
     with reporting("never", str(file)):
@@ -70,7 +70,7 @@ def test_checking_and_exploring_are_shown(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 def test_interrupting_a_run() -> None:
-    """The bar has the time left; after Ctrl-C it is gone, the cursor is there, and the status is 130."""
+    """The bar shows the time left. Ctrl-C removes it, restores the cursor and exits with status 130."""
     code = "import sys; from cute_dialect.tools import cute_run; cute_run.main()"
     command = ["-c", code, *OPTIONS, "--check=race", "--in", "4000x4000", "--in", "4000x4000"]
     written, status = on_a_terminal(command, interrupt_at=" left")

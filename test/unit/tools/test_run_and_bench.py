@@ -1,4 +1,4 @@
-"""``cute-run`` and ``cute-bench``: what they print, and that every error is one message and exit status 1."""
+"""``cute-run`` and ``cute-bench``: output, and errors as one message with exit status 1."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ M = "!llvm.struct<(ptr<1>, struct<(struct<(i32, i32)>, i32)>)>"
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A compiled folder of the add, whose kernels only write one number."""
+    """Return a compiled folder of the elementwise add whose kernels only write one number."""
     return compile_cute(add_module(), keep_stages=True).save(tmp_path_factory.mktemp("c") / "add")
 
 
 class AddGpu(FakeDriver):
-    """A GPU on which @add and @add_v add; with ``stray`` they write one element too far."""
+    """A fake GPU that runs @add and @add_v. With ``stray`` they write one element past the end."""
 
     stray = False
 
@@ -81,7 +81,7 @@ def test_output_of_a_run(compiled: str, gpu: AddGpu, capsys: pytest.CaptureFixtu
     )
     assert (status, err) == (0, "")
     assert f"@add_v of {compiled} for sm_90a on fake GPU" in out
-    assert len(gpu.launches) == 1 + 5  # one whose results count, then those that are timed, in one queue
+    assert len(gpu.launches) == 1 + 5  # One launch for the results, then five timed launches.
     assert "grid    (2, 1, 1), block (128, 1, 1)" in out and "12.5 us (median of 5 launches)" in out
     assert re.search(r"a +\(17, 128\):\(132, 1\) float32, read; min -", out)
     assert re.search(r"c +\(17, 128\):\(128, 1\) float32, written", out)
@@ -95,7 +95,7 @@ def test_output_of_a_run(compiled: str, gpu: AddGpu, capsys: pytest.CaptureFixtu
 def test_a_file_is_compiled_for_the_gpu(
     gpu: AddGpu, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Machine code is generated only after the arguments were checked."""
+    """Machine code is generated only after the arguments are checked."""
     file = tmp_path / "add.mlir"
     file.write_text(add_module())
     made: list[str] = []

@@ -120,7 +120,7 @@ def test_differing_floats_suggest_allclose() -> None:
 
 
 def test_the_time_on_the_cpu_is_that_of_the_interpreter_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    """The printed time is the one from which the speed is computed."""
+    """The printed speed is computed from the printed time, which excludes compilation."""
     words = (str(EXAMPLE), "--kernel", "add", "--device=cpu", "--no-cache", "--in", "64x256")
     _, out, _ = run(capsys, *words)
     time = re.search(r"  time    ([\d.]+) (us|s) \(interpreting one launch\); compiled in [\d.]+ s\n", out)

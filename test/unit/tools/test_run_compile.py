@@ -1,4 +1,4 @@
-"""Compilation and argument errors of ``cute-run``; used as a library it leaves no trace."""
+"""Compilation and argument errors of ``cute-run``, and its use as a library without side effects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_library_does_not_change_the_collector(capsys: pytest.CaptureFixture[str
     before, frozen = (gc.isenabled(), gc.get_threshold()), gc.get_freeze_count()
     assert cute_run.main([ADD, "--kernel=add", "--device=cpu", "--in=4x8", "-q"]) == 0
     assert (gc.isenabled(), gc.get_threshold()) == before
-    assert gc.get_freeze_count() <= frozen  # of those that others froze some may have gone
+    assert gc.get_freeze_count() <= frozen  # Objects frozen earlier may have been freed.
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_library_does_not_change_the_collector(capsys: pytest.CaptureFixture[str
 def test_how_far_is_compiled(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], emit: str
 ) -> None:
-    """The CPU needs machine code only to report the registers per thread."""
+    """A run on the CPU compiles to machine code only for reports of registers per thread."""
     pytest.importorskip("mlir.ir")
     asked: list[object] = []
 
@@ -81,7 +81,7 @@ def test_arguments_are_checked_before_compilation(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["elementwise_add", "gemm_sm90", "transpose"])
 def test_one_kernel_is_lowered(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a cached module the interpreter lowers only the kernel that runs, to the same code as in the whole module."""
+    """The interpreter lowers only the kernel of a cached module that runs, to the same code as lowering the module."""
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(recall, "_MEMORY", {})

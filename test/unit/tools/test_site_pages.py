@@ -63,7 +63,7 @@ def errors(driver: Any) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("width,scheme", [(1400, "light"), (390, "dark")])
 def test_pages(site: Path, driver: Any, width: int, scheme: str) -> None:
-    """Pages open without errors, their pictures are there, and nothing sticks out of a phone's window."""
+    """Pages open without errors, load their pictures, and fit the width of a phone."""
     for name in PAGES:
         show(driver, (site / name).as_uri(), width, scheme)
         assert driver.execute_script("return document.querySelector('h1').innerText.length") > 3
@@ -117,7 +117,7 @@ def test_tutorials_have_outputs_and_notebooks(site: Path, driver: Any) -> None:
 
 @pytest.mark.slow
 def test_anchors_resolve(site: Path) -> None:
-    """Links between pages, Sphinx's included, name an existing file and id."""
+    """Links between pages, including those of Sphinx, name an existing file and id."""
     ids: dict[Path, set[str]] = {}
     dead: list[str] = []
     for page in sorted(site.rglob("*.html")):
@@ -137,7 +137,7 @@ def test_anchors_resolve(site: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("link", ["[a](nowhere.md)", "[b](#nothing)", "![c](none.svg)"])
 def test_a_broken_link_fails(link: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """The build fails, names the link and its page, and keeps the old site."""
+    """A broken link makes the build fail, name the link and its page, and keep the old site."""
     source, html = tmp_path / "source", tmp_path / "html"
     source.mkdir()
     (source / "static").symlink_to(ROOT / "docs" / "site" / "static")

@@ -1,4 +1,4 @@
-"""The xDSL plug-in: what it registers, and our passes as xDSL's."""
+"""The xDSL plug-in: registered dialects, and the project's passes as passes of xDSL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ func.func @g(%s: !cute.shape<"(?,6)">) -> !cute.shape<"(?,6)"> {
 
 
 class CountOps(Pass):
-    """Complain where a function has few or many ops."""
+    """Reports functions with too few or too many ops."""
 
     name = "count-ops"
     anchor = ("func.func",)
@@ -66,7 +66,7 @@ def context() -> Context:
 
 
 def run(text: str, pipeline: str, passes: dict[str, type[Pass]] | None = None) -> ModuleOp:
-    """The module after a pipeline in xDSL's syntax."""
+    """Run a pipeline in xDSL's syntax and return the resulting module."""
     ctx = context()
     module = Parser(ctx, text).parse_module()
     known = {name: lambda p=p: as_module_pass(p) for name, p in (passes or {}).items()}
@@ -76,7 +76,7 @@ def run(text: str, pipeline: str, passes: dict[str, type[Pass]] | None = None) -
 
 
 def test_plug_in_is_found_without_clashes() -> None:
-    found = Universe.get_multiverse()  # raises ValueError on a clash
+    found = Universe.get_multiverse()  # This raises ValueError if names clash.
     for name in ("cute", "cute_nvgpu", "nvvm", "nvgpu", "index"):
         assert found.all_dialects[name] is CUTE_UNIVERSE.all_dialects[name]
         assert found.all_dialects[name]().name == name
@@ -109,7 +109,7 @@ def test_pipeline_of_both() -> None:
 
 
 def test_attributes_of_llvm_that_nvvm_takes() -> None:
-    """xDSL's ``llvm`` has no ``#llvm.constant_range``."""
+    """nvvm ops accept ``#llvm.constant_range``, which xDSL's ``llvm`` dialect lacks."""
     module = run(
         '"func.func"() <{function_type = () -> i32, sym_name = "f"}> ({\n'
         '  %0 = "nvvm.read.ptx.sreg.tid.x"() <{range = #llvm.constant_range<i32, 0, 128>}> : () -> i32\n'
@@ -125,7 +125,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.sample("elementwise_add")
 @pytest.mark.parametrize("example", sorted(p.stem for p in EXAMPLES.glob("*.mlir") if "gpu.func" in p.read_text()))
 def test_kernels_are_read_in_generic_form(example: str) -> None:
-    """As docs/embedding.md shows; the attributes keep the sizes that xDSL's ``gpu.func`` does not have."""
+    """Kernels are read as docs/embedding.md shows. Attributes keep the sizes that xDSL's ``gpu.func`` lacks."""
     module = parse_module((EXAMPLES / f"{example}.mlir").read_text())
     for op in module.walk():
         for name in ("known_block_size", "known_cluster_size"):
