@@ -66,9 +66,7 @@ def normal(call: Call, rows: int, heads: int, seed: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
 def test_attention(call: Call) -> None:
-    """Repeated calls, with and without LSE, give the same bits. A poisoned output is filled and its borders stay
-    intact.
-    """
+    """Repeated calls give the same bits, with and without LSE. Memory around a poisoned output stays intact."""
     q = normal(call, call.queries, call.heads, 1)
     k, v = (normal(call, call.keys, call.heads_k, seed) for seed in (2, 3))
     given = {"causal": call.causal, "window": call.window, "kernel": call.config, "split_keys": call.split}
@@ -118,9 +116,7 @@ def test_packed_sequences(call: Call) -> None:
 
 
 def test_a_graph_and_large_scores() -> None:
-    """A captured call replays to the same bits. Scores are in the hundreds, so that exponentials without scaling
-    overflow.
-    """
+    """A captured call replays to the same bits. Scores in the hundreds overflow if the maximum is not subtracted."""
     call = CALLS[5]
     q, k, v = (normal(call, 1024, 4, seed) for seed in range(3))
     q *= 30

@@ -48,9 +48,7 @@ def library(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CD
 
 
 def test_c_multiplies(library: ctypes.CDLL) -> None:
-    """The exported GEMM computes rows that TMA accepts and rows that need the fallback, and reports mismatched
-    arguments.
-    """
+    """The exported GEMM is exact on rows that TMA accepts and rows that need the fallback, and reports wrong shapes."""
     gpu = cuda.driver()
     gpu.enter(0)
     module = ctypes.c_void_p()

@@ -20,7 +20,7 @@ class Storage:
 
 @cute.kernel
 def shuffle_rows(x: cute.Tensor, out: cute.Tensor) -> None:
-    """Turn an 8x64 tile around through swizzled shared memory; two elements of each of 256 threads, and vectors."""
+    """Reverse the rows of an 8x64 tile through swizzled shared memory: 256 threads store scalars, 64 load vectors."""
     t, _, _ = cute.arch.thread_idx()
     storage = cute.utils.SmemAllocator().allocate(Storage)
     rows = cute.make_layout((8, 64), stride=(64, 1))
@@ -50,7 +50,7 @@ def run_shuffle_rows(x: cute.Tensor, out: cute.Tensor) -> None:
 
 @cute.kernel
 def row_facts(x: cute.Tensor, out: cute.Tensor, n: cute.Int32) -> None:
-    """Write sum, maximum and a chosen element of each row, by a tensor chosen at run time and by its address."""
+    """Write the sum, maximum and element ``n`` of a row. Odd threads select row 0 at run time."""
     t, _, _ = cute.arch.thread_idx()
     row = x[t, None]
     if t % 2 == 1:
@@ -71,9 +71,7 @@ def run_row_facts(x: cute.Tensor, out: cute.Tensor, n: cute.Int32) -> None:
 
 
 def on_both(f: Any, x: np.ndarray, out: np.ndarray, *more: Any) -> np.ndarray:
-    """Run a function on the GPU and the interpreter, check that their outputs have the same bits, and return the
-    output.
-    """
+    """Run a function on the GPU and the interpreter, assert bitwise equal outputs, and return the output."""
     torch = pytest.importorskip("torch")
     on_gpu = torch.from_numpy(out.copy()).cuda()
     f(torch.from_numpy(x).cuda(), on_gpu, *more)

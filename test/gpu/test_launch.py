@@ -178,9 +178,7 @@ def test_tensors_of_another_gpu_than_the_current(artifacts: Path) -> None:
 
 
 def test_like_calls_are_told_from_others(artifacts: Path) -> None:
-    """The guard of cached calls ignores gradients, inference mode and repeated tensors, but checks dtype, device and
-    shape.
-    """
+    """Cached calls are found by dtype, device and shape. Gradients, inference mode and repeated tensors are ignored."""
     from cute_dialect.runtime.binding import LaunchError
 
     k = load(artifacts / "f32-stream").kernel("add")

@@ -115,9 +115,7 @@ def test_a_graph_replays_a_plan() -> None:
 
 @pytest.mark.parametrize("name", ["tile", "tile, stream_k", "tile, parts"])
 def test_products_that_follow_each_other(name: str) -> None:
-    """Consecutive GEMMs overlap (each starts before the previous one ends) and read its result: each permutes the
-    columns.
-    """
+    """Consecutive GEMMs overlap. Each reads the previous result and permutes its columns."""
     plan, n = next(c for c in CASES if c.name == name).planned(), 256 if name == "tile, parts" else 1000
     step = torch.eye(n, device="cuda", dtype=torch.float16)[torch.randperm(n, device="cuda")]
     given = torch.randint(-9, 10, (n, n), device="cuda").half()
@@ -151,9 +149,7 @@ def test_mixed_arrays_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_matrices_anywhere(name: str) -> None:
-    """A pointer-array GEMM over separate allocations runs as one launch: run, bound, and with address arrays on the
-    GPU.
-    """
+    """A pointer-array GEMM over separate allocations is one launch. It also runs bound and with address arrays."""
     case = ARRAYS[name]
     given = case.operands()
     exact = [2.0 * (a.astype(float) @ b.astype(float)) + 0.5 * c for a, b, c in zip(*given.values())]
@@ -198,7 +194,7 @@ def test_matrices_anywhere(name: str) -> None:
 
 @pytest.mark.parametrize("chip", [80, 90])
 def test_sums_stick_at_the_ends_of_i32(chip: int) -> None:
-    """The dot product of 140032 products (-128) * (-128) exceeds 2^31 and saturates; the other results are exact."""
+    """140032 products (-128) * (-128) sum to more than 2^31, so the result saturates. Smaller sums are exact."""
     m, n, k = 72, 80, 140032
     a = torch.zeros(m, k, dtype=torch.int8, device="cuda")
     b = torch.zeros(n, k, dtype=torch.int8, device="cuda")

@@ -19,7 +19,7 @@ from cute_dialect.tools import bench_gemm, bench_rows  # noqa: E402
 Run = Callable[[], None]
 ODD = random.Random(20)
 SHAPES = [tuple(ODD.randrange(1, 1200) | 1 for _ in range(3)) for _ in range(50)]
-"""(M, N, K), all odd: rows that neither TMA nor ``cp.async`` of 16 bytes can read."""
+"""(M, N, K), all odd, so that neither TMA nor 16-byte ``cp.async`` can load the rows."""
 REPEATS = 1000
 ROWS = (
     ("sum", "f32", 32768), ("sum", "f16", 4096), ("softmax", "f16", 4096), ("softmax", "f32", 131072),

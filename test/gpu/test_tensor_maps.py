@@ -76,9 +76,7 @@ def encode(spec: TensorMapSpec | Im2colMapSpec, address: int) -> ctypes.Array[ct
 
 
 def kernel(instructions: list[str], smem: int, loads: bool, total: int) -> str:
-    """Return a kernel ``(map, out, image)`` that fills shared memory from ``image`` and dumps it to ``out`` at the
-    end.
-    """
+    """Return a kernel ``(map, out, image)`` that fills shared memory from ``image`` and finally dumps it to ``out``."""
     move = (
         "  mov.u32 %i, %t;\nLOOP{n}:\n  setp.lt.u32 %p, %i, " + str(smem) + ";\n  @!%p bra END{n};\n"
         "  cvt.u64.u32 %x, %i;\n  add.u64 %y, %x, %{mem};\n  add.u32 %w, %s, %i;\n{body}  add.u32 %i, %i, 128;\n"
@@ -364,9 +362,7 @@ def test_im2col_loads(rank: int, extra: str) -> None:
 
 
 def test_maps_by_cuda_python_are_the_drivers() -> None:
-    """Maps encoded by cuda-python have the bytes of a direct driver call, if cuda-python exposes the memory of its
-    result.
-    """
+    """Tensor maps encoded through cuda-python have the same bytes as those of a direct driver call."""
     gpu = cuda.driver()
     gpu.enter(0)
     address = gpu.allocate(1 << 20)

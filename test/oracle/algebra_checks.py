@@ -838,9 +838,7 @@ def check_nullspace(rng: Random) -> None:
 
 
 def instances(rng: Random, f: Callable[..., object], *operands: object, same_tree: bool = False) -> None:
-    """Run ``f`` on operands with numbered dynamic leaves, on their types and on plain numbers, and compare the
-    results.
-    """
+    """Compare ``f`` on operands with numbered dynamic leaves, on their types, and on plain numbers."""
     plain = [numbers(x) for x in operands]
     try:
         concrete = f(*plain)

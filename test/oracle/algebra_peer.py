@@ -166,4 +166,4 @@ def disagreement(name: str, operands: tuple[object, ...]) -> tuple[str | None, s
 CHECKS: dict[str, Callable[[Random], None]] = {
     "peer_" + name[len("check_") :]: f for name, f in list(globals().items()) if name.startswith("check_")
 }
-"""Name -> check."""
+"""Name -> check function."""

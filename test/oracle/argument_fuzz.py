@@ -36,7 +36,7 @@ PLAIN: tuple[object, ...] = (
     None, True, False, 2.0, 2.5, object, b"4", {4}, {"a": 1}, range(2), [L("2:1")], np.arange(4),
     np.float32(2), (None,),
 )  # fmt: skip
-"""Arguments of every kind."""
+"""Valid and invalid arguments of every type."""
 
 OTHERS = {"make_layout": 3, "Layout": 2, "Swizzle": 3}
 """Functions whose signature is not in the table -> number of arguments to pass."""

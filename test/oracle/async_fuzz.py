@@ -46,9 +46,7 @@ class Event(NamedTuple):
 
 
 def program(rng: random.Random) -> list[Event]:
-    """Return a random program: each part is accesses by one warp, a wait for its copies, and a signal to the next
-    warp.
-    """
+    """Return a random program. Each part has accesses by one warp, a wait for its copies, and a signal to another."""
     out: list[Event] = []
     good = rng.choice([0.7, 0.9, 1.0])
     warp = rng.randrange(WARPS)

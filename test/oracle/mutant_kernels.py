@@ -235,12 +235,12 @@ def _tma_copy() -> Subject:
 
 
 SMALL = GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=2, deferred=False, sms=2)
-"""Four tiles on one cluster of two blocks: ring and staging buffers are used again."""
+"""One cluster of two blocks computes four tiles, so that ring and staging buffers are reused."""
 SINGLE = SMALL._replace(cluster_m=1)
 SKINNY = SkinnyConfig(columns=192, stages_a=2, stages=4)
-"""A tile is three chunks, so the third one uses a staging buffer again."""
+"""A tile has three chunks, so the third one reuses a staging buffer."""
 ONCE = "a block fills each of its two staging buffers once: no bulk copy has read them before"
-"""The reason holds for subjects whose tile, or a block's part of it, is two chunks."""
+"""Reason for subjects whose tile, or a block's part of it, has two chunks."""
 SPLIT = SplitConfig(SplitConfig().base._replace(cluster_n=1, tile=(64, 256, 64), stages=2), 2)
 
 

@@ -1,8 +1,8 @@
 """Reference values of scalar PTX instructions, from exact rational and integer arithmetic rounded once.
 
-Operands and results are bit patterns. `evaluate("fma.rz.f32", [0x3F800001, 0x3F800001, 0])` returns the bits of the result.
-`accepts` returns True if given bits are a correct result. All NaNs are equal. An approximate instruction must meet the
-error bound of the PTX ISA. Bitwise pseudo-code of the PTX ISA is copied literally.
+Operands and results are bit patterns. `evaluate("fma.rz.f32", [0x3F800001, 0x3F800001, 0])` returns the bits of the
+result. `accepts` returns True if the given bits are a correct result. All NaNs are equal. An approximate instruction
+must meet the error bound of the PTX ISA. Bitwise pseudo-code of the PTX ISA is copied literally.
 """
 
 from __future__ import annotations

@@ -271,9 +271,7 @@ def test_thread_coord() -> None:
 
 
 def test_empty_tiles_and_basis_strides_are_rejected() -> None:
-    """Empty fragments and tiles, thread layouts with basis strides, and projections deeper than the tiler are
-    rejected.
-    """
+    """Reject empty fragments and tiles, thread layouts with basis strides, and projections deeper than the tiler."""
     for fragment, tiler, tv in (("8:0", 5, "():()"), ("():()", 4, "4:1"), ("4:2", (0, 1), "(2,2):(2,1)")):
         with pytest.raises(AlgebraError, match="expected a non-empty fragment, thread-value layout and tile"):
             retile(Layout(fragment), tiler, Layout(tv))

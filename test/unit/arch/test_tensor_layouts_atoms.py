@@ -16,7 +16,10 @@ from cute_dialect.arch import ATOMS, CopyAtom, MmaAtom
 THEIRS = {n: a for n, a in vars(theirs).items() if isinstance(a, TheirMma | TheirCopy)}
 
 OTHER_NAMES = {"SM61_1x1x2_S32S16S16S32": "SM61_DP2A"}
-"""Theirs -> ours.  dp2a multiplies 16-bit values by 8-bit ones; they name both operands 16 bits wide."""
+"""Name in tensor-layouts -> our name.
+
+dp2a multiplies 16-bit by 8-bit values, but the name in tensor-layouts has 16 bits for both operands.
+"""
 
 NOT_OURS = {
     "_C64C64C64C64_": "complex f64 is four real instructions, not one",
@@ -24,7 +27,7 @@ NOT_OURS = {
     "SM100_": "Blackwell: tcgen05, tensor memory",
     "SM120_": "Blackwell: block-scaled products",
 }
-"""Part of a name -> why the table has no such atom."""
+"""Part of a name -> reason why the table has no such atom."""
 
 OUR_PTX = {
     "SM61_1x1x2_S32S16S16S32": "dp2a.lo.s32.s32",  # tensor-layouts does not state which half of B is used.
