@@ -1,7 +1,7 @@
-"""Measure what making an op costs: ``python test/bench/making.py [TIMES]``.
+"""Benchmark of op construction: ``python test/bench/making.py [TIMES]``.
 
-Each op has types that were met before, so that its results come from the memo of ``ops/inference.py``.  User CPU time,
-the least of 5, with Python's collector off, as while a file is compiled.
+The result types come from the memo of ``ops/inference.py``, because the same operand types occur in every iteration.
+The result is the minimum user CPU time of 5 runs, with Python's garbage collector off, as during compilation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def cpu() -> float:
 
 
 def main(times: int) -> None:
-    """Print a line an op."""
+    """Print one line per op."""
     gc.disable()
     context = make_context("all")
     for name, types in OPS.items():

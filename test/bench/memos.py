@@ -1,7 +1,8 @@
-"""Measure what the memos of the parser and the verifier save: ``python test/bench/memos.py [RUNS]``.
+"""Benchmark of the memos of the parser and the verifier: ``python test/bench/memos.py [RUNS]``.
 
-The parser keeps the text of a line with its op (``ir/parsing.py``), the verifier the forms of ops that it found sound
-(``ir/verifier.py``).  Each file is read and verified with and without, alternating; medians of user CPU time.
+The parser stores each line's text with its op (``ir/parsing.py``), and the verifier the forms of ops that it found
+valid (``ir/verifier.py``). Each file is parsed and verified alternately with and without the memos. The results are
+medians of user CPU time.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def cpu() -> float:
 
 
 def measure(text: str) -> tuple[float, float]:
-    """Return the milliseconds of reading and of verifying a text."""
+    """Return the milliseconds for parsing and for verifying a text."""
     engine, context = DiagnosticEngine(), make_context()
     start = cpu()
     module = parse_module(context, Source("-", text), engine)
@@ -41,7 +42,7 @@ def measure(text: str) -> tuple[float, float]:
 
 
 def without(text: str) -> tuple[float, float]:
-    """Return the same without the memos."""
+    """Return the same times without the memos."""
     with (
         mock.patch.object(LocatedParser, "_line", lambda *_: None),
         mock.patch.object(VerifiedForms, "holds", lambda *_: False),
@@ -50,7 +51,7 @@ def without(text: str) -> tuple[float, float]:
 
 
 def main(runs: int) -> None:
-    """Print a line a file."""
+    """Print one line per file."""
     gc.disable()
     for name, text in FILES.items():
         measure(text), without(text)

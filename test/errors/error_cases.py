@@ -1,7 +1,7 @@
-"""Wrong input that is no text of a module: command lines, pass pipelines, and calls of the functions that make things.
+"""Invalid input other than module texts: command lines, pass pipelines, and calls of constructors and other functions.
 
-Each case says the words of its error: what was expected, what was found.  ``error_sites`` runs them, with the files
-under ``test/errors``; a module is imported in the case that needs it, after the sites have been marked.
+Each case specifies words of its error message.  ``error_sites`` runs the cases together with the files below
+``test/errors``.  Each case imports the modules that it needs, because the error sites must be instrumented first.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _fragment_without_element() -> None:
 
 
 def _raise_first(module: ModuleOp) -> None:
-    """The first error that the verifier reports, as an exception."""
+    """Raise the first error that the verifier reports."""
     from cute_dialect.ir.diagnostics import DiagnosticEngine
     from cute_dialect.ir.verifier import verify
 
@@ -298,7 +298,7 @@ _CHIPS = (
 
 
 def _infer(op: str, types: str, **properties: str) -> Callable[[], object]:
-    """Return a call that infers the results of an op from the types of its operands."""
+    """Return a function that infers the result types of an op from its operand types."""
 
     def call() -> object:
         from xdsl.parser import Parser
@@ -392,7 +392,7 @@ MODULES = {
     ),
     "arch": ("descriptors", "elements", "gmma", "sm90"),
 }  # fmt: skip
-"""Modules whose names the expressions below use; ``L`` reads a layout, ``UNDERSCORE`` is ``_``."""
+"""Modules that the expressions below use by name; ``L`` parses a layout, ``UNDERSCORE`` is ``_``."""
 
 EXPRESSIONS: Sequence[tuple[str, str]] = (
     (
@@ -577,7 +577,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
         "strides cover",
     ),
 )
-"""Expressions without a value, and the expected error."""
+"""Expressions that must fail, and the expected error."""
 
 
 def namespace() -> dict[str, object]:

@@ -1,21 +1,22 @@
-"""Every place that makes an error for the user is reached by a test, or says at its line why none can reach it.
+"""Every place that raises an error for the user is reached by a test, or has a comment that explains why not.
 
 A *site* is, in the modules below :data:`SCANNED`, one of
 
-* ``raise Error(…)``, unless the class is of :data:`NOT_FOR_USERS`; in the language, errors that are made and returned;
+* ``raise Error(…)``, unless the class is in :data:`NOT_FOR_USERS`; in the language also errors that are returned;
 * ``parser.raise_error("…")`` and ``context.error("…")``;
-* a sentence that a function of type ``str | None`` returns: the verifier's functions give what is wrong, or None.
+* a sentence that a function of type ``str | None`` returns.  Such functions of the verifier return an error message or
+  None.
 
-They are found in the syntax tree.  :func:`install` makes the modules be imported with each site's expression wrapped in
-a call that notes the site; nothing else about them changes.  So "reached" means that this very expression was
-evaluated, not that a line near it was: half of the sites are arms of an expression, which coverage of lines cannot see.
-A site that no input gets to has a comment on its line or just above it, ``# unreachable: why``; it must be true.
+The sites are found in the syntax tree.  :func:`install` wraps each site's expression, when its module is imported, in a
+call that records the site.  The modules are otherwise unchanged.  A site is thus reached only if its own expression is
+evaluated.  Line coverage could not show that, because half of the sites are branches of a conditional expression.
+A site that no input can reach has a comment ``# unreachable: why`` on its line or just above it, which must be true.
 
-Modules are compiled once, when they are imported, so ``python test/errors/error_sites.py`` is a process of its own.  It
-runs ``test/errors``, the other files of wrong input, ``error_cases`` and the unit tests that expect an exception,
-and prints what is wrong.  ``python test/errors/error_sites.py lang`` looks at the modules of the language instead, and
-runs ``test/errors/lang`` and :data:`UNIT_TESTS_OF_THE_LANGUAGE`; with ``op``, as in ``make slow``, the tests of
-errors of ``test/unit/op``.
+Modules are compiled once, when they are imported, so ``python test/errors/error_sites.py`` runs in a separate process.
+It runs ``test/errors``, the other files of invalid input, ``error_cases`` and the unit tests that expect an exception,
+and prints the failures.  ``python test/errors/error_sites.py lang`` checks the modules of the language instead, and
+runs ``test/errors/lang`` and :data:`UNIT_TESTS_OF_THE_LANGUAGE`.  With ``op``, as in ``make slow``, it checks the
+operations and runs the tests of errors of ``test/unit/op``.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ SCANNED = ("", "algebra", "arch", "cute_nvgpu", "dialect", "ir", "ops", "passes"
 """Scanned folders of the package, with their subfolders; ``""`` is the package folder itself."""
 
 LANGUAGE = ("front", "lang")
-"""Those of the language, which are looked at apart."""
+"""Folders of the language, which are checked separately."""
 
 OPERATIONS = ("op",)
-"""Those of the operations, which are looked at apart."""
+"""Folders of the operations, which are checked separately."""
 
 NOT_SCANNED = {
     "upstream/generate.py": "a tool of this project's developers, it makes upstream/tables",
@@ -78,13 +79,13 @@ NOTE = "__note_error__"
 """The name that the wrapped expressions call."""
 
 _WORDS = re.compile(r"[a-z]{2,} | [a-z]{2,}")
-"""Two words with a blank between them, as every sentence has. IR such as ``1 : i32`` does not match."""
+"""Two words separated by a blank, as in every sentence. IR such as ``1 : i32`` does not match."""
 
 _UNREACHABLE = re.compile(r"# unreachable: \S")
 
 
 class Site(NamedTuple):
-    """One place that makes an error, as editors write it, and whether a comment marks it as unreachable."""
+    """A place that raises an error, with its position, and whether a comment marks it as unreachable."""
 
     path: str
     line: int
@@ -101,12 +102,12 @@ class _Wrapper(ast.NodeTransformer):
         self.lines = self.text.split("\n")
         self.sites: list[Site] = []
         self.comments: set[int] = {n for n, line in enumerate(self.lines, 1) if _UNREACHABLE.search(line)}
-        """Lines that say "unreachable"; once the module is visited, those at no site."""
+        """Lines with an "unreachable" comment. After the module is visited, only those without a site remain."""
         self._gives_message: list[bool] = []
         self._is_language = path.partition("/")[0] in LANGUAGE
 
     def _excuses(self, first: int, last: int) -> set[int]:
-        """The comments on these lines, and in the comment just above them."""
+        """Return the lines with an "unreachable" comment, in this range or in the comment just above it."""
         while first > 1 and self.lines[first - 2].lstrip().startswith("#"):
             first -= 1
         return {n for n, line in enumerate(self.lines[first - 1 : last], first) if _UNREACHABLE.search(line)}
@@ -169,7 +170,7 @@ def _literal_text(e: ast.Constant | ast.JoinedStr) -> str:
 
 
 class Module:
-    """A module with its sites wrapped: ``code``, ``sites``, and ``stray``, the comments that stand at no site."""
+    """A module with its sites wrapped: ``code``, ``sites``, and ``stray``, "unreachable" comments without a site."""
 
     def __init__(self, path: str):
         wrapper = _Wrapper(path)
@@ -209,7 +210,7 @@ class _Finder(MetaPathFinder):
 
 
 def install(folders: Sequence[str]) -> set[object]:
-    """Import the package's modules and record each site when it is reached, in the returned set."""
+    """Import the modules of the package, and return a set to which each site is added when it is reached."""
     reached: set[object] = set()
 
     def noted(site: object, value: object) -> object:
@@ -247,11 +248,11 @@ WITHOUT_A_TEST: dict[str, int] = {
     "lang/pipeline.py": 2,
     "lang/testing.py": 1,
 }
-"""Modules -> how many of their errors have no test yet.  The numbers only go down: with a test goes one."""
+"""Modules -> number of errors without a test. A number is lowered when a test is added, and never raised."""
 
 
 def unjust(reached: set[object], folders: Sequence[str], where: str) -> Iterator[str]:
-    """Return the sites that no test reaches and no comment excuses, and the comments that are wrong."""
+    """Yield the sites that have neither a test nor a comment, and the comments that are wrong."""
     for path in modules(folders):
         module = instrumented(path)
         untold = [site for site in module.sites if site[:3] not in reached and not site.excused]
@@ -279,7 +280,7 @@ _MARK = re.compile(r"^// *\^$")
 
 
 def files() -> Iterator[tuple[Path, list[str]]]:
-    """The files of wrong input, which say themselves what is wrong with them, and the options they are run with."""
+    """Return the files of invalid input, which contain the expected errors, with their command-line options."""
     for path in sorted(TEST.rglob("*.mlir")):
         text = path.read_text(encoding="utf-8")
         if "expected-error" in text and "REQUIRES:" not in text:
@@ -343,11 +344,11 @@ UNIT_TESTS = (
     "upstream/test_upstream_builders.py",
     "upstream/test_upstream_diagnostics.py",
 )
-"""Files of unit tests whose tests of errors count: of the algebra, of tables of atoms, of passes, of lines of IR."""
+"""Unit tests of errors that count: those of the algebra, atom tables, passes and lines of IR."""
 
 
 def _expects_an_error(test: FunctionType) -> bool:
-    """Return True if a test uses ``pytest.raises``, in tests of the language also through a helper function."""
+    """Return True if a test uses ``pytest.raises``; for tests of the language also through a helper function."""
     helpers: list[FunctionType] = []
     if Path(test.__code__.co_filename).parent.name in LANGUAGE:
         helpers = [f for n in test.__code__.co_names if isinstance(f := test.__globals__.get(n), FunctionType)]
@@ -355,7 +356,7 @@ def _expects_an_error(test: FunctionType) -> bool:
 
 
 class _OnlyErrors:
-    """A pytest plug-in: of the tests collected, those that expect an exception."""
+    """A pytest plug-in that selects the tests that expect an exception and records failures."""
 
     def __init__(self) -> None:
         self.failed: list[str] = []
@@ -382,7 +383,7 @@ def _unit_tests(files: Sequence[str], *options: str) -> list[str]:
 
 
 def _cute_opt(arguments: list[str]) -> tuple[int, str]:
-    """Return the exit status and the messages."""
+    """Run ``cute-opt`` and return its exit status and its error messages."""
     from cute_dialect.tools.cute_opt import main
 
     said = io.StringIO()
@@ -391,21 +392,21 @@ def _cute_opt(arguments: list[str]) -> tuple[int, str]:
 
 
 def _columns(path: Path, seen: Iterable[Diagnostic]) -> list[str]:
-    """Errors whose column is not that of the ``^`` in a comment under their line, where there is one."""
+    """Return the errors whose column differs from that of the ``^`` in a comment below their line, if there is one."""
     lines = path.read_text(encoding="utf-8").split("\n")
     wrong: list[str] = []
     for d in seen:
         line, column = d.position.line, d.position.col
         if d.severity != "error" or not line:
             continue
-        mark = lines[line] if line < len(lines) else ""  # the line after it: the list counts from 0
+        mark = lines[line] if line < len(lines) else ""  # the line below; the list counts from 0
         if _MARK.match(mark) and mark.find("^") + 1 != column:
             wrong.append(f"{path.name}:{line}: expected the error in column {mark.find('^') + 1}, got {column}")
     return wrong
 
 
 def _wrap_what_is_converted() -> None:
-    """Note the sites of functions that the language converts, too: it compiles them from their source."""
+    """Also wrap the sites in functions that the language converts, because it compiles them from their source."""
     from cute_dialect.front import convert, source
 
     node_of, agrees = source.node_of, source._agrees  # pyright: ignore
@@ -418,7 +419,7 @@ def _wrap_what_is_converted() -> None:
         return ast.fix_missing_locations(_Wrapper(Path(code.co_filename).relative_to(package).as_posix()).visit(node))
 
     convert.node_of = noted_node
-    # Its code has sites; the text that it is made of has not.
+    # The compiled code contains wrapped sites, so it differs from the source text.
     source._agrees = lambda node, code: code.co_filename.startswith(package) or agrees(node, code)  # pyright: ignore
 
 
@@ -426,9 +427,9 @@ UNIT_TESTS_OF_THE_LANGUAGE = tuple(
     path.relative_to(TEST / "unit").as_posix()
     for folder in LANGUAGE
     for path in sorted((TEST / "unit" / folder).glob("test_*.py"))
-    if path.name not in ("test_disk.py", "test_precompile.py")  # other processes, where no site is noted
+    if path.name not in ("test_disk.py", "test_precompile.py")  # They start other processes, which record no sites.
 )
-"""Tests of errors that need what a file of the corpus has not."""
+"""Unit tests of errors that files of the corpus cannot cover."""
 
 
 def run_language() -> list[str]:
@@ -440,12 +441,12 @@ def run_language() -> list[str]:
 
 
 def run_operations() -> list[str]:
-    """Run the unit tests of the operations' errors, the slow ones too; return the failures."""
+    """Run the unit tests of the operations' errors, including slow ones; return the failures."""
     return _unit_tests([f"op/{path.name}" for path in sorted((TEST / "unit" / "op").glob("test_*.py"))], "--all")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the failures; the exit status is 1 if there are any."""
+    """Print the failures. The exit status is 1 if there are any."""
     if arguments == ["lang"]:
         reached = install(LANGUAGE)
         _wrap_what_is_converted()

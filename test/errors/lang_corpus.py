@@ -1,7 +1,7 @@
-"""Wrong programs in the language, and the whole text of the error that each gives.
+"""Invalid programs in the language, with the complete text of their errors.
 
-A file below ``test/errors/lang`` is Python: a preamble, then cases.  A case begins with a line ``# ===== what is
-wrong`` and ends with the error that it gives, in comments ``#: …``: its class, then its text::
+A file below ``test/errors/lang`` is Python: a preamble, then cases. A case starts with a line ``# ===== title`` and
+ends with its expected error in comments ``#: …``: the class, then the text::
 
     # ===== a bound that is known only when the kernel runs
     def f(a, b):
@@ -12,9 +12,9 @@ wrong`` and ends with the error that it gives, in comments ``#: …``: its class
     #: StaticError
     #: loops.py:2:14: error F140: …
 
-Each case is a file of its own, of the corpus file's name: line 1 is the one below its head.  It runs on the
-interpreter, with the names of the preamble.  ``python test/errors/lang_corpus.py --bless [FILE…]`` writes what the
-cases say today; the diff shows it.
+Each case runs as a separate file with the name of the corpus file, whose line 1 follows the title. It runs in the
+interpreter, with the names of the preamble. ``python test/errors/lang_corpus.py --bless [FILE…]`` replaces the expected
+errors by the actual ones, to be reviewed in the diff.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
 class Case(NamedTuple):
-    """One wrong program: ``lines`` is its text, ``says`` the class and the text of its error."""
+    """An invalid program. ``lines`` is its text, ``says`` the class and the text of its error."""
 
     file: str
     title: str
@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the case in pytest."""
+        """Return the name of the case in pytest."""
         return f"{self.file.removesuffix('.py')}: {self.title}"
 
 
@@ -65,7 +65,7 @@ def files() -> list[Path]:
 
 
 def _remember(name: str, text: str) -> None:
-    """Let tracebacks and the language read a text as the source of a file."""
+    """Register a text as the source of a file, for tracebacks and for the language."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
 
 
@@ -73,7 +73,7 @@ _preambles: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 def _names(case: Case) -> dict[str, Any]:
-    """Return the names of a preamble, which runs once."""
+    """Return the names that the preamble defines. Each preamble runs once."""
     key = case.file, case.preamble
     found = _preambles.get(key)
     if found is None:
@@ -85,7 +85,7 @@ def _names(case: Case) -> dict[str, Any]:
 
 
 def said_by(case: Case) -> list[str]:
-    """Run a case on the interpreter; return the class and the text of its error."""
+    """Run a case in the interpreter; return the class and the text of its error."""
     from cute_dialect.front.target import running_on
 
     text = "\n".join(case.lines).rstrip() + "\n"
@@ -107,7 +107,7 @@ def difference(case: Case) -> str:
 
 
 def bless(path: Path) -> None:
-    """Write the actual errors of the cases into a file."""
+    """Replace the expected errors in a file by the actual ones."""
     made = [path.read_text(encoding="utf-8").split(f"\n{HEAD}")[0].rstrip("\n") + "\n"]
     for case in cases_of(path):
         got = said_by(case)

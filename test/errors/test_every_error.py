@@ -1,4 +1,4 @@
-"""Every error about invalid input has a test. ``error_sites`` defines which errors count."""
+"""Every error about invalid input must have a test. ``error_sites`` defines which errors count."""
 
 from __future__ import annotations
 

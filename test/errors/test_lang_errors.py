@@ -1,4 +1,4 @@
-"""The errors of the language, by their whole texts (``test/errors/lang``); after each, the next kernel compiles."""
+"""Complete error messages of the language (``test/errors/lang``). After each error, the next kernel must compile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CASES = [case for path in files() for case in cases_of(path)]
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Compile with a cache of its own."""
+    """Use a separate compilation cache for these tests."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUTE_CACHE", "1")
@@ -47,7 +47,7 @@ def test_whole_text(case: Case, cache: Path) -> None:
     assert case.says != [NONE]
     assert active() is None
     next_kernel_runs()
-    # An entry is written under a name that begins with a dot, and renamed.
+    # A cache entry is written under a name that starts with a dot, then renamed. None may be left unfinished.
     half = [name for _, folders, names in os.walk(cache) for name in (*folders, *names) if name.startswith(".")]
     assert not half
 

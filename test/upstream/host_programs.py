@@ -1,10 +1,10 @@
-"""Random host programs of cute ops that print everything they compute, and what they must print.
+"""Random host programs of cute ops that print every value they compute, and their expected output.
 
-A program takes the numbers of its dynamic leaves as arguments, so that nothing is known at compile time.  The output
-it must print is computed by the eager algebra from the same values with every leaf known: the inference of an op over
-static types is a call of :mod:`cute_dialect.algebra`.  If the form of a result depends on known values
-(``coalesce`` cannot merge what it does not know to fit), that says nothing; such a result is printed, but no other op
-takes it.  Values are printed where they are made, or go through a call, a loop or a branch first.
+A program takes the values of its dynamic leaves as arguments, so they are unknown at compile time.  The eager algebra
+computes the expected output from the same values with every leaf static: the inference of an op over static types calls
+:mod:`cute_dialect.algebra`.  Some results take another form when their leaves are static; for example, ``coalesce``
+merges only modes that are known to be contiguous.  Such a result is printed, but no other op uses it.  Values are
+printed where they are defined, or after they pass through a call, a loop or a branch.
 """
 
 from __future__ import annotations
@@ -54,31 +54,31 @@ BINARY: Sequence[Callable[[SSAValue, SSAValue], Operation]] = (
     lambda a, b: sizes.AppendToRankOp(a, b, 3),
 )  # fmt: skip
 ORDERING = (make.MakeLayoutLikeOp, make.MakeOrderedLayoutOp)
-"""Ops whose strides depend on what is known: a mode known to have one element gets the stride 0."""
+"""Ops whose strides depend on static extents: a mode with the static extent 1 gets the stride 0."""
 
 LIMIT = 1_000_000
-"""Numbers beyond it are not wanted: that 32 bits wrap is not what is tested here."""
+"""Limit of the numbers, so that 32-bit arithmetic does not wrap, which these tests do not cover."""
 
 
 @dataclass
 class Value:
-    """A value of the program: its name in the body of ``@f``, and what it is."""
+    """A value of the program: its SSA value in the body of ``@f``, and its type with every leaf static."""
 
     ssa: SSAValue
     known: CuteType
-    """its type with every leaf static"""
+    """Type with every leaf static."""
 
 
 @dataclass
 class Program:
-    """A module with ``@main``, and the lines that it prints."""
+    """A module with ``@main``, and its expected output."""
 
     module: ModuleOp
     lines: list[CuteType | None] = field(default_factory=list["CuteType | None"])
-    """what each line is the text of; None where the eager algebra does not say"""
+    """Values of the printed lines; None where the eager algebra does not determine the line."""
     ops: set[str] = field(default_factory=set[str])
     output: list[str] = field(default_factory=list[str])
-    """the lines by the definition of each op, evaluated one by one over numbers"""
+    """Expected lines, from the definition of each op, evaluated one by one over numbers."""
 
 
 class _Maker:
@@ -91,7 +91,7 @@ class _Maker:
         self.program = Program(ModuleOp([]))
 
     def leaf(self, n: int) -> int | Dyn:
-        """Perhaps an argument in place of a number."""
+        """Return a number, or a dynamic leaf and record the number as an argument."""
         if self.random.random() < 0.5:
             return n
         width = self.random.choice((32, 32, 32, 64))
@@ -99,7 +99,7 @@ class _Maker:
         return Dyn(width)
 
     def tree(self, kind: str, known: Payload, dynamic: Payload) -> SSAValue:
-        """Make a value of some kind out of the newest arguments."""
+        """Build a value of the given kind from static values and the newest arguments."""
         made = TYPES[kind](dynamic)
         if made.is_static():
             return self.add(make.StaticOp(made))
@@ -110,23 +110,23 @@ class _Maker:
         return self.add(MAKERS[kind]([self.argument() for _ in dynamic_leaves(dynamic)], made))
 
     def argument(self) -> SSAValue:
-        """The next argument."""
+        """Add the next argument to the body."""
         return self.body.insert_arg(self.numbers[len(self.body.args)][1], len(self.body.args))
 
     def add(self, op: Operation) -> SSAValue:
-        """An op at the end of the body."""
+        """Append an op to the body and return its result."""
         self.body.add_op(op)
         return op.results[0]
 
     def draw(self, kind: str, value: object) -> None:
-        """A value with some of its numbers dynamic."""
+        """Add a value, with some of its integers dynamic, to the program."""
         known, dynamic = payload(value), payload(value, self.leaf)
         if kind == "composed_layout":
             assert not isinstance(known, int | tuple)
             parts = [("swizzle" if not isinstance(known.inner, Layout) else "layout", "inner"), ("int_tuple", "offset"),
                      ("layout", "outer")]  # fmt: skip
             values: dict[str, SSAValue] = {}
-            for k, name in reversed(parts):  # storage order: outer, offset, inner
+            for k, name in reversed(parts):  # Arguments are in storage order: outer, offset, inner.
                 values[name] = self.tree(k, getattr(known, name), getattr(dynamic, name))
             ssa = self.add(make.MakeComposedLayoutOp(values["inner"], values["offset"], values["outer"]))
         else:
@@ -134,18 +134,18 @@ class _Maker:
         self.keep(ssa, TYPES[kind](known))
 
     def keep(self, ssa: SSAValue, known: CuteType) -> None:
-        """A value goes to the pool, and out."""
+        """Add a value to the pool, and print it in a randomly chosen way."""
         self.pool.append(Value(ssa, known))
         how = self.random.choice((self.plain, self.plain, self.call, self.loop, self.branch))
         how(ssa, known)
 
     def plain(self, ssa: SSAValue, known: CuteType | None) -> None:
-        """Print it here."""
+        """Print the value at the end of the body."""
         self.body.add_op(PrintOp(ssa))
         self.program.lines.append(known)
 
     def call(self, ssa: SSAValue, known: CuteType) -> None:
-        """Print it in a function that gives it back, and once more."""
+        """Print the value in a function that also returns it, and print the returned value."""
         name = f"show{len(self.helpers)}"
         block = Block(arg_types=[ssa.type])
         block.add_ops([PrintOp(block.args[0]), ReturnOp(block.args[0])])
@@ -154,7 +154,7 @@ class _Maker:
         self.program.lines.append(known)
 
     def loop(self, ssa: SSAValue, known: CuteType) -> None:
-        """Carry it round a loop, printing it each time; its result is printed too."""
+        """Pass the value through a loop that prints it in each iteration, and print the result."""
         index = [self.add(arith.ConstantOp(IntegerAttr.from_index_int_value(n))) for n in (0, 2, 1)]
         block = Block(arg_types=[index[0].type, ssa.type])
         block.add_ops([PrintOp(block.args[1]), scf.YieldOp(block.args[1])])
@@ -162,7 +162,7 @@ class _Maker:
         self.program.lines += [known, known]
 
     def branch(self, ssa: SSAValue, known: CuteType) -> None:
-        """Choose it, or another value of its type, by a number that is an argument."""
+        """Select the value or another one of its type with a boolean argument, and print the result."""
         others = [v for v in self.pool if v.ssa.type == ssa.type]
         other = self.random.choice(others)
         truth = self.random.random() < 0.5
@@ -172,13 +172,13 @@ class _Maker:
         self.plain(self.add(op), known if truth else other.known)
 
     def step(self) -> bool:
-        """Try a random op on random values of the pool; give whether one could be added."""
+        """Try a random op on random values of the pool. Return True if one was added."""
         unary = self.random.random() < 0.4
         build = self.random.choice(UNARY if unary else BINARY)
         return any(self.attempt(build, 1 if unary else 2) for _ in range(30))
 
     def attempt(self, build: Callable[..., Operation], operands: int) -> bool:
-        """Try an op on random values of the pool; give whether it could be added."""
+        """Try an op on random values of the pool. Return True if it was added."""
         chosen = [self.random.choice(self.pool) for _ in range(operands)]
         try:
             statics = Block(arg_types=[v.known for v in chosen])
@@ -199,7 +199,7 @@ class _Maker:
         return True
 
     def finish(self) -> Program:
-        """The module."""
+        """Complete the module and return the program."""
         self.body.add_op(ReturnOp())
         types: list[Attribute] = [t for _, t in self.numbers]
         f = FuncOp("f", FunctionType.from_lists(types, []), Region(self.body))
@@ -213,7 +213,7 @@ class _Maker:
 
 
 def instance(dynamic: Payload, known: Payload) -> bool:
-    """Return True if a static value belongs to a type: equal trees, and equal numbers where the type has numbers."""
+    """Return True if a static value is an instance of a dynamic one: equal trees, and equal static leaves."""
     if isinstance(dynamic, Dyn):
         return isinstance(known, int)
     if isinstance(dynamic, tuple):
@@ -233,7 +233,7 @@ def _large(t: CuteType) -> bool:
 
 
 def program(seed: int) -> Program:
-    """A random program that does nothing undefined, such as dividing by a number that turns out to be zero."""
+    """Return a random program without undefined behaviour, such as a division by a dynamic zero."""
     for attempt in count():
         found = _program(Random(f"{seed} {attempt}"))
         evaluator = Evaluator(found.module)

@@ -1,4 +1,4 @@
-"""Generic form from one program is read by the next: cute-opt, xDSL, upstream MLIR, and back without a difference."""
+"""Generic form passed from program to program: cute-opt, xDSL, upstream MLIR, and back without a difference."""
 
 from __future__ import annotations
 

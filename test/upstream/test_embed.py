@@ -1,4 +1,4 @@
-"""Lowering inside upstream's own Python: what comes back, where it says it is from, errors, and the pass."""
+"""Lowering inside upstream's own Python: results, locations, errors, and the pass."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ func.func @main(%l: !cute.layout<"(?,8):(8,1)">) -> !cute.int_tuple<"?"> {
 
 @pytest.fixture
 def context(ir):
-    """An upstream context that lets cute ops through."""
+    """Return an upstream context that allows unregistered ops, such as those of cute."""
     made = ir.Context()
     made.allow_unregistered_dialects = True
     return made
 
 
 def ops(module) -> list:
-    """All ops, outer ones first."""
+    """Return all ops, outer ops first."""
     from mlir import ir
 
     found = []
@@ -59,7 +59,7 @@ def ops(module) -> list:
 
 
 def pass_manager(root: str, context):
-    """Upstream's own."""
+    """Return upstream's pass manager."""
     from mlir.passmanager import PassManager
 
     return PassManager(root, context)
@@ -90,7 +90,7 @@ def test_locations_survive(ir, context) -> None:
 
 @pytest.mark.parametrize("line", CANONICAL)
 def test_every_op_crosses_and_comes_back(ir, context, line: str) -> None:
-    """Types and attributes that upstream holds as opaque text are printed so that we read the same ops again."""
+    """Upstream holds types and attributes as opaque text. After printing, our parser must read the same ops again."""
     module = parse(line)
     carried = ir.Module.parse(ir_text(module, generic=True), context)
     text = str(carried.operation.get_asm(print_generic_op_form=True, use_local_scope=True))

@@ -1,4 +1,4 @@
-"""Host functions run: random programs print what the eager algebra says, whatever the order of the passes.
+"""Random host programs must print the output of the eager algebra, for any order of the passes.
 
 Upstream's execution engine compiles the output of our passes.
 """
@@ -29,7 +29,7 @@ PROGRAMS = 24
 
 
 def run(p: Program, order: str, capfd: pytest.CaptureFixture[str]) -> list[str]:
-    """The lines that a program prints after these passes."""
+    """Run the passes and the program, and return the lines that it prints."""
     engine = DiagnosticEngine()
     module = p.module.clone()
     assert Runner(make_context(), engine).run(IR(module), resolve(parse_pipeline(order))), engine.seen
@@ -58,7 +58,7 @@ def test_every_order_prints_the_same(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_the_programs_have_what_they_should() -> None:
-    """The tests above would pass on empty programs: most ops must have come up, and most lines must be known."""
+    """Check that random programs cover most ops and mostly print known lines; empty ones would pass the other tests."""
     programs = [program(seed) for seed in range(PROGRAMS)]
     assert len({name for p in programs for name in p.ops}) >= 38
     known = [t for p in programs for t in p.lines if t is not None]

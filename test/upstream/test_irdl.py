@@ -19,18 +19,18 @@ CORE = [line for line in CANONICAL if "!cute.i32" not in line and "!cute.i64" no
 
 @pytest.fixture(scope="module")
 def upstream(ir):
-    """An upstream context that knows the dialect from its IRDL description."""
+    """Return an upstream context that has loaded the IRDL description of the dialect."""
     from mlir.dialects import irdl
 
     context = ir.Context()
-    context.allow_unregistered_dialects = True  # for the test.op that makes operands
+    context.allow_unregistered_dialects = True  # test.op is unregistered.
     with context, ir.Location.unknown():
         irdl.load_dialects(ir.Module.parse(irdl_text()))
     return context
 
 
 def read(upstream, text: str) -> str:
-    """Return a text as upstream prints it.  Raises MLIRError."""
+    """Parse a text with upstream and return upstream's output. Raise MLIRError if it is invalid."""
     from mlir import ir
 
     with upstream:
@@ -115,7 +115,7 @@ def test_command_line(tmp_path: Path, upstream, capsys: pytest.CaptureFixture[st
 
 
 def mlir_opt() -> Path:
-    """Upstream's program, of the wheel or on PATH."""
+    """Return the path of ``mlir-opt`` from the wheel, or else from PATH."""
     import shutil
 
     import mlir

@@ -1,4 +1,4 @@
-"""Kernels of the language in upstream's own Python: at the trace, and lowered."""
+"""Kernels of the language in upstream's own Python, both as traced modules and after lowering."""
 
 from __future__ import annotations
 

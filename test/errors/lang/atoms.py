@@ -1,4 +1,4 @@
-"""Atoms, tiled copies and products, TMA."""
+"""Errors of atoms, tiled copies, tiled MMAs and TMA."""
 
 import numpy as np
 
@@ -14,27 +14,27 @@ def call(f: cute.Constexpr, x: cute.Tensor):
 
 
 def trace(f, x=X):
-    """Trace ``f(x)`` in a kernel; by default x is a matrix of f32."""
+    """Launch a kernel that calls ``f(x)``; by default x is a matrix of f32."""
     call(f, x).launch(grid=1, block=32)
 
 
 def MMA():
-    """Return a product of a warp."""
+    """Return an MMA descriptor of one warp."""
     return nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8, 16))
 
 
 def ATOM():
-    """Return a copy of one element."""
+    """Return a copy atom for one element."""
     return cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32)
 
 
 def WGMMA(source, major):
-    """Return a product of a warpgroup."""
+    """Return an MMA descriptor of one warpgroup."""
     return nvgpu.warpgroup.MmaF16BF16Op(cute.Float16, Float32, (64, 64, 16), source, major, nvgpu.OperandMajorMode.K)
 
 
 def TILED():
-    """Return a copy by 32 threads."""
+    """Return a tiled copy of 32 threads."""
     return cute.make_tiled_copy_tv(ATOM(), cute.make_layout((4, 8)), cute.make_layout((2, 1)))
 
 # ===== an MMA atom of a copy

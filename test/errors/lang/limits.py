@@ -1,4 +1,4 @@
-"""Limits."""
+"""Programs that exceed a limit of the compiler."""
 
 import cute_dialect.lang as cute
 
@@ -9,7 +9,7 @@ def call(f: cute.Constexpr, a, b):
 
 
 def trace(f, a=1, b=2):
-    """Trace ``f(a, b)`` in a kernel, where a and b are run-time numbers."""
+    """Launch a kernel that calls ``f(a, b)``, where a and b are run-time numbers."""
     call(f, a, b).launch(grid=1, block=1)
 
 # ===== too many objects

@@ -14,12 +14,12 @@ def call(f: cute.Constexpr, x: cute.Tensor):
 
 
 def trace(f, x=X):
-    """Trace ``f(x)`` in a kernel; by default x is a matrix of f32."""
+    """Launch a kernel that calls ``f(x)``; by default x is a matrix of f32."""
     call(f, x).launch(grid=1, block=32)
 
 
 def ATOM():
-    """Return a copy of one element."""
+    """Return a copy atom for one element."""
     return cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32)
 
 # ===== layouts of two profiles

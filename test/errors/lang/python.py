@@ -1,4 +1,4 @@
-"""Python's own errors in what is traced."""
+"""Python's own errors in traced code."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ X = np.zeros(4, np.float32)
 
 
 class OddSize(ValueError):
-    """An error of a library with an attribute."""
+    """A library error with an attribute."""
 
     def __init__(self, size, why):
         super().__init__(size, why)
@@ -21,7 +21,7 @@ def call(f: cute.Constexpr, x: cute.Tensor):
 
 
 def trace(f):
-    """Trace ``f(x)`` in a kernel."""
+    """Launch a kernel that calls ``f(x)``."""
     call(f, X).launch(grid=1, block=1)
 
 # ===== a misspelt name of the language

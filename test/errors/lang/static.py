@@ -1,4 +1,4 @@
-"""Numbers that are needed while compiling."""
+"""Run-time numbers where a compile-time value is needed."""
 
 import cute_dialect.lang as cute
 
@@ -9,7 +9,7 @@ def call(f: cute.Constexpr, a, b):
 
 
 def trace(f, a=1, b=2):
-    """Trace ``f(a, b)`` in a kernel, where a and b are run-time numbers."""
+    """Launch a kernel that calls ``f(a, b)``, where a and b are run-time numbers."""
     call(f, a, b).launch(grid=1, block=1)
 
 # ===== a test in a function that Python calls

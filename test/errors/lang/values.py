@@ -1,4 +1,4 @@
-"""Numbers, vectors, tensors, layouts."""
+"""Errors of numbers, vectors, tensors and layouts."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def call(f: cute.Constexpr, x: cute.Tensor):
 
 
 def trace(f, x=X):
-    """Trace ``f(x)`` in a kernel; by default x is a matrix of f32."""
+    """Launch a kernel that calls ``f(x)``; by default x is a matrix of f32."""
     call(f, x).launch(grid=1, block=32)
 
 # ===== an abstract type of numbers
