@@ -374,7 +374,7 @@ def test_shipped_kernels(driver: Any, tmp_path: Path, name: str) -> None:
 OF_THE_LIBRARY = (
     "descriptors.py", "mixture_of_experts.py", "plans.py", "resnet_block.py", "transformer_block.py", "tv_layout.py",
 )  # fmt: skip
-"""Programs without a kernel of their own: they call `op`, or print what is known of layouts and atoms."""
+"""Programs without a kernel of their own: they call `op`, or print layouts and atoms."""
 
 PROGRAMS = sorted(p.name for p in (ROOT / "examples").glob("*.py") if p.name != "lit.cfg.py")
 

@@ -64,7 +64,7 @@ def run(plan: SumsPlan, m: int, n: int, matrices: int, pitch: int) -> None:
 
 
 ALL = (True, True, True, False, False)
-"""True for the inputs that are accessed by vectors."""
+"""Per input: True if it is accessed by vectors."""
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def padded(rows: int, columns: int, ld: int, fill: np.ndarray | None) -> tuple[n
 
 
 SHAPES = [(37, 41, 19, 1), (64, 72, 20, 8), (129, 132, 36, 4), (130, 7, 1, 0), (3, 260, 33, 3)]
-"""M, N, K, and how much longer than its contents a row is."""
+"""((M, N, K), padding elements per row)."""
 
 
 @pytest.mark.end_to_end

@@ -25,7 +25,7 @@ TYPES = [("f64", "f64"), ("tf32", "f32"), ("i8_ui8", "i32"), ("f8E4M3FN_f8E5M2",
 SHAPES = [
     ((80, 96, 80), 0), ((40, 72, 72), 0), ((36, 44, 100), 0), ((66, 42, 70), 0), ((33, 35, 37), 1), ((5, 3, 0), 0),
 ]  # fmt: skip
-"""M, N, K, and how much longer than its contents a row is."""
+"""((M, N, K), padding elements per row)."""
 CHECKS = ("race", "uninit", "sync", "oob")
 
 

@@ -30,8 +30,8 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any, str]] = {
     "f16, 67 channels": ((2, 4, 5, 67), (35, 2, 2, 67), how(), np.float16, "fdw"),
     "f16, one tap": ((1, 3, 3, 64), (72, 1, 1, 64), how(0), np.float16, ""),
 }
-"""Images, filters, how; type; which of the three are computed by im2col loads: forward, the gradients of ``x`` (d) and
-of ``f`` (w).
+"""Image, filters, window, dtype, and the passes that use im2col TMA loads: forward (f), input gradient (d) and filter
+gradient (w).
 """
 
 

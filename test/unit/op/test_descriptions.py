@@ -52,7 +52,7 @@ TABLE = [
     ([64, 24, 32], "ui8", "i8", "i32", TENSOR, "i32", [64, 24, 128], 4, [4, 1, 1]),
     ([64, 32, 16], "f16", "f16", "f32", TENSOR, "f16", [64, 32, 32], 4, [4, 1, 1], "multiply_add", [4, 2, 1]),
 ]
-"""All rows of the seed's table of instructions, and of Hopper; then a math operation and a cluster."""
+"""PyCUTLASS's table of instructions, with Hopper rows; a math operation and a cluster shape may follow."""
 
 
 def operation(row: Any, layouts: str = "rcr", chip: int = 0, **more: Any) -> op.GemmOperationUniversal:
@@ -172,7 +172,7 @@ def test_parallel_split_k_and_its_reduction(layout: str) -> None:
         found, (m, n, k), a, b, c, None, found.epilogue_type(1.0, 0.0), op.Mode.GemmSplitKParallel, 5, device="cpu"
     )
     found.run(arguments)
-    assert arguments.partitions == 4 and arguments.workspace is not None  # 16 K steps, four per slice
+    assert arguments.partitions == 4 and arguments.workspace is not None  # Four slices cover the 16 K steps.
     reduction = op.ReductionOperation((4, 128), found.C, "f32", "f32", "f32", found.epilogue_functor, 8)
     more = op.ReductionArguments(
         reduction, (m, n), 5, arguments.workspace, None, c, reduction.epilogue_type(2.0, 0.5), device="cpu"

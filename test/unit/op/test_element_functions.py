@@ -17,7 +17,7 @@ from cute_dialect import op  # noqa: E402
 
 CPU: dict[str, Any] = {"device": "cpu"}
 X = torch.linspace(-4.0, 4.0, 3 * 37).reshape(3, 37)
-"""A matrix whose rows are no whole vectors; 0 is among its elements."""
+"""A matrix that contains 0 and whose rows do not divide into vectors."""
 
 UNARY: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "abs": (op.abs, torch.abs),

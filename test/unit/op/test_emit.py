@@ -1,4 +1,4 @@
-"""Exported operations: a package with a torch operator, and a file for ``cute-run``."""
+"""Exported operations: a Python package with a torch operator, and a file for ``cute-run``."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_emitted_torch_operator_with_split_f32(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layouts", [("row", "row", "row"), ("column", "row", "column"), ("row", "column", "row")])
 @pytest.mark.parametrize("make", [operation, in_parts])
 def test_a_file_for_cute_run(tmp_path: Path, layouts: tuple[str, str, str], make: Any) -> None:
-    """The command in the head of the file runs and verifies the GEMM."""
+    """The command in the file's header runs and verifies the GEMM."""
     named = dict(zip(("layout_A", "layout_B", "layout_C"), layouts))
     text = op.emit.mlir(make(**named))
     file = tmp_path / "gemm.mlir"

@@ -1,4 +1,4 @@
-"""``random`` and ``dropout`` in epilogues give the same numbers in kernels as for numpy and torch arrays."""
+"""``random`` and ``dropout`` in epilogues give the same numbers in kernels as on numpy and torch arrays."""
 
 # Functions that are traced have no types.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -42,7 +42,7 @@ def check(a: np.ndarray, b: np.ndarray, args: dict[str, Any], out: Any = None) -
 
 @pytest.mark.slow
 def test_kernels() -> None:
-    """Odd positions in tiles, batches, transposed results, kernels without TMA, and 64-bit seeds."""
+    """Odd tile offsets, batches, transposed results, kernels without TMA, and 64-bit seeds."""
     check(*factors(72, 104, 16), {"p": 0.25, "seed": 2**40 + 12345, "offset": 7})
     check(*factors(3, 24, 32, 16), {"p": 0.5, "seed": 3, "offset": 0})
     check(*factors(40, 64, 16), {"p": 0.1, "seed": 9, "offset": 2**32 - 1}, np.empty((64, 40), np.float16).T)
@@ -51,7 +51,7 @@ def test_kernels() -> None:
 
 @pytest.mark.slow
 def test_seeds_are_arguments() -> None:
-    """Seeds passed as numbers or in memory share one kernel. A constant seed has its own."""
+    """Seeds passed as numbers or in memory share one kernel. A constant seed needs its own."""
     a, b = factors(24, 32, 16)
     examples = {"accum": FakeTensor("f32", (24, 32)), "p": 0.5, "seed": 1, "offset": 0}
     traced = trace(dropped, examples)
@@ -82,7 +82,7 @@ def test_pairs() -> None:
 
 @pytest.mark.slow
 def test_shares() -> None:
-    """The share of kept elements matches ``p``, for kernels and torch."""
+    """The fraction of kept elements matches ``p``, in kernels and in torch."""
     torch = pytest.importorskip("torch")
     x = np.ones((256, 384))
     kept = dropout(x, 0.3, 2)

@@ -1,4 +1,4 @@
-"""Gradients through ``epilogue=``, compared with torch's gradients of the same function on f64 tensors."""
+"""Gradients through ``epilogue=``, compared with torch's gradients of the same function in float64."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check(
     multiply: Callable[..., Any], function: Callable[..., Any], a: torch.Tensor, b: torch.Tensor, args: dict[str, Any],
     within: float = 0.0, used: slice = slice(None),
 ) -> None:  # fmt: skip
-    """Compare results and the gradients of all operands."""
+    """Compare the results and the gradients of all operands."""
 
     def learning(t: Any) -> Any:
         return t.detach().clone().requires_grad_(t.dtype != torch.bool) if isinstance(t, torch.Tensor) else t
@@ -124,7 +124,7 @@ def test_batches() -> None:
 
 @pytest.mark.slow
 def test_functions_of_the_table() -> None:
-    """Derivatives by rule: arithmetic, and activations with parameters."""
+    """Derivative rules of arithmetic, and of activations with parameters."""
     e = epilogue
 
     def f(accum: Any, x: Any) -> Any:
@@ -133,7 +133,8 @@ def test_functions_of_the_table() -> None:
         z = z + e.erf(y) + gelu(y) / (1.0 + x * x) + e.maximum(y, x) - e.minimum(y, x * 0.5)
         return z + e.prelu(y, x) + e.elu(y, 0.5) + e.leaky_relu(y, 0.125) + e.multiply_add(x, y, 1.0)
 
-    generator = torch.Generator().manual_seed(0)  # no two values are the same: there derivatives are a matter of taste
+    # No two values are equal, because the derivative of a maximum is ambiguous there.
+    generator = torch.Generator().manual_seed(0)
     a, b, x = (torch.randn(shape, generator=generator) for shape in ((16, 24), (24, 32), (32,)))
     check(mm, f, a.half(), b.half(), {"x": x}, within=6e-2)
 
@@ -171,7 +172,7 @@ def test_arguments_without_gradients_are_rejected() -> None:
 
 
 def check_twice(function: Callable[..., Any], args: dict[str, torch.Tensor], within: float) -> None:
-    """Compare the gradients of a gradient penalty with those of torch in f64."""
+    """Compare the gradients of a gradient penalty with torch's in float64."""
     generator = torch.Generator().manual_seed(2)
     a, b = (torch.randn(shape, generator=generator) / 4 for shape in ((16, 24), (24, 32)))
     found: list[list[torch.Tensor]] = []
@@ -225,7 +226,7 @@ def heads(accum: Any, bias: Any, scale: Any) -> Any:
 
 
 def several_shapes(accum: Any, skip: Any, t: Any) -> Any:
-    """Two results and an argument, each of another shape."""
+    """Return two results of other shapes, which use arguments of further shapes."""
     x = reshape(accum * reshape(permute(t, (1, 0, 2)), (24, 32)), (24, 2, 16))
     D = permute(x, (1, 0, 2))
     F = permute(relu(x) * skip, (2, 1, 0))
@@ -245,7 +246,7 @@ def heads_of_batches(accum: Any, scale: Any) -> Any:
 
 @pytest.mark.slow
 def test_other_shapes() -> None:
-    """Gradients through ``reshape`` and ``permute``; gradients of broadcast arguments are summed."""
+    """Gradients pass through ``reshape`` and ``permute``, and gradients of broadcast arguments are summed."""
     a, b = integers(24, 40), integers(40, 32)
     check(mm, heads, a, b, {"bias": integers(24, 1), "scale": integers(2, 1, 1)})
     check(mm, several_shapes, a, b, {"skip": integers(1, 2, 16), "t": integers(2, 24, 16)})
@@ -299,7 +300,7 @@ KEPT: dict[str, tuple[Callable[..., Any], tuple[int, int, int], dict[str, Any], 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KEPT)
 def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """The forward pass keeps at most one value of the graph; a step runs three GEMMs."""
+    """The forward pass saves at most one graph value, and a step runs three GEMMs."""
     function, (m, n, k), args, dtype, kept = KEPT[name]
     seen: list[str] = []
     found: list[str] = []
@@ -336,7 +337,7 @@ def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch, name: str) 
 
 @pytest.mark.slow
 def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More blocks than the gradient kernel can launch raise an error."""
+    """Gradients that need more blocks than one launch allows raise an error."""
     from cute_dialect.op.epilogue import pointwise_backward
 
     monkeypatch.setattr(pointwise_backward, "_MOST", 4)
@@ -357,7 +358,9 @@ def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_incoming_gradients_with_other_layouts() -> None:
-    """Incoming gradients may be column-major, strided or of another type, and only arguments may need gradients."""
+    """Incoming gradients may be column-major, strided or of another type. Arguments may need gradients when operands do
+    not.
+    """
     a, b, bias = (t.requires_grad_() for t in (normal(40, 72), normal(72, 136), normal(136, dtype=f32)))
     wide = [t.detach().double().requires_grad_() for t in (a, b, bias)]
     g = normal(80, 136)
@@ -378,7 +381,7 @@ def test_incoming_gradients_with_other_layouts() -> None:
 
 @pytest.mark.slow
 def test_training_steps_are_replayed() -> None:
-    """A step replays five kernels on new data: three GEMMs, the derivative, and its column sums."""
+    """A step on new data replays five kernels: three GEMMs, the derivative, and its column sums."""
 
     def f(accum: Any, bias: Any, skip: Any) -> Any:
         return gelu(accum + bias) + skip

@@ -1,4 +1,4 @@
-"""The library of epilogues on the interpreter, compared with the same functions on numpy arrays in float64."""
+"""The epilogue library on the interpreter, compared with the same functions on numpy arrays in float64."""
 
 from __future__ import annotations
 

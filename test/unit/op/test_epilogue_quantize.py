@@ -1,6 +1,4 @@
-"""``quantize`` in epilogues: 8-bit results with a scale for each block of columns, compared with the same function
-on numpy arrays in f64.
-"""
+"""``quantize`` in epilogues, with 8-bit results and a scale per block of columns, compared with numpy in float64."""
 
 # Functions that are traced have no types.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -24,7 +22,7 @@ TYPES: dict[str, Any] = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtype
 
 
 def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Operands of small integers, and per-row factors that are powers of two or 0."""
+    """Return small integers, and per-row factors that are powers of two or 0."""
     rng = np.random.default_rng(m + n)
     a, b = (rng.integers(-2, 3, s).astype(np.float16) for s in ((m, k), (k, n)))
     rows = np.ldexp(np.float32(1), rng.integers(-20, 20, (m, 1)))
@@ -39,7 +37,7 @@ def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     [("f8E4M3FN", 128, "f32", 72, 272), ("f8E5M2", 32, "e8m0", 40, 96), ("i8", 64, "e8m0", 72, 200)],
 )  # fmt: skip
 def test_blocks(element: str, block: int, scales: str, m: int, n: int) -> None:
-    """Values and scales are right; the last block of a row may have fewer columns."""
+    """Values and scales are right. The last block of a row may have fewer columns."""
 
     def f(accum: Any, rows: Any) -> Any:
         q, s = quantize(accum * rows, element, (1, block), scales)
@@ -50,7 +48,7 @@ def test_blocks(element: str, block: int, scales: str, m: int, n: int) -> None:
     *_, want, wanted = f(a.astype(np.float64) @ b.astype(np.float64), rows.astype(np.float64)).values()
     assert d.dtype == TYPES[element] and d.shape == (m, n) and s.shape == wanted.shape == (m, -(-n // block))
     assert s.dtype == (np.float32 if scales == "f32" else ml_dtypes.float8_e8m0fnu)
-    if scales == "e8m0":  # every step is exact but the last
+    if scales == "e8m0":  # Every step before the last rounding is exact.
         assert (s.astype(np.float64) == wanted).all() and (d.astype(np.float64) == want).all()
     else:
         assert np.allclose(s, wanted, rtol=2**-23, atol=0.0)
@@ -93,7 +91,7 @@ def test_rows_not_readable_by_tma() -> None:
 
 @pytest.mark.slow
 def test_two_products() -> None:
-    """The quantized result of one GEMM is the operand of another."""
+    """The quantized result of one GEMM is the operand of the next."""
     rng = np.random.default_rng(5)
     a, b, w = (rng.integers(-2, 3, s).astype(np.float16) for s in ((64, 32), (32, 256), (256, 64)))
 

@@ -1,4 +1,4 @@
-"""Sums, maxima and minima over rows, columns and all elements, compared with the same function on numpy arrays."""
+"""Sums, maxima and minima over rows, columns and all elements, compared with the same function in numpy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def wide(x: np.ndarray) -> np.ndarray:
 def test_all_reductions_in_one_epilogue(m: int, n: int, dtype: Any) -> None:
     a, b, bias = integers(m, 40), integers(40, n), integers(n, dtype=np.float32)
     if n % 8:
-        a, b = a.astype(np.float32), b.astype(np.float32)  # copied where TMA cannot read them
+        a, b = a.astype(np.float32), b.astype(np.float32)  # Operands that TMA cannot read are copied.
     found = op.mm(a, b, epilogue=everything, args={"bias": bias}, dtype=dtype, device="cpu")
     check(found, everything(wide(a) @ wide(b), wide(bias)))
 
@@ -78,7 +78,7 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch, swapped: bool, turned: bool, t
 
 
 def test_rows_of_the_transposed_problem() -> None:
-    """A chosen kernel may compute ``D^T``, and then reduces columns."""
+    """The chosen kernel may compute ``D^T``, where row reductions become column reductions."""
 
     def rows(accum: Any) -> Any:
         return {"D": accum + 1.0, "s": epilogue.sum(accum, -1)}
@@ -152,7 +152,7 @@ def gated(accum: Any, bias: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_reductions_combined_with_pairs(dtype: Any) -> None:
-    """Reductions of a result with half of the columns, and of the accumulator, over several tiles."""
+    """Reductions of a half-width result and of the accumulator, over several tiles."""
     a, b, bias = integers(72, 16), integers(16, 336), integers(336, dtype=np.float32)
     found = op.mm(a, b, epilogue=gated, args={"bias": bias}, dtype=dtype, device="cpu", checks=["race", "oob"])
     want = gated(wide(a) @ wide(b), wide(bias))
@@ -181,7 +181,7 @@ def softmax(accum: Any, bias: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_whole_rows(dtype: Any) -> None:
-    """A softmax over whole rows matches f64, and 8-bit results are rounded like D."""
+    """A softmax over whole rows matches float64, and 8-bit results are rounded like D."""
     a, b, bias = integers(40, 48), integers(48, 72), integers(72, dtype=np.float32)
     want = softmax(wide(a) @ wide(b), wide(bias))
     e4m3 = numpy_dtype("f8E4M3FN")
@@ -190,7 +190,7 @@ def test_whole_rows(dtype: Any) -> None:
     assert np.abs(d - want[0]).max() < 1e-3 and np.abs(d.astype(float).sum(-1) - 1.0).max() < 1e-2
     near = want[1].astype(e4m3).astype(float)
     assert (np.abs(q.astype(float) - near) <= 0.13 * near).all() and (q.astype(float) == near).mean() > 0.99
-    if dtype == np.float16:  # in the arrays' library, where TMA reads nothing
+    if dtype == np.float16:  # Operands that TMA cannot read: numpy computes the epilogue.
         odd = op.mm(a[:, :7].copy(), b[:7], epilogue=softmax, args={"bias": bias, **memory}, device="cpu")[0]
         assert np.abs(odd - softmax(wide(a[:, :7]) @ wide(b[:7]), wide(bias))[0]).max() < 1e-3
         return

@@ -1,6 +1,4 @@
-"""``reshape`` and ``permute`` in epilogues: results and arguments of other shapes of the same elements,
-compared with the same function on numpy arrays.
-"""
+"""``reshape`` and ``permute`` in epilogues, for results and arguments, compared with the same function in numpy."""
 
 # Functions that are traced have no types.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -27,7 +25,7 @@ def integers(*shape: int, dtype: Any = np.float16, seed: int = 0) -> np.ndarray:
 
 
 def check(function: Any, a: np.ndarray, b: np.ndarray, args: dict[str, Any], **more: Any) -> Any:
-    """Compare a GEMM with the function in f64."""
+    """Compare a GEMM with the function in float64."""
     call = op.mm if a.ndim == 2 else op.bmm
     kernels: list[str] = []
     found = call(a, b, epilogue=function, args=args, device="cpu", report=lambda r: kernels.append(str(r)), **more)
@@ -49,7 +47,7 @@ def heads(accum: Any, bias: Any) -> Any:
 
 
 def everything(accum: Any, scale: Any, angle: Any, skip: Any, bias: Any) -> Any:
-    """Per-head, per-row-and-head, per-element and per-column arguments."""
+    """Use per-head, per-row-and-head, per-element and per-column arguments."""
     m, n = accum.shape
     x = permute(reshape(accum + bias, (m, n // 16, 16)), (1, 0, 2))
     x = x * (scale * 2.0) + reshape(angle, (m, 16)) + skip
@@ -65,7 +63,7 @@ def everything(accum: Any, scale: Any, angle: Any, skip: Any, bias: Any) -> Any:
     ("m", "n", "dtype"), [(72, 192, np.float16), (72, 192, np.float32), (40, 64, np.float16)]
 )  # fmt: skip
 def test_heads(m: int, n: int, dtype: Any) -> None:
-    """Heads of 64 are stored by TMA."""
+    """Heads of 64 columns are stored by TMA."""
     a, b = integers(m, 40), integers(40, n)
     found = check(heads, a, b, {"bias": integers(n)}, dtype=dtype, checks=ALL, schedule="adversarial")
     assert found.flags.c_contiguous and found.dtype == dtype
@@ -74,7 +72,7 @@ def test_heads(m: int, n: int, dtype: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(24, 48, 40), (23, 48, 9)])
 def test_reshape_with_all_results(m: int, n: int, k: int) -> None:
-    """Heads of 16 are stored by element; unaligned rows use another kernel and a copy."""
+    """Heads of 16 columns use scalar stores. Misaligned rows use another kernel and a copy."""
     a, b = integers(m, k), integers(k, n)
     args = {"scale": integers(n // 16, 1, 1, dtype=np.float32), "angle": integers(m, 16, seed=1),
             "skip": integers(n // 16, m, 16, seed=2), "bias": integers(n, seed=3)}  # fmt: skip
@@ -87,7 +85,7 @@ def test_reshape_with_all_results(m: int, n: int, k: int) -> None:
 
 @pytest.mark.slow
 def test_memory_of_yours() -> None:
-    """Results may have any strides; (B S, H E) is stored as (B, H, S, E)."""
+    """Outputs may have any strides; (B S, H E) is stored as (B, H, S, E)."""
     a, b = integers(64, 40), integers(40, 128)
 
     def split(accum: Any) -> Any:
@@ -103,7 +101,7 @@ def test_memory_of_yours() -> None:
 
 @pytest.mark.slow
 def test_matrices() -> None:
-    """A result that is a matrix or a batch in another shape or order is stored as one."""
+    """Reshaped or permuted results that are still a matrix or a batch are stored as one."""
     a, b = integers(48, 40), integers(40, 64)
     check(lambda accum: reshape(accum, (2, 24, 4, 16)), a, b, {})
     check(lambda accum: permute(accum, (1, 0)), a, b, {})
@@ -118,14 +116,14 @@ def test_matrices() -> None:
 
 @pytest.mark.slow
 def test_squares() -> None:
-    """A square argument keeps its shape when the function transposes it."""
+    """A square argument keeps its shape if the function transposes it."""
     a, b, s = integers(32, 16), integers(16, 32), integers(32, 32, seed=5)
     check(lambda accum, s: accum + permute(s, (1, 0)) * 2.0, a, b, {"s": s}, checks=ALL)
 
 
 @pytest.mark.slow
 def test_pairs_and_columns() -> None:
-    """Results of pairs() can be reshaped into heads, and results with contiguous columns use the transposed GEMM."""
+    """Results of ``pairs()`` can be reshaped into heads. Column-major results use the transposed GEMM."""
 
     def gated(accum: Any, s: Any) -> Any:
         gate, up = pairs(accum)
@@ -144,7 +142,7 @@ def test_pairs_and_columns() -> None:
 
 @pytest.mark.slow
 def test_traced_once() -> None:
-    """A trace serves another number of rows, or raises an error if its constants do not fit."""
+    """A trace accepts another number of rows. If its constants do not fit, it raises an error."""
     traced = trace(
         lambda accum, s: permute(reshape(accum, (-1, 2, 16)), (1, 0, 2)) * s,
         {"accum": FakeTensor("f32", (24, 32)), "s": FakeTensor("f16", (2, 1, 16))},
@@ -219,7 +217,7 @@ def of_groups(accum: Any, bias: Any, scale: Any) -> Any:
 
 @pytest.mark.slow
 def test_groups() -> None:
-    """Rows of no group keep their values, in the new shape, or become zeros."""
+    """Rows of no group keep their values in the new shape, or become zeros."""
     a, b, ends = integers(40, 24), integers(2, 24, 32), [17, 33]
     args = {"bias": integers(32), "scale": integers(2, 40, 1, seed=3)}
     sums = np.zeros((40, 32))
@@ -247,7 +245,7 @@ def test_groups() -> None:
 
 @pytest.mark.slow
 def test_arguments_of_planned_groups() -> None:
-    """Arguments are read in place, or refused."""
+    """Arguments are read in place or raise an error."""
     a, b, ends, plan = integers(40, 24), integers(2, 24, 32), [17, 40], op.GroupedGemm(element="f16", layout="row")
     s = integers(40, 2, 16, seed=4)
     plan.epilogue_visitor = lambda accum, s: accum * reshape(s, (40, 32))
@@ -275,7 +273,7 @@ def also_first(accum: Any, t: Any) -> Any:
 
 @pytest.mark.slow
 def test_convolutions() -> None:
-    """A 1x1 convolution is a GEMM; images that are not channels-last, and plans."""
+    """1x1 convolutions run as GEMMs, with images that are not channels-last, and in plans."""
     x, f, t = integers(2, 4, 4, 16), integers(8, 1, 1, 16), integers(2, 8, 16, seed=5)
     sums = x.reshape(32, 16).astype(float) @ f.reshape(8, 16).T
     found = op.conv2d(x, f, epilogue=channels_first, args={"scale": integers(8, 1)}, device="cpu")
@@ -295,7 +293,7 @@ def turned_image(accum: Any) -> Any:
 
 
 def beside(accum: Any, bias: Any, t: Any) -> Any:
-    """D as described, and another result and an argument of other shapes."""
+    """Return an unchanged D, and a result that uses an argument of another shape."""
     x = (accum + bias) * reshape(permute(t, (1, 0, 2)), (24, 32))
     F = permute(reshape(x, (24, 2, 16)), (1, 0, 2))
     D = relu(x)
@@ -349,7 +347,7 @@ def test_unsupported_calls_are_rejected() -> None:
 
 
 def test_views_are_numpys() -> None:
-    """Random shapes and orders give the views that numpy's reshape and transpose give."""
+    """Random reshapes and permutations give the same views as in numpy."""
     rng = np.random.default_rng(7)
     sums = (6, 8, 12)
     x = np.arange(6 * 8 * 12).reshape(sums)
@@ -372,7 +370,7 @@ def _factors(rng: np.random.Generator, extent: int) -> tuple[int, ...]:
 
 
 def test_explain() -> None:
-    """``explain`` reports the kernel that the call takes."""
+    """``explain`` reports the kernel that the call uses."""
     a, b = integers(64, 64), integers(64, 128)
     told = op.explain(op.mm, a, b, epilogue=lambda accum: permute(reshape(accum, (64, 2, 64)), (1, 0, 2)))
     assert told.kernel.startswith("f16-f16-kn-") and "-g-" in told.kernel and not told.copies

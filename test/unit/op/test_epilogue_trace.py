@@ -1,4 +1,4 @@
-"""Graphs traced from Python epilogue functions, and the errors of tracing."""
+"""Graphs traced from Python epilogue functions, and tracing errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_graph() -> None:
 
 
 def test_structure_is_the_key() -> None:
-    """Names and the order of independent statements do not change the kernel; constants do."""
+    """Names and the order of independent statements do not change the kernel, but constants do."""
 
     def renamed(accum: Any, x: Any) -> Any:
         y = x * 2.0
@@ -83,7 +83,7 @@ def test_structure_is_the_key() -> None:
 
 
 def test_python_steers_the_trace() -> None:
-    """Loops, helpers and closures are traced, and numbers whose values are read become constants."""
+    """Loops, helpers and closures are traced, and numbers that Python reads become constants."""
 
     def polynomial(x: Any, coefficients: Any) -> Any:
         total = 0.0

@@ -1,5 +1,5 @@
-"""``mm`` and ``bmm`` with epilogues that are functions, with CPU tensors and the interpreter in the GPU's place: the
-function itself, on f64 tensors, is the reference.
+"""``mm`` and ``bmm`` with epilogue functions on CPU tensors and the interpreter, compared with the same function in
+f64.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ f16, f32 = torch.float16, torch.float32
 
 @pytest.fixture(autouse=True)
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the kernels that ran on the interpreter."""
+    """Record the names of the kernels that ran on the interpreter."""
     return put_in_place(monkeypatch)
 
 
@@ -64,7 +64,7 @@ def arguments(*shape: int) -> dict[str, Any]:
 @pytest.mark.sample("False")
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_product(monkeypatch: pytest.MonkeyPatch, launched: list[str], swapped: bool) -> None:
-    """The kernel of either order, plain and traced; equal structure gives the same kernel."""
+    """The problem and its transpose, with plain and traced functions. Equal structure gives the same kernel."""
 
     def chosen(problem: Problem, *_: object, **__: object) -> Choice:
         found = menu(problem)
@@ -111,7 +111,7 @@ def test_batches(launched: list[str]) -> None:
     check(op.bmm(a, b, epilogue=f, args=args), f, a, b, args)
     one = {**args, "per": 2.0, "row": args["row"][:1], "column": args["column"][0], "skip": args["skip"][:1]}
     check(op.bmm(a[:1], b[:1], epilogue=f, args=one), f, a[:1], b[:1], one)
-    # One matrix for all and nothing that rows differ in: one product.
+    # B is shared and the epilogue does not depend on the row, so the batch is one GEMM.
     check(op.bmm(a, b[:1], epilogue=lambda accum, v: accum + v, args={"v": args["row"][0, 0]}),
           lambda accum, v: accum + v, a, b[:1], {"v": args["row"][0, 0]})  # fmt: skip
     assert ["b" in name.split("-")[4] for name in launched] == [True, False, False]
@@ -234,7 +234,7 @@ def test_two_results_of_the_transposed_problem(m: int, n: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["128x128-c1t-q6", "256x160-n2-u1"])
 def test_prefetched_matrices(name: str) -> None:
-    """``prefetch`` loads the matrices of a chunk before the previous one is stored."""
+    """``prefetch`` loads the matrices of a chunk before the previous chunk is stored."""
 
     def function(accum: Any, skip: Any, row: Any) -> Any:
         x = accum + skip
@@ -259,7 +259,7 @@ def heavy(accum: Any, skip: Any) -> Any:
     [
         ("128x128-c1t-q6", lambda accum, skip: softplus(accum) + skip, f16, True),
         ("64x128-c1-q8", heavy, f16, True),
-        ("128x128-c1t-q6", heavy, f16, False),  # its registers would spill
+        ("128x128-c1t-q6", heavy, f16, False),  # Prefetching would spill registers.
         ("192x128-c1", lambda accum, skip: accum + skip, f16, False),
         ("128x256-c2d", lambda accum, skip: accum + skip, f16, False),
         ("128x128-c1t-q6", lambda accum, skip: accum + skip, f32, False),

@@ -1,4 +1,4 @@
-"""``op.explain`` says what ``op.mm`` and ``op.bmm`` would do, without a GPU, a compiler or torch."""
+"""``op.explain`` reports how ``op.mm`` and ``op.bmm`` would run, without a GPU, a compiler or torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GPU = "NVIDIA Test 300"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user's settings are in a fresh folder; nothing is compiled."""
+    """Use an empty settings folder, and fail if anything is compiled."""
 
     def compiled(*_: object, **__: object) -> None:
         raise AssertionError("something is compiled")
@@ -41,7 +41,7 @@ def test_text_of_an_explanation() -> None:
     assert found.problem == p and found.choice == everything[0][1] and found.microseconds == everything[0][0]
     assert list(found.others) == everything[1:5] and found.why == "predicted to be the fastest"
     assert found.flops == 2 * 3000 * 5000 * 3072 and found.bytes == 2 * (3000 * 3072 + 3072 * 5000 + 3000 * 5000)
-    # 4096 operations of an SM in a cycle.
+    # An SM performs 4096 operations per cycle.
     assert found.bound == pytest.approx(found.flops / (4096 * 132 * COSTS.ghz * 1e3))
     c = found.choice.config  # type: ignore[union-attr]
     assert found.shared_memory == c.smem_bytes and found.grid <= 132
@@ -97,7 +97,7 @@ def test_epilogues_and_copies() -> None:
 
 
 def test_columns_of_the_result_are_contiguous() -> None:
-    """The transposed problem is computed."""
+    """A column-major result selects the transposed problem."""
     out = np.zeros((4096, 128), np.float16).T
     found = op.explain(op.mm, (128, 64), (64, 4096), out, bias=(4096,))
     assert found.problem == Problem(4096, 128, 64, major_a="m", major_b="k")

@@ -1,4 +1,4 @@
-"""Convolutions of few channels per group, and gradients of depthwise filters, on the interpreter, against float64."""
+"""Convolutions with few channels per group, and depthwise filter gradients, on the interpreter, compared with f64."""
 
 # pyright: basic
 
@@ -18,7 +18,7 @@ CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernels that are launched."""
+    """Record the names of the launched kernels."""
     from cute_dialect.op.conv import depthwise, direct, partial_weights
 
     found = list[str]()
@@ -35,7 +35,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def tiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Prefer tiles of the image to a GEMM."""
+    """Prefer image tiles to a GEMM."""
     from cute_dialect.op.conv import few_channels
 
     few_channels.few_channels.cache_clear()
@@ -45,7 +45,7 @@ def tiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def window(rng: np.random.Generator, most: int = 4) -> tuple[tuple[int, ...], How]:
-    """Return taps and a window; strides and dilations up to 3."""
+    """Return random filter taps and a window, with strides and dilations up to 3."""
     taps = tuple(int(n) for n in rng.integers(1, most + 1, 2))
     before, after = (tuple(int(n) for n in rng.integers(0, 4, 2)) for _ in range(2))
     strides, dilations = (tuple(int(n) for n in rng.integers(1, 4, 2)) for _ in range(2))
@@ -60,7 +60,7 @@ def fits(extents: tuple[int, ...], taps: tuple[int, ...], h: How) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_random_groups(seed: int, kernels: list[str]) -> None:
-    """1 to 9 groups of 1 to 40 channels and filters, any window; forward and both gradients."""
+    """1 to 9 groups of 1 to 40 channels and filters, with any window: forward and both gradients."""
     rng = np.random.default_rng(seed)
     while True:
         taps, h = window(rng)
@@ -87,7 +87,7 @@ def test_random_groups(seed: int, kernels: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_depthwise(seed: int, kernels: list[str]) -> None:
-    """Odd and even channel counts, windows up to 7x7 with uneven padding; forward and both gradients."""
+    """Any channel count, windows up to 7x7 and uneven padding: forward and both gradients."""
     rng = np.random.default_rng(100 + seed)
     while True:
         taps, h = window(rng, 7)
@@ -109,7 +109,7 @@ def test_random_depthwise(seed: int, kernels: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("multiplier", [2, 4])
 def test_filters_of_each_channel(multiplier: int, kernels: list[str]) -> None:
-    """Depthwise convolution with several filters per channel."""
+    """Depthwise convolutions with several filters per channel."""
     rng = np.random.default_rng(multiplier)
     h = How((1, 2), (1, 0), (2, 1), (1, 2), 6, multiplier == 2)
     x, f = small(rng, 2, 9, 7, 6), small(rng, 6 * multiplier, 3, 2, 1)
@@ -124,7 +124,7 @@ def test_filters_of_each_channel(multiplier: int, kernels: list[str]) -> None:
 
 @pytest.mark.slow
 def test_narrow_without_groups(kernels: list[str], tiles: None) -> None:
-    """5x5 filters of 16 channels: the gradients take tiles of the image, too."""
+    """With 5x5 filters of 16 channels, the gradients use image tiles too."""
     rng, h = np.random.default_rng(5), how(2)
     x, f = small(rng, 2, 9, 37, 16), small(rng, 16, 5, 5, 16)
     want = forward(x, f, h)
@@ -139,7 +139,9 @@ def test_narrow_without_groups(kernels: list[str], tiles: None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("c", [4, 8, 1])
 def test_infinities_stay_in_their_group(c: int) -> None:
-    """A NaN in one group, or at a pixel, reaches only results that use it: padding and other tiles do not spread it."""
+    """A NaN in one group or at one pixel reaches only the results that depend on it. Padding and other tiles do not
+    spread it.
+    """
     rng, h = np.random.default_rng(6), how(1, groups=8)
     x, f = small(rng, 1, 9, 11, 8 * c), small(rng, 8 * c, 3, 3, c)
     y = small(rng, *forward(x, f, h).shape)
@@ -157,7 +159,9 @@ def test_infinities_stay_in_their_group(c: int) -> None:
 
 @pytest.mark.slow
 def test_epilogues_and_padded_views(kernels: list[str]) -> None:
-    """Bias, addition and activation in the kernel; gradients of filters are finished apart; rows with gaps."""
+    """Bias, addition and activation run in the kernel. Filter gradients are finished separately, and rows may have
+    gaps.
+    """
     rng, h = np.random.default_rng(8), how(1, groups=4)
     x, f = small(rng, 2, 5, 6, 36)[..., 2:34], small(rng, 48, 3, 3, 8)
     want = forward(x, f, h)
@@ -176,7 +180,7 @@ def test_epilogues_and_padded_views(kernels: list[str]) -> None:
 
 @pytest.mark.slow
 def test_split_k_selects_the_gemm(kernels: list[str]) -> None:
-    """The tile kernels lack split-K, so the im2col GEMM is chosen."""
+    """The tile kernels have no split-K, so the im2col GEMM is chosen."""
     rng, h = np.random.default_rng(9), how(1, groups=2)
     x, f = small(rng, 1, 4, 4, 64), small(rng, 64, 3, 3, 32)
     got = op.conv2d(x, f, **h.arguments, split_k=2, **CHECKS)
@@ -185,7 +189,7 @@ def test_split_k_selects_the_gemm(kernels: list[str]) -> None:
 
 @pytest.mark.slow
 def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Depthwise kernels whose iteration is one row, for windows of few taps, too; lines come one to three ahead."""
+    """Depthwise kernels that process one row per iteration, and load rows one to three iterations ahead."""
     from cute_dialect.op.conv import depthwise_weights, few_channels, partial_weights
 
     given, of_weights = few_channels.depthwise_config, partial_weights.depthwise_weights_of
@@ -220,7 +224,7 @@ def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_gradients_of_filters_of_few_channels(kernels: list[str], tiles: None) -> None:
-    """With 3 and 11 channels without groups, no columns are written to memory."""
+    """With 3 and 11 channels without groups, no im2col columns are written to memory."""
     rng = np.random.default_rng(12)
     for c, k, taps in ((3, 21, (2, 5)), (11, 43, (6, 6))):
         h = how(2)
@@ -235,8 +239,8 @@ def test_gradients_of_filters_of_few_channels(kernels: list[str], tiles: None) -
 def test_partial_sums_of_odd_groups_are_not_rounded(
     c: int, k: int, taps: tuple[int, int], kernels: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each image sums up to above 4096, where f16 holds even numbers only, and both together to few: in tiles
-    and in columns of one image at a time.
+    """The sum of each image exceeds 4096, where f16 is inexact, but the total is small. Rounded partial sums would be
+    wrong, in tiles and in columns of one image.
     """
     from cute_dialect.op.conv import im2col_gemm
 
@@ -257,7 +261,7 @@ def test_partial_sums_of_odd_groups_are_not_rounded(
 @pytest.mark.slow
 @pytest.mark.parametrize("stride", [1, 2])
 def test_blocks_of_several_tiles(stride: int, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of large problems load the filters once for several tiles; the last block has fewer tiles."""
+    """Blocks of large problems load the filters once for several tiles. The last block has fewer tiles."""
     from cute_dialect.kernels.conv import direct as kernel
     from cute_dialect.op.conv import compiled
 
@@ -290,7 +294,7 @@ def test_blocks_of_several_tiles(stride: int, kernels: list[str], monkeypatch: p
 def test_odd_groups_of_many_channels(
     taps: tuple[int, int], stride: int, apart: bool, kernels: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Columns of a group have padded rows, which TMA can read, or each group has a launch of its own."""
+    """The im2col columns of a group get padded rows for TMA, or each group has its own launch."""
     from cute_dialect.op.conv import compute
 
     monkeypatch.setattr(compute, "is_faster_by_group", lambda *_: apart)
@@ -314,7 +318,9 @@ def test_odd_groups_of_many_channels(
 @pytest.mark.slow
 @pytest.mark.parametrize(("c", "k", "stride"), [(8, 8, 1), (13, 4, 1), (13, 4, 2), (24, 6, 1)])
 def test_one_tap(c: int, k: int, stride: int, kernels: list[str], tiles: None) -> None:
-    """Pixels of all images form one row, also with gaps between images; a stride keeps the images."""
+    """With 1x1 filters, the pixels of all images form one row, even with gaps between images. With a stride, images
+    stay separate.
+    """
     rng, h = np.random.default_rng(40 + c), how(0, stride)
     x, f = small(rng, 2, 23, 31, c + 3)[:, :, :, 2 : 2 + c][:, : 22 + stride], small(rng, k, 1, 1, c)
     want = forward(x, f, h)
@@ -334,7 +340,7 @@ def test_one_tap(c: int, k: int, stride: int, kernels: list[str], tiles: None) -
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [0, 1 << 20])
 def test_results_per_block(most: int, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of 1 and of 8 results add the partial sums of depthwise and grouped filters."""
+    """Blocks of 1 and of 8 results add the partial sums of depthwise and grouped filter gradients."""
     from cute_dialect.op.conv import partial_weights
 
     monkeypatch.setattr(partial_weights, "_FEW_ROWS", 0)

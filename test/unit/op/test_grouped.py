@@ -1,4 +1,4 @@
-"""``op.grouped_mm`` on the interpreter, compared with float64; small integers make results exact."""
+"""``op.grouped_mm`` on the interpreter, compared with float64. Small integers make results exact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECKS = ["race", "uninit", "oob", "sync"]
 SIZES = (5, 0, 70, 33, 1, 0)
 ENDS = np.cumsum(SIZES).astype(np.int32)
 PARTS = [slice(e - n, e) for n, e in zip(SIZES, ENDS.tolist())]
-G, T, K, N = len(SIZES), 115, 72, 40  # six rows are of no group
+G, T, K, N = len(SIZES), 115, 72, 40  # The last six rows belong to no group.
 
 
 def numbers(*shape: int, dtype: Any = np.float16) -> np.ndarray:
@@ -28,7 +28,7 @@ def wide(x: np.ndarray) -> np.ndarray:
 
 
 def rows(a: np.ndarray, b: np.ndarray, parts: list[slice] = PARTS) -> np.ndarray:
-    """Return the grouped product by rows, NaN for rows of no group."""
+    """Return the grouped GEMM over row ranges, with NaN in rows of no group."""
     found = np.full((len(a), b.shape[2]), np.nan)
     for g, part in enumerate(parts):
         found[part] = wide(a[part]) @ wide(b[g])
@@ -111,12 +111,12 @@ def test_the_group_of_each_row() -> None:
 @pytest.mark.parametrize("element", ["float8_e4m3fn", "tf32"])
 def test_types(element: str) -> None:
     kind = np.float32 if element == "tf32" else getattr(ml_dtypes, element)
-    a, b = numbers(24, 36, dtype=kind), numbers(3, 36, 20, dtype=kind)  # rows of any length: they are copied
+    a, b = numbers(24, 36, dtype=kind), numbers(3, 36, 20, dtype=kind)  # The rows are misaligned, so they are copied.
     ends, parts = np.array([4, 4, 21], np.int32), [slice(0, 4), slice(4, 4), slice(4, 21)]
     math = "tf32" if element == "tf32" else "default"
     found = op.grouped_mm(a, b, ends, math=math, rest="zero", device="cpu", checks=CHECKS)
     assert np.array_equal(wide(found), np.nan_to_num(rows(a, b, parts)))
-    if element == "float8_e4m3fn":  # one that lies behind a group's end is not zero
+    if element == "float8_e4m3fn":  # Elements past the end of a group are not zero.
         found = op.grouped_mm(a.T, a[:, :20], ends, dtype="f32", device="cpu", checks=CHECKS)
         assert all(np.array_equal(found[g], wide(a[p]).T @ wide(a[p, :20])) for g, p in enumerate(parts))
 
@@ -223,7 +223,7 @@ def test_errors(given: dict[str, Any], error: type[Exception], said: str) -> Non
 
 
 TILE = op.TileDescription((64, 64, 32), 3, (2, 2, 1), op.MathInstruction((16, 8, 16), "f16", "f16", "f32"))
-"""A tile of ``mma.sync``."""
+"""A tile for ``mma.sync``."""
 
 
 @pytest.mark.slow
@@ -298,7 +298,7 @@ def test_small_groups_have_small_tiles() -> None:
 
 
 def powers(*shape: int) -> np.ndarray:
-    """Return powers of two, with which accumulators stay exact."""
+    """Return powers of two, which keep accumulators exact."""
     return np.exp2(np.random.default_rng(sum(shape)).integers(-3, 4, shape)).astype(np.float32)
 
 

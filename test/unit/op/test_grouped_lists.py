@@ -1,5 +1,5 @@
-"""Lists of products of any sizes: ``op.grouped_mm([…], […])``, ``op.GroupedGemm`` and its descriptions, on the
-interpreter, against products of float64: small integers, so that results are exact.
+"""Lists of GEMMs of any sizes with ``op.grouped_mm``, ``op.GroupedGemm`` and descriptions, on the interpreter. Small
+integers make results equal to float64.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def wide(x: Any) -> np.ndarray:
 
 
 def lists(dtype: Any = np.float16, sizes: Any = SIZES) -> tuple[list[np.ndarray], ...]:
-    """A, B and C of each product."""
+    """Return A, B and C of each GEMM."""
     return (
         [numbers(m, k, dtype=dtype) for m, _, k in sizes],
         [numbers(k, n, dtype=dtype, seed=1) for _, n, k in sizes],
@@ -82,7 +82,7 @@ def test_tile_schedulers() -> None:
         found = op.grouped_mm(a, b, schedule=schedule, dtype="f32", report=reports.append, **CHECKS)
         assert found[0].dtype == np.float32 and same(found, products(a, b))
     assert len(reports) == 2
-    a[0][:] = np.nan  # a product whose alpha is 0 is not multiplied
+    a[0][:] = np.nan  # A GEMM whose alpha is 0 does not read its operands.
     alpha = [0.0, 1.0, 1.0, 3.0]
     found = op.grouped_mm(a, b, alpha=alpha, device="cpu")
     assert (found[0] == 0).all() and same(found[1:], [x * y for x, y in zip(alpha[1:], products(a[1:], b[1:]))])
@@ -169,7 +169,7 @@ def test_a_plan_of_one_matrix_in_groups() -> None:
             plan.run(*given, offs=[3, 20, 33], device="cpu")
     with pytest.raises(op.LayoutError, match=r"GroupedGemm.run: D has rows of 21 elements; TMA stores rows"):
         plan.run(a, b[..., :21], D=out[:, :21], offs=[3, 20, 33], device="cpu")
-    apart = np.array([3, 0, 20, 0, 33, 0], np.int32)[::2]  # a plan would keep a copy of them
+    apart = np.array([3, 0, 20, 0, 33, 0], np.int32)[::2]  # A plan refuses offsets that it would have to copy.
     with pytest.raises(op.LayoutError, match=r"GroupedGemm.run: offs has strides \(2,\); it must be contiguous"):
         plan.run(a, b, offs=apart, device="cpu")
     assert np.array_equal(op.grouped_mm(a, b, apart, device="cpu")[:33], out[:33])
@@ -416,10 +416,10 @@ def test_cached_calls_of_lists() -> None:
     assert [(g[0], *g[5:]) for g in launched] == [(77, 1, 0), (77, 2, 0, 3)]
     for given, mine, rows in zip(launched, tables, ([3, 0, 2, 0], [0, 0, 0, 5])):
         assert mine[:, 0].tolist() == rows
-        for i in (0, 3):  # those with elements lie where the table says, from the address that is given
+        for i in (0, 3):  # Non-empty matrices are at the table's offsets from the base address.
             where = [base + 4 * int(mine[i, c]) for base, c in zip(given[1:4], columns)]
             assert where == [t[i].data_ptr() for t in (x, y, found)]
         assert given[3] + 4 * int(mine[2, columns[2]]) == found[2].data_ptr()
     assert calls.again(x, y, "otherwise") is None and calls.again(x[:3], y[:3], "as ever") is None
-    x[0] = torch.zeros(25)[1:].view(3, 8)  # another alignment
+    x[0] = torch.zeros(25)[1:].view(3, 8)  # Another alignment misses the cache.
     assert calls.again(x, y, "as ever") is None and len(calls) == 1 and len(launched) == 2

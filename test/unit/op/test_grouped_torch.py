@@ -1,5 +1,5 @@
-"""``torch.ops.cute.grouped_mm`` and ``op.nn.GroupedLinear`` on the interpreter: gradients against torch's own products,
-group by group.
+"""``torch.ops.cute.grouped_mm`` and ``op.nn.GroupedLinear`` on the interpreter, with gradients, compared with torch
+GEMMs per group.
 """
 
 from __future__ import annotations
@@ -133,16 +133,16 @@ def test_cached_calls_are_launched_directly(monkeypatch: pytest.MonkeyPatch) -> 
     op.grouped_mm(a, b, offs, **given)
     assert not kernel.launched
     x = torch.ones(8, 16).half()
-    for turn in range(3):  # found, then guarded
+    for turn in range(3):  # The first hit uses the lookup, and the later ones a guard.
         found = op.grouped_mm(x, b, offs, **given)
         assert found.shape == (8, 8) and len(kernel.launched) == turn + 1
         assert {*map(torch.Tensor.data_ptr, (x, b, found, offs))} <= {*kernel.launched[-1]}
     x.requires_grad_()
-    for turn in range(3):  # computed, then replayed with gradients
+    for turn in range(3):  # The first call is computed, and the later ones are replayed with gradients.
         found = op.grouped_mm(x, b, offs, **given)
         assert found.requires_grad and len(kernel.launched) == turn + 3
     with torch.no_grad():
         assert op.grouped_mm(x, b, offs, **given) is not None and len(kernel.launched) == 6
-    away = torch.zeros(132).half()[4:].view(8, 16)  # another alignment
+    away = torch.zeros(132).half()[4:].view(8, 16)  # Another alignment misses the cache.
     op.grouped_mm(away, b, offs, **given)
     assert len(kernel.launched) == 6

@@ -37,7 +37,7 @@ FEW = few_rows(SkinnyConfig(columns=128, stages_a=6, stages=6, parts=2))
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's settings are in a fresh folder."""
+    """Use an empty settings folder."""
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
     tuned.cache_clear()
     yield tmp_path
@@ -62,13 +62,13 @@ def test_user_table_has_priority() -> None:
     assert choose(PROBLEM, gpu=GPU) == OTHER
     assert choose(PROBLEM._replace(m=1, n=8, k=8), gpu=GPU) == FEW
     assert choose(PROBLEM) == choose(PROBLEM, gpu="another") == best(PROBLEM)
-    save(GPU, {PROBLEM.key: (FEW, 700.0)})  # the other entry stays
+    save(GPU, {PROBLEM.key: (FEW, 700.0)})  # The other entry is unchanged.
     assert set(tuned(GPU)) == {PROBLEM.key, "f16-f16-kk 1x8x8"} and choose(PROBLEM, gpu=GPU) == FEW
     assert json.loads(path.read_text())["kernels"][PROBLEM.key]["tflops"] == 700.0
 
 
 def test_package_table_is_the_fallback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user's table overrides one of two problems in the package's table."""
+    """The user's table overrides one of two problems of the package's table."""
     shipped = save(GPU, {PROBLEM.key: (OTHER, 1.0), "f16-f16-kk 1x8x8": (OTHER, 1.0)}, tmp_path / "shipped.json")
     monkeypatch.setattr(module, "shipped_path", lambda gpu: shipped)
     module.shipped.cache_clear()
@@ -145,7 +145,7 @@ class FakeRunner:
 
 @pytest.fixture
 def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """Speeds that kernels reach when measured, 100 by default. A negative speed stands for wrong results."""
+    """Return fake measured speeds of kernels, 100 by default. A negative speed marks a kernel with wrong results."""
     found: dict[str, float] = {}
 
     def check(runner: FakeRunner, shape: object, *, integers: bool, repeats: int) -> float:
@@ -211,7 +211,7 @@ def test_contradictory_overrides_are_rejected(speeds: dict[str, float], capsys: 
 
 
 def test_few_tiles_with_large_k_use_split_k() -> None:
-    """Split-K uses as many blocks as run at once, over all matrices."""
+    """Split-K fills the GPU once, counting the blocks of all matrices."""
     few, many = (Problem(256, 256, 16384, "f16", "f16", "k", "n", matrices) for matrices in (4, 400))
     assert best(few).parts > 1 and best(few).config.batch and best(many).parts == 1
     shared = best(few)

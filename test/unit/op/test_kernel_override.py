@@ -1,4 +1,4 @@
-"""``kernel=`` and ``split_k=`` of products, on the interpreter."""
+"""``kernel=`` and ``split_k=`` of GEMM calls, on the interpreter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROBLEM = Problem(72, 88, 264, major_b="n")
     "kernel", ["f16-f16-kn-64x32-c2d-q16", "f16-f16-kn-64x96-c1w-q10", "f16-f16-kn-64x64-c1-q13-s2"]
 )
 def test_kernel_selected_by_name(kernel: str) -> None:
-    """A kernel can be named for calls with an epilogue too."""
+    """Calls with an epilogue can select a kernel by name too."""
     bias = integers(88)
     assert np.array_equal(op.mm(A, B, kernel=kernel, device="cpu"), EXACT)
     want = (EXACT.astype(np.float64) + bias).astype(np.float16)
@@ -55,7 +55,7 @@ def test_a_kernel_and_a_tile() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("parts", "there"), [(1, 1), (2, 2), (100, 2)])
 def test_split_k(parts: int, there: int) -> None:
-    """There are at most as many slices as K has steps."""
+    """There are at most as many slices as K steps."""
     found = kernel_for(PROBLEM, KernelOverride(split_k=parts))
     assert (found.parts if found.skinny is None else found.skinny.parts) == there
     assert np.array_equal(op.mm(A, B, split_k=parts, device="cpu"), EXACT)

@@ -1,4 +1,4 @@
-"""Kernels compiled by an earlier process are found without tracing and without the compiler."""
+"""Kernels compiled by an earlier process are found without tracing and without importing the compiler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print(sha256(found.artifact.ptx.encode()).hexdigest(), "xdsl" in sys.modules, "m
 
 
 def run(cache: Path, order: str) -> tuple[str, bool]:
-    """Run the program with its own cache; return its findings and whether the compiler was imported."""
+    """Run the program with its own cache. Return its output and whether it imported the compiler."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, order], capture_output=True, text=True,
         env={**os.environ, "CUTE_CACHE_DIR": str(cache), "CUTE_CACHE": "1"},
@@ -39,7 +39,7 @@ def run(cache: Path, order: str) -> tuple[str, bool]:
 
 @pytest.mark.slow
 def test_compiled_kernels_are_found_by_the_next_process(tmp_path: Path) -> None:
-    """A second process neither traces nor imports xDSL; another kernel is compiled; a damaged entry is no entry."""
+    """A second process neither traces nor imports xDSL. Another kernel, or a damaged entry, is compiled again."""
     first, compiled = run(tmp_path, "a")
     assert compiled
     assert run(tmp_path, "a") == (first, False)
@@ -57,7 +57,9 @@ def of(config: AnyConfig) -> str | None:
 
 
 def test_cache_keys_of_configurations() -> None:
-    """Equal configurations share a cache entry, others do not, and callers' functions have none."""
+    """Equal configurations share a cache entry, and different ones do not. Configurations with user functions have no
+    entry.
+    """
     plain = any_config("f16", "f16", ("k", "k"), False, Epilogue())
     again = any_config("f16", "f16", ("k", "k"), False, Epilogue())
     others = [
@@ -78,7 +80,6 @@ def test_cache_keys_of_configurations() -> None:
 
 @pytest.mark.parametrize("entry", ["{}", "[]", '{"format": 1, "tools": {}, "artifact": 7}', "none"])
 def test_invalid_entries_are_ignored(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry with unexpected contents is ignored."""
     from cute_dialect.pipelines.cache import Cache
 
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))

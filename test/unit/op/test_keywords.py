@@ -1,4 +1,4 @@
-"""Unknown, missing and surplus arguments raise the same class with the same form of message in all functions."""
+"""Unknown, missing and surplus arguments raise one error class, with messages of one form, in all functions."""
 
 from __future__ import annotations
 
@@ -118,14 +118,14 @@ def test_arguments_by_position_and_by_name() -> None:
 
 
 def test_a_missing_argument_is_only_a_default() -> None:
-    """Its use raises the error; reading attributes that tools look for does not."""
+    """Using the placeholder of a missing argument raises the error. Attribute lookups by tools do not."""
     missing = Missing("f", "x", ["x"])
     assert not hasattr(missing, "__torch_function__") and not callable(missing)
     uses: list[Any] = [bool, list, len, float, lambda x: x + 1, lambda x: 2 * x, lambda x: x[0], np.asarray]  # pyright: ignore
     for use in uses:
         with pytest.raises(op.ArgumentError, match=r"^f\(\) needs an argument 'x'; required arguments: x$"):
             use(missing)
-    assert required_arguments(op.mm) == ["a", "b"]  # as written
+    assert required_arguments(op.mm) == ["a", "b"]  # The placeholder default still counts as a required argument.
 
 
 def test_modules_of_torch() -> None:

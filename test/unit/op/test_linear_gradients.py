@@ -1,4 +1,6 @@
-"""Gradients of ``op.linear``: of any rank of ``x``, with and without a bias, through activations, twice."""
+"""Gradients of ``op.linear`` for any rank of ``x``, with and without a bias, through activations, and second
+derivatives.
+"""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from cute_dialect.op.dtypes import tf32_allowed  # noqa: E402
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the kernels that run."""
+    """Record the names of the kernels that run."""
     return noted(monkeypatch)
 
 
 @pytest.fixture
 def precision() -> Any:
-    """Set torch's precision switch, and restore it afterwards."""
+    """Set torch's precision switch and restore it afterwards."""
     matmul = torch.backends.cuda.matmul
     before = matmul.fp32_precision
     yield matmul
@@ -44,7 +44,7 @@ def error(found: Any) -> float:
 
 @pytest.mark.slow
 def test_the_default_is_torchs(launched: list[str], precision: Any) -> None:
-    """The precision of f32 follows torch's switch."""
+    """The default precision of f32 follows torch's switch."""
     precision.fp32_precision = "ieee"
     assert not tf32_allowed() and error(op.mm(A, B, device="cpu")) < 2e-5
     precision.fp32_precision = "tf32"
@@ -59,7 +59,7 @@ def test_the_default_is_torchs(launched: list[str], precision: Any) -> None:
 
 @pytest.mark.slow
 def test_three_products(launched: list[str]) -> None:
-    """Any majors, edges, a batch and an epilogue."""
+    """``3xtf32`` is accurate for any major mode, at edges, and for a batch with an epilogue."""
     c = normal(40, 88)
     for a, b in ((A, B), (A.t().contiguous().t(), B.t().contiguous().t())):
         assert error(op.mm(a, b, math="3xtf32", device="cpu")) < 2e-5
@@ -78,7 +78,7 @@ def test_three_products(launched: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("math", "kind"), [("fast_f16", torch.float16), ("fast_bf16", torch.bfloat16)])
 def test_operands_rounded_to_16_bits(launched: list[str], math: str, kind: torch.dtype) -> None:
-    """Operands are rounded to f16 or bf16 and the result is f32, for any rows and epilogues."""
+    """Operands are rounded to f16 or bf16 and the result is f32, for any row alignment and with epilogues."""
     for a, b in ((A, B), (A.t().contiguous().t(), B), (A[:39, :71], B[:71, :87])):
         want = a.to(kind).double() @ b.to(kind).double()
         assert float((op.mm(a, b, math=math, device="cpu") - want).abs().max()) < 2e-5
@@ -86,13 +86,14 @@ def test_operands_rounded_to_16_bits(launched: list[str], math: str, kind: torch
         found = op.mm(a, b, c=c, beta=2.0, bias=torch.ones(want.shape[1]), math=math, device="cpu")
         assert found.dtype == torch.float32 and float((found - want - 3).abs().max()) < 2e-5
     prefix = f"{'f16' if kind == torch.float16 else 'bf16'}-f32"
-    assert all(name.startswith(prefix) or name == "any" for name in launched)  # any: mma.sync for rows of 71 elements
+    # "any" is the mma.sync kernel for rows of 71 elements.
+    assert all(name.startswith(prefix) or name == "any" for name in launched)
     assert op.explain(op.mm, A, B, math=math).problem.element in ("f16", "bf16")
 
 
 @pytest.mark.slow
 def test_exactly(launched: list[str]) -> None:
-    """Integers that f32 holds exactly but tf32 does not, for every major, with epilogues and hooks."""
+    """Results are exact for integers that f32 represents but tf32 does not, for every major mode, epilogue and hook."""
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randint(-n, n, s, generator=generator).float() for n, s in ((60000, (39, 40)), (4, (40, 87))))
     exact, c, bias = a.double() @ b.double(), torch.ones(39, 87), torch.arange(87.0)
@@ -139,7 +140,7 @@ def test_accumulator_types(launched: list[str]) -> None:
         assert torch.equal(op.mm(a, b, device="cpu", **options).double(), exact)
     letters = [name.split("-")[4] for name in launched]
     assert ["a" in x or "p" in x for x in letters] == [True, True, True, False]
-    # Rows that TMA cannot read are copied then.
+    # These modes need wgmma, so rows that TMA cannot read are copied.
     odd = a[:39, :71], b[:71, :87]
     for options in ({"accumulator": "f16"}, {"math": "promote", "dtype": "f32"}):
         found = op.mm(*odd, device="cpu", **options)

@@ -27,7 +27,7 @@ def integers(element: str, *shape: int, offset: int = 0) -> np.ndarray:
 
 
 def columns(x: np.ndarray) -> np.ndarray:
-    """Return the same integers, column-major."""
+    """Return the same integers in column-major order."""
     made = integers("f16", *x.shape[::-1]).astype(x.dtype).T
     made[...] = x
     return made
@@ -38,7 +38,7 @@ def several(element: str, rows: int, cols: int, offset: int = 0) -> list[np.ndar
 
 
 CASES: dict[str, tuple[str, str, tuple[int, int, int], int, dict[str, Any]]] = {
-    # elements, shape, elements behind 16 bytes, more arguments
+    # element type, result type, (M, N, K), offset in elements from 16-byte alignment, further arguments
     "tma": ("f16", "f16", (40, 72, 96), 0, {"alpha": 2.0, "activation": "relu"}),
     "ldmatrix": ("f16", "f16", (19, 21, 37), 1, {}),
 }
@@ -50,9 +50,9 @@ CASES: dict[str, tuple[str, str, tuple[int, int, int], int, dict[str, Any]]] = {
 def test_equal_strides_are_one_launch(name: str) -> None:
     element, result, (m, n, k), offset, more = CASES[name]
     a, b, c = several(element, m, k, offset), several(element, k, n, offset), several(result, m, n, offset)
-    b[2] = b[0]  # one matrix in two places
+    b[2] = b[0]  # The list contains one matrix twice.
     outs: Any = None
-    if name == "tma":  # D^T is what the kernel computes; C is D
+    if name == "tma":  # The kernel computes D^T, and C is D.
         c = outs = [columns(x) for x in c]
     exact = [
         more.get("alpha", 1.0) * (x.astype(float) @ y.astype(float)) + 0.5 * z.astype(float) for x, y, z in zip(a, b, c)
@@ -80,7 +80,7 @@ def test_addresses_and_plans_with_lists() -> None:
 
 
 def padded(x: np.ndarray, width: int) -> np.ndarray:
-    """Return the same integers, with a larger row stride."""
+    """Return the same integers with a larger row stride."""
     made = integers("f16", x.shape[0], width).astype(x.dtype)[:, : x.shape[1]]
     made[...] = x
     return made
@@ -163,7 +163,7 @@ def shifted(accum: Any, bias: Any, scale: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("lies", ["together", "apart", "anyhow"])
 def test_traced_epilogues(lies: str) -> None:
-    """Epilogue arrays have one matrix per GEMM: one launch, a launch each, or a kernel without TMA."""
+    """Epilogue arrays have one matrix per GEMM: in one launch, in one launch per GEMM, or without TMA."""
     k, n = (37, 21) if lies == "anyhow" else (40, 32)
     a, b, bias = several("f16", 24, k), several("f16", k, n), integers("f32", 3, 1, n)
     b[2] = b[0]
@@ -188,7 +188,7 @@ def test_traced_epilogues(lies: str) -> None:
         np.testing.assert_array_equal(found["rows"], sums.sum(-1, keepdims=True))
         launches = op.explain(op.mm_array, a, b, epilogue=shifted, args=args).launches
         assert launches == ((1, "") if lies == "together" else (3, "the matrices of A have different strides"))
-    # A launch reports its last kernel, which combines the row sums. A call per product reports both kernels.
+    # One launch reports only its last kernel, which combines the row sums. Separate calls report both kernels.
     assert len(reports) == {"together": 1, "apart": 6, "anyhow": 1}[lies]
 
 
@@ -197,7 +197,7 @@ def test_traced_epilogues(lies: str) -> None:
 def test_gradients(activation: str) -> None:
     torch = pytest.importorskip("torch")
     lists = [[torch.from_numpy(x) for x in several("f16", *shape)] for shape in ((24, 40), (40, 32), (24, 32))]
-    lists[1][2] = lists[1][0]  # one matrix in two places
+    lists[1][2] = lists[1][0]  # The list contains one matrix twice.
     ours = [[t.clone().requires_grad_() for t in x] for x in lists]
     ours[1][2] = ours[1][0]
     doubles = [[t.double().requires_grad_() for t in x] for x in lists]

@@ -1,4 +1,4 @@
-"""Memory pool for copies and workspaces: requests to the driver and memory in use."""
+"""The memory pool for copies and workspaces: driver calls and memory in use."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_allocations_without_a_pool(fake: Bindings) -> None:
 
 def test_a_pool(fake: Bindings) -> None:
     op.get_memory_pool(1 << 20, 1 << 30)
-    assert not fake.calls  # nothing is reserved before a GPU is used
+    assert not fake.calls  # No memory is reserved before a GPU is used.
     pool = memory.pool_of(0)
     ((wanted,),) = fake.named("cuMemPoolCreate")
     assert (wanted.location.id, wanted.maxSize) == (0, 1 << 30)

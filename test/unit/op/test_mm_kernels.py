@@ -32,7 +32,7 @@ def ask(a: Matrix, b: Matrix, out: Matrix, dtype: str = "f16", result: str = "",
 
 def test_majors() -> None:
     a, b, out = row_major(4096, 4096), row_major(4096, 4096), row_major(4096, 4096)
-    # b is (K, N): a transposed one is contiguous along K
+    # b has shape (K, N), so its transpose is K-major
     taken = [ask(x, y, out) for x in (a, transposed(a)) for y in (transposed(b), b)]
     assert [n.split("-")[2] for n in taken] == ["kk", "kn", "mk", "mn"]
 
@@ -50,11 +50,11 @@ def test_rows_not_readable_by_tma(a: Matrix, b: Matrix, out: Matrix) -> None:
     assert [ask(a, b, out, t) for t in ("f16", "bf16")] == ["any f16-k-n", "any bf16-k-n"]
     for result, more in (("f32", {}), ("f16", {"arithmetic": "f16"}), ("f16", {"arithmetic": "two"})):
         way = way_of(a, b, out._replace(item=4) if result == "f32" else out, "f16", result, **more)
-        assert way.choice is not None and way.copied  # other sums and results are of kernels with TMA
+        assert way.choice is not None and way.copied  # Other accumulator and result types need kernels with TMA.
 
 
 def test_long_unaligned_gemms_use_split_k() -> None:
-    """171x38x40824: the kernel for any rows would take 12 blocks of 40824 steps."""
+    """A 171x38x40824 GEMM of misaligned rows would use only 12 blocks of 40824 iterations without split-K."""
     a, b, out = transposed(row_major(40824, 171)), row_major(40824, 38), row_major(171, 38)
     way = way_of(a, b, out, "bf16", "bf16")
     assert way.choice is not None and way.choice.parts > 1 and way.copied == ("a", "b")
@@ -81,11 +81,12 @@ def test_epilogues_have_kernels_of_their_own() -> None:
     assert ask(a, a, a, epilogue=e) == ask(a, a, a) + "-alpha-bn-gelu"
     odd = row_major(4096, 4097)
     way = way_of(a, odd, odd, "f16", "f16", e)
-    assert not way.by_torch and way.choice is None  # mma.sync reads rows of 4097 elements and applies the epilogue
+    # mma.sync reads misaligned rows of 4097 elements and applies the epilogue
+    assert not way.by_torch and way.choice is None
 
 
 def test_copied_operands() -> None:
-    """With 8- and 32-bit elements one operand must be contiguous along K. The other one is not copied."""
+    """With 8- and 32-bit elements, one operand must be K-major. The other one is not copied."""
     f32 = row_major(2048, 2048, 4)
     odd = row_major(2048, 2049, 4)
     wide = row_major(2048, 4096, 4)
@@ -102,7 +103,7 @@ def test_copied_operands() -> None:
         way = way_of(a, b, out, "f32", "f32", arithmetic="tf32")
         assert way.copied == copied and way.problem.major_a + way.problem.major_b == majors
         assert way.choice is not None and way.choice.config.direct == (out is odd)
-        # Exactly: A along K and B along N, or nothing where copies would take longer: of 17 columns of tiles here.
+        # Operands of the exact f32 kernel are copied, unless copies take longer, as for these 17 columns of tiles.
         way = way_of(a, b, out, "f32", "f32")
         wanted = (("a", a, 1), ("b", b, 1), ("out", out, 1))
         large = tuple([n for n, x, mode in wanted if not (x.along(mode) and x.suits_tma())])
@@ -118,7 +119,7 @@ def test_copied_operands() -> None:
     assert way.copied == () and way.choice is not None and way.choice.config.direct
     f8 = row_major(2048, 2048, 1)
     assert way_of(f8, f8, row_major(2048, 2048), "f8E4M3FN", "bf16").copied == ()
-    assert way_of(f8, f8, f8, "f8E4M3FN", "f8E4M3FN").copied == ("b",)  # bytes are not stored by columns
+    assert way_of(f8, f8, f8, "f8E4M3FN", "f8E4M3FN").copied == ("b",)  # 8-bit results cannot be stored column-major
     small = row_major(65, 67, 4)
     assert ask(small, transposed(small), row_major(65, 65, 4), "f32") == "any f32-k-k"
     assert ask(small, transposed(small), row_major(65, 65, 4), "f32", arithmetic="tf32") == "any tf32-k-k"
@@ -126,7 +127,7 @@ def test_copied_operands() -> None:
 
 
 def test_batches() -> None:
-    """Folding of batches into one GEMM, and the resulting kernel problem."""
+    """Some batches are folded into one GEMM. Check the problem that the kernel gets."""
     a, out = row_major(64, 32)._replace(matrices=8, step=64 * 32), row_major(64, 48)._replace(matrices=8, step=64 * 48)
     b = row_major(32, 48)
     for x, y, z, folded, sizes in (
@@ -143,14 +144,14 @@ def test_batches() -> None:
         assert way.folded == folded and (p.m, p.n, p.k, p.matrices) == sizes
         assert way.choice is not None and way.choice.config.batch == (p.matrices > 1)
         way.choice.config.check()
-    # Epilogues that index rows need the rows of one matrix.
+    # Epilogues that index rows need row indices within one matrix, so the batch is not folded.
     for e in (Epilogue(bias="m"), Epilogue(hook=lambda x, row, column: x)):
         assert not way_of(a, b, out, "f16", "f16", e).folded
     assert way_of(a, b, out, "f16", "f16", Epilogue(bias="n")).folded
     odd = row_major(64, 33)._replace(matrices=8, step=64 * 33)
     way = way_of(odd, b._replace(shape=(33, 48), matrices=8, step=33 * 48), out, "f16", "f16")
     assert way.choice is None and way.problem.matrices == 8
-    # Matrices that do not begin at whole 16 bytes.
+    # Matrices that do not start at a 16-byte boundary.
     steps = a._replace(step=64 * 32 + 4)
     assert way_of(steps, b._replace(matrices=8, step=32 * 48), out, "f16", "f16").choice is None
 

@@ -1,4 +1,4 @@
-"""Tiles of GEMMs without wgmma, and whether they are faster than copying the operands."""
+"""Tile choice for GEMMs without wgmma, and the choice between such a kernel and copying the operands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHARED = 227 * 1024
 
 
 def lying(m: int, n: int, k: int, majors: str, item: int, pad: int = 0) -> tuple[Matrix, Matrix]:
-    """Return A and B of the given majors, with rows padded by ``pad`` elements."""
+    """Return A and B with the given majors, and with rows padded by ``pad`` elements."""
     a = Matrix((m, k), (k + pad, 1) if majors[0] == "k" else (1, m + pad), item, 0)
     return a, Matrix((k, n), (1, k + pad) if majors[1] == "k" else (n + pad, 1), item, 0)
 
@@ -35,7 +35,7 @@ def way(m: int, n: int, k: int, dtype: str, majors: str = "mn", pad: int = 0) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_each_cut_is_a_kernel(seed: int) -> None:
-    """Random problems: the tile fits into shared memory, and every split-K slice has steps of K."""
+    """For random problems, the tile fits into shared memory and every split-K slice has at least one K step."""
     rng = random.Random(seed)
     for element, output in ELEMENTS:
         m, n, k = (round(2 ** rng.uniform(0, 14)) for _ in range(3))
@@ -86,7 +86,9 @@ def test_small_products_are_not_copied(dtype: str) -> None:
 
 @pytest.mark.slow
 def test_unaligned_bytes_are_copied_earlier() -> None:
-    """8-bit floats not contiguous along K load single bytes, so a copy pays off earlier than with tf32."""
+    """8-bit floats that are not K-major are loaded byte by byte, so copying pays off for smaller problems than with
+    tf32.
+    """
     sizes = 1024, 8192, 256
     assert way(*sizes, "f8E4M3FN").copied == ("a",) and way(64, 64, 64, "f8E4M3FN").copied == ()
     p = Problem(*sizes, "f8E4M3FN", "bf16", "m", "n")
@@ -95,6 +97,6 @@ def test_unaligned_bytes_are_copied_earlier() -> None:
 
 @pytest.mark.slow
 def test_lines_that_tma_cannot_read() -> None:
-    """Unaligned rows are padded by one launch, or multiplied as they are."""
+    """One launch pads misaligned rows, or a kernel without TMA reads them directly."""
     assert way(2049, 2049, 2049, "i8", "kk", 0).copied == ("a", "b")
     assert way(65, 65, 65, "f32", "kn", 0).copied == ()

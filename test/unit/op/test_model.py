@@ -1,4 +1,4 @@
-"""Predicted fastest kernels, and costs of other GPUs from files."""
+"""The performance model: predicted fastest kernels, and cost files of other GPUs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GPU = "NVIDIA Test 200"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The user's settings are in a fresh folder."""
+    """Use an empty settings folder."""
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
     costs_of.cache_clear()
     yield tmp_path
@@ -81,20 +81,20 @@ def test_predictions_of_the_cost_model() -> None:
     m, n, _ = best(large).config.tile
     assert m * n >= 128 * 192
     assert ranked(large, count=1) == [(predict(best(large), large), best(large))]
-    # More of anything takes longer, and nothing is faster than reading and writing once.
+    # A larger K takes longer, and no kernel is faster than reading A and B once.
     for p in map(of_menu, problems(60, 5)):
         t = predict(best(p), p)
         assert predict(best(p), p._replace(k=2 * p.k)) > t
         size = {"f16": 2, "bf16": 2, "f8E4M3FN": 1, "tf32": 4}[p.element]
         assert t > (p.m * p.k + p.n * p.k) * size / COSTS.dram / 1e6
-    # Few rows and much of B: as many blocks as the chip has SMs, nearly.
+    # For few rows and a large B, the kernel uses most SMs.
     few = Problem(16, 8192, 8192)
     assert blocks(best(few), few) > 80
 
 
 @pytest.mark.slow
 def test_vectorized_predictions_match_scalar_ones() -> None:
-    """Vectorized predictions equal single ones for several cost tables, and the best kernel comes first."""
+    """Vectorized predictions equal scalar ones for several cost tables, and the fastest kernel comes first."""
     rng = random.Random(3)
     for number, p in enumerate(
         [
@@ -129,7 +129,7 @@ def test_costs_of_another_gpu() -> None:
     assert choose(p, gpu=GPU) == best(p, costs_of(GPU)) and choose(p, gpu=GPU).config.sms == 66
     assert 1.7 < predict(best(p, half), p, half) / predict(best(p), p) < 2.3
     assert costs_of("another", sms=114) == COSTS._replace(sms=114, fours=25, eights=12)
-    # Split-K is chosen if combining the slices is free, and not if it is expensive.
+    # The model chooses split-K if combining the slices is free, but not if it is expensive.
     q = Problem(128, 512, 16384)
     free = COSTS._replace(split=0.0, split_tile=0.0, few_split=0.0)
     dear = COSTS._replace(split=900.0, few_split=900.0, stream=900.0)
@@ -138,7 +138,7 @@ def test_costs_of_another_gpu() -> None:
 
 
 def test_clusters_beyond_residency() -> None:
-    """Thirty clusters of four where 29 fit: the last one waits until others end."""
+    """If 29 of 30 clusters of four are resident, the last one waits until another ends."""
     p = Problem(120 * 64, 128, 4096)
     fours = Choice(GemmConfig(tile=(64, 128, 64), cluster_m=4, deferred=False, stages=8))
     tell_clusters("a chip", 132, 29, 13)
@@ -190,7 +190,9 @@ def test_every_sm_count_has_a_choice() -> None:
 
 
 def test_the_choice_counts_the_work_of_an_epilogue() -> None:
-    """An expensive epilogue with a small K selects ping-pong kernels. Without one the choice does not change."""
+    """With a small K, an expensive epilogue selects a ping-pong kernel, which is slower than the default without the
+    epilogue.
+    """
     p, epilogue = Problem(16384, 4096, 1024, "bf16", "bf16"), Epilogue(bias="n", bias_type="bf16", activation="silu")
     plain, fused = choose(p), choose(p, epilogue=epilogue)
     assert plain.config.schedule == "cooperative" and fused.config.schedule == "pingpong"
@@ -215,7 +217,7 @@ def test_the_choice_counts_the_work_of_an_epilogue() -> None:
     ],
 )
 def test_choices_for_epilogues(problem: Problem, work: Work, name: str) -> None:
-    """These kernels are faster on an H200 than others with about the same prediction for the plain GEMM."""
+    """On an H200, these kernels are faster than others with a similar prediction for the plain GEMM."""
     assert best(problem, COSTS, work).name.split("-", 3)[3] == name
 
 

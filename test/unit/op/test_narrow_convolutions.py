@@ -1,4 +1,4 @@
-"""Convolutions of few channels, on the interpreter: the columns of the filter are folded into channels."""
+"""Convolutions of few channels on the interpreter: the filter's columns are folded into channels."""
 
 # pyright: basic
 
@@ -23,17 +23,17 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any, str]] = {
     "three dimensions": ((1, 3, 4, 5, 1), (8, 3, 3, 3, 1), how(1, 1, rank=3), np.float16, "f"),
     "tf32": ((1, 5, 6, 3), (12, 3, 3, 3), how(1, 2), np.float32, "f"),
 }  # fmt: skip
-"""Images, filters, how; type; which have im2col loads then: forward, the gradient of ``f`` (w); a row is a product."""
+"""Image, filters, window, dtype, and the passes that use im2col TMA loads: forward (f) and filter gradient (w)."""
 
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the launched im2col kernels, on a chip with two multiprocessors."""
+    """Record the names of the launched im2col kernels, on a chip with two SMs."""
     from cute_dialect.op.conv import compute
 
     found: list[str] = []
     given, tiles = compute.conv_runner, compute.few_channels
-    # Tiles of the image, which may be faster without groups, have tests of their own.
+    # Other tests cover image tiles, which may be faster without groups.
     monkeypatch.setattr(compute, "few_channels", lambda x, sms: tiles(x, sms) if x.geometry.groups > 1 else None)
     monkeypatch.setattr(compute, "here", lambda: ("NVIDIA H200", 2))
     monkeypatch.setattr(compute, "conv_runner", lambda c, cpu=False: found.append(c.name) or given(c, cpu))
@@ -58,7 +58,7 @@ def test_forward_and_gradient(name: str, launched: list[str]) -> None:
 
 @pytest.mark.slow
 def test_epilogues(launched: list[str]) -> None:
-    """Bias, activation, c, filter gradients with an epilogue, and channels-first tensors."""
+    """Bias, activation and ``c``, filter gradients with an epilogue, and channels-first tensors."""
     rng, h = np.random.default_rng(4), how(1, 2)
     x, f = small(rng, 1, 7, 6, 6), small(rng, 8, 3, 3, 6)
     sums, bias = forward(x, f, h), np.arange(8, dtype=np.float32) - 4
@@ -84,7 +84,7 @@ def test_epilogues(launched: list[str]) -> None:
 
 
 def test_explained() -> None:
-    """The kernel of the reduced convolution, and the columns that are written first."""
+    """``explain`` reports the kernel of the reduced convolution, and the columns that are written first."""
     found = op.explain(op.conv2d, (32, 224, 224, 3), (64, 7, 7, 3), stride=2, padding=3)
     assert found.kernel.startswith("fprop-f16-f16-7x1-p3x0-s2x1-") and found.why.startswith(
         "the columns of the filter are folded"

@@ -1,4 +1,4 @@
-"""Errors of products: class and message, raised before anything is compiled or written."""
+"""Errors of GEMM functions: class and message, raised before anything is compiled or written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cute_dialect.runtime import occupancy
 
 @pytest.fixture(autouse=True)
 def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Compiling is an error, and the GPU is an H200."""
+    """Fail if anything is compiled, and pretend that the GPU is an H200."""
 
     def failing(*_: object, **__: object) -> None:
         raise AssertionError("something is compiled")
@@ -313,7 +313,7 @@ def test_cpu_tensors_are_rejected_with_a_gpu() -> None:
 
 
 def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Errors without a GPU, and on one without wgmma."""
+    """Calls raise errors without a GPU, and on a GPU without wgmma."""
     monkeypatch.setattr(cuda, "driver", lambda: Gpu((8, 6)))
     with pytest.raises(op.UnsupportedError) as e:
         op.mm(A, B)
@@ -348,7 +348,7 @@ def test_a_plan_of_groups_is_bound_to_arrays_on_a_gpu() -> None:
 
 
 def test_supported_overlaps_get_a_kernel() -> None:
-    """The result may lie next to the columns of an operand, or be an argument of the epilogue itself."""
+    """The result may lie next to the columns of an operand, or be an argument of its own epilogue."""
     whole = half(128, 512)
     d = whole[:, :256]
     for function, args in (

@@ -1,4 +1,4 @@
-"""The fuzzer of ``op`` (``test/gpu/op_fuzz.py``) on the interpreter: a sample is right, and faults are found."""
+"""The fuzzer of ``op`` (``test/gpu/op_fuzz.py``) on the interpreter: sample calls are right, and it detects faults."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_random_calls_are_correct(family: str) -> None:
 
 
 def test_every_public_function_is_called() -> None:
-    """By the text of calls, which begins with the function's name."""
+    """The text of each drawn call starts with the function's name, which must cover all public functions."""
     called = {
         draw(family, random.Random(f"{family} {i}"), "cpu", True).text.partition("(")[0].removeprefix("op.")
         for family in FAMILIES
         for i in range(40 if family == "elementwise" else 1)
     }
-    # A function of elements of an array is op.elementwise of the function, which has a family.
+    # Elementwise functions are excluded, because the elementwise family covers them.
     assert called == public_functions() - set(functions.__all__)
 
 

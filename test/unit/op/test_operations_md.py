@@ -1,6 +1,5 @@
-"""The blocks of ``docs/operations.md`` and ``docs/plans.md`` run on the interpreter and print the output shown.
-
-Each block runs by itself.  ``...`` in an output of a page matches any text.
+"""The code blocks of ``docs/operations.md`` and ``docs/plans.md`` run on the interpreter and print the output shown.
+Each block runs separately, and ``...`` in an output matches any text.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 
 def blocks(page: str) -> list[tuple[str, str, str]]:
-    """Return the place, the code and the expected output of each block of Python."""
+    """Return the location, code and expected output of each Python block."""
     text = (DOCS / page).read_text(encoding="utf-8")
     found = list(re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     result: list[tuple[str, str, str]] = []
@@ -41,7 +40,7 @@ def test_the_pages_have_blocks() -> None:
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One compile cache for all blocks."""
+    """Share one compile cache between all blocks."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -53,7 +52,7 @@ def test_block(
 ) -> None:
     monkeypatch.setenv("CUTE_CACHE_DIR", str(cache))
     torch.manual_seed(0)
-    file = tmp_path / "block.py"  # a traced function's source is read from its file
+    file = tmp_path / "block.py"  # Tracing reads a function's source from its file.
     file.write_text(code, encoding="utf-8")
     names: dict[str, Any] = {"__name__": "block"}
     printed = io.StringIO()

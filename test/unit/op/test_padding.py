@@ -1,4 +1,4 @@
-"""Operands whose rows TMA cannot read are copied by one launch to rows padded to 16 bytes."""
+"""One launch copies operands that TMA cannot read to rows padded to 16 bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ mm, bmm = partial(op.mm, device="cpu", checks=CHECKS), partial(op.bmm, device="c
 
 @pytest.fixture(autouse=True)
 def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The names of the GEMMs that ran; none is so small that copies would take longer."""
+    """Record the names of launched GEMMs, and make copying always pay off."""
     monkeypatch.setattr(gemm_dispatch, "predict_cut", lambda *_, **__: float("inf"))
     gemm_dispatch.way_of.cache_clear()
     yield noted(monkeypatch)
@@ -43,7 +43,7 @@ def integers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         (torch.float32, "kn", "tf32-f32-kn"),
         (torch.int8, "mk", "i8-i32-mk"),
         (torch.float8_e4m3fn, "kk", "f8E4M3FN-bf16-kk"),
-        (torch.float8_e4m3fn, "mn", "f8E4M3FN-bf16-kn"),  # one of both is transposed as well
+        (torch.float8_e4m3fn, "mn", "f8E4M3FN-bf16-kn"),  # One operand is also transposed.
     ],
 )
 def test_products(launched: list[str], dtype: torch.dtype, majors: str, kernel: str) -> None:
@@ -61,7 +61,7 @@ def test_batches() -> None:
     assert torch.equal(bmm(a, b, math="tf32").double(), a.double() @ b.double())
     shared = b[:1].expand(3, -1, -1)
     assert torch.equal(bmm(a, shared, math="tf32").double(), a.double() @ shared.double())
-    offset = integers(40 * 37 + 3).to(torch.int8)[1:]  # words do not begin there
+    offset = integers(40 * 37 + 3).to(torch.int8)[1:]  # The address is not a multiple of 4 bytes.
     x, y = torch.as_strided(offset, (20, 37), (37, 1)), integers(37, 45, dtype=torch.int8)
     assert torch.equal(mm(x, y).double(), x.double() @ y.double())
 

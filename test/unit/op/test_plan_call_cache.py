@@ -1,4 +1,4 @@
-"""Cached calls of plans and of row functions are launched after one lookup; other calls miss the cache."""
+"""Cached calls of plans and row functions are launched after one lookup, and other calls miss the cache."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Kernel:
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
-    """Let plans treat CPU tensors as GPU tensors, and launch a recording kernel."""
+    """Let plans accept CPU tensors as GPU tensors, and launch a recording kernel."""
     made = Kernel()
 
     def init(self: Launcher, module: object, recipe: Any) -> None:
@@ -67,7 +67,7 @@ def planned() -> op.Gemm:
 
 
 def first(plan: op.Gemm, *arrays: Any, bias: Any = None, **numbers: float) -> None:
-    """Run a plan for the first time and let it record."""
+    """Run a plan for the first time, so that it records the call."""
     found = plan.arguments(*arrays, bias=bias, device="cpu", **numbers)  # type: ignore[arg-type]
     found.launch()
     a, b, c, d = (*arrays, None, None)[:4]
@@ -100,7 +100,7 @@ def test_plans(kernel: Kernel) -> None:
     ],
 )  # fmt: skip
 def test_other_calls_are_not_replayed(kernel: Kernel, given: tuple[Any, ...], more: dict[str, Any]) -> None:
-    """Other calls miss the cache and are checked again, so CPU tensors are refused."""
+    """Calls that miss the cache are checked again, and those checks refuse CPU tensors."""
     plan = planned()
     first(plan, A, B)
     first(plan, A, B, None, C)
@@ -131,7 +131,8 @@ def test_other_arguments_are_not_replayed(monkeypatch: pytest.MonkeyPatch, kerne
     found = plan.run(A, B)
     usual, asked = plan.arguments, list[Any]()
     monkeypatch.setattr(plan, "arguments", lambda *x, **more: asked.append(x) or usual(*x, **more, device="cpu"))
-    assert found.launched == [] and asked == []  # which waiting looks at
+    # ``launched`` is read without the arguments, which are created on demand.
+    assert found.launched == [] and asked == []
     assert found.problem_size == (16, 16, 16) and asked == [(A, B, None, found.D, 1.0, 0.0)]
     assert found.operands.d.pointer == found.D.data_ptr() and len(asked) == 1
     assert not hasattr(found, "nothing_of_the_kind")
@@ -142,7 +143,7 @@ def test_other_arguments_are_not_replayed(monkeypatch: pytest.MonkeyPatch, kerne
 def test_plans_of_several_launches(
     monkeypatch: pytest.MonkeyPatch, kernel: Kernel, layout: str, columns: int
 ) -> None:  # fmt: skip
-    """Workspaces for f32 parts and split-K slices are allocated by each call."""
+    """Each call allocates its workspaces for f32 parts and split-K slices."""
 
     def memory(like: Any, count: int, element: str, zero: bool = False) -> Any:
         return view_of(torch.zeros(count))
@@ -175,7 +176,7 @@ X = torch.zeros(4, 16, dtype=torch.float16)
 
 
 def test_operands_that_share_a_tensor(kernel: Kernel) -> None:
-    """A call with overlapping tensors is replayed if they overlap in the same way."""
+    """A call whose tensors overlap is replayed only if they overlap in the same way."""
     one = RowCall("rms_norm", {"x": X, "residual": X}, "cpu")
     one.cpu, calls, result = False, KnownCalls(), one.result(X.shape)
     one._steps = [(kernel, tuple(view_of(t) for t in (X, X, result)), {})]

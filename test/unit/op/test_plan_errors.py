@@ -1,4 +1,4 @@
-"""Errors of plans and descriptions: message and class, raised before anything is compiled or written."""
+"""Errors of plans and descriptions: class and message, raised before anything is compiled or written."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tiled(shape: list[int], instruction: op.MathInstruction = HALF, stages: int 
 
 
 def odd_address() -> np.ndarray:
-    """Return a matrix with aligned rows at a misaligned address."""
+    """Return a matrix with aligned row strides at a misaligned address."""
     whole = zeros(128 * 64 + 16).view(np.uint8)
     start = (-whole.ctypes.data) % 16 + 8
     return whole[start : start + 128 * 64 * 2].view(np.float16).reshape(128, 64)
@@ -61,7 +61,7 @@ def set_property(name: str, value: object) -> Callable[[], object]:
 
 
 CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
-    # Plans: what they are planned for.
+    # Plans: constructor arguments.
     (op.DtypeError, (
         "Gemm: the element type of B is unknown; pass B, element_B or element"
     ), lambda: op.Gemm(element_A="f16", layout="row")),
@@ -93,7 +93,7 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     (op.ShapeError, (
         "Gemm: A has shape (8,); it must have rank 2, or 3 for a batch"
     ), lambda: op.Gemm(A=zeros(8), **F16)),
-    # Plans: the arrays of a call.
+    # Plans: arrays of a call.
     (op.DtypeError, "Gemm.run: A has f32, row-major; the plan needs f16, row-major",
      run(op.Gemm(**F16), A.astype(np.float32), B)),
     (op.LayoutError, "Gemm.run: B has f16, column-major; the plan needs f16, row-major",

@@ -1,4 +1,4 @@
-"""Plans and descriptions with traced epilogues on the interpreter, compared with the same function in f64."""
+"""Plans and descriptions with traced epilogues on the interpreter, compared with the same function in float64."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def arguments(m: int, n: int, *batch: int) -> dict[str, Any]:
 
 
 def equal(done: Any, want: Any) -> None:
-    """Assert that the results equal those of the function, bit for bit."""
+    """Assert that the results are bitwise equal to those of the function."""
     wanted = want if isinstance(want, dict) else dict(zip("DF", want)) if isinstance(want, tuple) else {"D": want}
     assert set(done.results) == set(wanted)
     for name, x in wanted.items():
@@ -60,7 +60,7 @@ def test_results_of_a_visitor(layout: str) -> None:
     done = plan.run(a, b, visitor_args={**args, "F": f}, device="cpu", checks=("race", "uninit", "oob", "sync"))
     assert done.results["F"] is f and done.D.flags.f_contiguous == (layout == "column")
     equal(done, plan.reference(a, b))
-    # C, alpha, beta and bias of a call are the arguments of these names; C of NaN is not read where beta is 0.
+    # C, alpha, beta and bias of the call become the epilogue arguments of these names. With beta = 0, C is not read.
     args["C"], bias = np.full((m, n), np.nan, np.float16), args["bias"]
     done = plan.run(a, b, args["C"], alpha=2.0, beta=0.0, bias=bias, device="cpu")
     product = 2.0 * (a.astype(float) @ b)

@@ -1,4 +1,4 @@
-"""Plans on the interpreter: results bit for bit, choices, and properties."""
+"""Plans on the interpreter: bitwise results, kernel choices and properties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GENERATOR = np.random.default_rng(7)
 
 
 def integers(*shape: int, element: str = "f16", layout: str = "row") -> np.ndarray:
-    """Return small integers, for which all results here are exact."""
+    """Return small integers, for which all results in this file are exact."""
     *batch, m, n = shape
     order = (*batch, m, n) if layout == "row" else (*batch, n, m)
     low = 0 if element == "ui8" else -2
@@ -124,7 +124,7 @@ def test_epilogues() -> None:
         done = plan.run(a, b, bias=rows, device="cpu")
         exact = np.triu(np.maximum(a.astype(float) @ b + rows, 0), 1)
         assert np.array_equal(done.D, exact) and np.array_equal(plan.reference(a, b, bias=rows), exact)
-    several = integers(3, 24, 64)  # a batch whose rows go on in the next matrix: rows count from 0 in each
+    several = integers(3, 24, 64)  # A contiguous batch, where the row index restarts at 0 in each matrix.
     assert np.array_equal(
         plan.run(several, b, device="cpu").D, np.triu(np.maximum(several.astype(float) @ b, 0), 1)
     )  # fmt: skip
@@ -135,7 +135,7 @@ def test_epilogues() -> None:
 
 @pytest.mark.slow
 def test_broadcast_c_and_missing_c() -> None:
-    """With beta = 0, C is not read: it may be NaN or missing."""
+    """With beta = 0, C is not read, so it may be NaN or missing."""
     a, b = integers(32, 32), integers(32, 32)
     nothing = np.full((32, 32), np.nan, np.float16)
     plan = op.Gemm(element="f16", layout="row")
@@ -167,7 +167,7 @@ def test_tiles() -> None:
     assert len(kinds) >= 3
     for td in kinds.values():
         if td.tile_scheduler == "split_k":
-            continue  # its parts need more of K
+            continue  # its slices need a larger K
         operation = plan.construct(td)
         plan.tile_description = td
         done = plan.run(a, b, c, beta=1.0, device="cpu")
@@ -212,7 +212,7 @@ def test_swizzles() -> None:
 
 @pytest.mark.slow
 def test_dependent_launch() -> None:
-    """Each kernel waits for the previous one before it reads, and then lets the next one begin."""
+    """Each kernel waits for the previous one before its first read, and then allows the next one to start."""
     plan = op.Gemm(element="f16", layout="row")
     plan.run(integers(200, 64), integers(64, 72), device="cpu")
     text, ptx = plan.ir("cute"), plan.ptx
@@ -221,7 +221,7 @@ def test_dependent_launch() -> None:
 
 
 def test_the_problem_of_column_major_results() -> None:
-    """The kernel is chosen for ``D^T = B^T A^T``, with N rows, M columns and exchanged majors."""
+    """The kernel is chosen for ``D^T = B^T A^T``, with N rows, M columns and swapped majors."""
     plan = op.Gemm(element="f16", layout="row", layout_C="column")
     assert plan.explain((64, 72), (72, 96)).problem.key == "f16-f16-mk 96x64x72"
     mixed = op.Gemm(
@@ -243,7 +243,7 @@ def test_split_k(batch: tuple[int, ...], split: tuple[str, int]) -> None:
 
 
 def test_tiles_of_split_k() -> None:
-    """Split-K uses larger tiles than a plain GEMM with few tiles, so that all blocks run at once."""
+    """Split-K uses larger tiles than a plain GEMM with few tiles, so that all blocks are resident at once."""
     a, b = np.empty((4, 256, 16384), np.float16), np.empty((4, 16384, 256), np.float16)  # never accessed
     plan = op.Gemm(element="f16", layout="row")
     serial, parallel = (

@@ -1,4 +1,4 @@
-"""``op.prefetch`` compiles in other processes, and later calls find the kernels."""
+"""``op.prefetch`` compiles kernels in other processes, and later calls find them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = [Problem(64, 64, 64), Problem(512, 1024, 256, "bf16", "bf16", "m", "n")]
 
 @pytest.fixture(autouse=True)
 def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The files that are compiled in this process; nothing is from earlier ones."""
+    """Record the files compiled in this process, with an empty cache."""
     names: list[str] = []
     compile_here = stages._compile
 
@@ -56,7 +56,7 @@ def test_calls_after_prefetch_do_not_compile(compiled: list[str], tmp_path: Path
     assert all("launch" in repr(k.kernel("launch")) and k.ptx for k in made)
     assert odd.other is not None and kernels.any_rows_library(odd.other).ptx
     assert compiled == []
-    # Nor in another process, which finds it on the disk.
+    # A second process finds the kernel on disk and compiles nothing either.
     code = (
         "from cute_dialect.op import Problem, choose, compiled as kernels; from cute_dialect.pipelines import stages; "
         "stages._compile = None; print(len(kernels.library(choose(Problem(64, 64, 64))).ptx))"

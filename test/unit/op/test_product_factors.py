@@ -1,4 +1,4 @@
-"""``alpha`` and ``beta`` given as arrays, against numpy in float64."""
+"""``alpha`` and ``beta`` passed as arrays, compared with numpy in float64."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_factor_for_each_matrix() -> None:
 @pytest.mark.parametrize("each", ["alpha", "beta", "both"])
 @pytest.mark.parametrize("activation", ["", "relu"])
 def test_factors_of_a_batch_with_addends(array: Any, each: str, activation: str) -> None:
-    """One factor per matrix for the product, the addend, or both."""
+    """Each matrix has its own factor for the GEMM, the addend, or both."""
     alpha: Any = array([1, 2, -0.5], dtype=(np if array is np.asarray else torch).float32)
     beta: Any = array([[[0.5]], [[0]], [[-1]]], dtype=alpha.dtype)
     alpha, beta = (alpha if each != "beta" else 0.5), (beta if each != "alpha" else 2)
@@ -79,7 +79,7 @@ def test_gradients_of_factors_of_a_batch() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["", "relu"])
 def test_factors_of_a_batch_of_a_plan(activation: str) -> None:
-    """Plans take numbers, arrays of one element, and one factor per matrix."""
+    """Plans accept numbers, one-element arrays, and one factor per matrix."""
     plan = op.Gemm(element="f16", layout="row")
     plan.activation = activation
     rng = np.random.default_rng(3)

@@ -13,7 +13,7 @@ from cute_dialect import op  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernels that ran, on the interpreter."""
+    """Record the names of the kernels that ran on the interpreter."""
     return put_in_place(monkeypatch)
 
 

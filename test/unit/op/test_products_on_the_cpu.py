@@ -1,4 +1,4 @@
-"""``mm`` and ``bmm`` with ``device="cpu"``, from arguments to results, with CPU tensors."""
+"""``mm`` and ``bmm`` of CPU tensors with ``device="cpu"``, from arguments to results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ mm, bmm = partial(op.mm, device="cpu"), partial(op.bmm, device="cpu")
 
 @pytest.fixture(autouse=True)
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernels that ran, on the interpreter."""
+    """Record the names of the kernels that ran on the interpreter."""
     return noted(monkeypatch)
 
 
@@ -48,7 +48,7 @@ A, B = integers(3, 40, 72), integers(3, 72, 88)
         (A[:1], B),
         (A[:1].expand(3, -1, -1), B),
         (A[:1].expand(3, -1, -1), B[:1].expand(3, -1, -1)),
-        (integers(3, 80, 72)[:, :40], B[:1]),  # rows that do not go on
+        (integers(3, 80, 72)[:, :40], B[:1]),  # The batch is not contiguous, so it cannot be folded into rows.
         (integers(3, 40, 80)[..., :72], B),
     ],
 )
@@ -85,7 +85,7 @@ def test_epilogues() -> None:
     c, rows = integers(3, 40, 88), integers(40, 1).float()
     found = bmm(A, B, alpha=0.5, beta=2.0, c=c, bias=rows, hook=above, dtype=torch.float32)
     assert torch.equal(found.double(), torch.triu(0.5 * exact(A, B) + 2 * c + rows, 1))
-    # One matrix for all; rows of A for all, of which hooks count those of a matrix.
+    # B is shared, so A is folded into one matrix, but hooks get row indices within one matrix.
     found = bmm(A, B[:1], c=c[0], beta=3.0, hook=above, dtype=torch.float32)
     assert torch.equal(found.double(), torch.triu(exact(A, B[:1]) + 3 * c[0], 1))
     same = c.clone()
@@ -114,7 +114,7 @@ def test_rows_not_readable_by_tma(launched: list[str], m: int, n: int, k: int) -
     [(torch.float32, 40, 88, 72), (torch.float32, 39, 87, 33), (torch.float8_e4m3fn, 40, 87, 36)],
 )
 def test_copied_operands(dtype: torch.dtype, m: int, n: int, k: int) -> None:
-    """Operands that must be contiguous along K with aligned rows are copied."""
+    """Operands that must be K-major with aligned rows are copied."""
     a, b = integers(2, m, k, dtype=dtype), integers(2, k, n, dtype=dtype)
     for x, y in ((a, b), (a.mT.contiguous().mT, b.mT.contiguous().mT)):
         want = exact(x, y)
@@ -129,7 +129,7 @@ def test_copied_operands(dtype: torch.dtype, m: int, n: int, k: int) -> None:
 @pytest.mark.parametrize("how", [{}, {"activation": "relu"}, {"split_k": 1}])
 @pytest.mark.parametrize("n", [21, 22])
 def test_padding_of_results_is_not_written(batch: int, dtype: torch.dtype, how: dict[str, Any], n: int) -> None:
-    """TMA stores write whole units of 16 bytes, so rows that end inside a unit are stored without TMA, or copied."""
+    """TMA stores write whole units of 16 bytes. Rows that end inside a unit are stored without TMA, or copied."""
     lead = (batch,) if batch else ()
     m, k = 9, 32
     a, b = torch.ones((*lead, m, k), dtype=dtype), torch.ones((*lead, k, 24), dtype=dtype)[..., :n]
@@ -146,14 +146,14 @@ def test_empty_arrays(launched: list[str]) -> None:
     for a, b in ((A[:0], B[:0]), (A[:, :0], B), (A[..., :0], B[:, :0])):
         found = bmm(a, b, bias=torch.ones(88))
         assert found.shape == (a.shape[0], a.shape[1], 88) and bool((found == 1).all())
-    assert len(launched) == 1  # without K there are sums, of no terms
+    assert len(launched) == 1  # With an empty K the GEMM still runs, and its accumulator is 0.
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("batch", [False, True])
 def test_transposed_problem(monkeypatch: pytest.MonkeyPatch, swapped: bool, batch: bool) -> None:
-    """Kernels of the problem and of its transpose, with every epilogue: rows of one are columns of the other."""
+    """The problem and its transpose, with every epilogue. Rows of one are columns of the other."""
 
     def chosen(problem: Problem, *_: object, **__: object) -> Choice:
         found = menu(problem)

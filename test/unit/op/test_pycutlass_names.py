@@ -1,4 +1,4 @@
-"""The table of PyCUTLASS names in docs/operations.md: each row runs as PyCUTLASS spells it."""
+"""The table of PyCUTLASS names in docs/operations.md: the PyCUTLASS spelling of each row runs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_activations_by_element(activation: Any, numbers: tuple[float, ...], exa
 
 @pytest.mark.slow
 def test_activations_with_numbers() -> None:
-    """Activations with parameters have one canonical name, and unknown parameters are refused."""
+    """Activations with parameters have one canonical name, and unknown parameters raise an error."""
     a, b = flat("f16", M * K).reshape(M, K), flat("f16", K * N).reshape(K, N)
     sums = a.astype(float) @ b
     for text in (("leaky_relu", 0.5), "leaky_relu(0.5)", op.leaky_relu("f32")._replace(numbers=(0.5,))):
@@ -118,7 +118,7 @@ def test_gradients_of_activations_with_numbers() -> None:
     ],
 )  # fmt: skip
 def test_f32_without_tensor_cores(shape: list[int], stages: int, warps: list[int], layouts: str) -> None:
-    """The SIMT tiles of PyCUTLASS's examples work on any GPU."""
+    """The SIMT tiles of the PyCUTLASS examples work on any GPU."""
     f32 = op.float32
     instruction = op.MathInstruction([1, 1, 1], f32, f32, f32, op.OpClass.Simt, op.MathOperation.multiply_add)
     order = {"r": op.RowMajor, "c": op.ColumnMajor}
@@ -142,7 +142,7 @@ def test_f32_without_tensor_cores(shape: list[int], stages: int, warps: list[int
 
 @pytest.mark.slow
 def test_assembler_backends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """nvcc and nvrtc of PyCUTLASS select ptxas and the driver; the interpreter needs no assembler."""
+    """``nvcc`` and ``nvrtc`` select ptxas and the driver. The interpreter needs no assembler."""
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     assert op.compiler.backend() == "ptxas"
     instruction = op.MathInstruction([1, 1, 1], "f32", "f32", "f32", "simt")
@@ -151,7 +151,7 @@ def test_assembler_backends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         op.GemmOperationUniversal(90, op.TileDescription(x, 1, None, instruction), matrix, matrix, matrix)
         for x in tiles
     ]  # fmt: skip
-    of = [x.variants()[0] for x in named]  # of one kernel each
+    of = [x.variants()[0] for x in named]  # Each operation has one kernel.
     try:
         op.compiler.nvrtc()
         assert op.compiler.backend() == "driver"
@@ -174,7 +174,7 @@ def test_assembler_backends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.slow
 def test_arguments_and_modes() -> None:
-    """Batches and pointer arrays with their swizzle, and serial and parallel split-K with the reduction kernel."""
+    """Batches and pointer arrays with their swizzle, and serial and parallel split-K with its reduction kernel."""
     found = universal(swizzle=op.BatchedIdentitySwizzle)
     a, b, c = flat("f16", 2 * M * K), flat("f16", 2 * N * K), flat("f16", 2 * M * N)
     halves = [x.reshape(2, -1) for x in (a, b, c)]

@@ -1,4 +1,4 @@
-"""Errors of descriptions, plans and saved plans with their whole messages, one call for each raise."""
+"""Errors of descriptions, plans and saved plans: complete messages, one call for each ``raise``."""
 
 # pyright: reportPrivateUsage=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 
@@ -53,7 +53,7 @@ COLUMNS = op.ColumnMajorInterleaved32
 def described(
     tile: op.TileDescription, element: str = "f16", output: str = "", layout: Any = "row", **more: Any
 ) -> op.GemmOperationUniversal:
-    """Return an operation whose matrices are all alike, but for the type of the result."""
+    """Return an operation whose matrices are all alike, except for the result type."""
     operand = op.TensorDescription(element, layout)
     result = op.TensorDescription(output or element, layout)
     return op.GemmOperationUniversal(90, tile, operand, operand, result, **more)
@@ -146,7 +146,7 @@ def kept() -> op.Gemm:
 
 
 def summing() -> object:
-    """Call a saved plan whose epilogue has sums of rows, and that was saved without what combines them."""
+    """Run a saved plan with row sums that was saved without the kernel that combines them."""
 
     def summed(accum: Any) -> Any:
         return {"D": accum, "rows": op.epilogue.sum(accum, -1)}
@@ -169,7 +169,7 @@ def with_tile() -> op.Gemm:
 
 
 def eight_bytes_on(count: int) -> np.ndarray:
-    """Return bytes at an address 8 past a multiple of 16."""
+    """Return bytes at an address 8 past a 16-byte boundary."""
     whole = zeros(count + 32, dtype=np.int8)
     start = (-whole.ctypes.data) % 16 + 8
     return whole[start : start + count]
@@ -180,7 +180,7 @@ def torchs(*shape: int) -> Any:
 
 
 def with_hook() -> op.Gemm:
-    """Return a plan whose function of (value, row, column) numpy cannot compute."""
+    """Return a plan whose hook of (value, row, column) numpy cannot evaluate."""
     plan = op.Gemm(**F16)
     plan.epilogue_visitor = lambda x, row, column: x if x > 0 else -x
     return plan
@@ -198,7 +198,7 @@ def saturating() -> op.Gemm:
 
 
 def with_few_rows_that_saturate() -> object:
-    """A tile of few rows whose instruction saturates."""
+    """Build a tile for few rows with a saturating instruction."""
     plan = op.Gemm(element="f16", layout_A="row", layout_B="column", layout="row")
     few = describe(few_rows(SkinnyConfig()), plan.asked())
     assert few.math_instruction is not None
@@ -207,7 +207,7 @@ def with_few_rows_that_saturate() -> object:
 
 
 def by_rows(columns: int, **tile: Any) -> Do:
-    """Return a call of a plan whose function wants whole rows, and whose tile has 128 columns."""
+    """Return a call of a plan whose epilogue needs whole rows, with a tile of 128 columns."""
 
     def do() -> object:
         plan = op.Gemm(**F16)

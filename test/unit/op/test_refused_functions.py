@@ -1,4 +1,4 @@
-"""Errors of functions on arrays with their whole messages, one call for each raise that no other file covers."""
+"""Errors of functions on arrays: complete messages, one call for each ``raise`` that no other file covers."""
 
 # pyright: reportPrivateUsage=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -96,7 +96,7 @@ def twice(accum: Any) -> Any:
 
 
 def saved_with(number: int) -> Any:
-    """Return a saved epilogue whose function reads a number as an argument."""
+    """Return a saved epilogue whose function reads the value of a number argument."""
 
     def repeated(accum: Any, times: int) -> Any:
         for _ in range(times):
@@ -108,7 +108,7 @@ def saved_with(number: int) -> Any:
 
 
 class Device(NamedTuple):
-    """A device, as torch has them."""
+    """A fake torch device."""
 
     type: str
 
@@ -117,12 +117,12 @@ class Device(NamedTuple):
 
 
 def on(kind: str, dtype: str) -> Any:
-    """Return a fake tensor on a device of some kind."""
+    """Return a fake tensor on a device of the given type."""
     return SimpleNamespace(dtype=dtype, device=Device(kind))
 
 
 def taken() -> object:
-    """Look for a kernel with pairs of columns where none reads both operands."""
+    """Choose a kernel for pairs of columns, with majors that no kernel supports."""
     problem = Problem(128, 256, 64, "tf32", "f32", "m", "k")
     traced = op.epilogue.trace(paired, {"accum": op.epilogue.FakeTensor("f32", (128, 256))})
     usual = Choice(GemmConfig("tf32", "f32", "m", "k", tile=(128, 128, 32)))
@@ -406,7 +406,8 @@ GROUPS: list[Case] = [
     ),
     (
         op.ShapeError,
-        "grouped_mm: offs[1] is 3, less than offs[0] = 4; offs must not decrease",  # raised before rows are gathered
+        # Raised before the rows are gathered.
+        "grouped_mm: offs[1] is 3, less than offs[0] = 4; offs must not decrease",
         grouped(gather=INDICES, offs=np.array([4, 3, 4, 4], np.int32)),
     ),
     (
@@ -550,7 +551,7 @@ def test_refused(kind: type[Exception], message: str, do: Do) -> None:
 
 
 def of_torch() -> list[Case]:
-    """Return the cases that need tensors. Tensors on "meta" have no memory, so nothing is computed."""
+    """Return the cases that need torch. Tensors on "meta" have no memory, so nothing is computed."""
     torch = pytest.importorskip("torch")
     import cute_dialect.op.conv.operators
     import cute_dialect.op.grouped.operators
@@ -566,7 +567,7 @@ def of_torch() -> list[Case]:
     filters = torch.zeros(8, 16, 3, 3, **nothing)
 
     class Cuda(torch.Tensor):
-        """A tensor that says it is on a GPU, whose stream is captured."""
+        """A tensor that claims to be on a GPU while its stream is being captured."""
 
         is_cuda = True
 
@@ -648,7 +649,7 @@ def test_tensors_are_refused() -> None:
 
 
 def test_gpu_scalars_are_read_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays of numpy go to the GPU with ``CUTE_OP_CHECK=1`` only where groups and sequences rise."""
+    """With ``CUTE_OP_CHECK=1``, offsets of numpy calls are checked to be nondecreasing before they go to the GPU."""
     falling, begins = np.array([4, 64, 40, 128], np.int32), np.array([0, 5, 3], np.int32)
 
     def product() -> None:

@@ -1,4 +1,4 @@
-"""Cached calls with gradients: from the second step on, forward and backward pass replay their launches."""
+"""Cached calls with gradients: from the second step on, forward and backward passes replay their launches."""
 
 # pyright: basic
 
@@ -30,7 +30,7 @@ GPU = ("NVIDIA H200", 132)
 
 @pytest.fixture
 def seen() -> Iterator[Seen]:
-    """Launches, which run on the interpreter."""
+    """Record the launches, which run on the interpreter."""
     caches = {name: KnownCalls() for name in rows._KNOWN}
     of_gradients = {name: KnownCalls() for name in row_gradients._KNOWN}
     with (
@@ -129,7 +129,7 @@ def test_gradients_of_some_arguments(seen: Seen) -> None:
 
 
 def test_the_graph_of_a_replayed_call(seen: Seen) -> None:
-    """Gradients of gradients, several backward passes, hooks, and tensors that are changed before the backward pass."""
+    """Second derivatives, several backward passes, hooks, and tensors that are modified before the backward pass."""
     a, b = leaves((normal(16, 24), normal(24, 32)))
     grad = normal(16, 32)
     for _ in range(3):
@@ -172,7 +172,7 @@ def test_missing_and_strided_gradients(seen: Seen) -> None:
 
 @pytest.mark.slow
 def test_replay_at_other_addresses(seen: Seen) -> None:
-    """A tensor at another alignment is computed as a new call."""
+    """A tensor with another alignment is a new call."""
     memory = normal(24 * 16 + 8)
     b = normal(24, 32)
     for offset in (0, 8, 1, 0, 1, 8):
@@ -183,7 +183,7 @@ def test_replay_at_other_addresses(seen: Seen) -> None:
 
 
 def test_epilogues(seen: Seen) -> None:
-    """Results by name, and a value that is saved for the gradients although it is no result."""
+    """Named results, and a value that is saved for the backward pass although it is no result."""
 
     def gated(accum: Any, x: Any) -> Any:
         return {"D": op.epilogue.silu(accum) * x, "most": op.epilogue.sum(accum, -1)}
@@ -204,12 +204,12 @@ def test_epilogues(seen: Seen) -> None:
 
 @torch.library.custom_op("cute_test::attention_backward", mutates_args=())
 def multiplied(grad: torch.Tensor, k: torch.Tensor, v: torch.Tensor, factor: float) -> list[torch.Tensor]:
-    """Stand in for the kernel of attention's gradients."""
+    """Replace the gradient kernel of attention."""
     return [grad * factor, k * 3, v * 4]
 
 
 def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The backward pass calls a torch operator with views of saved tensors."""
+    """The backward pass calls a torch operator on views of saved tensors."""
 
     def kernel(arrays: Any, lse: Any, scale: float, most: Any, causal: bool) -> Any:
         _, k, v, _, grad = [x.transpose(1, 2) for x in arrays]

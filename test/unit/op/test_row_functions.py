@@ -63,7 +63,7 @@ def test_cross_entropy(reduction: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_weights_of_classes_and_smoothing(reduction: str) -> None:
-    """Class weights and label smoothing, alone and together, with gradients, for torch and numpy."""
+    """Class weights and label smoothing, separately and together, with gradients, for torch and numpy."""
     x, target = data(4, 3, 50), torch.randint(0, 50, (4, 3), generator=torch.Generator().manual_seed(0))
     target[1, 1] = -100
     w = data(50).abs()
@@ -97,7 +97,7 @@ def test_arrays_of_numpy() -> None:
 
 
 def test_strided_rows_are_not_copied() -> None:
-    """Gaps, an offset, one dimension, rows of a stride of 0, columns; a result in place and with gaps."""
+    """Rows may have gaps, an offset, a stride of 0 or strided elements. The result may be in place or have gaps."""
     x = data(6, 50)
     for view in (x[:, :33], x[:, 1:34], x[0], x[:1].expand(4, 50), x.t(), x.view(2, 3, 50).transpose(0, 1)):
         close(op.softmax(view, device="cpu"), torch.softmax(view, -1))
@@ -112,7 +112,7 @@ def test_strided_rows_are_not_copied() -> None:
 
 
 def test_empty_rows() -> None:
-    """Empty matrices and empty rows are no error."""
+    """Empty matrices and empty rows do not raise an error."""
     assert op.softmax(torch.empty(0, 5), device="cpu").shape == (0, 5)
     assert op.softmax(torch.empty(3, 0), device="cpu").shape == (3, 0)
     assert op.rms_norm(torch.empty(2, 0, 5), device="cpu").shape == (2, 0, 5)
@@ -173,7 +173,7 @@ def test_mismatched_arguments_are_rejected(call: Any, kind: type[Exception], mes
 
 
 def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """``explain`` reports the kernels that ``prefetch`` compiles, with classes of lengths, alignment and errors."""
+    """``explain`` reports the kernels that ``prefetch`` compiles, by length class and alignment."""
     found = op.explain(op.softmax, (8192, 50257), element="bf16")
     assert (found.rows, found.n, found.whole, found.bytes) == (8192, 50257, False, 4 * 8192 * 50257)
     assert 50257 in found.lengths and "in registers" in str(found) and "anywhere" in str(found)
@@ -220,7 +220,7 @@ def test_transpose(dtype: torch.dtype) -> None:
 @pytest.mark.sample("mean")
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_losses_of_many_rows_are_added_in_two_steps(reduction: str) -> None:
-    """More losses than one block can add, with some rows ignored."""
+    """There are more losses than one block can add, and some rows are ignored."""
     rows = 20_000
     assert loss_parts(rows) > 1
     x = torch.arange(rows * 2, dtype=torch.float32).reshape(rows, 2).remainder(7) - 3

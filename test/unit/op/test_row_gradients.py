@@ -1,4 +1,4 @@
-"""Gradients of row functions, compared with torch in float64, and their torch operators, on the interpreter."""
+"""Gradients of row functions and their torch operators on the interpreter, compared with torch in float64."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check(ours: Callable[..., Any], peer: Callable[..., Any], tensors: list[torc
         same(got, wanted)
 
 
-@pytest.mark.slow  # test_row_special_values.py has gradients of every function in quick
+@pytest.mark.slow  # test_row_special_values.py has quick gradient tests of every function
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
 @pytest.mark.parametrize("n", [7, 64, 333])
 def test_gradients(n: int, dtype: torch.dtype) -> None:
@@ -60,7 +60,7 @@ def test_gradients(n: int, dtype: torch.dtype) -> None:
     check(lambda x, w, b: op.layer_norm(x, w, b, device="cpu"), lambda x, w, b: F.layer_norm(x, (n,), w, b), [x, w, b])
     check(lambda x, b: op.layer_norm(x, None, b, device="cpu"), lambda x, b: F.layer_norm(x, (n,), None, b), [x, b])
     check(lambda x: op.layer_norm(x, device="cpu"), lambda x: F.layer_norm(x, (n,)), [x])
-    if dtype == torch.float32:  # the sum that is normed is rounded
+    if dtype == torch.float32:  # The sum is rounded before it is normalized.
         check(
             lambda x, r, w: op.rms_norm(x, w, 1e-5, residual=r, device="cpu"),
             lambda x, r, w: (F.rms_norm(x + r, (n,), w, 1e-5), x + r),
@@ -91,7 +91,7 @@ def test_gradients_of_cross_entropy(dtype: torch.dtype, reduction: str) -> None:
 
 @pytest.mark.slow
 def test_more_rows_than_groups_of_threads() -> None:
-    """Groups of threads and clusters loop over rows."""
+    """Thread groups and clusters loop over several rows."""
     x, w, b = data(37, 264), data(264), data(264, seed=1)
     check(
         lambda x, w, b: op.layer_norm(x, w, b, device="cpu"), lambda x, w, b: F.layer_norm(x, (264,), w, b), [x, w, b]
@@ -104,7 +104,7 @@ def test_more_rows_than_groups_of_threads() -> None:
 @pytest.mark.parametrize("n", [264, 70])
 @pytest.mark.parametrize("rows", [37, 5])
 def test_gradients_of_the_sum_with_a_residual(rows: int, n: int) -> None:
-    """The gradient of the sum is added in the kernel; either result may be unused."""
+    """The kernel adds the gradient of the residual sum. Either result may be unused."""
     x, r, w, b = data(rows, n), data(rows, n, seed=2), data(n), data(n, seed=1)
 
     def ours(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> Any:
@@ -135,7 +135,7 @@ def test_numpy_and_no_rows() -> None:
 @pytest.mark.parametrize("n", [1, 7, 64, 1001])
 @pytest.mark.parametrize("call", ["amax", "logsumexp"])
 def test_gradients_of_a_number_per_row(call: str, n: int, dtype: torch.dtype) -> None:
-    """Ties share a gradient. Rows of infinities and NaN are as in torch."""
+    """Ties share a gradient, and rows of infinities and NaN match torch."""
     x = (data(9, n, dtype=dtype).detach() * 4).round() / 4
     x[3], x[4, n // 2], x[5, n // 3] = -torch.inf, torch.nan, torch.inf
     x.requires_grad_()
@@ -150,7 +150,7 @@ def test_gradients_of_a_number_per_row(call: str, n: int, dtype: torch.dtype) ->
 
 @pytest.mark.slow
 def test_a_gradient_with_zeros_for_steps() -> None:
-    """``y.sum().backward()`` gives one expanded number as the gradient."""
+    """``y.sum().backward()`` passes one number expanded with strides of 0 as the gradient."""
     x = data(3, 50)
     op.rms_norm(x, eps=1e-5, device="cpu").sum().backward()
     same(x.grad, exact(lambda x: F.rms_norm(x, (50,), None, 1e-5), [x], [torch.ones(3, 50)])[0])

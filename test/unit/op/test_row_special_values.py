@@ -1,4 +1,4 @@
-"""Row functions and gradients at the edges, compared with torch: infinities, NaN, equal, huge and tiny numbers."""
+"""Row functions and gradients of extreme rows, compared with torch: infinities, NaN, equal, huge and tiny numbers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cute_dialect import op  # noqa: E402
 INF, NAN = float("inf"), float("nan")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 SQUARED = 1e6
-"""The largest numbers of rows whose squares are added up, and from whose logarithm of a sum powers are made again."""
+"""Largest numbers in rows of functions that add squares, or recompute exponentials from a logsumexp."""
 
 LENGTHS = (1, 2, 7, 64, 333)
 
 
 def grid(n: int, dtype: torch.dtype, most: float = INF) -> torch.Tensor:
-    """Return a matrix with one case per row; ``most`` is the largest finite number."""
+    """Return a matrix with one case per row. ``most`` is the largest finite number."""
     make = torch.Generator().manual_seed(n)
     normal = torch.randn(n, generator=make)
     large = min(torch.finfo(dtype).max / 4, most)
@@ -38,7 +38,7 @@ def grid(n: int, dtype: torch.dtype, most: float = INF) -> torch.Tensor:
 
 
 def alike(got: torch.Tensor, f: Callable[..., Any], *given: torch.Tensor) -> None:
-    """Compare numbers with the function in float64, or with torch's own of the type: what overflows there may here."""
+    """Compare with the function in float64, or with torch's result in the same type, since either may overflow."""
     dtype = given[0].dtype
     limit = {torch.float32: 1e-4, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[dtype]
     right = torch.zeros(got.shape, dtype=torch.bool)
@@ -118,7 +118,8 @@ def test_cross_entropy(n: int, weighted: bool, smoothing: float, at: str) -> Non
         return loss(op.cross_entropy, x, weight, "none", device="cpu")
 
     alike(ours(x), peer, x)
-    usual = ~((x.abs() > 1000) & torch.isfinite(x)).any(-1)  # powers are made again from logsumexp
+    # The gradient recomputes exponentials from logsumexp, which is inexact for large numbers.
+    usual = ~((x.abs() > 1000) & torch.isfinite(x)).any(-1)
     got, wanted = gradient(ours, x, dy), gradient(peer, x, dy)
     assert torch.equal(torch.isnan(got), torch.isnan(wanted))
     same = torch.isclose(got, wanted, 1e-4, 1e-5, equal_nan=True)[usual]
@@ -149,10 +150,10 @@ def test_the_mean_of_equal_numbers_is_that_number(n: int, dtype: torch.dtype) ->
 @pytest.mark.parametrize("base", [0.0, 1000.0])
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 4001])
 def test_f32_means_are_accurate_to_one_rounding(n: int, base: float) -> None:
-    """Positive and negative elements cancel, so an error relative to the elements would be too large."""
+    """Elements of both signs cancel, so a bound relative to the elements would be too loose."""
     x = base + torch.randn(200 if n < 100 else 5, n, generator=torch.Generator().manual_seed(n))
     wanted = x.double().mean(-1)
-    # Short rows have a sum in f32, corrected by the distances from the mean.
+    # Short rows are summed in f32 and corrected by the deviations from the mean.
     slack = x.abs().amax(-1).double() / 2 if n < 100 else torch.zeros(())
     assert bool(((op.mean(x, device="cpu") - wanted).abs() <= 2.0**-23 * (wanted.abs() + slack)).all())
 
@@ -161,7 +162,7 @@ def test_f32_means_are_accurate_to_one_rounding(n: int, base: float) -> None:
 @pytest.mark.parametrize("base", [0.0, 1000.0])
 @pytest.mark.parametrize("n", [2, 3, 7, 333])
 def test_f32_layer_norm_does_not_round_the_mean(n: int, base: float) -> None:
-    """Rows of two or three elements may be much closer to each other than to 0."""
+    """Elements of short rows may be much closer to each other than to 0, so the mean must not be rounded."""
     x = base + torch.randn(500 if n < 10 else 5, n, generator=torch.Generator().manual_seed(n))
     wanted = F.layer_norm(x.double(), (n,))
     assert bool(((op.layer_norm(x, device="cpu") - wanted).abs() <= 1e-6 * (wanted.abs() + 1)).all())

@@ -1,4 +1,4 @@
-"""Row functions called as torch spells them, against torch in float64."""
+"""Row functions called with torch's signatures, compared with torch in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved plans run in another process, and no compiler is imported to launch them."""
+"""Saved plans run in another process and do not import a compiler."""
 
 from __future__ import annotations
 
@@ -76,9 +76,7 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
 
 
 class Kind(NamedTuple):
-    """A plan, a call that is saved, one of another size, which its kernels compute too, one that they do not; a call on
-    a GPU.
-    """
+    """A plan, a saved call, a call of another size for the same kernels, an unsupported call, and a GPU call."""
 
     plan: Callable[[], Any]
     run: Callable[[Any], Any]
@@ -154,7 +152,7 @@ KINDS = {
 
 @pytest.fixture(scope="module", params=KINDS)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Kind, Path, Any]:
-    """Folders of the other kinds of plans, run and saved."""
+    """Run and save a plan of each other class, and return its folder."""
     kind = KINDS[request.param]
     plan = kind.plan()
     done = kind.run(plan)
@@ -185,7 +183,7 @@ def test_split_k_is_saved(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_function_in_the_language(tmp_path: Path) -> None:
-    """The kernels of the hook are saved, but not its source."""
+    """The kernels of a hook are saved, but not its source."""
 
     def halved(value: Any, row: Any, column: Any) -> Any:
         return value * 0.5
@@ -195,7 +193,7 @@ def test_a_function_in_the_language(tmp_path: Path) -> None:
     a, b = integers(33, 16) * 2, integers(16, 24)
     plan.run(a, b, device="cpu")
     plan.save(tmp_path / "plan")
-    loaded = op.load(plan.save(tmp_path / "plan"))  # a plan's folder is replaced
+    loaded = op.load(plan.save(tmp_path / "plan"))  # Saving again replaces the folder.
     assert np.array_equal(loaded.run(a, b, device="cpu").D, a.astype(float) @ b / 2)
     with pytest.raises(Exception, match="the function halved was not saved"):
         loaded.ir()

@@ -1,4 +1,4 @@
-"""``op.ScaledGemm`` on the interpreter, bit for bit compared with float64; saved, printed, refused."""
+"""``op.ScaledGemm`` on the interpreter, bitwise equal to float64, and saved plans, printing and errors."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def factors(m: int, n: int, k: int, of_b: Any = E4) -> tuple[np.ndarray, np.ndar
 
 
 def powers(*shape: int) -> np.ndarray:
-    """Return powers of two, with which accumulators stay exact."""
+    """Return powers of two, which keep accumulators exact."""
     return np.exp2(GENERATOR.integers(-3, 4, shape)).astype(np.float32)
 
 
 def exact(a: np.ndarray, b: np.ndarray, of_a: np.ndarray, of_b: np.ndarray) -> np.ndarray:
-    """Return the product in f64, by loops over blocks of K where scales are of these."""
+    """Return the scaled GEMM in float64, with a loop over K blocks for block scales."""
     x, y = a.astype(np.float64), b.astype(np.float64)
     if of_a.shape[-1:] in ((), (1,)) and a.shape[1] > 128:
         return x @ y * of_a * of_b
@@ -77,7 +77,7 @@ def test_epilogues() -> None:
         done = plan.run(a, b, sa, sb, c, scale_out=scale, device="cpu", **numbers)
         assert np.array_equal(done.D, wanted * 0.25)
     assert np.array_equal(plan.reference(a, b, sa, sb, c, scale_out=0.25, **numbers), wanted * 0.25)
-    a[...] = np.nan  # nothing is multiplied where alpha is 0
+    a[...] = np.nan  # A and B are not read because alpha is 0.
     assert np.array_equal(plan.run(a, b, sa, sb, c, alpha=0.0, beta=1.0, device="cpu").D, c.clip(min=0))
 
 
@@ -142,14 +142,14 @@ def row(**types: Any) -> op.ScaledGemm:
 
 
 def run(**change: Any) -> Callable[[], object]:
-    """Return a call of a plan of rows' scales, with changes."""
+    """Return a call of a plan with per-row scales, with ``change`` applied to its arguments."""
     a, b = factors(40, 96, 272)
     given: dict[str, Any] = {"A": a, "B": b, "scale_a": powers(40, 1), "scale_b": powers(1, 96), "device": "cpu"}
     return lambda: row().run(**{**given, **change})
 
 
 def of_blocks(**change: Any) -> Callable[[], object]:
-    """Return a call of a plan of blocks' scales, with changes."""
+    """Return a call of a plan with block scales, with ``change`` applied to its arguments."""
     a, b = factors(40, 96, 272)
     given: dict[str, Any] = {"A": a, "B": b, "scale_a": powers(40, 3), "scale_b": powers(1, 3), "device": "cpu"}
     return lambda: op.ScaledGemm(**FP8, recipe="block").run(**{**given, **change})

@@ -1,4 +1,4 @@
-"""``op.scaled_mm`` on the interpreter, against float64 with the scales."""
+"""``op.scaled_mm`` on the interpreter, compared with float64."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ E4, E5 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
 
 
 def factors(m: int, n: int, k: int, of_b: Any = E4) -> tuple[np.ndarray, np.ndarray]:
-    """Small integers, contiguous along K."""
+    """Return small integers, contiguous along K."""
     rng = np.random.default_rng(m + n + k)
     return rng.integers(-3, 4, (m, k)).astype(E4), rng.integers(-3, 4, (n, k)).astype(of_b).T
 
 
 def powers(*shape: int, seed: int = 0) -> np.ndarray:
-    """Return powers of two, with which accumulators stay exact."""
+    """Return powers of two, which keep accumulators exact."""
     return np.exp2(np.random.default_rng(seed).integers(-3, 4, shape)).astype(np.float32)
 
 
@@ -102,7 +102,7 @@ def test_exponents_of_columns() -> None:
 
 @pytest.mark.slow
 def test_e8m0_scales() -> None:
-    """e8m0 scales, including the smallest, the largest and NaN."""
+    """Scales of type e8m0, including the smallest, the largest and NaN."""
     a, b = factors(40, 144, 272)
     rng = np.random.default_rng(8)
     sa, sb = (rng.integers(124, 131, s).astype(np.uint8) for s in ((40, 3), (2, 3)))

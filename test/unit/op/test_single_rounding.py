@@ -1,4 +1,4 @@
-"""Every way to compute a GEMM with an epilogue rounds its result once, compared with float64."""
+"""Every kernel for a GEMM with an epilogue rounds its result once, compared with float64."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ torch: Any = pytest.importorskip("torch")
 F: Any = torch.nn.functional
 
 BITS = {torch.bfloat16: 7, torch.float16: 10}
-"""Types of results, and the bits of their significand after the point."""
+"""Result types, and the bits of their mantissa after the binary point."""
 
 
 def normal(*shape: int, kind: Any = torch.bfloat16, scale: float = 1.0) -> Any:
-    """Return normal random numbers, the same ones for each shape."""
+    """Return random normal numbers, the same ones for each shape."""
     generator = torch.Generator().manual_seed(sum(shape))
     return (torch.randn(*shape, generator=generator) * scale).to(kind)
 
 
 def strided(x: Any, pitch: int, offset: int = 0) -> Any:
-    """Return a copy of a matrix whose rows are ``pitch`` elements apart, ``offset`` elements into its memory."""
+    """Return a copy of a matrix with row stride ``pitch``, which starts ``offset`` elements into its buffer."""
     memory = torch.zeros(x.shape[0] * pitch + offset + 8, dtype=x.dtype)
     found = memory[offset:].as_strided(x.shape, (pitch, 1))
     return found.copy_(x)
 
 
 def check(found: Any, exact: Any, terms: Any) -> None:
-    """Bound the error by half a unit in the last place, and what adding up in f32 leaves of ``terms`` (the sum of the
-    magnitudes of all that is added).
+    """Check that the error is within half a unit in the last place plus the f32 accumulation error. ``terms`` is the
+    sum of the magnitudes of all addends.
     """
     bits, least = BITS[found.dtype], torch.finfo(found.dtype).tiny
     unit = 2.0 ** (torch.floor(torch.log2(exact.abs().clamp(min=least))) - bits)
@@ -54,7 +54,7 @@ def problem(m: int, n: int, k: int, kind: Any = torch.bfloat16) -> tuple[Any, ..
 def wanted(
     a: Any, b: Any, c: Any = None, bias: Any = None, activation: str = "", alpha: float = 1.0, beta: float = 1.0
 ) -> Any:
-    """Return the exact result, and the sum of the magnitudes of the terms."""
+    """Return the exact result and the sum of the magnitudes of the addends."""
     x, terms = alpha * (a.double() @ b.double()), abs(alpha) * (a.double().abs() @ b.double().abs())
     for t, factor in ((c, beta), (bias, 1.0)):
         if t is not None:
@@ -150,7 +150,7 @@ def test_lists_and_groups(n: int) -> None:
 @pytest.mark.parametrize("n", [64, 18])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float16])
 def test_a_source_of_another_type(n: int, kind: Any) -> None:
-    """C is added in its own type, without rounding to the type of the result."""
+    """C is added in its own type, without rounding to the result type."""
     a, b, _, bias = problem(32, n, 32)
     c = normal(32, n, kind=kind, scale=3.0)
     check(op.addmm(c, a, b, bias=bias, beta=1.5, device="cpu"), *wanted(a, b, c, bias, beta=1.5))
@@ -161,7 +161,7 @@ def test_a_source_of_another_type(n: int, kind: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [64, 18])
 def test_traced_epilogues(n: int) -> None:
-    """Pairs of columns, reductions and results other than D, for aligned and unaligned rows."""
+    """Pairs of columns, reductions and further results, for aligned and misaligned rows."""
     a, b, _, bias = problem(24, n, 40 if n == 64 else 17)
 
     def gated(accum: Any) -> Any:
@@ -186,7 +186,7 @@ def test_traced_epilogues(n: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [32, 18])
 def test_factors_of_other_types(n: int) -> None:
-    """Exact f32, 8-bit floats with scales, and integers, with 16-bit results."""
+    """Exact f32, scaled 8-bit floats, and integers, with 16-bit results."""
     a, b, _, bias = problem(16, n, 32)
     x, y = a.float(), b.float()
     check(
@@ -229,7 +229,9 @@ def test_plans(n: int) -> None:
 @pytest.mark.parametrize("name", ["relu", "relu6", "hardswish", "hardsigmoid", "gelu", "silu"])
 @pytest.mark.parametrize("n", [32, 18])
 def test_gradients_use_the_exact_operand(name: str, n: int) -> None:
-    """An operand near a jump of the derivative does not cross it: 0.4 % at most, where jumps cost 3 to 6 %."""
+    """Rounding would move operands across a jump of the derivative, with errors of 3 to 6 %. The error must be below
+    0.4 %.
+    """
     m, k = 207, 17 if n == 18 else 32
     x, w, b, g = normal(m, k), normal(n, k, scale=k**-0.5), normal(n), normal(m, n)
     ours, exact = ([t.clone().requires_grad_() for t in (x, w, b)], [t.double().requires_grad_() for t in (x, w, b)])

@@ -1,4 +1,4 @@
-"""Plans that multiply f32 as three tf32 GEMMs by wgmma, on the interpreter."""
+"""Plans that compute f32 GEMMs as three tf32 GEMMs with wgmma, on the interpreter."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_layouts(layouts: tuple[str, str, str], shape: tuple[int, int, int]) -> 
     assert done.D is d and error(d, exact) <= 2 * error(np.float32(0.5) * in_f32(a, b) + np.float32(2.0) * c, exact)
     split = [f"split-a-{of_a}", f"split-b-{'row' if of_b == 'column' else 'column'}"]
     assert names(done)[:2] == split and names(done)[2].startswith("tf32-f32-kk-")
-    assert len(names(done)) == (3 if m == 40 else 4)  # what TMA cannot write is written by a second kernel
+    assert len(names(done)) == (3 if m == 40 else 4)  # A second kernel writes results that TMA cannot.
 
 
 A, B, EXACT = (x := normal(70, 100)), (y := normal(100, 68)), x.astype(float) @ y
@@ -107,7 +107,7 @@ def test_split_k(split: Any) -> None:
         assert error(done.D, a.astype(float) @ b) <= 2 * OF_F32
     with pytest.raises(op.UnsupportedError, match="split_k='stream' is not supported for this tile"):
         plan.run(A, B, split_k="stream", device="cpu")
-    assert "K in 3 slices" in str(plan.explain(A[:, :32], B[:32], split_k=3))  # of the three parts of f32
+    assert "K in 3 slices" in str(plan.explain(A[:, :32], B[:32], split_k=3))  # K counts all three tf32 parts.
 
 
 @pytest.mark.slow
@@ -146,7 +146,9 @@ def test_alpha_of_zero_does_not_read_operands() -> None:
 
 @pytest.mark.slow
 def test_epilogues() -> None:
-    """Traced ones with reductions and pairs, which mma.sync has not; of elements, for rows that TMA cannot write."""
+    """Traced epilogues with reductions and pairs need wgmma, since mma.sync does not support them. Elementwise ones
+    also support rows that TMA cannot write.
+    """
 
     def reduced(accum: Any, residual: Any) -> Any:
         D = maximum(accum + residual, 0.0)
@@ -169,7 +171,7 @@ def test_epilogues() -> None:
     found = plan.run(A, B[:, :64].copy(), device="cpu").D
     assert error(found, EXACT[:, :64:2] * EXACT[:, 1:64:2]) <= 1e-3
     with pytest.raises(op.EpilogueError, match="addresses and row strides are multiples of 16 bytes"):
-        plan.run(A, B[:, :66].copy(), device="cpu")  # of 33 columns
+        plan.run(A, B[:, :66].copy(), device="cpu")  # The result has 33 columns.
     plan.tile_description = plan.tile_descriptions()[0]
     with pytest.raises(op.EpilogueError, match="needs a D whose address and row stride are multiples of 16 bytes"):
         plan.run(A, B[:, :66].copy(), device="cpu")
@@ -186,7 +188,7 @@ def test_epilogues() -> None:
 
 @pytest.mark.slow
 def test_tiles() -> None:
-    """The tiles of wgmma come first, then those of mma.sync, which are used on request."""
+    """wgmma tiles come first. The mma.sync tiles after them are used on request."""
     plan = planned()
     tiles = plan.tile_descriptions((70, 68, 100))
     assert tiles[0].in_parts and tiles[0].math_instruction == op.MathInstruction(
@@ -217,7 +219,7 @@ def test_tiles() -> None:
 
 @pytest.mark.slow
 def test_lists_of_matrices() -> None:
-    """One launch by mma.sync; a plan with a wgmma tile splits each matrix."""
+    """mma.sync needs one launch. A plan with a wgmma tile splits each matrix."""
     given = [normal(24, 40) for _ in range(3)], [normal(40, 72) for _ in range(3)]
     exact = np.stack([a.astype(float) @ b for a, b in zip(*given)])
     limit = 2 * max([error(in_f32(a, b), e) for a, b, e in zip(*given, exact)])
@@ -269,7 +271,7 @@ def tile(columns: int) -> op.TileDescription:
 
 @pytest.mark.slow
 def test_described_operations() -> None:
-    """Kernels for the compiler, split-K with a workspace, batches and pointer arrays."""
+    """Operations compile their kernels, and run with split-K, a workspace, batches and pointer arrays."""
     operands = [op.TensorDescription("f32", layout, 4) for layout in ("row", "column", "row")]
     functor = op.LinearCombination("f32", 4, "f32", "f32")
     operation = op.GemmOperationUniversal(90, tile(64), *operands, functor)
@@ -304,7 +306,7 @@ def test_described_operations() -> None:
 
 @pytest.mark.slow
 def test_convolutions() -> None:
-    """Their product of columns is such a product; im2col loads have no parts."""
+    """The GEMM on im2col columns is split into tf32 parts. Kernels with im2col loads cannot split f32."""
     x = GENERATOR.standard_normal((2, 6, 7, 8)).astype(np.float32)
     w = GENERATOR.standard_normal((24, 3, 3, 8)).astype(np.float32)
     plan = op.Conv2dFprop(element="f32")

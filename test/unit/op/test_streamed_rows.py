@@ -1,4 +1,4 @@
-"""Row functions and gradients of rows that are too long for registers and shared memory, compared with float64."""
+"""Row functions and gradients of rows too long for registers and shared memory, compared with float64."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cute_dialect.op.rows import functions, gradients, streamed  # noqa: E402
 CPU: dict[str, Any] = {"device": "cpu"}
 LIMITS = {torch.float32: 1e-6, torch.float16: 1e-3, torch.bfloat16: 2.0**-7}
 SHAPES = {"x": 2, "r": 2, "w": 1, "b": 1}
-"""Operands by name, and their ranks."""
+"""Rank of each operand."""
 
 FUNCTIONS: dict[str, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
     "softmax": ("x", lambda x: op.softmax(x, **CPU), lambda x: torch.softmax(x, -1)),
@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
 
 
 def operands(names: str, rows: int, n: int, dtype: torch.dtype) -> list[torch.Tensor]:
-    """Return normal numbers that can be added without rounding."""
+    """Return random multiples of 1/8, whose sums are exact."""
     make = torch.Generator().manual_seed(n)
     shapes = [(rows, n) if SHAPES[name] == 2 else (n,) for name in names]
     return [((torch.randn(s, generator=make) * 8).round() / 8).to(dtype).requires_grad_() for s in shapes]
@@ -71,7 +71,7 @@ def check(name: str, given: list[torch.Tensor]) -> None:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stream rows of any length."""
+    """Use the streaming kernel for rows of any length."""
     for module in (functions, gradients):
         monkeypatch.setattr(module, "is_streamed", lambda *_: True)
 
@@ -82,9 +82,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("n", [1, 37, 40])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_short_rows(name: str, n: int, dtype: torch.dtype) -> None:
-    """Rows of whole vectors and others, of which a thread has one element or none."""
+    """Aligned and misaligned rows, with at most one element per thread."""
     if n == 1 and "layer" in name:
-        return  # the norm and its gradient are 0
+        return  # The norm of one element and its gradient are 0.
     check(name, operands(FUNCTIONS[name][0], 3, n, dtype))
 
 
@@ -93,7 +93,7 @@ def test_short_rows(name: str, n: int, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("n", [9001, 20000])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_several_slices(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks share a row, and blocks have several rows."""
+    """Several blocks share a row, and a block processes several rows."""
     monkeypatch.setattr(streamed, "BLOCKS", 10)
     check(name, operands(FUNCTIONS[name][0], 5, n, torch.float32))
 
@@ -118,7 +118,7 @@ def test_rows_of_any_stride_and_in_place() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax", "layer_norm with a residual", "rms_norm", "max"])
 def test_long_rows(name: str) -> None:
-    """Lengths just above those of the other kernels."""
+    """Lengths just above the limits of the other kernels."""
     element, call = ("f32", "softmax" if name in ("softmax", "max") else name.split()[0])
     n = {"softmax": 131_080, "max": 131_080}.get(name, 65_544)
     backward = "d" if name == "softmax" else "g" if name == "max" else "w"

@@ -1,4 +1,4 @@
-"""``torch.ops.cute`` on the interpreter: gradients compared with float64, ``opcheck``, ``torch.compile``, export."""
+"""``torch.ops.cute`` on the interpreter: gradients compared with float64, ``opcheck``, ``torch.compile`` and export."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ mm, bmm = partial(op.mm, device="cpu"), partial(op.bmm, device="cpu")
 
 @pytest.fixture(autouse=True)
 def tf32() -> Iterator[None]:
-    """Multiply f32 as tf32, which is exact for small integers and faster here."""
+    """Compute f32 as tf32, which is faster here and exact for small integers."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = True
     yield
@@ -36,7 +36,7 @@ def integers(*shape: int, dtype: torch.dtype = f16, seed: int = 0) -> torch.Tens
 
 
 def check(function: Callable[..., Any], exact: Callable[..., Any], *given: torch.Tensor, within: float = 0.0) -> None:
-    """Compare results and gradients; integers are exact."""
+    """Compare results and gradients. Integers must be exact."""
     ours = [t.clone().requires_grad_() for t in given]
     doubles = [t.double().requires_grad_() for t in given]
     found, want = function(*ours), exact(*doubles)
@@ -100,7 +100,7 @@ def test_operators_with_addend_and_bias(shape: tuple[int, ...], rows: bool) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "softplus"])
 def test_activations(activation: str) -> None:
-    """Derivatives use the values that the forward product kept."""
+    """Derivatives use the pre-activation values that the forward pass saved."""
     x, weight, bias = integers(2, 12, 40, dtype=f32), integers(32, 40, dtype=f32) / 8, integers(32, dtype=f32)
     gelu_tanh = partial(torch.nn.functional.gelu, approximate="tanh")
     functions = {"gelu_tanh": gelu_tanh, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
@@ -108,7 +108,7 @@ def test_activations(activation: str) -> None:
     check(
         lambda x, w, b: op.linear(x, w, b, activation, device="cpu"),
         lambda x, w, b: exact(torch.nn.functional.linear(x, w, b)),
-        x, weight, bias, within=3e-2,  # gradients are multiplied as tf32: 10 bits
+        x, weight, bias, within=3e-2,  # Gradient GEMMs use tf32, with 10 mantissa bits.
     )  # fmt: skip
     c = integers(12, 32, dtype=f32)
     check(
@@ -208,8 +208,8 @@ SAMPLES: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 
 @pytest.mark.slow
 def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step with gradients runs three GEMMs, and the operator itself four. The derivative kernel reduces a per-column
-    bias. A per-row bias and 8-bit results have gradients too.
+    """A step with gradients runs three GEMMs, and the torch operator runs four. The derivative kernel reduces a
+    per-column bias. A per-row bias and 8-bit results have gradients too.
     """
     seen: list[str] = []
     product = operators.gemm.product
@@ -247,7 +247,7 @@ def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_opcheck(number: int, gradients: bool) -> None:
     operator, given, more = SAMPLES[number]
     if gradients and operator in (ops.mm_out, ops.bmm_out, ops.mm_slope, ops.bmm_slope):
-        return  # what writes has none, slopes have no second ones
+        return  # ``out`` operators have no gradients, and slopes have no second derivatives.
 
     def own(t: Any) -> Any:
         return t.detach().clone().requires_grad_(gradients) if isinstance(t, torch.Tensor) else t
@@ -319,7 +319,7 @@ COMPILED: dict[str, Any] = {
 @pytest.mark.sample("softmax")
 @pytest.mark.parametrize("name", COMPILED)
 def test_functions_compile_to_one_graph(name: str) -> None:
-    """With a gradient, in one graph, and without a warning of Dynamo."""
+    """Functions with gradients compile to one graph, without a Dynamo warning."""
     torch.compiler.reset()
     ours = torch.randn(8, 32).half().requires_grad_()
     plain = ours.detach().clone().requires_grad_()
@@ -342,7 +342,7 @@ def test_compile_is_the_first_call() -> None:
 
 @pytest.mark.slow
 def test_module() -> None:
-    """A layer trains as torch's does."""
+    """A layer trains like torch's."""
     torch.manual_seed(0)
     ours = op.nn.Linear(40, 32, activation="relu", run_on="cpu")
     theirs = torch.nn.Linear(40, 32)

@@ -1,6 +1,6 @@
-"""``op.tune`` with fake times; kernels run on the interpreter."""
+"""``op.tune`` with fake times, and kernels that run on the interpreter."""
 
-# torch is not there where the types are checked.
+# The type checker runs without torch.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
 
@@ -27,7 +27,7 @@ from cute_dialect.op.select.kernel_choice import Problem, table_path, tuned  # n
 from cute_dialect.op.select.timing import Sample  # noqa: E402
 
 GPU = "NVIDIA Test 300"
-tune = partial(op.tune, budget=1e6)  # no kernel is left out because a machine is slow
+tune = partial(op.tune, budget=1e6)  # A slow machine must not make the tuner skip kernels.
 
 
 def half(*shape: int) -> Any:
@@ -39,7 +39,7 @@ PROBLEM = Problem(72, 88, 264, major_b="n")
 
 
 def nothing(*_: object) -> None:
-    """Do nothing."""
+    """Replace kernel runs in the tuner."""
 
 
 def gpu_of(device: object) -> tuple[str, int]:
@@ -48,7 +48,7 @@ def gpu_of(device: object) -> tuple[str, int]:
 
 @pytest.fixture
 def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, float]]:
-    """Times of kernels by name in microseconds, 10 by default."""
+    """Return fake times of kernels by name in microseconds, 10 by default."""
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
     found: dict[str, float] = {}
 
@@ -137,7 +137,7 @@ def test_plans_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPat
     found = of_plans.tuned_plan(plan, arguments, 1e6, True, None)
     assert (found.kernel, found.before, found.saved) == (faster, rule, table_path(GPU)) and not found.left_out
     assert not d.any() and plan.arguments(a, b, c, d, device="cpu").operation.choice.name == faster.name
-    assert tune(op.mm, a, b).kernel == faster  # one table for both
+    assert tune(op.mm, a, b).kernel == faster  # Plans and functions share a table.
     with pytest.raises(op.DeviceError, match=r"tune: a \(Tensor\) is not a torch tensor on a GPU; pass one"):
         monkeypatch.undo()
         plan.tune(a, b)
@@ -145,7 +145,7 @@ def test_plans_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 def test_plans_that_split_f32_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tuned by the problem of the three parts, as for the function."""
+    """Plans that split f32 are tuned for the problem of the three tf32 parts, like the function."""
     monkeypatch.setattr(of_plans, "prepared", lambda arguments: arguments.launch)
     plan = op.Gemm(element="f32", layout="row")
     plan.math_operation = "multiply_add_fast_f32"

@@ -19,7 +19,7 @@ SMALL = (40, 96, 80)
 
 @pytest.fixture(autouse=True)
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernels that ran, on the interpreter."""
+    """Record the names of the kernels that ran on the interpreter."""
     return put_in_place(monkeypatch)
 
 
@@ -62,7 +62,7 @@ def test_defaults() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(40, 88, 71), (39, 87, 72), (1, 1, 1)])
 def test_any_rows_and_majors(m: int, n: int, k: int) -> None:
-    """Integer operands give exact results for unaligned rows too."""
+    """Integer operands give exact results for misaligned rows too."""
     for case in (TypedProduct(I8, I8, I32, (m, n, k)), TypedProduct(E4, E5, F32, (m, n, k))):
         a, b = case.operands("cpu")
         c = (torch.arange(m * n).reshape(m, n) * 1000003 % 2**30).to(case.out)
@@ -99,7 +99,7 @@ def test_invalid_arguments_are_rejected(launched: list[str]) -> None:
 
 
 def test_menus() -> None:
-    """Each kernel of a type's menu is one: its columns, its swapped problem."""
+    """Every kernel of a type's menu is valid, for the problem and for its transpose."""
     for element, output in (("i8_ui8", "f16"), ("i8", "i32"), ("f8E5M2_f8E4M3FN", "f8E4M3FN"), ("f16", "f8E5M2")):
         choices = list(menu(Problem(512, 512, 512, element, output)))
         assert len(choices) > 300

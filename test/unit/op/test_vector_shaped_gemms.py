@@ -1,4 +1,4 @@
-"""Plans and lists of products with an extent of 1, where two modes of a matrix have a stride of 1."""
+"""Plans and lists of GEMMs with an extent of 1, where two modes of a matrix have a stride of 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cute_dialect import op
 
 
 def laid(x: np.ndarray, layout: str) -> np.ndarray:
-    """Return a matrix, or each of a batch, in memory by rows or by columns."""
+    """Return a matrix, or a batch of them, in row-major or column-major memory."""
     return x if layout == "row" else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 

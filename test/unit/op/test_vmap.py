@@ -1,4 +1,4 @@
-"""``torch.vmap`` of GEMMs is one batched GEMM, with exact results and errors for unsupported cases."""
+"""``torch.vmap`` of GEMMs runs one batched GEMM with exact results, and unsupported cases raise errors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def exact(*x: torch.Tensor) -> torch.Tensor:
 def test_products(
     monkeypatch: pytest.MonkeyPatch, mapped: Callable[[], Any], want: Callable[[], Any], batches: int
 ) -> None:
-    """One launch, unless each matrix has its own bias."""
+    """All GEMMs share one launch, unless each matrix has its own bias."""
     seen: list[str] = []
     product = operators.gemm.product
 
@@ -68,7 +68,7 @@ def test_products(
 
 @pytest.mark.slow
 def test_gradients() -> None:
-    """Gradients of mapped and of shared operands; derivatives of activations are mapped too."""
+    """Gradients of mapped and shared operands, with the derivatives of activations."""
     x, w = A.clone().requires_grad_(), B[0].clone().requires_grad_()
     vmap(mm, (0, None))(x, w).backward(GRAD)
     assert x.grad is not None and w.grad is not None

@@ -1,4 +1,4 @@
-"""Without a GPU, all public functions and plans report it for arrays that would go there, before compiling."""
+"""Without a GPU, all public functions and plans raise an error before they compile anything."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ HEADS, TARGETS = np.ones((1, 2, 64, 64), np.float16), np.zeros((8,), np.int64)
 
 
 def doubled(x: Any) -> Any:
-    """Return twice an element."""
     return x + x
 
 
 def images(rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return an image and filters whose convolution, padded by 1, is like the image."""
+    """Return an image and filters. With padding 1 the convolution keeps the image's shape."""
     return np.ones((1, *[8] * rank, 16), np.float16), np.ones((16, *[3] * rank, 16), np.float16)
 
 
 def convolutions(rank: int) -> dict[str, Callable[[], object]]:
-    """Return the calls of convolutions of a rank."""
+    """Return the convolution calls of a rank."""
     x, f = images(rank)
     name = f"conv{rank}d"
     return {
@@ -100,12 +99,12 @@ CALLS |= {"clamp": partial(op.clamp, ROWS, 0.0, 1.0), "where": partial(op.where,
 COMPUTE_NOTHING = {
     "choose", "explain", "get_allocated_size", "get_memory_pool", "load", "prefetch", "tune",
 }  # fmt: skip
-"""Public functions that take no arrays to compute with; ``tune`` takes those of torch on a GPU alone."""
+"""Public functions without array operands, and ``tune``, which accepts only torch tensors on a GPU."""
 
 
 @pytest.fixture(autouse=True)
 def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """There is no GPU, and compiling is an error."""
+    """Pretend that there is no GPU, and fail if anything is compiled."""
 
     def failing(*_: object, **__: object) -> None:
         raise AssertionError("something is compiled")
