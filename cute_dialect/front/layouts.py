@@ -37,6 +37,8 @@ from cute_dialect.front.tuples import (
 from cute_dialect.front.values import Dynamic, Form
 
 if TYPE_CHECKING:
+    from types import EllipsisType
+
     from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.front.signature_types import Coord, Int
@@ -174,7 +176,7 @@ class AnyLayout(Dynamic):
             return apply("cute.slice", self, Tree(at, "coord"))
         return apply("cute.layout_eval", Tree(at, "coord"), self)
 
-    def __getitem__(self, mode: int | slice | Sequence[int | slice | None] | None) -> Any:
+    def __getitem__(self, mode: int | slice | EllipsisType | Sequence[int | slice | EllipsisType | None] | None) -> Any:
         parts = (mode,) if mode is None or mode is ... or isinstance(mode, slice) else mode
         if isinstance(parts, tuple) and any(m is None or m is ... or isinstance(m, slice) for m in parts):
             return apply("cute.slice", self, Tree(tuple([_open_mode(m) for m in parts]), "coord"))

@@ -393,7 +393,7 @@ def norm_backward(
                 found = cute.Float32(0)
                 for row in cute.range_constexpr(c.rows):
                     found = found + table[row, i * held + column]
-                parts[block, i * columns + column] = found
+                parts[block, i * columns + column] = found  # type: ignore[index]
     if c.cluster > 1:
         cute.arch.cluster_arrive()  # no block may exit while another one sends to it
         cute.arch.cluster_wait()

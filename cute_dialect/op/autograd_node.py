@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 
@@ -37,6 +37,11 @@ class Context:
     """Whether each argument needs a gradient."""
     saved_tensors: tuple[Any, ...] = ()
     """The saved tensors; set in the backward pass only."""
+
+    if TYPE_CHECKING:  # attributes that a forward pass adds
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __init__(self) -> None:
         self._saved: tuple[Any, ...] = ()

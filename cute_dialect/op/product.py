@@ -51,7 +51,7 @@ from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.kernel_override import ANY, KernelOverride, kernel_for
 from cute_dialect.op.tma_copies import pads, with_padding
 from cute_dialect.op.unfused import unfused
-from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
+from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import Progress, RunReport
@@ -285,10 +285,6 @@ def _combination(
     kinds = [*((n, FakeTensor(x.dtype, tuple(x.shape))) for n, x in given), *numbers.items()]
     args: dict[str, Any] = {n: arrays[name] for n, name in names.items()} | numbers
     return combination(tuple(kinds), shape, extras.activation), args
-
-
-def _item(x: ArrayView) -> int:
-    return numpy_dtype(x.dtype).itemsize
 
 
 def _no_hook(p: Problem, flipped: bool) -> str:

@@ -81,10 +81,10 @@ def end_of_memory(view: ArrayView) -> int:
         return int(storage.data_ptr()) + int(storage.nbytes())
     if view.library != "numpy":
         return 0
-    array = type(keep)
+    array: type[Any] = type(keep)
     # numpy.lib.stride_tricks.as_strided adds a base that is not an array.
     while isinstance(inner := keep.base if isinstance(keep.base, array) else getattr(keep.base, "base", None), array):
-        keep = inner
+        keep = cast("Any", inner)
     return int(keep.ctypes.data) + int(keep.nbytes) if keep.flags.c_contiguous else 0
 
 

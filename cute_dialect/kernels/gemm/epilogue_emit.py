@@ -223,7 +223,7 @@ class Evaluation:
 
     def apply(
         self, values: Any, columns: int, row: Any, column: Any, matrix: Any, end: Any,
-        leaving: Mapping[int, Leaving] = MappingProxyType({}), ahead: Ahead | None = None, atom: int = 0,
+        leaving: Mapping[Any, Leaving] = MappingProxyType({}), ahead: Ahead | None = None, atom: int = 0,
         offset: int = 0, fetched: Fetched | None = None,
     ) -> None:  # fmt: skip
         """See :meth:`Fused.apply`."""
@@ -278,7 +278,7 @@ class Evaluation:
                                 to = sixteen if which == staged else held_back[which]
                                 start_of = part * 4 if which == staged else (j - start // 8) * 4
                                 for i in cute.range_constexpr(2):
-                                    to[start_of + (2 * half + i)] = cute.Float32(found[i][x.node])
+                                    to[start_of + (2 * half + i)] = cute.Float32(found[i][x.node])  # type: ignore[index]
                                 continue
                             to = t[None, None, matrix] if x.batch else t
                             store_two([f[x.node] for f in found], to, x, to_rows[half], at)

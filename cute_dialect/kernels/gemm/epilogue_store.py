@@ -93,6 +93,7 @@ class ChunkStore:
             return cute.make_tiled_copy(store, thread_values, (16, columns)).get_slice(self.lane), values
 
         self.copy, self.values = tiled(chunk)
+        self.sixteen: Any
         self.sixteen, self.sixteen_values = tiled(16) if kind.width == 16 else (None, None)
 
     def registers(self, values: Any, first: int) -> Any:
