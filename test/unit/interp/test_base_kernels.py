@@ -267,7 +267,7 @@ def test_divergent_cfg_keeps_values_of_exited_lanes(width: str) -> None:
 
 
 def test_cfg_reconverges_after_a_branch() -> None:
-    """All 32 lanes reconverge after the branch, so a full-warp shuffle is legal there and not inside."""
+    """All 32 lanes reconverge after the branch, so a full-warp shuffle is legal there but not inside it."""
     body = """
         %c1 = arith.constant 1 : i32
         %full = arith.constant -1 : i32

@@ -1,4 +1,4 @@
-"""Endless loops: they are reported early, while finite loops run for as long as they need."""
+"""Endless loops are reported early, and finite loops may run for far more ops than the step limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proxy fences: the order that each gives with copies of the async proxy, and the fences that are not modelled."""
+"""Proxy fences: their ordering with copies by the async proxy, and fences that the interpreter does not model."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PRODUCTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name: str) -> None:
-    """A GEMM counts 2·M·N·K operations, either all or none of them on tensor cores."""
+    """A GEMM counts 2·M·N·K operations, either all scalar or all on tensor cores."""
     (m, n, k), dtype, tensor_cores = PRODUCTS[name]
     rng = np.random.default_rng(0)
     a, b = (

@@ -59,9 +59,9 @@ def same_function(got: L | C, values: object, size: int) -> None:
 
 
 def fits(a: L | C, through: tuple[int, int | E]) -> bool:
-    """Return True if the mode ``through`` does not split the extents of ``a``, so that composition is defined.
+    """Return True if the composition of ``a`` with the mode ``through`` equals the composition of their functions.
 
-    Ops check this only for static values.
+    The extent and stride of the mode must divide the extents of ``a``. Ops check this only for static values.
     """
     s, d = through
     extents = brute.leaves(brute.outer(a).shape)

@@ -316,7 +316,7 @@ def test_ceil_div_by_a_tile():
         (got,) = out.results
         assert isinstance(got, tuple) and len(got) == len(a) and got[len(tiler) :] == a[len(tiler) :]
         for n, t, q, p in zip(a, tiler, got, out.operands[1]):
-            # The number of tiles in the mode, with one for each element of a gap in the tile.
+            # The mode is covered by spans of gap * t.shape elements, each of which holds ``gap`` interleaved tiles.
             gap = 1 if p.shape == 1 else t.stride
             assert brute.size(q) == gap * brute.ceil(n, gap * t.shape), (n, t, q)
 

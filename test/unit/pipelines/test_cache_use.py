@@ -153,7 +153,7 @@ def test_sources_are_read_again_only_when_they_were_touched(tmp_path: Path, fold
 
 
 def test_one_process_compiles_a_key(folder: Path) -> None:
-    """Of three processes one compiles the key and two wait for it. A stale lock file does not block them."""
+    """One of three processes compiles the key, and two wait for it. A stale lock file does not block them."""
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
