@@ -43,7 +43,8 @@ def pytest_pycollect_makeitem(collector: pytest.Module, name: str) -> pytest.Ite
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the kernels that the test module names in ``FOLDER``.
 
-    If ``CUTE_GPU_ARTIFACTS`` is set, the kernels come from there (``python test/gpu/build.py DIR``).
+    If ``CUTE_GPU_ARTIFACTS`` is set, they come from there (``python test/gpu/build.py DIR``). Otherwise they are built
+    now.
     """
     name: str = request.module.FOLDER
     given = os.environ.get("CUTE_GPU_ARTIFACTS")
@@ -65,7 +66,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return compiled kernels, as ``cute-bench elementwise_add --build`` builds them.
 
-    They come from ``CUTE_GPU_ARTIFACTS`` if the compiler is not installed, and are built otherwise.
+    If ``CUTE_GPU_ARTIFACTS`` is set, they come from there. Otherwise they are built now.
     """
     given = os.environ.get("CUTE_GPU_ARTIFACTS")
     if given:

@@ -18,7 +18,7 @@ FOLDER = "autotune"
 
 
 def test_the_example_is_tuned(folder: Path, tmp_path: Path) -> None:
-    """Every candidate is measured and gives correct results. The next process reads the fastest one from the table."""
+    """Every candidate is measured. The next process takes the fastest one from the table and computes correct sums."""
     config = tmp_path / "config"
     environment = {**os.environ, "CUTE_CONFIG_DIR": str(config)}
     what = f"{ROOT / 'examples' / 'autotune.py'}:row_sum"

@@ -1,7 +1,7 @@
 """Random checks of the text format of layouts, on strings from the grammar and on damaged strings.
 
 For any string, a parser returns a value or raises a TextError with a position inside the string. The text of the value
-must parse to the same value. The time per string is limited.
+must parse to the same value.
 """
 
 from __future__ import annotations
