@@ -43,8 +43,8 @@ def pytest_pycollect_makeitem(collector: pytest.Module, name: str) -> pytest.Ite
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the kernels that the test module names in ``FOLDER``.
 
-    If ``CUTE_GPU_ARTIFACTS`` is set, they come from there (``python test/gpu/build.py DIR``). Otherwise they are built
-    now.
+    If ``CUTE_GPU_ARTIFACTS`` is set, they come from there (``python test/gpu/build.py DIR``). Otherwise they
+    are built now.
     """
     name: str = request.module.FOLDER
     given = os.environ.get("CUTE_GPU_ARTIFACTS")

@@ -4,7 +4,7 @@
 
 The manifests of compiled examples are changed at one or two places. A value gets another type or range, a field is
 added or removed, or an entry is duplicated or replaced. If ``load`` accepts the manifest, a launch is planned without
-a GPU. The planning must succeed or raise ``LaunchError``. Any other exception is reported with its seed and case number.
+a GPU. The planning must succeed or raise ``LaunchError``. Any other exception is reported with its seed and case.
 """
 
 from __future__ import annotations
