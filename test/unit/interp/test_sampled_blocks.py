@@ -100,7 +100,7 @@ def test_atomics_and_copies_mark_written_bytes() -> None:
 
 
 def test_a_missing_partner_is_named() -> None:
-    """Block 0 polls a flag that block 1, outside the sample, would set. The deadlock error mentions unselected blocks."""
+    """Block 0 polls a flag that block 1, outside the sample, would set. The error counts the unselected blocks."""
     body = """
       %c0 = arith.constant 0 : i32
       %one = arith.constant 1 : i32

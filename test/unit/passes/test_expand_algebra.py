@@ -61,7 +61,8 @@ def same_function(got: L | C, values: object, size: int) -> None:
 def fits(a: L | C, through: tuple[int, int | E]) -> bool:
     """Return True if the composition of ``a`` with the mode ``through`` equals the composition of their functions.
 
-    The extent and stride of the mode must divide the extents of ``a``. Ops check this only for static values.
+    The extent and stride of the mode must divide the extents of ``a`` or be multiples of them. Ops check this only for
+    static values.
     """
     s, d = through
     extents = brute.leaves(brute.outer(a).shape)
