@@ -81,7 +81,7 @@ def end_of_memory(view: ArrayView) -> int:
         return int(storage.data_ptr()) + int(storage.nbytes())
     if view.library != "numpy":
         return 0
-    array: Any = type(keep)
+    array = cast("type[object]", type(keep))
     # numpy.lib.stride_tricks.as_strided adds a base that is not an array.
     while isinstance(inner := keep.base if isinstance(keep.base, array) else getattr(keep.base, "base", None), array):
         keep = cast("Any", inner)
