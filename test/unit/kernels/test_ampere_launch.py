@@ -1,4 +1,4 @@
-"""The cp.async GEMM on the CPU interpreter against float64: dtypes, majors, odd shapes, every variant."""
+"""The cp.async GEMM on the CPU interpreter, compared with float64: dtypes, majors, odd shapes and every variant."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ CHECKS = ("race", "uninit", "oob", "sync")
 
 
 def everything(batch: bool) -> Graph:
-    """Return a graph that computes ``d = x y + row - column``, ``scale d``, the column sums of ``d`` and the row sums
-    of ``scale d``.
+    """Return a graph of ``d = x y + row - column`` and ``scale d``. It also sums the columns of ``d`` and the rows of
+    ``scale d``.
     """
     make = Builder()
     x, y = make.load(Input("aux", "f16", batch=batch, order="n")), make.load(Input("aux", "f32", order="n"))

@@ -1,6 +1,4 @@
-"""The f32 GEMM on FMA instructions, on the CPU interpreter: layouts, edges, batches and epilogues, compared with
-float64.
-"""
+"""The f32 FMA GEMM on the CPU interpreter: layouts, edges, batches and epilogues, compared with float64."""
 
 from __future__ import annotations
 

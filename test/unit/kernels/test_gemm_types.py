@@ -192,8 +192,8 @@ SCALED = GemmConfig(
     ],
 )
 def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) -> None:
-    """Block scales are powers of two, so results are exact. A has a scale per row and 128 of K, and B per 128 columns
-    and 128 of K.
+    """Block scales are powers of two, so results are exact. A has one scale per row and 128 elements of K. B has one
+    per 128 columns and 128 elements of K.
     """
     check_scales(SCALED._replace(**changed), *shape)
 

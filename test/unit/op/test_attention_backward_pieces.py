@@ -72,7 +72,7 @@ def test_pieces(causal: str, queries: int, keys: int, found: list[tuple[int, ...
     assert pieces(Mask(causal, -1, -1, None, "bshd", None), queries, keys) == found
 
 
-@pytest.mark.slow  # test_every_pair_belongs_to_one_piece is the fast check
+@pytest.mark.slow  # test_pieces is the fast test
 @pytest.mark.parametrize("has_cudnn", [False, True])
 def test_gradients_by_kernels(has_cudnn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients of random calls are right when float64 models replace torch's kernels."""

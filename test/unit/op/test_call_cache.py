@@ -354,7 +354,7 @@ def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_different_scaled_gemms_are_not_replayed(idle: Seen) -> None:
-    """Other scale shapes, biases or types miss the cache. Scale values are read at each call."""
+    """Other scale shapes, scale types, biases or result types miss the cache. Scale values are read at each call."""
     a, b, x, y = of_scales("row")()
     call = lambda *more, **how: op.scaled_mm(*(more or (a, b, x, y)), **how)  # noqa: E731
     call()

@@ -1,6 +1,6 @@
 """``random`` and ``dropout`` in epilogues give the same numbers in kernels as on numpy and torch arrays."""
 
-# Functions that are traced have no types.
+# Traced functions have no type annotations.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false
 

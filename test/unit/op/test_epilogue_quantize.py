@@ -1,6 +1,6 @@
 """``quantize`` in epilogues, with 8-bit results and a scale per block of columns, compared with numpy in float64."""
 
-# Functions that are traced have no types.
+# Traced functions have no type annotations.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false
 

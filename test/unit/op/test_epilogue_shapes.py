@@ -1,6 +1,6 @@
 """``reshape`` and ``permute`` in epilogues, for results and arguments, compared with the same function in numpy."""
 
-# Functions that are traced have no types.
+# Traced functions have no type annotations.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false
 
@@ -293,7 +293,7 @@ def turned_image(accum: Any) -> Any:
 
 
 def beside(accum: Any, bias: Any, t: Any) -> Any:
-    """Return an unchanged D, and a result that uses an argument of another shape."""
+    """Return D in the shape of the accumulator, and a reshaped result. One argument has another shape."""
     x = (accum + bias) * reshape(permute(t, (1, 0, 2)), (24, 32))
     F = permute(reshape(x, (24, 2, 16)), (1, 0, 2))
     D = relu(x)

@@ -1,6 +1,4 @@
-"""``mm`` and ``bmm`` with epilogue functions on CPU tensors and the interpreter, compared with the same function in
-f64.
-"""
+"""``mm`` and ``bmm`` with epilogue functions on CPU tensors and the interpreter, compared with f64."""
 
 from __future__ import annotations
 

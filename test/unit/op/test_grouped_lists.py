@@ -1,5 +1,5 @@
-"""Lists of GEMMs of any sizes with ``op.grouped_mm``, ``op.GroupedGemm`` and descriptions, on the interpreter. Small
-integers make results equal to float64.
+"""Lists of GEMMs of any sizes on the interpreter: ``op.grouped_mm``, ``op.GroupedGemm`` and descriptions. Small
+integers make results exact.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""``torch.ops.cute.grouped_mm`` and ``op.nn.GroupedLinear`` on the interpreter, with gradients, compared with torch
-GEMMs per group.
-"""
+"""``torch.ops.cute.grouped_mm`` and ``op.nn.GroupedLinear`` on the interpreter, compared with torch for each group."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Gradients of ``op.linear`` for any rank of ``x``, with and without a bias, through activations, and second
-derivatives.
-"""
+"""First and second gradients of ``op.linear`` for any rank of ``x``, with and without a bias or an activation."""
 
 from __future__ import annotations
 
