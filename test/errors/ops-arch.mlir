@@ -1,4 +1,4 @@
-// One op an instruction: operands and properties that the instruction does not take.
+// Errors of machine-level ops whose instruction does not support an operand or a property.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memref<f16, smem, align<16>, "8:1">, %p: i32) {

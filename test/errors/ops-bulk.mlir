@@ -1,4 +1,4 @@
-// Bulk copies: what their types, ops and copies refuse.
+// Errors of the types, ops and copies of bulk copies.
 // RUN: cute-opt %s --convert-cute-algo-to-arch --split-input-file --verify-diagnostics
 
 // expected-error @below {{expected a multiple of 128 bits that holds whole f32 elements, got 100 bits}}

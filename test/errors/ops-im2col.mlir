@@ -1,4 +1,4 @@
-// Columns of pixels by cute.copy, stores and prefetches: what they refuse.
+// Errors of cute.copy, stores and prefetches with im2col atoms.
 // RUN: cute-opt %s --convert-cute-algo-to-arch --split-input-file --verify-diagnostics
 
 // expected-error @below {{expected one of add, min, max, inc, dec, and, or, xor, got 'mul'}}

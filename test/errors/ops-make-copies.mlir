@@ -1,4 +1,4 @@
-// Tiled copies from a tiled MMA, and from layouts of threads and values: what they refuse.
+// Errors of tiled copies that are made from a tiled MMA, or from layouts of threads and values.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 !ld = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>

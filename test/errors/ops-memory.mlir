@@ -1,4 +1,4 @@
-// Loads, stores and allocation of tensors: what is rejected, and what is said.
+// Errors of loads, stores and allocation of tensors.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%t: !cute.memref<f32, gmem, "(4,8):(8,1)">, %c: !cute.coord<"(1,2,3)">) {

@@ -1,4 +1,4 @@
-// Tiled MMA, gemm: operands that do not fit the atom.
+// Errors of tiled MMAs and gemm whose operands do not fit the atom.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 !atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>

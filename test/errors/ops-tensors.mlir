@@ -1,4 +1,4 @@
-// Tiles, offsets and other views of tensors: what is rejected, and what is said.
+// Errors of tiles, offsets and other views of tensors.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 func.func @f() {

@@ -17,7 +17,7 @@ func.func @partition(%g: !cute.memref<f32, gmem, "(24,128):(?,1)">, %s: !cute.me
 
 // -----
 
-// the other side
+// The tile does not divide the destination.
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:1]">>
 func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "16:1">, %o: !cute.memref<f32, gmem, "12:1">, %k: !cute.coord<"?">) {
   %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "16:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">
@@ -30,7 +30,7 @@ func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "16:1">, %o: !cute.memref<f32
 
 // -----
 
-// a tensor smaller than the tile
+// The tensor is smaller than the tile.
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:1]">>
 func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "4:1">, %o: !cute.memref<f32, gmem, "8:1">, %k: !cute.coord<"?">) {
   %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "4:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),1):((0,1),0)">
@@ -43,7 +43,7 @@ func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "4:1">, %o: !cute.memref<f32,
 
 // -----
 
-// slices: of the modes that are whole, and of the one that is not
+// A slice along mode 0, which the tile does not divide, and a slice along mode 1, which it divides.
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:1]">>
 func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "(12,3):(1,12)">, %o: !cute.memref<f32, gmem, "(12,3):(1,12)">, %k: !cute.coord<"?">, %j: !cute.coord<"(_,_,?)">, %i: !cute.coord<"(_,0,_)">) {
   %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "(12,3):(1,12)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2,3):((0,1),8,12)">
@@ -61,7 +61,7 @@ func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "(12,3):(1,12)">, %o: !cute.m
 
 // -----
 
-// a tile that takes every other element
+// The tile contains every other element.
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:2]">>
 func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "8:1">, %o: !cute.memref<f32, gmem, "8:1">, %k: !cute.coord<"?">) {
   %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "8:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,2),1)">
@@ -74,7 +74,7 @@ func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "8:1">, %o: !cute.memref<f32,
 
 // -----
 
-// flags, a mode of stride 0
+// Predicated copies, and copies of a mode of stride 0, are valid.
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:1]">>
 func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "12:0">, %o: !cute.memref<f32, gmem, "16:1">, %k: !cute.coord<"?">, %p: !cute.memref<i1, rmem, "((1,2),2):((0,1),2)">, %h: !cute.memref<f32, gmem, "12:1">) {
   %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "12:0">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,0),0)">

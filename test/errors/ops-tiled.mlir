@@ -1,4 +1,4 @@
-// Tiled copies, fill and clear: operands that do not fit.
+// Errors of tiled copies, fill and clear with incompatible operands.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 func.func @f() {

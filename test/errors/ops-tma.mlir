@@ -1,4 +1,4 @@
-// TMA: maps, coordinates, shared memory and barriers that do not fit.
+// Errors of TMA: invalid maps, coordinates, shared memory or barriers.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>

@@ -1,4 +1,4 @@
-// Iterators, scalars, trees: what is rejected, and what is said.
+// Errors of ops on iterators, scalars and trees.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%p: !cute.ptr<f32, gmem>) {

@@ -1,4 +1,4 @@
-// Text that is no module: the position, and what stands there instead.
+// Syntax errors, with their position and the unexpected token.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 func.func @f() {

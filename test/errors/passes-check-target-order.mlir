@@ -1,4 +1,4 @@
-// cute-check-target: memory orders and scopes that the chip does not have.
+// cute-check-target reports memory orders and scopes that the chip does not support.
 // RUN: cute-opt %s --cute-check-target="chip=sm_61 features=+ptx63" --split-input-file --verify-diagnostics
 
 gpu.module @m {

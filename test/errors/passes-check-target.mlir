@@ -1,15 +1,15 @@
-// cute-check-target: what the chip or its version of PTX does not have.
+// cute-check-target reports ops that the chip or the PTX version does not support.
 // RUN: cute-opt %s --convert-cute-algo-to-arch --cute-check-target="chip=sm_90 features=+ptx78" --split-input-file --verify-diagnostics
 
 gpu.module @m {
   gpu.func @k(%d: !cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, %a: !cute.memref<f16, rmem, align<16>, "(2,2,2):(1,2,4)">, %b: !cute.memref<f16, rmem, align<8>, "(2,2):(1,2)">) kernel {
-    // The first chip that has it is older.
+    // Chips older than sm_90 support this op as well, so there is no error.
     cute_nvgpu.arch.mma_sync(%d, %a, %b, %d) {atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>} : (!cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, !cute.memref<f16, rmem, align<16>, "(2,2,2):(1,2,4)">, !cute.memref<f16, rmem, align<8>, "(2,2):(1,2)">, !cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">) -> ()
     cute_nvgpu.arch.cluster_wait() : () -> ()
     // expected-error @below {{sm_90 has no cute_nvgpu.arch.setmaxnreg, which needs sm_90a}}
     cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
 //  ^
-    // The same once more: said once.
+    // A second op with the same error is not reported again.
     cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
     // expected-error @below {{PTX 7.8 has no cute_nvgpu.arch.elect_one, which needs 8.0: features=+ptx80 or later}}
     %0 = cute_nvgpu.arch.elect_one() : () -> i1
@@ -41,7 +41,7 @@ gpu.module @m {
 
 // -----
 
-// A mode that LLVM would drop: cvt.rn is all that it selects.
+// LLVM would drop the rounding mode, because it always selects cvt.rn.
 gpu.module @m {
   gpu.func @k(%x: f32, %v: vector<4xf32>, %i: i32) kernel {
     %0 = arith.truncf %x : f32 to f16

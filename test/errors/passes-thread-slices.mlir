@@ -1,4 +1,4 @@
-// A tile dealt out among more threads than the block has.
+// Errors of tiles that are partitioned among more threads than the block has.
 // RUN: cute-opt %s --convert-cute-algo-to-arch --verify-diagnostics
 
 !atom = !cute_nvgpu.atom.universal_copy<f32>

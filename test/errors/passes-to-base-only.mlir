@@ -1,4 +1,4 @@
-// cute-to-base without the passes before it.
+// Errors of cute-to-base without the passes that must run before it.
 // RUN: cute-opt %s --cute-to-base --split-input-file --verify-diagnostics
 
 func.func private @g(!cute_nvgpu.atom.universal_copy<f32>) -> !cute_nvgpu.atom.universal_copy<f32>

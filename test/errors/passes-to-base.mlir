@@ -1,4 +1,4 @@
-// cute-to-base: what cannot be lowered, and why.
+// cute-to-base reports ops that it cannot lower, with the reason.
 // RUN: cute-opt %s --convert-cute-algo-to-arch --cute-to-base --split-input-file --verify-diagnostics
 
 gpu.module @m {

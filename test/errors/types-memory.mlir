@@ -1,4 +1,4 @@
-// Pointers, tensors, atoms, tiled copies and MMAs: types that cannot be.
+// Invalid types of pointers, tensors, atoms, tiled copies and tiled MMAs.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{'>' expected}}

@@ -1,4 +1,4 @@
-// Negated operands of wgmma: what is refused, what is printed.
+// Negated operands of wgmma: the printed form of the types, and errors.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics -o - | FileCheck %s
 
 // CHECK: !cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k), negate_a>

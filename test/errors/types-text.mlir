@@ -1,4 +1,4 @@
-// Trees, layouts, tiles, swizzles: text that is none, at the character.
+// Syntax errors in trees, layouts, tiles and swizzles, reported at the character.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{invalid swizzle 'S<-1,4,3>': expected the bits of a swizzle >= 0, got -1 at offset 2}}

@@ -1,4 +1,4 @@
-// What --allow-unregistered-dialect lets through, and what it does not.
+// Unregistered ops that --allow-unregistered-dialect accepts or rejects.
 // RUN: cute-opt %s --allow-unregistered-dialect --split-input-file --verify-diagnostics
 
 func.func @f(%a: i32) {

@@ -1,4 +1,4 @@
-// Ops of upstream: what their text and their verifiers reject.
+// Errors that the parsers and verifiers of upstream ops report.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {

@@ -1,4 +1,4 @@
-// The structure of IR: values before their uses, terminators at the ends of blocks.
+// Errors of IR structure: values must be defined before their uses, and blocks must end with terminators.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%a: i32) {
@@ -242,7 +242,7 @@ func.func @f(%c: i1, %a: i32) {
 
 // -----
 
-// All results that are wrong, of all ops; what uses one of them may be right.
+// All wrong result types of all ops are reported, but no errors of ops that use these results.
 func.func @f(%s: !cute.shape<"(?,6)">, %n: i32) -> i32 {
   // expected-error @below {{'cute.size' op result #0: expected !cute.int_tuple<"?">, got !cute.int_tuple<"7">}}
   %z = "cute.size"(%s) : (!cute.shape<"(?,6)">) -> !cute.int_tuple<"7">

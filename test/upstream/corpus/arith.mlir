@@ -1,4 +1,4 @@
-// Every op of arith that kernels use, with its flags.
+// Every arith op that kernels use, with its flags.
 func.func @int(%a: i32, %b: i32, %p: i1, %i: index, %l: i64) {
   %0 = arith.addi %a, %b : i32
   %1 = arith.addi %a, %b overflow<nsw> : i32

@@ -1,4 +1,4 @@
-// What is wrong with an upstream op is said where it is wrong.
+// Errors of upstream ops are reported at the position of the error.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
 llvm.func @kind(%a: i32, %f: f32) {

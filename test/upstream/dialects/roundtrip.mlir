@@ -1,4 +1,4 @@
-// Ops of the upstream dialects in their custom form: printed as they are read, and read by upstream in generic form.
+// Ops of upstream dialects round-trip in custom form, and upstream parses their generic form.
 // RUN: cute-opt %s --mlir-use-nameloc-as-prefix | filecheck %s
 // RUN: cute-opt %s --mlir-use-nameloc-as-prefix | cute-opt --mlir-use-nameloc-as-prefix | filecheck %s
 // RUN: cute-opt %s --mlir-use-nameloc-as-prefix --mlir-print-op-generic | filecheck %s --check-prefix=GENERIC

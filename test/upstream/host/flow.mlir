@@ -1,4 +1,4 @@
-// Cute values through calls, loops and branches, and algebra of numbers that are known when the program runs.
+// Cute values pass through calls, loops and branches, and the algebra runs on run-time numbers.
 
 // REQUIRES: mlir, mlir-runner
 
@@ -9,7 +9,7 @@
 // RUN: cute-opt %s --cute-expand-ops --canonicalize --cute-to-base --base-prepare --one-shot-convert-to-llvm \
 // RUN:   | mlir-runner -e main -entry-point-result=void | diff %t.runner -
 
-// A function of the file other than @main.
+// Run a function other than @main.
 // RUN: cute-run %s --host=other | FileCheck %s --check-prefix=OTHER
 // OTHER: 144
 
@@ -66,7 +66,7 @@ func.func @main() {
   %d, %z = func.call @tiles(%l) : (!rows) -> (!tiled, !cute.int_tuple<"?">)
   cute.print(%d) : !tiled
 
-  // The offset of (7,3); the coordinate of the last element, counted down the columns.
+  // Print the offset of (7,3), and the coordinate of the last element in column-major order.
   %i = arith.constant 7 : i32
   %j = arith.constant 3 : i32
   %c = cute.make_coord(%i, %j) : (i32, i32) -> !cute.coord<"(?,?)">
@@ -81,7 +81,7 @@ func.func @main() {
   %max = func.call @larger(%at, %z) : (!cute.int_tuple<"?">, !cute.int_tuple<"?">) -> !cute.int_tuple<"?">
   cute.print(%max) : !cute.int_tuple<"?">
 
-  // A coordinate that is counted on round a loop.
+  // Increment a coordinate in each iteration of a loop.
   %lo = arith.constant 0 : index
   %hi = arith.constant 4 : index
   %by = arith.constant 1 : index
@@ -104,7 +104,7 @@ func.func @main() {
   %stop = cute.make_coord(%one, %three) : (i32, i32) -> !cute.coord<"(?,?)">
   cute.print(%stop) : !cute.coord<"(?,?)">
 
-  // A while loop that adds up 0, 1, 2; then blocks that branch.
+  // A while loop adds 0, 1 and 2; branches between blocks follow.
   %zero32 = arith.constant 0 : i32
   %zero = cute.make_int_tuple(%zero32) : (i32) -> !cute.int_tuple<"?">
   %sum, %count = scf.while (%s = %zero, %m = %zero32) : (!cute.int_tuple<"?">, i32) -> (!cute.int_tuple<"?">, i32) {

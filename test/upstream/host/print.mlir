@@ -1,5 +1,5 @@
-// Each of the eight kinds is printed by a host function, with leaves of both widths: through upstream's mlir-runner, and in
-// this process.
+// A host function prints each of the eight kinds of values, with leaves of both widths. It runs in upstream's
+// mlir-runner and in this process.
 
 // REQUIRES: mlir, mlir-runner
 
@@ -9,7 +9,7 @@
 // RUN: cute-run %s --host > %t.process
 // RUN: diff %t.runner %t.process
 
-// Whatever the order of the passes before it, after cute-to-base the same is printed.
+// The output does not depend on the order of the passes before cute-to-base.
 // RUN: cute-opt %s --cute-expand-ops --cute-to-base --base-prepare --one-shot-convert-to-llvm \
 // RUN:   | mlir-runner -e main -entry-point-result=void | diff %t.runner -
 // RUN: cute-opt %s --canonicalize --cute-expand-ops --cse --cute-fold-static --cute-to-base --one-shot-convert-to-llvm \
@@ -66,7 +66,7 @@ func.func @main() {
   %w = cute.static : !cute.swizzle<"S<2,3,3>">
   cute.print(%w) : !cute.swizzle<"S<2,3,3>">
 
-  // Stored B, offset, A; printed A, offset, B.
+  // A composed layout is stored as B, offset, A and printed as A, offset, B.
   %bs = cute.make_shape(%neg) : (i32) -> !cute.shape<"(?,3)">
   %bd = cute.make_stride(%m) : (i64) -> !cute.stride<"(1,?{i64})">
   %b = cute.make_layout(%bs, %bd) : (!cute.shape<"(?,3)">, !cute.stride<"(1,?{i64})">) -> !cute.layout<"(?,3):(1,?{i64})">

@@ -1,4 +1,4 @@
-// A kernel with tensors, tiled copies and atoms in its types, from mlir-opt to PTX and the other way round.
+// A kernel with types of tensors, tiled copies and atoms, from mlir-opt to cute-opt and the other way round.
 
 // REQUIRES: mlir-opt, mlir
 
@@ -6,13 +6,13 @@
 // RUN: mlir-opt %t.generic.mlir --allow-unregistered-dialect --canonicalize --cse --mlir-print-op-generic \
 // RUN:   | cute-opt --pipeline --emit=ptx | FileCheck %s --check-prefix=PTX
 
-// Down to base here, the rest in upstream's own program.
+// cute-opt lowers the kernel to the base level, and mlir-opt does the rest.
 // RUN: cute-opt %t.generic.mlir --pipeline=base \
 // RUN:   | mlir-opt --canonicalize --nvvm-attach-target="chip=sm_90a O=3" --convert-vector-to-scf --convert-scf-to-cf \
 // RUN:       --convert-gpu-to-nvvm --convert-vector-to-llvm --convert-to-llvm --reconcile-unrealized-casts \
 // RUN:   | FileCheck %s --check-prefix=LLVM
 
-// What mlir-opt carries, we read.
+// cute-opt parses the output of mlir-opt.
 // RUN: mlir-opt %t.generic.mlir --allow-unregistered-dialect | cute-opt --verify-roundtrip > %t.back.mlir
 // RUN: cute-opt %root/test/examples/elementwise_add.mlir > %t.ours.mlir
 // RUN: diff %t.ours.mlir %t.back.mlir

@@ -1,4 +1,4 @@
-// Locations cross: upstream prints them as aliases that it defines after their use.
+// Locations survive the exchange with upstream, which prints them as aliases that are defined after their use.
 
 // REQUIRES: mlir-opt
 

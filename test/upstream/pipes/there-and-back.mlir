@@ -1,4 +1,4 @@
-// cute-opt as a filter between two runs of upstream's mlir-opt, which carries cute ops as ops of an unregistered dialect.
+// cute-opt runs between two runs of upstream's mlir-opt, for which cute ops belong to an unregistered dialect.
 
 // REQUIRES: mlir-opt, mlir-runner
 
@@ -8,23 +8,23 @@
 // RUN: FileCheck %s < %t.mlir
 // RUN: mlir-runner %t.mlir -e main -entry-point-result=void | FileCheck %s --check-prefix=OUTPUT
 
-// What mlir-opt prints without being asked for the generic form is read as well: it has no other form for cute ops.
+// cute-opt also parses the default output of mlir-opt, which prints unregistered ops in generic form.
 // RUN: mlir-opt %s --allow-unregistered-dialect --canonicalize | cute-opt - --pipeline=host > %t.host.mlir
 // RUN: mlir-runner %t.host.mlir -e main -entry-point-result=void | FileCheck %s --check-prefix=OUTPUT
 
-// Passes of upstream between two of ours: it moves and merges what it knows, and leaves cute ops alone.
+// Upstream passes run between two of our passes. They move and merge known ops, and do not change cute ops.
 // RUN: cute-opt %s --cute-fold-static --cute-expand-ops --mlir-print-op-generic \
 // RUN:   | mlir-opt --allow-unregistered-dialect --cse --loop-invariant-code-motion --mlir-print-op-generic \
 // RUN:   | cute-opt --cute-to-base --base-prepare --one-shot-convert-to-llvm \
 // RUN:   | mlir-runner -e main -entry-point-result=void | FileCheck %s --check-prefix=OUTPUT
 
-// Our own generic form goes to upstream and comes back the same.
+// Our generic form passes through upstream without a difference.
 // RUN: cute-opt %s > %t.ours
 // RUN: cute-opt %s --mlir-print-op-generic | mlir-opt --allow-unregistered-dialect --mlir-print-op-generic \
 // RUN:   | cute-opt > %t.back
 // RUN: diff %t.ours %t.back
 
-// Upstream added 3 and 4 before we saw them; it folded size = 7 * 6 after we made arithmetic of it.
+// Upstream folds 3 + 4 before our passes run, and the size 7 * 6 after they have lowered it to arithmetic.
 // CHECK-LABEL: llvm.func @main()
 // CHECK-DAG:     %[[N:.*]] = llvm.mlir.constant(7 : i32) : i32
 // CHECK-DAG:     %[[S:.*]] = llvm.mlir.constant(42 : i32) : i32

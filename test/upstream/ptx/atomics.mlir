@@ -1,4 +1,4 @@
-// Atomics whose order or scope LLVM would drop are inline PTX; a relaxed one of gpu scope is LLVM's.
+// Atomics whose order or scope LLVM would drop become inline PTX; relaxed atomics of gpu scope use LLVM's op.
 
 // REQUIRES: mlir
 

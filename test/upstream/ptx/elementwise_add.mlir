@@ -2,7 +2,7 @@
 // RUN: cute-opt %S/../../examples/elementwise_add.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | FileCheck %s
 // RUN: cute-opt %S/../../examples/elementwise_add.mlir --pipeline --emit=ptx | not grep -E "\.local|call|st\.global\.f64"
 
-// Inside the matrix twelve accesses of 128 bits and nothing predicated; then the edge.
+// Tiles inside the matrix use twelve 128-bit accesses without predicates. The code for edge tiles follows.
 // CHECK:      .target sm_90a
 // CHECK:      .visible .entry add_v(
 // CHECK-NEXT: .param .align 8 .b8 add_v_param_0[24]

@@ -1,7 +1,7 @@
 // REQUIRES: mlir
 // RUN: cute-opt %S/../../examples/gemm_sm80.mlir --pipeline=nvptx=chip=sm_80,features=+ptx74 --emit=ptx | FileCheck %s
 
-// The kernels need nothing beyond sm_80; no register tensor lies in memory, no register is packed again.
+// The kernels compile for sm_80, keep all register tensors out of local memory, and need no repacking of registers.
 // CHECK:     .target sm_80
 // CHECK-NOT: .local
 // CHECK:     .visible .entry gemm_16(

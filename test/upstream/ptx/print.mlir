@@ -1,4 +1,4 @@
-// cute.print in a kernel: gpu.printf, then vprintf with a buffer of arguments, in LLVM as well as in PTX.
+// cute.print in a kernel is lowered to gpu.printf, then to vprintf with a buffer of arguments in LLVM and PTX.
 
 // REQUIRES: mlir
 

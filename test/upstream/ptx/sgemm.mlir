@@ -4,13 +4,13 @@
 // RUN: cute-opt %S/../../examples/sgemm_pipelined.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | FileCheck %s --check-prefix=PIPE
 // RUN: cute-opt %S/../../examples/sgemm_warptile.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | not grep -E "\.local|call"
 
-// 8 x 8 products for each k; the accumulators are registers.
+// Each thread computes 8 x 8 FMAs per k, with the accumulators in registers.
 // TILE:          .visible .entry sgemm(
 // TILE:          bar.sync 0;
 // TILE-COUNT-64: fma.rn
 // TILE:          bar.sync 0;
 
-// Three stages by cp.async; operands come by vectors, eight rows of A for two k at a time.
+// Three cp.async stages. Operands are loaded as vectors, eight rows of A for two k at a time.
 // WARP:          .visible .entry sgemm_v(
 // WARP:          .shared .align 512 .b8 sgemm_v__smem[49152];
 // WARP-COUNT-4:  cp.async.cg.shared.global
@@ -26,7 +26,7 @@
 // WARP-COUNT-128: fma.rn
 // WARP:          st.global.v4.b32
 
-// Tiles by TMA; B of the next k is loaded before the 128 products of this one, A of the next four k in the second step.
+// TMA loads the tiles. B of the next k is loaded before the 128 FMAs of this k, A of the next four k in step two.
 // PIPE:           .visible .entry sgemm(
 // PIPE-COUNT-6:   cp.async.bulk.tensor.2d.shared
 // PIPE:           mbarrier.try_wait

@@ -2,7 +2,7 @@
 // RUN: cute-opt %S/../../examples/transpose.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | FileCheck %s
 // RUN: cute-opt %S/../../examples/transpose.mlir --pipeline --emit=ptx | not grep -E "\.local|call"
 
-// Inside the matrix all accesses have 128 bits, and one xor places four of them in shared memory.
+// Tiles inside the matrix use only 128-bit accesses, and one xor computes four shared memory addresses.
 // CHECK:         .visible .entry transpose_v(
 // CHECK:         .shared .align 1024 .b8 transpose_v__smem[16384];
 // CHECK-COUNT-4: ld.global.v4.b32
