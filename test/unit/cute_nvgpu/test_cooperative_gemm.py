@@ -19,9 +19,9 @@ NUMBERS = {
 
 
 class Case(NamedTuple):
-    """``atoms``, ``tiles``: of the tiled MMA; ``a``, ``b``: layouts in shared memory; ``loads``: form of ldmatrix.
+    """A tiled MMA (``atoms``, ``tiles``), shared-memory layouts ``a`` and ``b``, and the ldmatrix form ``loads``.
 
-    ``align``: of the tiles in shared memory; at 1024 bytes they are swizzled.
+    ``align`` is the alignment of the shared-memory tiles in bytes. Tiles aligned to 1024 bytes are swizzled.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Case(NamedTuple):
         return cute.make_tiled_mma(self.op, self.atoms, self.tiles)
 
     def shared(self, layout: str, element: str) -> Any:
-        """Allocate a tile."""
+        """Allocate a tile in shared memory."""
         swizzle = cute.Swizzle(3, 4, 3) if self.align == 1024 else None
         return cute.smem_tensor(NUMBERS[element], cute.layout(layout), self.align, swizzle)
 

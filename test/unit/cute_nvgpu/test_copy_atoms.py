@@ -41,7 +41,7 @@ def test_each_atom_copies_according_to_its_table(module: CompiledModule, case: C
 
 
 def fragment_a(tile: np.ndarray) -> np.ndarray:
-    """``[thread, value, m, k]`` of the m16n8k16 A fragments of a tile (PTX ISA 9.7.14.5.8): rows in g, pairs in q."""
+    """Return the m16n8k16 A fragments of a tile as ``[thread, value, m, k]`` (PTX ISA 9.7.14.5.8)."""
     m, k = tile.shape
     out = np.empty((32, 8, m // 16, k // 16), tile.dtype)
     for t in range(32):
@@ -52,7 +52,7 @@ def fragment_a(tile: np.ndarray) -> np.ndarray:
 
 
 def fragment_b(tile: np.ndarray) -> np.ndarray:
-    """``[thread, value, n, k]`` of the m16n8k16 B fragments of a tile (n, k)."""
+    """Return the m16n8k16 B fragments of a tile (n, k) as ``[thread, value, n, k]``."""
     n, k = tile.shape
     out = np.empty((32, 4, n // 8, k // 16), tile.dtype)
     for t in range(32):
@@ -124,7 +124,7 @@ def test_transposed_loads_read_the_other_major() -> None:
 @pytest.mark.sample("128 B")
 @pytest.mark.parametrize("shared", SWIZZLED.values(), ids=list(SWIZZLED))
 def test_stores_into_swizzled_tiles(shared: SharedTile) -> None:
-    """stmatrix of accumulator-like fragments, then read back element by element."""
+    """Fragments stored with stmatrix into a swizzled tile are read back element by element."""
 
     @cute.kernel
     def store(fragments: Any, out: Any):

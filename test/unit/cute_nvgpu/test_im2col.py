@@ -103,7 +103,7 @@ def test_arrays_unsupported_by_tma_are_rejected() -> None:
 
 
 def test_columns_are_not_written_before_the_first_pixel() -> None:
-    """The GPU raises an illegal-instruction error for such a store."""
+    """An im2col store at a negative coordinate is an error, because a GPU reports an illegal instruction."""
     x, y, _ = arrays(CASES[0], 0, CHANNELS)
     z = np.zeros_like(x.T).T
     with pytest.raises(Exception, match=r"coordinates of an im2col store must not be negative, got \(0, -1, 0\)"):

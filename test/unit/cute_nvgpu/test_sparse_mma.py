@@ -320,7 +320,7 @@ def tiled_kernel(op: Any, layout: str, with_c: bool) -> Any:
 
 
 def run(kernel: Any, threads: int, *arrays: np.ndarray, **options: Any) -> None:
-    """Run a kernel on arrays of static layout."""
+    """Run a kernel on arrays with static layouts."""
     kernel(*[cute.from_dlpack(x) for x in arrays]).launch(grid=1, block=threads, device="cpu", **options)
 
 

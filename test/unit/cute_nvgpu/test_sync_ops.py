@@ -182,7 +182,7 @@ INSTRUCTIONS = {
 
 @pytest.fixture(scope="module")
 def ptx() -> dict[str, str]:
-    """Return the PTX of a kernel for each op, after ptxas has accepted it."""
+    """Compile one kernel per op with ptxas and return the PTX."""
     kernels = [around(example(op), op.ROW.name, 384 if op.ROW.name == "setmaxnreg" else 128) for op in ALL]
     compiled = compile_cute(module(*kernels), emit="ptx", cache=False)
     assembled = assemble(compiled.ptx)

@@ -25,7 +25,7 @@ SMEM = {
 
 
 def run(kernel: Any, *arrays: Any, threads: int = 32) -> None:
-    """Run a kernel on arrays; numpy arrays are fully static."""
+    """Run a kernel on arrays. numpy arrays get fully static layouts."""
     given = [cute.from_dlpack(x) if isinstance(x, np.ndarray) else x for x in arrays]
     kernel(*given).launch(grid=1, block=threads, device="cpu")
 

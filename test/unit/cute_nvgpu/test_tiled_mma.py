@@ -18,7 +18,7 @@ WGMMA = warpgroup.MmaF16BF16Op(cute.Float16, cute.Float32, (64, 64, 16))
 def run(
     kernel: Any, shape: tuple[int, int, int], threads: int, dtype: type = np.float16, *more: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Run a kernel (A, B, D, …) on random integers; return its D and A * B."""
+    """Run a kernel (A, B, D, …) on random integers, and return its D and the expected A * B."""
     m, n, k = shape
     rng = np.random.default_rng(m + n + k)
     a, c = rng.integers(-3, 4, (m, k)), rng.integers(-3, 4, (n, k))

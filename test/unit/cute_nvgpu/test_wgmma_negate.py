@@ -1,4 +1,4 @@
-"""Negated operands of wgmma: ``-A * B``, ``A * -B``, from the type to the CPU interpreter and to PTX."""
+"""Negated operands of wgmma (``-A * B``, ``A * -B``): types, results on the CPU interpreter, and PTX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of every kind reach the kernel, and static parts select the specialization."""
+"""Kernel arguments of every kind: dynamic parts are passed to the kernel, static parts select the specialization."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_numbers() -> None:
         run(x, y, a, b, c, device="cpu")
         assert (y == x * np.float32(float(a) * int(b) + (c.value if isinstance(c, cute.Float32) else c))).all()
     assert run.cache_info().misses == 1
-    run(x, y, 1, 1, device="cpu")  # the default is a constant
+    run(x, y, 1, 1, device="cpu")  # The default is a constant.
     assert (y == 2 * x).all()
     assert run.cache_info().misses == 2
     with pytest.raises(cute.KernelTypeError, match=r"F123: argument 'a' is Float32 and needs a number, got str 'no'"):
@@ -146,7 +146,7 @@ def test_containers() -> None:
 
 
 class Weights:
-    """A class that defines its own decomposition."""
+    """A class with its own methods for decomposition into kernel arguments."""
 
     def __init__(self, data: Any, factor: int):
         self.data = data

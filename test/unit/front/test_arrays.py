@@ -19,7 +19,7 @@ WIDE = MAX_EXTENT_I32 + 1
         ((WIDE, 8), (0, 1), "(?{i64},?):(0,1)"),
         ((WIDE, 8), (9, 1), "(?{i64},?):(?{i64},1)"),
         ((8, WIDE), (WIDE, 1), "(?,?{i64}):(?{i64},1)"),
-        # A matrix of 2^31 elements: tiles of 16 rows are 2^31 elements apart, too.
+        # The stride between tiles of 16 rows is 2^31 elements, too.
         ((16, 1 << 27), (1 << 27, 1), "(?,?):(?{i64},1)"),
         ((15, 1 << 27), (1 << 27, 1), "(?,?):(?,1)"),
         ((1 << 16, 1 << 14), (1, 1 << 17), "(?,?):(1,?{i64})"),

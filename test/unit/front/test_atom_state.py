@@ -22,7 +22,7 @@ def wgmma() -> Any:
 
 @cute.kernel
 def multiply(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, mma: cute.TiledMma) -> None:
-    """C = A B^T over tiles of K; the first MMA overwrites the accumulator."""
+    """Compute C = A B^T over tiles of K. The first MMA overwrites the accumulator."""
     tid = arch.thread_idx().x
     sA = shared_tensor('f16, smem, align<1024>, S<3,4,3>, "(64,64):(64,1)"')
     sB = shared_tensor('f16, smem, align<1024>, S<3,4,3>, "(32,64):(64,1)"')

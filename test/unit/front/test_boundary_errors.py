@@ -182,11 +182,11 @@ def test_the_text_and_the_line(at: int) -> None:
         said = said.partition("error ")[2]
         said = "\n".join(x for x in said.splitlines() if "|" not in x)
     assert said == text and error.code == code
-    run(ARRAY, device="cpu")  # the next kernel compiles
+    run(ARRAY, device="cpu")  # The next kernel compiles.
 
 
 def test_too_many_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chip before sm_70 takes 4096 bytes."""
+    """GPUs before sm_70 accept at most 4096 bytes of kernel parameters."""
     monkeypatch.setattr(compiled, "parameter_bytes", {"sm_61": 32, "sm_90a": 64}.__getitem__)
     with cute.target("sm_61"):
         passes_many(ARRAY, 1, 2, device="cpu")

@@ -54,7 +54,7 @@ ARRAYS = (np.zeros(32, np.float32), np.zeros(32, np.float32))
 
 
 def after_each_comment() -> list[tuple[str, str]]:
-    """The comments of the text, each with the op below it."""
+    """Return each comment in the traced IR with the op below it."""
     lines = [line.strip() for line in cute.trace(launch, *ARRAYS).mlir(comments=True).splitlines()]
     found: list[tuple[str, str]] = []
     said: list[str] = []

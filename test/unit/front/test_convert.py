@@ -1,4 +1,4 @@
-"""Conversion does not change functions without run-time values, and keeps their metadata."""
+"""Source conversion preserves the behavior of functions without run-time values, and their metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cute_dialect.front.convert import converted, is_converted, native
 
 
 def jumps(n: int) -> list[Any]:
-    """Walk through every kind of jump."""
+    """Execute every kind of jump."""
     out: list[Any] = []
     for i in range(n):
         if i == 1:
@@ -112,7 +112,7 @@ def unbound(a: int) -> int:
 
 
 class Counter:
-    """Has private names, ``super``, properties and slots."""
+    """A class with private names, ``super``, properties and slots."""
 
     __limit = 3
 

@@ -1,4 +1,4 @@
-"""Copies by atoms and tiled copies: traced, run, compared with numpy."""
+"""Copies with atoms and tiled copies, run on the interpreter and compared with numpy."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_flag_an_access_of_plain_copies() -> None:
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("matrices", [1, 2, 4])
 def test_matrices(matrices: int, transpose: bool) -> None:
-    """Load matrices as the PTX ISA says: thread t has elements 2(t%4), 2(t%4)+1 of row t/4, transposed of column."""
+    """ldmatrix gives thread t elements 2(t%4) and 2(t%4)+1 of row t/4, or of column t/4 if transposed."""
 
     def body(x: Tensor, y: Tensor) -> None:
         tid = arch.thread_idx().x

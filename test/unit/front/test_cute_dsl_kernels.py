@@ -1,4 +1,4 @@
-"""Programs written for CuTe DSL: traced, run on the interpreter, compared with numpy."""
+"""Kernels written for CuTe DSL, run on the interpreter and compared with numpy."""
 
 from __future__ import annotations
 

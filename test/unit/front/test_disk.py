@@ -1,4 +1,4 @@
-"""Specializations from the disk cache are found without tracing, by their dependencies, in a new process."""
+"""A new process finds cached specializations by their dependencies, without tracing."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ if __name__ == "__main__":
 def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     command = [sys.executable, *(arguments or ("program.py",))]
     known = {**os.environ, "CUTE_CACHE": "1", "CUTE_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(folder)}
-    # Python reuses the bytecode of a file of the same size that was edited within the same second.
+    # Python reuses stale bytecode if a file of the same size is edited within one second.
     known["PYTHONDONTWRITEBYTECODE"] = "1"
     known.pop("CUTE_DEVICE", None)
     pipe = subprocess.PIPE
@@ -116,7 +116,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(compiled: Path, tmp_path: Path) -> Path:
-    """A copy of the compiled folder."""
+    """Return a copy of the compiled folder."""
     return Path(shutil.copytree(compiled, tmp_path / "copy"))
 
 

@@ -1,4 +1,4 @@
-"""The next call notices that a traced function, method or object was replaced, edited or reloaded."""
+"""The next call retraces after a traced function, method or object was replaced, edited or reloaded."""
 
 import functools
 import importlib

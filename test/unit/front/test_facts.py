@@ -133,7 +133,7 @@ def test_possibly_negative_numbers_are_signed() -> None:
     def body(x: Any) -> None:
         m, n = x.shape
         t = cute.arch.thread_idx().x
-        a, b, c = m - n, m * 4, m + 1  # the last two may wrap
+        a, b, c = m - n, m * 4, m + 1  # The last two products may wrap.
         stored(x, a // n, b // n, c // n, min(a, n), cute.Int32(b < n), cute.ceil_div(a, n), (t - 1) // n)
 
     text = traced(body)
@@ -201,7 +201,7 @@ def test_facts_reach_kernels_from_the_host() -> None:
 
 @cute.kernel
 def quotients(x: cute.Tensor, out: cute.Tensor):
-    """Divide, rounding up."""
+    """Divide with and without known facts, rounding up."""
     m, n = x.shape
     a, b = cute.ceil_div(x.shape, (3, 2))
     for i, value in enumerate((cute.ceil_div(m, n), cute.ceil_div(n, 4), a, b, cute.ceil_div(cute.Int64(m), 7))):

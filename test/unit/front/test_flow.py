@@ -158,7 +158,7 @@ def recursion(a: int, b: int, depth: int = 3) -> int:
 
 
 class Tiles:
-    """A scheduler whose generator has a run-time loop."""
+    """A tile scheduler whose generator method contains a run-time loop."""
 
     def __init__(self, first: int, total: int):
         self.first = first

@@ -1,4 +1,4 @@
-"""Host functions and the kernels that they launch, called from Python."""
+"""Host functions, and launches of kernels from them and from Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static layouts and int tuples equal those of the algebra; dynamic ones give the same numbers at run time."""
+"""Static layouts and int tuples equal those of the layout algebra; dynamic ones have the same run-time values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Dynamizer:
 
 
 def on_both(case: Callable[[Dynamizer], Any]) -> tuple[list[Any], list[Any], str]:
-    """Run a case with static numbers and with dynamic ones; return the leaves of both results, and the IR."""
+    """Run a case with static and with dynamic numbers, and return the leaves of both results and the IR."""
     still = Dynamizer()
     expected = leaves_of(case(still))
     found: list[Any] = []

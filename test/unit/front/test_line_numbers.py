@@ -1,4 +1,4 @@
-"""Python line numbers reach the line info of kernels and the reports of the interpreter."""
+"""Python line numbers appear in the line info of kernels and in reports of the interpreter."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_interpreter_shows_the_line_and_the_call() -> None:
 
 
 def test_the_same_text_in_two_files(tmp_path: Path) -> None:
-    """Equal code in two files has two locations."""
+    """Equal code in two files has different locations."""
     text = "import cute_dialect.lang as cute\n@cute.jit\ndef host(n: int):\n    cute.printf('%d', cute.Int32(n))\n"
     for name in ("one.py", "two.py"):
         path = tmp_path / name

@@ -439,7 +439,7 @@ def defined_expressions(rng: random.Random, count: int) -> list[tuple[Any, Any]]
 
 
 def undefined(tree: Any) -> bool:
-    """Return True if hardware does not define a step: a shift, or a float converted to an integer out of range."""
+    """Return True if a step is undefined: a shift by too many bits, or an out-of-range float-to-integer conversion."""
     if tree[0] in ("python", "leaf"):
         return False
     name, *sides, extra = tree

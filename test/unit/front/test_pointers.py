@@ -19,7 +19,7 @@ OUT = '!cute.memref<f32, gmem, "8:1">'
 
 
 def run(body: Callable[..., None], x: Any, out: Any, *others: Any, types: dict[str, str] | None = None) -> None:
-    """Run a body on two tensors and integers."""
+    """Run a body on two tensors and some integers."""
     parameters = {"x": X, "out": OUT, **(types or {})}
     module = trace_kernel(
         body, parameters, lambda v: Tensor.of(v) if "memref" in str(v.type) else Int32.of(v), threads=1

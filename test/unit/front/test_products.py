@@ -67,7 +67,7 @@ def test_products_of_a_warp(name: str) -> None:
 
 
 def test_cp_async_ldmatrix_and_four_warps() -> None:
-    """One tile of an sm_80 GEMM: cp.async, ldmatrix and mma.sync over blocks of K."""
+    """Compute one tile of an sm_80 GEMM with cp.async, ldmatrix and mma.sync over blocks of K."""
 
     def body(A: Tensor, B: Tensor, C: Tensor) -> None:
         tid = arch.thread_idx().x

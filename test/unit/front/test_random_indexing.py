@@ -1,4 +1,4 @@
-"""Random layouts, coordinates and slices with static and dynamic leaves, compared with reference offsets."""
+"""Indexing and slicing of random layouts, with static and dynamic leaves, compared with reference offsets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def random_layout(rng: random.Random, depth: int = 0) -> tuple[Tree, Tree]:
 
 
 def size(shape: Tree) -> int:
-    """Return the number of coordinates."""
+    """Return the number of coordinates of a shape."""
     return int(np.prod([size(s) for s in shape])) if isinstance(shape, tuple) else shape
 
 

@@ -24,7 +24,7 @@ class Walk:
 
 
 class Pair:
-    """A class with CuTe DSL's methods for decomposition and reconstruction."""
+    """A class with the methods of CuTe DSL for decomposition and reconstruction."""
 
     def __init__(self, a: Any, b: Any):
         self.a, self.b = a, b

@@ -250,7 +250,7 @@ def reads(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Reads:
 
 @pytest.fixture
 def addresses(gpu: FakeDriver) -> list[tuple[int, int]]:
-    """Return the addresses passed to each launch of ``scale``."""
+    """Return the addresses that each launch of ``scale`` receives."""
     found: list[tuple[int, int]] = []
 
     def note(record: Any) -> None:
@@ -313,7 +313,7 @@ def test_methods(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]
         assert grids(lambda: one(x, y)) == [(1, 19), (0, 19)]
     finally:
         Base.shift = 1
-    assert grids(lambda: one(x, y)) == [(0, 10), (0, 10)]  # as it was
+    assert grids(lambda: one(x, y)) == [(0, 10), (0, 10)]  # The first specialization is still cached.
     assert len(gpu.launches) == len(addresses)
 
 
@@ -448,7 +448,7 @@ def test_objects_referenced_by_a_function(gpu: FakeDriver, reads: Reads, monkeyp
         assert grids() == [(1, 23), (0, 23)]
     finally:
         CONFIG["tiles"][1] = 16
-    assert grids() == [(0, 22), (0, 22)]  # as it was
+    assert grids() == [(0, 22), (0, 22)]  # The first specialization is still cached.
     local.mode = "fast one"
     assert grids() == [(1, 26), (0, 26)]
     CONFIG["by"] = True

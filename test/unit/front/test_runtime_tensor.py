@@ -1,4 +1,4 @@
-"""Static parts of an array (raw arrays, from_dlpack and its marks, fakes, symbols), and the checks of a launch."""
+"""Static parts of arrays (raw arrays, from_dlpack and its marks, fakes, symbols), and their checks at launch."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ OUT = '!cute.memref<f32, gmem, "32:1">'
 
 
 def run(body: Any, *arrays: Any) -> None:
-    """Trace a body of 32 threads on tensors of 32 f32 and run it."""
+    """Run a body with 32 threads on tensors of 32 f32 elements."""
     module = trace_kernel(body, {f"t{i}": OUT for i in range(len(arrays))}, Tensor.of)
     run_kernel_on_cpu(module, arrays)
 
@@ -62,7 +62,7 @@ def test_tensors_in_shared_memory() -> None:
 
 
 class InC(ctypes.Structure):
-    """The ctypes equivalent of the structure below."""
+    """The same structure in ctypes."""
 
     _fields_ = (
         ("flag", ctypes.c_bool),

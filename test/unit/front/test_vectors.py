@@ -1,4 +1,4 @@
-"""Vectors compute element by element, and shapes broadcast, as in numpy."""
+"""Vectors compute element by element and broadcast their shapes as numpy does."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_reductions(name: str, order: str, function: bool) -> None:
 
 
 def test_a_tree_is_more_exact_than_a_chain() -> None:
-    """A chain of 1024 additions of 0.1 in f32 errs more than a tree, whose error bound is that of ten additions."""
+    """Adding 1024 times 0.1 in f32 is less accurate in sequence than as a tree, where ten roundings accumulate."""
 
     def body(x: Any, out: Any) -> None:
         v = x.load()

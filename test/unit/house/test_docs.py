@@ -1,5 +1,5 @@
-"""The reference of the dialect: every example verifies, every core op is described in full, the file is current; so are
-the tables of figures.
+"""Dialect reference: every example verifies, core ops have full descriptions, and the file and the
+performance tables are current.
 """
 
 from __future__ import annotations

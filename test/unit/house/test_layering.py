@@ -153,7 +153,7 @@ def test_records_hold_strings_only() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 def test_families_import_only_recorded_families(family: Family) -> None:
-    """A family imports itself and the families that its record names."""
+    """A family imports only its own modules and the families that its record names."""
     allowed = {family.name, *family.uses, "family"}
     for module, path in MODULES.items():
         if module.startswith(family.package + "."):

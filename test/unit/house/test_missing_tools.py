@@ -286,7 +286,7 @@ def test_sizes_and_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_every_variable_is_read_by_one_module() -> None:
-    """Every environment variable is read in ``settings.py`` and documented there."""
+    """``settings.py`` alone reads and documents environment variables."""
     root = Path(settings.__file__).resolve().parents[2]
     paths = [p for name in ("cute_dialect", "passes", "pipelines", "tools") for p in (root / name).rglob("*.py")]
     reads = re.compile(r"""environ(\.get\(|\[)["']CUTE_""")

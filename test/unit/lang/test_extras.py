@@ -1,4 +1,4 @@
-"""Kernels that use the names of mlir-python-extras: loops with carried values, generics, thread_idx.x."""
+"""Kernels with the API of mlir-python-extras: loops with carried values, generics, thread_idx.x."""
 
 # ruff: noqa: B007, B020, UP028
 

@@ -133,7 +133,7 @@ def test_a_slot_that_is_not_released_stops_the_producer() -> None:
 
 
 def by_bulk_copies(stages: int, cluster: int) -> Any:
-    """One warp issues copies and another uses the items; in a cluster a slot is free when all blocks have used it."""
+    """One warp issues bulk copies and another uses the items. In a cluster a slot is free after all blocks used it."""
 
     @cute.kernel
     def k(x: ROWS, y: ROWS):  # pyright: ignore[reportInvalidTypeForm]
@@ -246,7 +246,7 @@ def test_asynchronous_copies_of_all_threads(stages: int, items: int) -> None:
 
 @cute.kernel
 def turns(y: cute.Tensor, groups: cute.Constexpr, depth: cute.Constexpr):
-    """The groups of a warp append to one list in order. Each reads the list to find its position."""
+    """Append to one list from several warps in the order that ``PipelineOrder`` enforces."""
     group, lane = cute.arch.warp_idx(), cute.arch.lane_idx()
     at = cute.smem_tensor(cute.Int32, cute.make_layout(depth))
     if cute.arch.thread_idx().x == 0:

@@ -234,7 +234,7 @@ def test_static_extents_and_strides_are_checked() -> None:
 
 
 def test_nested_modes_are_derived() -> None:
-    """(s0,s1):(d0,d1) over one dimension: s0 static, s1 = extent/s0, d1 = d0*s0."""
+    """For a dimension with layout (s0,s1):(d0,d1) and static s0, s1 = extent/s0 and d1 = d0*s0."""
     text = '!cute.memref<f32, gmem, "((16,?),8):((?,?),1)">'
     low = "!llvm.struct<(ptr<1>, struct<(i32, struct<(i32, i32)>)>)>"
     data = plan(text, low, np.zeros((48, 24), np.float32)[:, :8])

@@ -79,7 +79,7 @@ def test_variants_shapes_and_refusals(add: CompiledModule, folder: Path) -> None
 
 @pytest.mark.slow
 def test_tensor_maps_and_the_fallback(folder: Path) -> None:
-    """A Hopper GEMM in C encodes the same tensor maps as Python, and unaligned rows take the fallback."""
+    """A Hopper GEMM launched from C encodes the same tensor maps as from Python. Unaligned rows use the fallback."""
     exported = Exported(compile_cute(str(EXAMPLES / "gemm_sm90.mlir")).kernel("launch"), folder, "gemm")
     ended: list[str] = []
     for m, n, k, ld, shift in ((256, 512, 192, 0, 0), (72, 264, 64, 8, 16), (72, 264, 63, 0, 0), (8, 8, 8, 0, 2),
@@ -352,7 +352,7 @@ def test_an_object_file_that_other_programs_link(folder: Path, monkeypatch: pyte
 
 
 def test_exported_file_compiles_as_cpp(folder: Path, add: CompiledModule) -> None:
-    """The header compiles as C++ too."""
+    """The generated header is also valid C++."""
     add.kernel("add").export(folder, ("c",), name="plus")
     (folder / "user.cpp").write_text('#include "plus.h"\nauto f = &plus_launch;\nauto t = cute_row_major_2(0, 2, 3);\n')
     flags = ["-x", "c++", "-std=c++17", "-Wall", "-Werror", f"-I{headers()}", "-c", "-o", str(folder / "user.o")]

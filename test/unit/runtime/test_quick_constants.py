@@ -17,7 +17,7 @@ class Word:
 
 
 def ready_for(launched: list[tuple[int, list[int]]], words: Any) -> Any:
-    """Return a prepared launch that records its stream and parameter words."""
+    """Return a prepared launch that records its stream and the 64-bit words of its parameters."""
     slots = [Word() for _ in words]
 
     class Launches(dict[int, Any]):

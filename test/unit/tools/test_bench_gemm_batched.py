@@ -84,7 +84,7 @@ def test_a_wrong_kernel_is_found(shape: tuple[int, int, int, int]) -> None:
 
 
 def test_report_of_choices_and_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With fake measurements, the chosen kernel reaches 1.0 of torch and the next one 1.25."""
+    """With fake measurements, the chosen kernel is as fast as torch and the next one 1.25 times as fast."""
     taken = {chosen(p).name for p in PROBLEMS}
     checked: list[str] = []
 

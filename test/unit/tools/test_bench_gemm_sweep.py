@@ -269,7 +269,7 @@ def test_only_correct_kernels_are_timed(monkeypatch: pytest.MonkeyPatch) -> None
         raise ValueError("expected other\nrows")
 
     class Kernel:
-        """A fake runner."""
+        """A fake kernel that can be run."""
 
         def __init__(self, call: Callable[[Any, Any, Any], None]):
             self.choice, self._call = SimpleNamespace(name=call.__name__), call
@@ -348,7 +348,7 @@ def test_the_command_builds_for_the_gpu_of_a_file(tmp_path: Path, capsys: pytest
 def test_the_command_writes_a_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The behaviour of the GPU is fake."""
+    """The command times the kernels on a fake GPU and writes a sweep."""
     made = plan(3, 2, COSTS, 4)
 
     (tmp_path / "k").mkdir()

@@ -1,4 +1,4 @@
-"""``cute-bench op --random``: problems are drawn from the whole distribution, checked, and timed against a peer."""
+"""``cute-bench op --random``: problems cover the whole distribution, are checked, and are compared with a peer."""
 
 from __future__ import annotations
 

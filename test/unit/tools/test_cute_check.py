@@ -167,7 +167,7 @@ def test_files_that_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_modules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Errors of parsing, verification and lowering."""
+    """Modules with errors in parsing, verification and lowering."""
     file = tmp_path / "x.mlir"
     file.write_text(MODULE)
     (told,) = found(capsys, str(file))
@@ -184,7 +184,7 @@ def test_modules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each result names a rule, a file relative to the present folder, and a region of positive numbers."""
+    """Each SARIF result has a rule, a file relative to the current folder, and a region with positive numbers."""
     monkeypatch.chdir(tmp_path)
     Path("kernels.py").write_text(KERNELS)
     Path("x.mlir").write_text(MODULE)

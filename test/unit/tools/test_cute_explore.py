@@ -79,7 +79,7 @@ def test_a_file_without_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_program_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Errors at import, in a run and in an example are reported at their line; other examples are not run."""
+    """Errors at import, in a run and in an example are reported at their line, and later examples do not run."""
     path = tmp_path / "wrong.py"
     path.write_text("x = 1\nx / 0\n")
     assert refused(capsys, str(path)) == (
@@ -97,7 +97,7 @@ def test_a_program_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.slow
 def test_unwritable_output_leaves_no_files(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """No partial page and no temporary file is left."""
+    """If the page cannot be written, no partial page and no temporary file remains."""
     (tmp_path / "file").write_text("")
     said = refused(capsys, str(program), "-o", str(tmp_path / "file" / "x.html"), "-q", "--", "21")
     assert f"cute-explore: error: {tmp_path / 'file' / 'x.html'}: cannot write the file: Not a directory\n" in said

@@ -27,7 +27,7 @@ needs_mlir = pytest.mark.skipif(not is_available(), reason="upstream MLIR is not
 
 
 class Tool(CuteOpt):
-    """Runs cute-opt on a text."""
+    """Runs cute-opt on a text and captures its output."""
 
     def __call__(self, text: str, *arguments: str) -> int:
         file = self.folder / "in.mlir"

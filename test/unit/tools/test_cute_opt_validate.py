@@ -46,7 +46,7 @@ class WrongExpansion(ExpandOpsPass):
 
 
 class Picky(WrongExpansion):
-    """A wrong pass that refuses parts of the program."""
+    """A wrong pass that raises an error unless the program contains a subtraction."""
 
     name = "picky"
 

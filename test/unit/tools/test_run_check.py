@@ -1,4 +1,4 @@
-"""``cute-run --check``: valid expressions, errors before anything runs, parameters of any name."""
+"""``cute-run --check``: valid expressions, errors before the kernel runs, and parameters with any name."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def driver() -> Iterator[Any]:
 
 
 def show(driver: Any, page: str, width: int, scheme: str) -> None:
-    """Open a page, by its address, at a width and in a colour scheme."""
+    """Open a page at a window width and in a colour scheme."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
