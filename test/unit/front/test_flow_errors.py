@@ -53,7 +53,7 @@ def test_no_source() -> None:
 
 
 def test_a_value_that_leaks_is_refused() -> None:
-    """A value that leaks through a context variable is an error at its next use."""
+    """Using a value that left its branch through a context variable is an error."""
     source = """\
 def f(a, b):
     if a < b:

@@ -1,8 +1,7 @@
 """Import graph of the package: cycles, and imports inside functions.
 
-Imports inside functions count as edges, since an import that Python runs late still makes two modules depend on each
-other. Imports for type checking do not count. A name imported from a package with a stub counts as an import of the
-module that defines it::
+Imports inside functions count as edges, because a late import is also a dependency. Imports for type checking do not
+count. A name imported from a package with a stub counts as an import of the module that defines it::
 
     python test/unit/house/import_graph.py            # counts per package
     python test/unit/house/import_graph.py interp     # cycles and late imports of one package, with lines

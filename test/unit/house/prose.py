@@ -1,12 +1,12 @@
 """Banned openers, banned words and long sentences in the project's prose.
 
-Prose is every docstring, comment and string literal of the package, the examples, the tests and the
-tools, and every page of documentation.  ``python test/unit/house/prose.py [PATH ...]`` lists what
-CONTRIBUTING.md ("How we write") rules out, one ``file:line: rule: text`` a finding, and counts at the end.
+The script checks docstrings, comments and string literals of the package, examples, tests and tools, and the pages of
+documentation.  ``python test/unit/house/prose.py [PATH ...]`` lists violations of CONTRIBUTING.md ("How we write"), one
+``file:line: rule: text`` per line, followed by counts.
 
 Options:
-    --long     list the sentences of more than 25 words as well.
-    --counts   print the counts of each folder only.
+    --long     also list sentences of more than 25 words.
+    --counts   print only the counts per folder.
 """
 
 from __future__ import annotations

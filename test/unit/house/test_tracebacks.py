@@ -152,7 +152,7 @@ def test_pytest_shows_the_users_frames_of_op(tmp_path: Path) -> None:
 
 
 def test_handled_errors_keep_their_frames() -> None:
-    """An error raised while the program handles one of its own errors shows both."""
+    """An error raised while the program handles another of its errors shows both."""
     with pytest.raises(CuteError) as caught:
         try:
             os.environ["NO_SUCH_VARIABLE"]

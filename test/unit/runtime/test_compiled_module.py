@@ -559,7 +559,7 @@ def test_second_call_with_torch_tensors_is_fast(gpu: FakeDriver, monkeypatch: py
 
 
 def test_fast_calls_with_several_launches(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each launch receives its own addresses, and a number in a condition distinguishes cached calls."""
+    """Each launch receives its own addresses. Cached calls are distinguished by numbers that conditions use."""
     seen: list[tuple[str, list[int]]] = []
 
     def note(record: dict[str, object]) -> None:

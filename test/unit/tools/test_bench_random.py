@@ -119,7 +119,7 @@ def test_wrong_epilogues_and_attention_are_reported(monkeypatch: pytest.MonkeyPa
 
 
 class Fake:
-    """A fake problem whose result is right or wrong, or which is refused."""
+    """A fake problem with a right result, a wrong result or an error."""
 
     operation = "fake"
 
