@@ -26,7 +26,7 @@ class Call(NamedTuple):
     of_lse: bool
     lengths: tuple[tuple[int, int], ...] = ()
     equal: bool = False
-    """q, k and v are one tensor."""
+    """True if q, k and v are the same tensor."""
 
     def options(self) -> dict[str, Any]:
         found = {"causal": self.causal, "window": self.window, "scale": self.scale}

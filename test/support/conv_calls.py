@@ -55,7 +55,7 @@ PLANS: list[tuple[str, str, str | None, Any]] = [
 
 
 def request(name: str, kind: str, epilogue: Epilogue = PLAIN) -> ConvRequest:
-    """Return the request for a convolution of the table."""
+    """Return the convolution request of a named call."""
     of_x, of_f, h = CALLS[name]
     a = h.arguments
     found = geometry(name, kind, of_x, of_f, a["stride"], a["padding"], a["dilation"], h.groups, a["mode"])
@@ -68,7 +68,7 @@ def kernel(name: str, kind: str, epilogue: Epilogue = PLAIN) -> Any:
 
 
 def served() -> list[tuple[str, str]]:
-    """Return the calls that im2col loads support."""
+    """Return the calls that have an im2col kernel."""
     return [(name, kind) for name in CALLS for kind in KINDS if kernel(name, kind) is not None]
 
 

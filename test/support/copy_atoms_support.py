@@ -104,7 +104,7 @@ def run_case(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             expected[LANE % 3 == 0] = 0
         return source, np.full(32 * n, np.nan, np.float16), expected.reshape(-1)
     if case.name == "movm":
-        matrix = source[fragment(1, False).argsort(axis=None)].reshape(8, 8)  # element e of row r
+        matrix = source[fragment(1, False).argsort(axis=None)].reshape(8, 8)  # [row, element]
         return source.reshape(32, 2), np.full((32, 2), np.nan, np.float16), matrix.T.reshape(-1)[fragment(1, False)]
     where = fragment(n // 2, case.name.endswith("_t"))
     if case.store:

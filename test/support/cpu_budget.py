@@ -1,12 +1,12 @@
-"""A pytest plug-in that measures the CPU time of tests and fails the run when the quick tests take too much.
+"""A pytest plug-in that measures the CPU time of tests and fails the run when the quick tests exceed a limit.
 
-CPU time is that of the test's process and of its finished children.  Limits are for a machine that runs a short loop
-in :data:`REFERENCE` seconds.  Workers measure that loop now and then, and a slower or shared CPU gets proportionally
+CPU time is that of the test's process and of its finished children.  Limits are set for a machine that runs a short
+loop in :data:`REFERENCE` seconds.  Workers time that loop at intervals, and a slower or shared CPU gets proportionally
 more time.
 
-A test is charged for its call.  Fixtures, imports at the top of test modules and collection count for the suite only,
-because they serve several tests.  If tests share a result through ``functools.cache``, the first one is charged: mark
-it ``end_to_end`` when the others need it.
+A test is charged for its call.  Fixtures, imports at the top of test modules and collection count only towards the
+total of the suite, because several tests share them.  If tests share a result through ``functools.cache``, the first
+one is charged for it.  Mark that test ``end_to_end``.
 
 The plug-in reports the total of each run, and the tests that exceed a limit.  With ``CUTE_TEST_BUDGET=1``, as
 ``.ci/run`` sets it, a run of the quick tests fails beyond :data:`MARGIN` times a limit.  ``--cpu-report N`` lists the N
@@ -29,7 +29,7 @@ __all__ = ["CpuBudget", "cpu_seconds", "excess"]
 TEST_LIMIT = 1.5
 """Limit for the call of a quick test that is not marked ``end_to_end``, in CPU seconds."""
 MARGIN = 1.5
-"""Timings on a shared machine vary, so a run fails only beyond this multiple of a limit. It reports others."""
+"""Timings on a shared machine vary, so a run fails only beyond this multiple of a limit."""
 REFERENCE = 0.005
 """CPU seconds of :func:`loop_seconds` on the reference machine, for which the limits are set."""
 SAMPLED = 50
@@ -39,7 +39,7 @@ SUITE_LIMIT = 400.0
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds that this process and its finished children have used."""
+    """Return the CPU seconds of this process and its finished children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
@@ -58,7 +58,7 @@ def excess(calls: Sequence[tuple[str, float, bool]], total: float, slowdown: flo
     Args:
         calls: Name, CPU seconds and whether the test is marked ``end_to_end``, of each quick test.
         total: CPU seconds of the suite.
-        slowdown: CPU time of a fixed loop here, relative to the machine for which the limits are.
+        slowdown: CPU time of a fixed loop here, relative to the reference machine.
     """
     limit, suite = TEST_LIMIT * max(1.0, slowdown), SUITE_LIMIT * max(1.0, slowdown)
     late = sorted(((s, name) for name, s, end_to_end in calls if s > limit and not end_to_end), reverse=True)

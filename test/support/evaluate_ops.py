@@ -15,13 +15,13 @@ MOST_TURNS = 100_000
 
 
 def signed(value: int, width: int) -> int:
-    """Return the low bits of an integer as a signed number (of one bit: 0 or 1)."""
+    """Return the low bits of an integer as a signed number; one bit gives 0 or 1."""
     value &= (1 << width) - 1
     return value if width == 1 or not value >> (width - 1) else value - (1 << width)
 
 
 def unsigned(value: int, width: int) -> int:
-    """Return the low bits of an integer as a natural number."""
+    """Return the low bits of an integer as an unsigned number."""
     return value & ((1 << width) - 1)
 
 

@@ -42,7 +42,7 @@ Typed = tuple[str, Tree]
 
 
 def static(n: int) -> int:
-    """Return a static leaf."""
+    """Keep an integer as a static leaf."""
     return n
 
 
@@ -126,9 +126,9 @@ class Case:
     operands: Sequence[Typed]
     properties: Mapping[str, Attribute] = field(default_factory=dict)
     keep_static: Sequence[int] = ()
-    """operands none of whose integers may become dynamic"""
+    """Indices of operands whose integers all stay static."""
     static_outer: bool = False
-    """whether the outer part of composed layouts stays static"""
+    """True if the outer part of composed layouts stays static."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ class Outcome:
     results: tuple[object, ...]
     dynamic: bool
     operands: tuple[Payload, ...]
-    """payloads of the operand types: which integers were dynamic"""
+    """Payloads of the operand types, with their dynamic leaves."""
     lowered: str = ""
-    """the expanded function, if it was asked for"""
+    """Text of the expanded function, if ``keep_text`` is set."""
 
 
 def function(op: Operation, arguments: Sequence[Attribute], block: Block) -> ModuleOp:
@@ -361,7 +361,7 @@ def layout(r: Random, *, bases: bool = True, limit: int = 200) -> L:
 
 
 def composed(r: Random, *, layouts: bool = True, limit: int = 200) -> C:
-    """Return a composed layout: a swizzle or a layout, composed with a plain layout."""
+    """Return a random composed layout, whose inner part is a swizzle or a layout."""
     if layouts and r.random() < 0.35:
         inner: L | S = compact(r, shape(r, limit=limit), gaps=True)
         return C(inner, r.randint(0, 5), compact(r, shape(r, limit=limit), gaps=True))

@@ -45,7 +45,7 @@ def built(sources: Sequence[Path], to: Path) -> ctypes.CDLL:
 
 
 class Exported:
-    """An exported and compiled kernel. Calls take the arguments of ``Kernel.plans`` and return the launches."""
+    """A kernel that is exported to C and compiled. The fake driver records its launches and tensor maps."""
 
     def __init__(self, kernel: Kernel, folder: Path, name: str = "k"):
         self.kernel = kernel
@@ -96,7 +96,7 @@ class Exported:
     def planned(self, *args: object, **shape: Any) -> list[tuple[str, tuple[int, ...], tuple[bytes, ...]]]:
         """Return the launches that Python plans, in the format of the fake driver.
 
-        The fake driver refers to a tensor map by number, so each map must equal the corresponding one of C.
+        The fake driver identifies tensor maps by number.  Each map must equal the map that the C code encodes.
         """
         out: list[tuple[str, tuple[int, ...], tuple[bytes, ...]]] = []
         views = self.kernel.plans(*args, **shape)
@@ -131,7 +131,7 @@ def told(m: TensorMap, address: int) -> tuple[int, ...]:
 
 
 def tensor(array: Any) -> ctypes.Structure:
-    """Return an array as ``cute_tensor_<rank>``, whichever library it comes from."""
+    """Convert an array of any supported library to the C struct ``cute_tensor_<rank>``."""
     from cute_dialect.runtime.arrays import view_of
 
     view = view_of(array, 0)

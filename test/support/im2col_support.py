@@ -39,7 +39,7 @@ CHANNELS = 64
 
 
 def atom(op: Any, image: Any, case: Case) -> Any:
-    """The atom of a case; what is written begins with the first pixel."""
+    """Return the im2col TMA atom of a case. Stores start at the first pixel, without padding."""
     writes = not isinstance(op, cpasync.CopyBulkTensorIm2colG2SOp)
     return cpasync.make_im2col_tma_atom(
         op, image, channels=case.channels, pixels=case.pixels,

@@ -135,7 +135,7 @@ class Editor:
 
 
 def position(text: str, marked: str, further: int = 0) -> types.Position:
-    """Return a position, in UTF-16 units, relative to the start of a marker that occurs once in the text."""
+    """Return the UTF-16 position ``further`` characters past the start of ``marked``, which must occur once."""
     at = text.index(marked)
     assert text.find(marked, at + 1) < 0, marked
     before = text[: at + further]

@@ -8,9 +8,10 @@ with elements smaller than a byte are passed as registers: A, B ``(32, registers
 ``(A, B, E, C, D)``: A holds the kept half, ``(M,K/2)``, and E the metadata words, ``(M,K/columns)``, both row-major.
 Threads that the selector does not select hold different metadata, so a wrong selector changes the result.
 
-:func:`wgmma_cases` and :func:`wgmma_sparse_cases` are ``wgmma``. Their kernels take ``(A, B, D)`` and compute ``D = 2 *
-A * B``. A and B span two instructions along K and are copied to shared memory in the layout of the case. The first gemm
-initializes the accumulators, and the second adds to them. For a sparse A the kernels take ``(A, B, E, D)``.
+:func:`wgmma_cases` and :func:`wgmma_sparse_cases` are ``wgmma``. Their kernels take ``(A, B, D)`` and compute
+``D = 2 * A * B``.  A and B span two instructions along K and are copied to shared memory in the layout of the case.
+The first gemm initializes the accumulators, and the second adds to them.  For a sparse A the kernels take
+``(A, B, E, D)``.
 
 ``python test/support/mma_atom_kernels.py FOLDER`` compiles them for the GPU tests.
 """
@@ -160,7 +161,7 @@ def sparse_cases() -> Iterator[MmaCase]:
 
 
 def wgmma_cases() -> Iterator[MmaCase]:
-    """Yield each type, source and major mode at N = 64, each N, each swizzle, and scale-d at run time."""
+    """Yield ``wgmma`` for each type, source and major mode at N = 64, each N, each swizzle, and run-time scale-d."""
     for types in WGMMA_TYPES:
         for source in ("smem", "rmem"):
             wide = types[1] in ("f16", "bf16")
@@ -189,7 +190,7 @@ def _widths_and_swizzles(row_name: Any) -> Iterator[MmaCase]:
 
 
 def wgmma_sparse_cases() -> Iterator[MmaCase]:
-    """Yield ``wgmma`` with a sparse A: as :func:`wgmma_cases`, and each selector.
+    """Yield the cases of :func:`wgmma_cases` for a sparse A, and each selector.
 
     B has swizzles of at least 64 bytes.
     """

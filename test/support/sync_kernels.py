@@ -353,4 +353,4 @@ def _clusters() -> dict[str, Case]:
 CASES: dict[str, Case] = {
     **_shuffles(), **_reductions(), **_ids(), **_fast_functions(), **_atomics(), **_handshakes(), **_clusters()
 }  # fmt: skip
-"""Every case by name."""
+"""All cases by name."""

@@ -29,7 +29,7 @@ def on_a_terminal(
     while True:
         try:
             read = os.read(terminal, 4096)
-        except OSError:  # Linux reports the end of output so.
+        except OSError:  # On Linux, the end of the output raises OSError.
             break
         if not read:
             break

@@ -20,7 +20,7 @@ __all__ = ["mark_slow_cases", "pairwise"]
 
 
 def pairwise(cases: Sequence[tuple[Any, ...]]) -> list[int]:
-    """Return the positions of a small subset of the cases of a grid that covers its pairs.
+    """Return the positions of a small subset of cases that covers all pairs of parameter values.
 
     A case is a tuple with one value per parameter.  If two values of two parameters occur together in any case, they
     occur together in a case of the subset.  The first case is always in it.

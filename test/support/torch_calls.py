@@ -115,7 +115,7 @@ def gated(device: str, run_on: str | None) -> Result:
 
 
 def kept(device: str, run_on: str | None) -> Result:
-    """Compute a GEMM of several tiles that saves a value for the gradients and sums them over rows and over columns."""
+    """Compute a GEMM of several tiles. Its gradients need a saved value, and sums over rows and over columns."""
 
     def f(accum: Any, bias: Any, scale: Any) -> Any:
         return relu(accum + bias) * scale

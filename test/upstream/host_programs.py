@@ -91,7 +91,7 @@ class _Maker:
         self.program = Program(ModuleOp([]))
 
     def leaf(self, n: int) -> int | Dyn:
-        """Return a number, or a dynamic leaf and record the number as an argument."""
+        """Return the number itself, or a dynamic leaf whose value becomes an argument of the program."""
         if self.random.random() < 0.5:
             return n
         width = self.random.choice((32, 32, 32, 64))

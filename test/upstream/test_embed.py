@@ -90,7 +90,7 @@ def test_locations_survive(ir, context) -> None:
 
 @pytest.mark.parametrize("line", CANONICAL)
 def test_every_op_crosses_and_comes_back(ir, context, line: str) -> None:
-    """Upstream holds types and attributes as opaque text. After printing, our parser must read the same ops again."""
+    """Check that opaque types and attributes survive: parsing the ops that upstream prints must give the same ops."""
     module = parse(line)
     carried = ir.Module.parse(ir_text(module, generic=True), context)
     text = str(carried.operation.get_asm(print_generic_op_form=True, use_local_scope=True))

@@ -54,7 +54,7 @@ def test_upstream_reads_the_op_and_we_read_it_back(upstream, line: str) -> None:
 
 
 WRONG = [
-    # the number of operands, of results
+    # number of operands and results
     (
         '%s = "cute.static"() : () -> !cute.shape<"8">\n'
         '%n = "cute.size"(%s, %s) : (!cute.shape<"8">, !cute.shape<"8">) -> !cute.int_tuple<"8">',
@@ -62,20 +62,20 @@ WRONG = [
     ),
     ('"cute.static"() : () -> ()', "expects exactly 1 results, but got 0"),
     ('%n = "cute.size"() : () -> !cute.int_tuple<"8">', "expects exactly 1 operands, but got 0"),
-    # kinds
+    # types of operands and results
     (
         '%s = "cute.static"() : () -> !cute.coord<"8">\n'
         '%n = "cute.size"(%s) : (!cute.coord<"8">) -> !cute.int_tuple<"8">',
         "does not satisfy the constraint",
     ),
     ('%n = "cute.static"() : () -> i32', "does not satisfy the constraint"),
-    # attributes that must be there
+    # required attributes
     (
         '%s = "cute.static"() : () -> !cute.shape<"8">\n'
         '%n = "cute.select"(%s) : (!cute.shape<"8">) -> !cute.shape<"(8)">',
         'attribute "mode" is expected but not provided',
     ),
-    # parameters of types
+    # type parameters
     (
         '%s = "cute.static"() : () -> !cute.shape<8>',
         "expected base attribute 'builtin.string' but got 'builtin.integer'",
