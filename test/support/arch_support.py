@@ -1,7 +1,7 @@
 """PTX kernels that execute one atom once, generated from the atom's row in the table.
 
-Each thread loads its operand registers from arrays in global memory (register ``r`` of thread ``t`` at index
-``t * count + r``), executes the instruction, and stores its result registers in the same layout.
+Each thread loads its operand registers from arrays in global memory, executes the instruction, and stores its result
+registers.  Register ``r`` of thread ``t`` is at index ``t * count + r`` of an array.
 Operands that WGMMA reads from shared memory are copied there byte by byte from an image.
 """
 

@@ -1,7 +1,7 @@
 """Helpers for tests of the expansion passes: typed concrete values, functions of one op, and their evaluation.
 
-A test draws *concrete* values (:mod:`brute`), turns some of their integers into dynamic leaves (a width, a
-divisor, a number), wraps the op in a function, expands the function and runs it on the numbers.  The result is
+A test draws *concrete* values (:mod:`brute`) and turns some of their integers into dynamic leaves (a width, a
+divisor, a number).  It wraps the op in a function, expands the function and runs it on the numbers.  The result is
 compared with the definition of the op, applied to the concrete values.
 """
 

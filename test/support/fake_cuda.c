@@ -1,4 +1,4 @@
-/* A CUDA driver for tests of exported C: it loads nothing, and tells Python what it is asked to launch. */
+/* A fake CUDA driver for tests of exported C. It loads no modules and passes the arguments of each launch to Python. */
 
 #include <cuda.h>
 #include <string.h>
@@ -56,7 +56,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     return on_launch((const char *)function, numbers, parameters) ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
 }
 
-/* A map holds a number that Python gives; it gets all that the driver was told. */
+/* Python receives the parameters of a tensor map, and returns the number that identifies the map. */
 static CUresult tell(CUtensorMap *map, const long long *numbers) {
     memset(map, 0, sizeof *map);
     return on_encode(numbers, (unsigned char *)map) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

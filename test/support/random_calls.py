@@ -2,10 +2,10 @@
 
 A :class:`Call` is drawn from a *family*, a function with element types and options, which determine the kernels.
 Shapes, layouts and numbers vary within a family, so a few hundred kernels serve thousands of calls.  Each tensor is a
-view of memory whose other elements are NaN (or 77 for integers): contiguous, with padded rows, transposed, at an
-address that is not 16-byte aligned, or every second element of a mode.  Results are written to new memory or to such a
-view filled with NaN.  A call is wrong if a result or a gradient differs from float64 by more than its bound, or if an
-argument or the memory around a view changes.
+view of memory whose other elements are NaN (or 77 for integers).  A view is contiguous, has padded rows, is transposed,
+is not 16-byte aligned, or takes every second element of a mode.  Results are written to new memory or to such a view
+filled with NaN.  Results and gradients must agree with float64 within their bounds.  Arguments and the memory around
+views must not change.
 """
 
 # pyright: basic
@@ -176,8 +176,8 @@ def _out(call: Call, d: Draw, shape: Sequence[int], dtype: torch.dtype, layouts:
 def accumulation(dtype: torch.dtype, k: int, math_: str = "") -> float:
     """Return the error of a dot product of length ``k``, relative to the sum of the magnitudes of its terms.
 
-    Tensor cores add 16 or more products at once, truncated to 2^-22 of the largest (8-bit floats: 2^-13), to an f32
-    accumulator.  tf32 rounds both factors to 2^-11.  FMAs round after each addition.
+    Tensor cores add 16 or more products at once to an f32 accumulator.  They truncate each product to 2^-22 of the
+    largest (8-bit floats: 2^-13).  tf32 rounds both factors to 2^-11.  FMAs round after each addition.
     """
     if dtype in (I8, U8):
         return 0.0
@@ -939,8 +939,8 @@ def problem_of(call: Call) -> str:
 def _gradients_differ(call: Call, leaves: Any, wide: Any, results: Any, exact: Any) -> str:
     """Return a description of the wrong gradients, or "".
 
-    An element is wrong if it is off by more than 4 units of the type, of itself and of the largest element (its terms
-    cancel), plus the bound of the family. Gradients in float64 get 16 units, because the reference rounds as often.
+    The limit is 4 units of the type, relative to the element and, because its terms may cancel, to the largest element.
+    The bound of the family is added.  Gradients in float64 get 16 units, because the reference rounds as often.
     """
     names = call.learned
     generator = torch.Generator("cpu").manual_seed(5)

@@ -1,7 +1,12 @@
 """A module whose host functions launch several kernels, for tests of the launcher and of ``cute-run``.
 
-@scale computes ``y = k * x``, @add ``z = z + y`` (@add_late waits for the preceding launch), and @copy ``y = x`` (with
-a variant @copy_16 for aligned arrays), all in i32.
+All kernels compute in i32:
+
+* @scale: ``y = k * x``.
+* @add: ``z = z + y``.  @add_late does the same, but waits for the preceding launch.
+* @copy: ``y = x``.  The variant @copy_16 is for aligned arrays.
+
+The host functions:
 
 * @both launches @scale, then @add on its result.
 * @meeting launches the cooperative kernel @meet.  Each block waits for all others, then copies the next block's

@@ -1,7 +1,7 @@
 """Test kernels that move tiles with TMA, through shared memory and back, with a copy by threads in between.
 
-Each kernel loads a tile with TMA.  Its threads copy the tile element by element to a second buffer of the same layout,
-and TMA stores that buffer or reduces it into global memory.  Both directions of TMA are therefore compared with the
+Each kernel loads a tile with TMA.  Its threads copy the tile element by element to a second buffer of the same layout.
+TMA then stores that buffer or reduces it into global memory.  Both directions of TMA are therefore compared with the
 dialect's definition of a swizzled tensor.  Unit tests run the kernels on the CPU; GPU tests run those that
 :func:`build_all` compiles.
 """

@@ -1,4 +1,4 @@
-// Prints the scopes of the tokens of lines by VS Code's tokenizer: node tokenize.js MODULES GRAMMAR < lines (JSON).
+// Tokenizes lines (JSON) with VS Code's tokenizer and prints token scopes: node tokenize.js MODULES GRAMMAR < lines
 const fs = require("fs");
 const path = require("path");
 
