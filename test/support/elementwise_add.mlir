@@ -1,33 +1,33 @@
-// C = A + B over row-major matrices of f32, any shape, any row stride.
+// C = A + B over row-major matrices of f32, of any shape and row stride.
 //
-// A block of 128 threads takes a tile of 16 x 128 elements; a thread takes 4 x 4 of them.  @add assumes nothing about
-// rows.  @add_v takes row strides that are multiples of 4 and pointers aligned to 16 bytes: inside the matrix every access
-// moves 128 bits.  The launch takes @add_v when the arguments allow it.
+// A block of 128 threads computes a tile of 16 x 128 elements, and each thread computes 4 x 4 of them.  @add supports
+// any row stride.  @add_v needs row strides that are multiples of 4 and pointers aligned to 16 bytes; tiles inside the
+// matrix then use 128-bit accesses only.  The launch selects @add_v if the arguments allow it.
 
 !tile = !cute.tile<"[16:1;128:1]">
 !atom = !cute_nvgpu.atom.universal_copy<f32>
 !copy = !cute.tiled_copy<!atom, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>
 
-// Coordinates: of the matrix, tiled, of a block, of a thread's values.
+// Coordinate tensors of the matrix, the tiled matrix, a block's tile, a thread's values, and a row of them.
 !ids = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
 !ids_tiled = !cute.coord_tensor<"(0,0)", "((16,128),(?,?)):((1@0,1@1),(16@0,128@1))">
 !ids_block = !cute.coord_tensor<"(?{div=16},?{div=128})", "(16,128):(1@0,1@1)">
 !ids_thread = !cute.coord_tensor<"(?{div=4},?{div=4})", "((1,(4,4)),1,1):((0,(1@1,1@0)),0,0)">
 !ids_row = !cute.coord_tensor<"(?,?{div=4})", "(1,4,1,1):(0,1@1,0,0)">
 
-// Registers: a thread's values; a row of them, and a flag for each.
+// Register tensors for a thread's values, for a row of them, and for the predicates of a row.
 !regs = !cute.memref<f32, rmem, align<32>, "((1,(4,4)),1,1):((0,(1,4)),0,0)">
 !row_regs = !cute.memref<f32, rmem, align<16>, "(1,4,1,1):(0,1,0,0)">
 !row_flags = !cute.memref<i1, rmem, align<4>, "(1,4,1,1):(0,1,0,0)">
 
-// A matrix (anything): itself, tiled, a block's tile, a thread's values, a row of these.
+// Any matrix: the matrix, the tiled matrix, a block's tile, a thread's values, and a row of them.
 !mat = !cute.memref<f32, gmem, "(?,?):(?,1)">
 !mat_tiled = !cute.memref<f32, gmem, "((16,128),(?,?)):((?,1),(?{div=16},128))">
 !mat_block = !cute.memref<f32, gmem, "(16,128):(?,1)">
 !mat_thread = !cute.memref<f32, gmem, "((1,(4,4)),1,1):((0,(1,?)),0,0)">
 !mat_row = !cute.memref<f32, gmem, "(1,4,1,1):(0,1,0,0)">
 
-// A matrix (rows of whole vectors of 4): itself, tiled, a block's tile, a thread's values, a row of these.
+// The same for a matrix whose row stride is a multiple of 4 and whose pointer is aligned to 16 bytes.
 !vec = !cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">
 !vec_tiled = !cute.memref<f32, gmem, align<16>, "((16,128),(?,?)):((?{div=4},1),(?{div=64},128))">
 !vec_block = !cute.memref<f32, gmem, align<16>, "(16,128):(?{div=4},1)">
@@ -37,7 +37,7 @@
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @add(%mA: !mat, %mB: !mat, %mC: !mat) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
-      // Tile the matrices and the tensor of their coordinates.
+      // Tile the matrices and their coordinate tensor.
       %tiler = cute.static : !tile
       %gA = cute.zipped_divide(%mA, %tiler) : (!mat, !tile) -> !mat_tiled
       %gB = cute.zipped_divide(%mB, %tiler) : (!mat, !tile) -> !mat_tiled
@@ -49,7 +49,7 @@ module attributes {gpu.container_module} {
       %mX = cute.make_view(%origin, %identity) : !ids
       %gX = cute.zipped_divide(%mX, %tiler) : (!ids, !tile) -> !ids_tiled
 
-      // This block's tile.
+      // Select the tile of this block.
       %bid = nvvm.read.ptx.sreg.ctaid.x : i32
       %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
       %where = cute.make_coord(%bid) : (i32) -> !cute.coord<"((_,_),?)">
@@ -58,7 +58,7 @@ module attributes {gpu.container_module} {
       %bC = cute.slice(%gC, %where) : !mat_tiled, !cute.coord<"((_,_),?)">
       %bX = cute.slice(%gX, %where) : !ids_tiled, !cute.coord<"((_,_),?)">
 
-      // This thread's values, and registers for them.
+      // Partition the tile among threads, and allocate registers for the values of this thread.
       %atom = cute.atom() : !atom
       %copy = cute.make_tiled_copy(%atom) : !copy
       %thr = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
@@ -70,7 +70,7 @@ module attributes {gpu.container_module} {
       %fB = cute.make_fragment_like(%tB) : !mat_thread -> !regs
       %fC = cute.make_fragment_like(%tC) : !mat_thread -> !regs
 
-      // If the last coordinate of the tile lies inside the matrix, all do.
+      // If the last coordinate of the tile is inside the matrix, the whole tile is.
       %corner = cute.static : !cute.coord<"(15,127)">
       %last = cute.memref.load(%bX, %corner) : (!ids_block, !cute.coord<"(15,127)">) -> !cute.int_tuple<"(?,?)">
       %inside = cute.elem_less(%last, %mn) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
@@ -83,7 +83,7 @@ module attributes {gpu.container_module} {
         cute.memref.store_vec %c, %fC : !regs
         cute.copy(%atom, %fC, %tC) : (!atom, !regs, !mat_thread) -> ()
       } else {
-        // At the edge, row by row, each value has a flag: is its coordinate less than the shape?
+        // At the edge, the copies of each row are predicated: a coordinate must be less than the shape.
         %c0 = arith.constant 0 : i32
         %c1 = arith.constant 1 : i32
         %rows = arith.constant 4 : i32
@@ -119,7 +119,7 @@ module attributes {gpu.container_module} {
     }
 
     gpu.func @add_v(%mA: !vec, %mB: !vec, %mC: !vec) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
-      // Tile the matrices and the tensor of their coordinates.
+      // Tile the matrices and their coordinate tensor.
       %tiler = cute.static : !tile
       %gA = cute.zipped_divide(%mA, %tiler) : (!vec, !tile) -> !vec_tiled
       %gB = cute.zipped_divide(%mB, %tiler) : (!vec, !tile) -> !vec_tiled
@@ -131,7 +131,7 @@ module attributes {gpu.container_module} {
       %mX = cute.make_view(%origin, %identity) : !ids
       %gX = cute.zipped_divide(%mX, %tiler) : (!ids, !tile) -> !ids_tiled
 
-      // This block's tile.
+      // Select the tile of this block.
       %bid = nvvm.read.ptx.sreg.ctaid.x : i32
       %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
       %where = cute.make_coord(%bid) : (i32) -> !cute.coord<"((_,_),?)">
@@ -140,7 +140,7 @@ module attributes {gpu.container_module} {
       %bC = cute.slice(%gC, %where) : !vec_tiled, !cute.coord<"((_,_),?)">
       %bX = cute.slice(%gX, %where) : !ids_tiled, !cute.coord<"((_,_),?)">
 
-      // This thread's values, and registers for them.
+      // Partition the tile among threads, and allocate registers for the values of this thread.
       %atom = cute.atom() : !atom
       %copy = cute.make_tiled_copy(%atom) : !copy
       %thr = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
@@ -152,7 +152,7 @@ module attributes {gpu.container_module} {
       %fB = cute.make_fragment_like(%tB) : !vec_thread -> !regs
       %fC = cute.make_fragment_like(%tC) : !vec_thread -> !regs
 
-      // If the last coordinate of the tile lies inside the matrix, all do.
+      // If the last coordinate of the tile is inside the matrix, the whole tile is.
       %corner = cute.static : !cute.coord<"(15,127)">
       %last = cute.memref.load(%bX, %corner) : (!ids_block, !cute.coord<"(15,127)">) -> !cute.int_tuple<"(?,?)">
       %inside = cute.elem_less(%last, %mn) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
@@ -165,7 +165,7 @@ module attributes {gpu.container_module} {
         cute.memref.store_vec %c, %fC : !regs
         cute.copy(%atom, %fC, %tC) : (!atom, !regs, !vec_thread) -> ()
       } else {
-        // At the edge, row by row, each value has a flag: is its coordinate less than the shape?
+        // At the edge, the copies of each row are predicated: a coordinate must be less than the shape.
         %c0 = arith.constant 0 : i32
         %c1 = arith.constant 1 : i32
         %rows = arith.constant 4 : i32
