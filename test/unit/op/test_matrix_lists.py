@@ -98,7 +98,7 @@ MIXED: dict[str, Callable[[list[Any], list[Any], list[Any]], object]] = {
 }
 
 
-@pytest.mark.sample("columns of A")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MIXED)
 def test_matrices_of_several_classes(name: str) -> None:
     """Matrices of equal strides and alignment share a launch."""
