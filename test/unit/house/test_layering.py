@@ -14,10 +14,10 @@ from cute_dialect.cute_nvgpu.family import Family
 
 ROOT = Path(__file__).parents[3]
 LAYERS = (
-    "type_text", "errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks", "ir", "dialect",
-    "passes", "cute_nvgpu", "interp", "pipelines", "front", "lang", "kernels", "op", "explore", "tools",
+    "type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks", "ir",
+    "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "front", "lang", "kernels", "op", "explore", "tools",
 )  # fmt: skip
-XDSL_FREE = ("type_text", "errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks")
+XDSL_FREE = ("type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks")
 VENDOR = ("mlir", "cuda", "torch", "cupy")
 VENDOR_FREE = LAYERS[: LAYERS.index("pipelines")]
 DRIVER = ("runtime",)
@@ -176,6 +176,6 @@ def test_families_are_imported_by_name_in_listed_modules() -> None:
 def test_folders_of_unit_tests_match_the_package() -> None:
     """Each layer has a folder of unit tests; ``upstream`` tests the dialect, and ``house`` the repository."""
     unit = ROOT / "test" / "unit"
-    single_modules = {"type_text", "errors", "exports", "files", "tracebacks"}
+    single_modules = {"type_text", "errors", "exports", "files", "spaces", "tracebacks"}
     assert {p.parent.name for p in unit.rglob("test_*.py")} == {*LAYERS, "upstream", "house"} - single_modules
     assert list(unit.glob("test_*.py")) == []

@@ -20,7 +20,7 @@ class OnlyTheRuntime:
     # Finds nothing itself, and hides modules that a launch must not need from later finders.
     def find_spec(self, name, path=None, target=None):
         top, _, rest = name.partition(".")
-        ours = ("runtime", "algebra", "arch", "errors", "exports", "files", "tracebacks", "type_text")
+        ours = ("runtime", "algebra", "arch", "errors", "exports", "files", "spaces", "tracebacks", "type_text")
         if top in ("xdsl", "mlir", "torch", "cupy", "ml_dtypes", "rich", "cuda"):
             raise ImportError(f"{name} is not installed here")
         if top == "cute_dialect" and rest and rest.split(".")[0] not in ours:
