@@ -280,7 +280,7 @@ class Merger:
             self.visible().check(old)
 
     def visible(self) -> Surroundings:
-        """Return the objects that other references show after the branch."""
+        """Return the references, other than merged variables, that can reach an object after the branch."""
         if self.surroundings is None:
             contents = {key: unchanged(x, self.heaps[1][key]) for key, x in self.heaps[0].items()}
             kept = [x for x, y in self.names.values() if x is y]

@@ -189,9 +189,9 @@ def can_carry(value: object) -> bool:
 
 
 def carried_form(before: object, after: object) -> Form:
-    """Return the form of the value of a place that is ``after`` at the end of an iteration.
+    """Return the form of a variable that is ``before`` at the start of an iteration and ``after`` at its end.
 
-    Mutable objects that the two share stay static parts of the form.
+    Mutable objects in both values stay static parts of the form.
     """
     if before is after:
         return ConstForm(before) if can_carry(before) else form_of(before).widened().loosened()

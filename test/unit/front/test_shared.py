@@ -62,7 +62,7 @@ def test_tensors_in_shared_memory() -> None:
 
 
 class InC(ctypes.Structure):
-    """The same structure in ctypes."""
+    """The fields of the struct in shared memory, as ctypes lays them out."""
 
     _fields_ = (
         ("flag", ctypes.c_bool),

@@ -287,6 +287,21 @@ def test_blocks_of_several_tiles(stride: int, kernels: list[str], monkeypatch: p
     assert len(kernels) == 2
 
 
+def check_all_directions(rng: np.random.Generator, x: np.ndarray, f: np.ndarray, h: Any) -> None:
+    """Compare fprop, dgrad and wgrad, and fprop with bias and relu, with exact integers. Outputs are poisoned."""
+    want = forward(x, f, h)
+    y = small(rng, *want.shape)
+    dx, df = gradients(x, f, y, h)
+    out = np.full(want.shape, np.nan, np.float16)
+    assert (op.conv2d(x, f, **h.arguments, **CHECKS, out=out) == want).all()
+    out = np.full(dx.shape, np.nan, np.float16)
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS, out=out) == dx).all()
+    out = np.full(df.shape, np.nan, np.float16)
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS, out=out) == df).all()
+    bias = np.arange(f.shape[0], dtype=np.float32) - f.shape[0] // 2
+    assert (op.conv2d(x, f, bias, **h.arguments, activation="relu", **CHECKS) == np.maximum(want + bias, 0)).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("taps", "stride", "apart"), [((2, 2), 1, False), ((1, 2), 2, False), ((1, 1), 1, False), ((2, 2), 2, True)]
@@ -301,17 +316,7 @@ def test_odd_groups_of_many_channels(
     rng = np.random.default_rng(30)
     h = how(0, stride, groups=2)
     x, f = small(rng, 2, 5, 6, 2 * 65), small(rng, 2 * 67, *taps, 65)
-    want = forward(x, f, h)
-    y = small(rng, *want.shape)
-    dx, df = gradients(x, f, y, h)
-    out = np.full(want.shape, np.nan, np.float16)
-    assert (op.conv2d(x, f, **h.arguments, **CHECKS, out=out) == want).all()
-    out = np.full(dx.shape, np.nan, np.float16)
-    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS, out=out) == dx).all()
-    out = np.full(df.shape, np.nan, np.float16)
-    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS, out=out) == df).all()
-    bias = np.arange(134, dtype=np.float32) - 60
-    assert (op.conv2d(x, f, bias, **h.arguments, activation="relu", **CHECKS) == np.maximum(want + bias, 0)).all()
+    check_all_directions(rng, x, f, h)
     assert not kernels
 
 
@@ -323,17 +328,7 @@ def test_one_tap(c: int, k: int, stride: int, kernels: list[str], tiles: None) -
     """
     rng, h = np.random.default_rng(40 + c), how(0, stride)
     x, f = small(rng, 2, 23, 31, c + 3)[:, :, :, 2 : 2 + c][:, : 22 + stride], small(rng, k, 1, 1, c)
-    want = forward(x, f, h)
-    y = small(rng, *want.shape)
-    dx, df = gradients(x, f, y, h)
-    out = np.full(want.shape, np.nan, np.float16)
-    assert (op.conv2d(x, f, **h.arguments, **CHECKS, out=out) == want).all()
-    out = np.full(dx.shape, np.nan, np.float16)
-    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS, out=out) == dx).all()
-    out = np.full(df.shape, np.nan, np.float16)
-    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS, out=out) == df).all()
-    bias = np.arange(k, dtype=np.float32) - 3
-    assert (op.conv2d(x, f, bias, **h.arguments, activation="relu", **CHECKS) == np.maximum(want + bias, 0)).all()
+    check_all_directions(rng, x, f, h)
     assert len(kernels) == 4 and all(name.startswith("direct") for name in kernels)
 
 
