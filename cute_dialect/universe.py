@@ -33,13 +33,13 @@ def _pass_factory(name: str) -> Callable[[], type[ModulePass]]:
 
 
 def _cute() -> Dialect:
-    from cute_dialect.dialect import get_cute_dialect
+    from cute_dialect.dialect.registry import get_cute_dialect
 
     return get_cute_dialect()
 
 
 def _cute_nvgpu() -> Dialect:
-    from cute_dialect.dialect import get_cute_nvgpu_dialect
+    from cute_dialect.dialect.registry import get_cute_nvgpu_dialect
 
     return get_cute_nvgpu_dialect()
 

@@ -37,22 +37,22 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Layout
-from cute_dialect.atom_types import CopyAtomType, TiledCopyType
-from cute_dialect.extensions import module_of_atom, tile_of_op
+from cute_dialect.dialect import memory, tiled, views
+from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopyType
+from cute_dialect.dialect.base import CuteOp
+from cute_dialect.dialect.extensions import module_of_atom, tile_of_op
+from cute_dialect.dialect.make import StaticOp
+from cute_dialect.dialect.memory_types import MemRefType, TensorType
+from cute_dialect.dialect.typed_values import Typed
+from cute_dialect.dialect.types import CuteType, LayoutType
+from cute_dialect.dialect.universal_copy import UniversalCopyType
 from cute_dialect.ir.editing import all_ops, make_op
-from cute_dialect.memory_types import MemRefType, TensorType
-from cute_dialect.ops import memory, tiled, views
-from cute_dialect.ops.base import CuteOp
-from cute_dialect.ops.make import StaticOp
-from cute_dialect.ops.typed_values import Typed
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_tensor import on_layout_of_tensor
 from cute_dialect.passes.lowering import fills
 from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, first_mode, plain_layout, plan, side_of
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.passes.lowering.thread_slices import missing_slices
-from cute_dialect.types import CuteType, LayoutType
-from cute_dialect.universal_copy import UniversalCopyType
 
 _HELP = __doc__ or ""
 """Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""

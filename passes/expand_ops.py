@@ -38,16 +38,16 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, width_of
 from cute_dialect.algebra.trees import map_leaves
+from cute_dialect.dialect.access import GetScalarsOp, scalar_payloads
+from cute_dialect.dialect.arith import ComparisonOp, EqualOp
+from cute_dialect.dialect.base import CuteOp, is_tensor
+from cute_dialect.dialect.typed_values import Typed, dynamic_leaves, track
+from cute_dialect.dialect.types import CuteType, Payload
 from cute_dialect.ir.editing import make_op
 from cute_dialect.ir.xdsl_compat import insert_op
-from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
-from cute_dialect.ops.arith import ComparisonOp, EqualOp
-from cute_dialect.ops.base import CuteOp, is_tensor
-from cute_dialect.ops.typed_values import Typed, dynamic_leaves, track
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.emitter import ArithEmitter, bind, constant, integer, rebuild, static
 from cute_dialect.passes.fold_static import comparison
-from cute_dialect.types import CuteType, Payload
 
 _HELP = __doc__ or ""
 """Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
@@ -171,8 +171,8 @@ Expansion = Callable[[Operation, ExpandContext], None]
 @cache
 def expansions() -> Mapping[str, Expansion]:
     """Return the expansion functions by op name."""
-    from cute_dialect.dialect import core_ops
-    from cute_dialect.ops.access import ALIASES
+    from cute_dialect.dialect.access import ALIASES
+    from cute_dialect.dialect.registry import core_ops
     from cute_dialect.passes.expand_tensor import EXPANSIONS
 
     table: dict[str, Expansion] = dict(EXPANSIONS)

@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout
-from cute_dialect.dialect import core_ops
-from cute_dialect.memory_types import MemRefType, PtrType, TensorType
-from cute_dialect.ops import algebra, sizes, views
-from cute_dialect.ops.base import CuteOp
-from cute_dialect.ops.tensor_lifting import slice_offset
-from cute_dialect.ops.typed_values import Typed, tracked
+from cute_dialect.dialect import algebra, sizes, views
+from cute_dialect.dialect.base import CuteOp
+from cute_dialect.dialect.memory_types import MemRefType, PtrType, TensorType
+from cute_dialect.dialect.registry import core_ops
+from cute_dialect.dialect.tensor_lifting import slice_offset
+from cute_dialect.dialect.typed_values import Typed, tracked
+from cute_dialect.dialect.types import CuteType, IntTupleType
 from cute_dialect.passes.emitter import rebuild
-from cute_dialect.types import CuteType, IntTupleType
 
 if TYPE_CHECKING:
     from cute_dialect.passes.expand_ops import ExpandContext
@@ -75,7 +75,7 @@ def _offset_type(offset: IntTuple) -> IntTupleType:
 
 def _placed(op: Operation, ctx: ExpandContext) -> None:
     """Expand ``local_tile`` and similar ops by running their ``place`` method on run-time values."""
-    from cute_dialect.ops.tensors import PlacedOp
+    from cute_dialect.dialect.tensors import PlacedOp
 
     assert isinstance(op, PlacedOp)
     tensor = op.operands[0]
@@ -92,7 +92,7 @@ def _placed(op: Operation, ctx: ExpandContext) -> None:
 
 
 def _recast_tensor(op: Operation, ctx: ExpandContext) -> None:
-    from cute_dialect.ops.tensors import recast
+    from cute_dialect.dialect.tensors import recast
 
     tensor = op.operands[0]
     t, declared = tensor.type, op.results[0].type

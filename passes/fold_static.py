@@ -34,14 +34,14 @@ from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffect, Pure
 
+from cute_dialect.dialect.arith import ElemLessOp, EqualOp
+from cute_dialect.dialect.make import StaticOp
+from cute_dialect.dialect.purity import is_pure
+from cute_dialect.dialect.typed_values import typed
+from cute_dialect.dialect.types import is_static_type
 from cute_dialect.ir.editing import make_op
-from cute_dialect.ops.arith import ElemLessOp, EqualOp
-from cute_dialect.ops.make import StaticOp
-from cute_dialect.ops.purity import is_pure
-from cute_dialect.ops.typed_values import typed
 from cute_dialect.passes.base import Pass, PassContext
 from cute_dialect.passes.emitter import constant
-from cute_dialect.types import is_static_type
 
 _HELP = __doc__ or ""
 """Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
@@ -84,7 +84,7 @@ def blocks_of(op: Operation) -> list[Block]:
 
 
 class Purity:
-    """Cache of :func:`~cute_dialect.ops.purity.is_pure` for op classes whose traits alone decide it."""
+    """Cache of :func:`~cute_dialect.dialect.purity.is_pure` for op classes whose traits alone decide it."""
 
     def __init__(self) -> None:
         # Upstream's cast is pure; xDSL's lacks the trait for speculation.

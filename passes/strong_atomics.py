@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation
 
+from cute_dialect.dialect.memory_types import integer_width
 from cute_dialect.ir.editing import all_ops
 from cute_dialect.ir.xdsl_compat import insert_op
-from cute_dialect.memory_types import integer_width
 from cute_dialect.passes.base import Pass, PassContext
 from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm

@@ -44,7 +44,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 
 from cute_dialect.cute_nvgpu import TO_NVGPU
-from cute_dialect.extensions import lower_of_op
+from cute_dialect.dialect.extensions import lower_of_op
 from cute_dialect.passes.base import Pass, PassContext, PassOptionError, PassOptions
 from cute_dialect.passes.lowering import control, core, functions, memory
 from cute_dialect.passes.lowering.fragments import NeedsMemory

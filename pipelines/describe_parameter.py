@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.context import Context
     from xdsl.ir import Attribute
 
-    from cute_dialect.memory_types import Ptr
+    from cute_dialect.dialect.memory_types import Ptr
 
 __all__ = ["describe", "parse_type"]
 
@@ -85,8 +85,8 @@ def describe(text: str, type_: Attribute | None, lowered_text: str, *, byval: bo
 def _describe_cute(param: Param, type_: Attribute, lowered: abi.Type) -> Param:
     """Complete the description of a parameter of cute type; types without a description stay opaque."""
     from cute_dialect.algebra.values import Layout
-    from cute_dialect.memory_types import ConstrainedIntType, MemRefType, PtrType
-    from cute_dialect.types import CoordType, IntTupleType, LayoutType, ShapeType
+    from cute_dialect.dialect.memory_types import ConstrainedIntType, MemRefType, PtrType
+    from cute_dialect.dialect.types import CoordType, IntTupleType, LayoutType, ShapeType
 
     if isinstance(type_, MemRefType):
         layout = type_.data.layout

@@ -23,12 +23,12 @@ from xdsl.irdl import BaseAttr, EqAttrConstraint, IRDLOperation, OperandDef, Opt
 from xdsl.parser import Parser
 from xdsl.traits import ConstantLike, MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pure
 
-from cute_dialect.dialect import CORE_MODULES, core_ops, get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.dialect.base import element_constraint
+from cute_dialect.dialect.make import ScalarInt
+from cute_dialect.dialect.registry import CORE_MODULES, core_ops, get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.dialect.typed_values import OneOfKinds
+from cute_dialect.dialect.types import TYPES
 from cute_dialect.ir.context import make_context
-from cute_dialect.ops.base import element_constraint
-from cute_dialect.ops.make import ScalarInt
-from cute_dialect.ops.typed_values import OneOfKinds
-from cute_dialect.types import TYPES
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "dialect.md"
 
@@ -170,7 +170,7 @@ def read_example(text: str) -> ModuleOp:
 
 def annotated(example: str) -> str:
     """Append comments with the inferred result types to the ops of an example that omit them."""
-    from cute_dialect.ops.base import CuteOp
+    from cute_dialect.dialect.base import CuteOp
 
     made_up, lines = {"builtin.module", "test.op"}, example.splitlines()
     ops = [op for op in read_example(example).body.block.ops if op.name not in made_up]

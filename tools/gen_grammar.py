@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from xdsl.ir import TypeAttribute
 
-from cute_dialect.dialect import get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.dialect.registry import get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.ir.context import make_context
 
 __all__ = ["files", "main", "textmate"]

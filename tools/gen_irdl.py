@@ -32,15 +32,15 @@ from xdsl.ir import Operation
 from xdsl.irdl import BaseAttr, EqAttrConstraint, IRDLOperation, OperandDef, OptionalDef, ResultDef, VariadicDef
 from xdsl.printer import Printer
 
-from cute_dialect.dialect import core_ops
+from cute_dialect.dialect.base import CuteOp, element_constraint
+from cute_dialect.dialect.make import ScalarInt
+from cute_dialect.dialect.registry import core_ops
+from cute_dialect.dialect.typed_values import OneOfKinds
+from cute_dialect.dialect.types import TYPES
 from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine, Source, StreamHandler
 from cute_dialect.ir.parsing import parse_module
 from cute_dialect.ir.verifier import verify
-from cute_dialect.ops.base import CuteOp, element_constraint
-from cute_dialect.ops.make import ScalarInt
-from cute_dialect.ops.typed_values import OneOfKinds
-from cute_dialect.types import TYPES
 
 MOST = 16
 """Maximum number of values of a variadic group in the description."""

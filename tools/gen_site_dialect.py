@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation
 
 from cute_dialect.algebra import AlgebraError, parse_layout, size
-from cute_dialect.dialect import get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.dialect.registry import get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.tools.gen_docs import TITLES, by_module, op_text, read_example, sections
 from cute_dialect.viz import Drawing, DrawingError, draw, draw_divide
 

@@ -50,7 +50,7 @@ from cute_dialect.cute_nvgpu.sync.lower import WAIT_HINT
 from cute_dialect.cute_nvgpu.sync.ops import ArchOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.cute_nvgpu.tma.types import TmaAtomType
-from cute_dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.passes.lowering.folding import constant_of
 from cute_dialect.passes.lowering.packed import read_packed, write_packed
 from cute_dialect.passes.lowering.types import struct

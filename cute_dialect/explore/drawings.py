@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute
 
     from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout
-    from cute_dialect.memory_types import Ptr
+    from cute_dialect.dialect.memory_types import Ptr
     from cute_dialect.viz.drawing import Drawing
 
 __all__ = ["Drawings", "Value", "drawing_of", "drawing_of_layout", "drawings_of", "layout_of"]
@@ -98,7 +98,7 @@ class _Album:
 def layout_of(type: Attribute) -> AnyLayout | None:
     """Return the layout of a core type, None if it has none. A tensor's layout includes the swizzle of its pointer."""
     from cute_dialect.algebra.values import ComposedLayout, Layout
-    from cute_dialect.memory_types import MemRefType
+    from cute_dialect.dialect.memory_types import MemRefType
 
     if isinstance(type, MemRefType):
         return _swizzled(type.data.ptr, type.layout)
@@ -114,7 +114,7 @@ def _swizzled(p: Ptr, layout: AnyLayout) -> AnyLayout:
     Returns the layout unchanged if the pointer may start inside a period of the swizzle.
     """
     from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
-    from cute_dialect.memory_types import element_bits
+    from cute_dialect.dialect.memory_types import element_bits
 
     s = p.swizzle
     if s is None or s.shift < 0 or not isinstance(layout, Layout) or p.alignment % (1 << (s.bits + s.base + s.shift)):

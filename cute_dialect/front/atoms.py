@@ -320,8 +320,8 @@ class CopyAtom(Atom):
         self.state = (*[(f, v) for f, v in self.state if f != field], *([] if value is None else [(field, value)]))
 
     def _side(self, side: str) -> Any:
+        from cute_dialect.dialect.memory_types import element_bits
         from cute_dialect.front.layouts import Layout
-        from cute_dialect.memory_types import element_bits
 
         element = self.type.element
         if not hasattr(self.type, "row"):

@@ -169,8 +169,8 @@ def _with_sign(tensor: Any, atom: CopyAtom) -> SSAValue:
     """Return a tensor's value, recast to unsigned integers if the atom's type requires them."""
     from xdsl.dialects.builtin import IntegerType
 
+    from cute_dialect.dialect.tensors import recast_type
     from cute_dialect.front.trace import current
-    from cute_dialect.ops.tensors import recast_type
 
     wanted: Any = atom.type.element  # pyright: ignore[reportAttributeAccessIssue]
     given: Any = tensor.is_memory and tensor.type.data.ptr.element

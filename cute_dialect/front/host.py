@@ -417,7 +417,7 @@ def _beside(smem: Any, own: int | None, launch: Launch) -> Any:
 
 def _own_smem(tracer: Tracer) -> int | None:
     """Return the size of a traced kernel's buffers, in bytes; None if the kernel also uses ``get_dyn_smem``."""
-    from cute_dialect.ops.shared_memory import storage_bytes
+    from cute_dialect.dialect.shared_memory import storage_bytes
 
     total = 0
     for op in tracer.function.walk():

@@ -99,8 +99,8 @@ def make_layout(shape: Shape, stride: Stride = None, order: IntTuple = None) -> 
 def _checked_layout(shape: Tree, stride: Tree) -> Layout:
     """Return a layout that keeps its input numbers, so that its shape needs no op."""
     from cute_dialect.algebra.values import raw_layout
+    from cute_dialect.dialect.inference import infer_types_memo
     from cute_dialect.front.trace import op_class
-    from cute_dialect.ops.inference import infer_types_memo
 
     try:
         infer_types_memo(op_class("cute.make_layout"), [shape.type, stride.type], {})

@@ -335,8 +335,8 @@ def apply(name: str, *operands: Any, called: str = "", **properties: Any) -> Any
     >>> apply("cute.zipped_divide", make_layout(12), Tree(4, "tiler"))
     (4,3):(1,4)
     """
+    from cute_dialect.dialect.inference import infer_types_memo
     from cute_dialect.front.trace import current, op_class
-    from cute_dialect.ops.inference import infer_types_memo
 
     attributes = {key: _attribute(x) for key, x in properties.items() if x is not None}
     types = [operand_type(x) for x in operands]
@@ -363,7 +363,7 @@ def refused(name: str, operands: Sequence[Any], error: AlgebraError, called: str
 def _attribute(x: Any) -> Attribute:
     from xdsl.dialects.builtin import IntegerAttr, i32
 
-    from cute_dialect.ops.asm import mode_attr
+    from cute_dialect.dialect.asm import mode_attr
 
     if isinstance(x, int):
         return IntegerAttr(x, i32)
@@ -372,8 +372,8 @@ def _attribute(x: Any) -> Attribute:
 
 def _of_static_type(type: Any) -> tuple[Any] | None:
     """Return the value that a type describes completely, in a tuple of one, or None."""
-    from cute_dialect.memory_types import CoordTensorType
-    from cute_dialect.types import CuteType
+    from cute_dialect.dialect.memory_types import CoordTensorType
+    from cute_dialect.dialect.types import CuteType
 
     if isinstance(type, CoordTensorType) and type.is_static():
         from cute_dialect.front.tensors import Tensor
@@ -386,7 +386,7 @@ def _of_static_type(type: Any) -> tuple[Any] | None:
 
 def _untracked(type: Any) -> Any:
     """Return the same type with divisors of 1 removed, as in a parsed type."""
-    from cute_dialect.types import CuteType
+    from cute_dialect.dialect.types import CuteType
 
     if not isinstance(type, CuteType):
         return type

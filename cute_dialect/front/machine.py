@@ -53,7 +53,7 @@ def pointer(x: object, what: str, element: str = "", spaces: Sequence[AddressSpa
 
     ``element`` is the required element type, ``spaces`` the allowed memory spaces.
     """
-    from cute_dialect.memory_types import PtrType
+    from cute_dialect.dialect.memory_types import PtrType
 
     given: Any = x if hasattr(x, "type") and hasattr(x, "name_hint") else getattr(x, "ssa", None)
     if given is not None and not isinstance(given.type, PtrType):

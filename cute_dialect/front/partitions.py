@@ -56,7 +56,7 @@ def _check_threads(function: Operation) -> None:
 def _check_tile(op: Operation, known: dict[SSAValue, bool]) -> None:
     from xdsl.dialects.builtin import UnitAttr
 
-    from cute_dialect.ops.tile_fit import PARTIAL, TilePassed
+    from cute_dialect.dialect.tile_fit import PARTIAL, TilePassed
 
     try:
         op.check_definitions()  # pyright: ignore[reportAttributeAccessIssue]

@@ -186,7 +186,7 @@ def pointer_text(p: Any, dtype: builtins.type[Numeric] | None = None) -> str:
 
 
 def _pointer_type(element: Attribute, space: AddressSpace, align: int, swizzle: Any = None) -> Attribute:
-    from cute_dialect.memory_types import PtrType, ptr
+    from cute_dialect.dialect.memory_types import PtrType, ptr
 
     return PtrType(ptr(element, space, align, swizzle))
 
@@ -216,10 +216,10 @@ def make_ptr(
 
         made: Any = runtime_tensor.make_ptr(dtype, value, mem_space, assumed_align=assumed_align)
         return made
+    from cute_dialect.dialect.memory_types import natural_alignment
     from cute_dialect.front.dtypes import Int32, Int64
     from cute_dialect.front.numeric import as_number
     from cute_dialect.front.trace import current
-    from cute_dialect.memory_types import natural_alignment
 
     space = AddressSpace(mem_space)
     kind = Int32 if space.shared else Int64
@@ -245,8 +245,8 @@ def recast_ptr(ptr: Pointer, swizzle: Swizzle | None = None, dtype: builtins.typ
     A swizzle replaces an existing one, so the memory is then accessed in another order.  The alignment is kept if it is
     valid for the new elements.
     """
+    from cute_dialect.dialect.memory_types import natural_alignment
     from cute_dialect.front.trace import current
-    from cute_dialect.memory_types import natural_alignment
 
     kind = ptr.dtype if dtype is None else dtype
     old: Any = ptr.type.data  # pyright: ignore

@@ -138,7 +138,7 @@ def promise(tensor: Tensor, layout: str, align: int | None = None) -> Promised:
 
 
 def _promised(tensor: Tensor, strong: Any, align: int) -> Promised:
-    from cute_dialect.memory_types import MemRef, MemRefType, ptr
+    from cute_dialect.dialect.memory_types import MemRef, MemRefType, ptr
 
     data: Any = tensor.type.data  # pyright: ignore[reportAttributeAccessIssue]
     old = data.ptr

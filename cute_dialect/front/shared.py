@@ -33,9 +33,9 @@ def smem_tensor(
         byte_alignment: the alignment in bytes; 16 by default.
         swizzle: a swizzle of the byte address; the buffer is aligned to its period.
     """
+    from cute_dialect.dialect.memory_types import MemRef, MemRefType, ptr
+    from cute_dialect.dialect.shared_memory import storage_bytes, swizzle_period
     from cute_dialect.front.tensors import Tensor
-    from cute_dialect.memory_types import MemRef, MemRefType, ptr
-    from cute_dialect.ops.shared_memory import storage_bytes, swizzle_period
 
     payload = _static_layout(layout)
     least = max(16, -(-element_type.width // 8)) if byte_alignment is None else byte_alignment
@@ -97,8 +97,8 @@ def _alloc(type: Any, n: int) -> Any:
 
 def _check_room(type: Any, n: int) -> None:
     from cute_dialect.arch.targets import find_target
+    from cute_dialect.dialect.shared_memory import storage_bytes
     from cute_dialect.front.trace import current
-    from cute_dialect.ops.shared_memory import storage_bytes
 
     t = current()
     room = find_target(t.chip).shared

@@ -94,9 +94,9 @@ class TensorField(Field):
     """A tensor field: ``cute.struct.Tensor[T, layout]``. The layout may be swizzled."""
 
     def __init__(self, dtype: type[Numeric], layout: LayoutLike):
+        from cute_dialect.dialect.memory_types import MemRef, MemRefType, ptr
+        from cute_dialect.dialect.shared_memory import storage_bytes
         from cute_dialect.front.layouts import as_layout
-        from cute_dialect.memory_types import MemRef, MemRefType, ptr
-        from cute_dialect.ops.shared_memory import storage_bytes
 
         self.dtype = dtype
         self.layout = as_layout(layout)
@@ -238,8 +238,8 @@ class MemRangeView(_View):
             swizzle: a swizzle of the byte address.
             dtype: the element type; by default the field's.
         """
+        from cute_dialect.dialect.shared_memory import storage_bytes
         from cute_dialect.front.tensors import make_tensor
-        from cute_dialect.ops.shared_memory import storage_bytes
 
         start = self._start if dtype is None else recast_ptr(self._start, dtype=dtype)
         made = make_tensor(start if swizzle is None else recast_ptr(start, swizzle), layout)

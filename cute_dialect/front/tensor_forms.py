@@ -54,7 +54,7 @@ class PointerForm(Form):
         if self == other:
             return self
         if isinstance(other, PointerForm) and self.dtype is other.dtype:
-            from cute_dialect.memory_types import PtrType
+            from cute_dialect.dialect.memory_types import PtrType
 
             weaker = _weaker_pointer(self.type.data, other.type.data)
             if weaker is not None:
@@ -64,7 +64,7 @@ class PointerForm(Form):
 
 def _weaker_pointer(a: Any, b: Any) -> Any:
     """Return the pointer type that both types satisfy, or None if they differ in more than alignment."""
-    from cute_dialect.memory_types import ptr
+    from cute_dialect.dialect.memory_types import ptr
 
     if (a.element, a.space, a.swizzle) != (b.element, b.space, b.swizzle):
         return None

@@ -271,7 +271,7 @@ def make_tensor(iterator: Pointer | Coord, layout: LayoutLike) -> Tensor:
         )  # fmt: skip
     try:
         if dtype is None and iterator.is_static and over.is_static:
-            from cute_dialect.memory_types import CoordTensor, CoordTensorType
+            from cute_dialect.dialect.memory_types import CoordTensor, CoordTensorType
 
             return Tensor.static(CoordTensorType(CoordTensor(iterator.payload, over.payload)))
         return Tensor.of(current().value("cute.make_view", [iterator.ssa, over.ssa]), dtype)
@@ -301,8 +301,8 @@ def recast_tensor(tensor: Tensor, dtype: builtins.type[Numeric]) -> Tensor:
     For example, eight contiguous f16 become four i32.
     """
     from cute_dialect.algebra.leaf import AlgebraError
+    from cute_dialect.dialect.tensors import recast_type
     from cute_dialect.front.trace import current
-    from cute_dialect.ops.tensors import recast_type
 
     if not tensor.is_memory:
         raise KernelTypeError("F260", "recast_tensor: a coordinate tensor has no memory and cannot be recast")
@@ -318,9 +318,9 @@ def make_rmem_tensor(layout_or_shape: LayoutLike, dtype: builtins.type[Numeric])
 
     A shape gives a compact layout, first mode fastest.
     """
+    from cute_dialect.dialect.memory import rmem_type
     from cute_dialect.front.layouts import static_layout
     from cute_dialect.front.trace import current
-    from cute_dialect.ops.memory import rmem_type
 
     layout = static_layout("make_rmem_tensor", layout_or_shape)
     found = current().value("cute.memref.alloca", (), [rmem_type(dtype.attribute, layout)])
@@ -332,8 +332,8 @@ def make_rmem_tensor_like(like: LayoutLike, dtype: builtins.type[Numeric] | None
 
     ``dtype`` is the element type; by default the tensor's.
     """
+    from cute_dialect.dialect.memory import compact_like, fragment_like
     from cute_dialect.front.trace import current
-    from cute_dialect.ops.memory import compact_like, fragment_like
 
     if isinstance(like, Tensor):
         element = like.element_type if dtype is None else dtype

@@ -192,10 +192,10 @@ class TiledMma(Tiled):
 
     def _shape(self, operand: str, shape: Any) -> Any:
         from cute_dialect.algebra.leaf import AlgebraError
+        from cute_dialect.dialect.inference import infer_types_memo
         from cute_dialect.front.layouts import from_value, of_payload
         from cute_dialect.front.trace import current, op_class
         from cute_dialect.front.tuples import Tree
-        from cute_dialect.ops.inference import infer_types_memo
 
         name = f"cute.tiled.mma.partition_shape_{operand}"
         given = Tree(_as_tuple(shape), "shape")
@@ -220,13 +220,13 @@ class TiledMma(Tiled):
         return self._shape("C", shape_mn)
 
     def _fragment(self, operand: str, source: Any) -> Tensor:
+        from cute_dialect.dialect.inference import infer_types_memo
         from cute_dialect.front.indexing import coord_text
         from cute_dialect.front.machine import in_kernel
         from cute_dialect.front.pointers import element_class
         from cute_dialect.front.tensors import Tensor, make_rmem_tensor
         from cute_dialect.front.trace import op_class
         from cute_dialect.front.tuples import to_ssa
-        from cute_dialect.ops.inference import infer_types_memo
 
         what = f"make_fragment_{operand} of {self.name}"
         tracer = in_kernel(what)

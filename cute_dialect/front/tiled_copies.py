@@ -125,7 +125,7 @@ class TiledCopy(Tiled):
     @property
     def tiler_mn(self) -> Any:
         """The extents of the tile that all threads cover together."""
-        from cute_dialect.ops.tile_copies import tile_extents
+        from cute_dialect.dialect.tile_copies import tile_extents
 
         return tile_extents(self.type.data.tiler)
 
@@ -261,7 +261,7 @@ def copy_atom_of(x: Any, what: str) -> CopyAtom:
 
 def _tiled(atom: Any, what: str, layout_tv: LayoutPayload, extents: Any) -> TiledCopy:
     from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.ops.tile_copies import made_copy
+    from cute_dialect.dialect.tile_copies import made_copy
 
     found = copy_atom_of(atom, what)
     try:
@@ -320,8 +320,8 @@ def _of_mma(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
         raise KernelTypeError("F251", f"{what}: tiled_mma must be a tiled MMA, got {tiled_mma!r}")
     found = copy_atom_of(atom, what)
     from cute_dialect.algebra.leaf import AlgebraError
+    from cute_dialect.dialect.inference import infer_types_memo
     from cute_dialect.front.trace import op_class
-    from cute_dialect.ops.inference import infer_types_memo
 
     try:
         (made,) = infer_types_memo(op_class(what), [found.type, tiled_mma.type], {})

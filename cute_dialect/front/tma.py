@@ -173,9 +173,9 @@ def global_source(tensor: Any, op: TmaOp, what: str, result: str) -> Tensor:
 
 def reduced(source: Tensor, op: TmaOp) -> SSAValue:
     """Return a global tensor as an op's map needs it. A reduction depends on the signedness of integers."""
+    from cute_dialect.dialect.tensors import recast_type
     from cute_dialect.front.atoms import element_text
     from cute_dialect.front.trace import current, parse_type
-    from cute_dialect.ops.tensors import recast_type
 
     element = element_text(source.element_type, op.name, signed=True)
     if op.direction != "reduce" or not element.startswith("ui"):

@@ -166,7 +166,7 @@ class Tracer:
 
     def _inferred(self, cls: type[Any], types: Sequence[Attribute], properties: Mapping[str, Attribute]) -> Any:
         from cute_dialect.algebra.leaf import AlgebraError
-        from cute_dialect.ops.inference import infer_types_memo
+        from cute_dialect.dialect.inference import infer_types_memo
 
         try:
             return infer_types_memo(cls, types, properties)

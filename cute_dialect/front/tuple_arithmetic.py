@@ -201,9 +201,9 @@ def gcd(*numbers: int) -> int:
 
 def _condition(name: str, a: Any, b: Any) -> Any:
     """Return a Python bool if the types decide a comparison, else a Boolean."""
+    from cute_dialect.dialect.typed_values import track, typed
     from cute_dialect.front.layouts import from_value, operand_type
     from cute_dialect.front.trace import current, op_class
-    from cute_dialect.ops.typed_values import track, typed
 
     try:
         condition = op_class(name).infer_condition(track([typed(operand_type(x)) for x in (a, b)]))

@@ -191,7 +191,7 @@ def _divisor(number: Numeric) -> int:
 @lru_cache(maxsize=8192)
 def cute_type(kind: str, payload: Any) -> Attribute:
     """Return the cute type of a payload.  Raises AlgebraError for an invalid payload."""
-    from cute_dialect.ops.typed_values import Typed, wrap
+    from cute_dialect.dialect.typed_values import Typed, wrap
 
     return wrap(Typed(kind, payload))
 
@@ -297,7 +297,7 @@ def _scalar(number: Numeric, leaf: Dyn) -> SSAValue:
 
 @lru_cache(maxsize=1024)
 def _constrained(width: int, divisor: int) -> Attribute:
-    from cute_dialect.memory_types import constrained_int
+    from cute_dialect.dialect.memory_types import constrained_int
 
     return constrained_int(width, divisor)
 

@@ -146,8 +146,8 @@ def _none_overflow() -> Attribute:
 def _vector_piecewise(value: SSAValue, kind: Any, one: Callable[[SSAValue], SSAValue]) -> SSAValue:
     from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 
+    from cute_dialect.dialect.memory_types import element_bits
     from cute_dialect.front.trace import current
-    from cute_dialect.memory_types import element_bits
 
     t = current()
     bits = element_bits(kind.element_type) * kind.get_shape()[0]

@@ -89,7 +89,7 @@ def _allocated(value: Any) -> Any:
     """Return the register tensor underlying a view."""
     from xdsl.ir import Block
 
-    from cute_dialect.memory_types import MemRefType, PtrType
+    from cute_dialect.dialect.memory_types import MemRefType, PtrType
 
     at = whole = value
     while not isinstance(at.owner, Block) and not at.owner.name.startswith(("cute.make_fragment", "cute.memref.")):

@@ -27,7 +27,7 @@ _UPSTREAM: Mapping[str, tuple[str, ...]] = {
 }
 _UPSTREAM_REGISTRY = "cute_dialect.upstream.registry"
 _OWN = ("cute", "cute_nvgpu")
-_OWN_REGISTRY = "cute_dialect.dialect"
+_OWN_REGISTRY = "cute_dialect.dialect.registry"
 
 
 class LazyDialect(Dialect, ABC):

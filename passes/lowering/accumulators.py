@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
 from cute_dialect.algebra.evaluation import evaluate, size
-from cute_dialect.memory_types import MemRefType
+from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.passes.lowering.build import UNWRITTEN, BaseBuilder
 from cute_dialect.passes.lowering.fragments import Cell, FragmentView, Member, Registers, bits_as
 from cute_dialect.passes.lowering.types import lowered

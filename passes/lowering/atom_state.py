@@ -8,7 +8,7 @@ from typing import TypeGuard
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from cute_dialect.ops.atom_state import AtomSetValueOp
+from cute_dialect.dialect.atom_state import AtomSetValueOp
 from cute_dialect.passes.base import PassError
 
 

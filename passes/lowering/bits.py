@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
-from cute_dialect.memory_types import integer_width
+from cute_dialect.dialect.memory_types import integer_width
 from cute_dialect.passes.lowering.build import inserted_at
 from cute_dialect.passes.lowering.folding import constant_of
 

@@ -15,10 +15,11 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from cute_dialect.atom_types import AtomType
+from cute_dialect.dialect.atom_types import AtomType
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.types import IntTupleType
+from cute_dialect.dialect.views import InstructionOp
 from cute_dialect.ir.editing import all_ops
-from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.ops.views import InstructionOp
 from cute_dialect.passes.lowering.accumulators import (
     Unit,
     accumulator_unit,
@@ -31,7 +32,6 @@ from cute_dialect.passes.lowering.accumulators import (
 from cute_dialect.passes.lowering.fragments import Cell, Fragment, FragmentView, Member, Registers, changed
 from cute_dialect.passes.lowering.types import lowered
 from cute_dialect.passes.lowering.walk import Lowering
-from cute_dialect.types import IntTupleType
 
 
 @dataclass

@@ -13,8 +13,9 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.trees import is_static
+from cute_dialect.dialect.memory_types import MemRefType, PtrType
+from cute_dialect.dialect.types import CoordType, IntTupleType
 from cute_dialect.ir.editing import all_ops, make_op
-from cute_dialect.memory_types import MemRefType, PtrType
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.carried import Carried, carried_parts, joined_parts
 from cute_dialect.passes.lowering.folding import constant_of
@@ -30,7 +31,6 @@ from cute_dialect.passes.lowering.unrolling import (
     static_iterations,
 )
 from cute_dialect.passes.lowering.walk import Handler, Lowering
-from cute_dialect.types import CoordType, IntTupleType
 
 
 def _is_per_thread(value: SSAValue) -> bool:

@@ -22,7 +22,7 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, divisibility, mul
 from cute_dialect.algebra.swizzle import apply_swizzle
 from cute_dialect.algebra.values import ComposedLayout, Layout, Payload, Swizzle, layout_modes
-from cute_dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
 
 MAX_BITS = 128
 """Widest access of a thread (PTX ISA, "Vectors": up to 128 bits for ``ld``/``st`` before sm_100)."""

@@ -9,12 +9,12 @@ from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import IntegerType, VectorType, bf16, f16
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from cute_dialect.ops.access import scalar_payloads
-from cute_dialect.ops.typed_values import dynamic_leaves
+from cute_dialect.dialect.access import scalar_payloads
+from cute_dialect.dialect.typed_values import dynamic_leaves
+from cute_dialect.dialect.types import CuteType, IntTupleType
 from cute_dialect.passes.lowering import printing
 from cute_dialect.passes.lowering.types import leaf_paths, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
-from cute_dialect.types import CuteType, IntTupleType
 from cute_dialect.upstream import llvm
 
 _READS_TYPE_ONLY = frozenset({"cute.memref.load", "cute.memref.store"})

@@ -21,13 +21,13 @@ from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.leaf import Dyn, Leaf
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Layout
+from cute_dialect.dialect import memory, views
+from cute_dialect.dialect.memory_types import MemRefType, integer_width
+from cute_dialect.dialect.types import LayoutType
 from cute_dialect.ir.editing import make_op
-from cute_dialect.memory_types import MemRefType, integer_width
-from cute_dialect.ops import memory, views
 from cute_dialect.passes.lowering.copying import MAX_BITS, Mode, Side, plan, side_of
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.spaces import AddressSpace
-from cute_dialect.types import LayoutType
 
 MAX_UNROLLED = 32
 """Largest number of accesses that are unrolled."""

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra import leaf
-from cute_dialect.memory_types import integer_width
+from cute_dialect.dialect.memory_types import integer_width
 
 _BINARY: dict[str, Callable[[int, int], int]] = {
     "arith.addi": lambda a, b: a + b,

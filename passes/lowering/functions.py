@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region
 
-from cute_dialect.atom_types import is_tensor_map
+from cute_dialect.dialect.atom_types import is_tensor_map
 from cute_dialect.ir.editing import all_ops
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered

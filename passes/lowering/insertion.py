@@ -13,15 +13,15 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from cute_dialect.algebra.leaf import Dyn, Leaf
 from cute_dialect.algebra.trees import map_leaves
 from cute_dialect.algebra.values import IntTuple
+from cute_dialect.dialect.access import GetScalarsOp
+from cute_dialect.dialect.make import StaticOp
+from cute_dialect.dialect.typed_values import bind, dynamic_leaves
+from cute_dialect.dialect.types import CoordType, CuteType, IntTupleType, Payload
+from cute_dialect.dialect.views import AddOffsetOp
 from cute_dialect.ir.editing import make_op
 from cute_dialect.ir.xdsl_compat import append_op, insert_op
-from cute_dialect.ops.access import GetScalarsOp
-from cute_dialect.ops.make import StaticOp
-from cute_dialect.ops.typed_values import bind, dynamic_leaves
-from cute_dialect.ops.views import AddOffsetOp
 from cute_dialect.passes.emitter import ArithEmitter, integer_attr, rebuild
 from cute_dialect.passes.lowering.copying import MAX_OPS, too_many
-from cute_dialect.types import CoordType, CuteType, IntTupleType, Payload
 from cute_dialect.upstream.typed import width
 
 

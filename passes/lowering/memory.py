@@ -26,15 +26,15 @@ from cute_dialect.algebra.evaluation import cosize, evaluate
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
 from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload, Swizzle
+from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType, PtrType, element_bits, natural_alignment
+from cute_dialect.dialect.typed_values import dynamic_leaves
+from cute_dialect.dialect.types import CuteType
 from cute_dialect.ir.editing import make_op
-from cute_dialect.memory_types import CoordTensorType, MemRefType, PtrType, element_bits, natural_alignment
-from cute_dialect.ops.typed_values import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.copying import MAX_BITS
 from cute_dialect.passes.lowering.fragments import Fragment, FragmentView, Lane, NeedsMemory
 from cute_dialect.passes.lowering.types import NARROW_FLOATS, Path, leaf_paths, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering, memory_type
-from cute_dialect.types import CuteType
 from cute_dialect.upstream import llvm
 
 
@@ -297,7 +297,7 @@ def vector_width(t: MemRefType, n: int) -> tuple[int, int]:
 
     >>> from xdsl.dialects.builtin import f16
     >>> from cute_dialect.algebra.values import Swizzle
-    >>> from cute_dialect.memory_types import MemRef, ptr
+    >>> from cute_dialect.dialect.memory_types import MemRef, ptr
     >>> vector_width(MemRefType(MemRef(ptr(f16, "smem", 1024, Swizzle(3, 4, 3)), Layout((32, 2), (1, 64)))), 64)
     (8, 16)
     """

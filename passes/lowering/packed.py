@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.algebra.evaluation import evaluate, size
+from cute_dialect.dialect.memory_types import MemRefType, element_bits, integer_width
 from cute_dialect.ir.editing import make_op
-from cute_dialect.memory_types import MemRefType, element_bits, integer_width
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.fragments import Lane, Member, register_of, whole_register
 from cute_dialect.passes.lowering.types import lowered

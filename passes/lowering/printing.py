@@ -13,11 +13,11 @@ from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra import text
 from cute_dialect.algebra.values import ComposedLayout
+from cute_dialect.dialect.memory_types import integer_width
+from cute_dialect.dialect.typed_values import dynamic_leaves
+from cute_dialect.dialect.types import CuteType
 from cute_dialect.ir.editing import make_op
-from cute_dialect.memory_types import integer_width
-from cute_dialect.ops.typed_values import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder
-from cute_dialect.types import CuteType
 from cute_dialect.upstream import gpu, llvm
 
 _LEAF = re.compile(r"\?(\{[^}]*\})?")

@@ -17,9 +17,9 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.shared_memory import MAX_SMEM, SMEM_BASE_ALIGN, storage_bytes
 from cute_dialect.ir.editing import all_ops
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.shared_memory import MAX_SMEM, SMEM_BASE_ALIGN, storage_bytes
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import lowered, pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering

@@ -22,8 +22,8 @@ from xdsl.ir import Operation, SSAValue
 from cute_dialect.algebra.leaf import Dyn, Leaf, add, mul, xor
 from cute_dialect.algebra.swizzle import apply_swizzle, masks
 from cute_dialect.algebra.values import Swizzle
+from cute_dialect.dialect.memory_types import integer_width
 from cute_dialect.ir.editing import make_op
-from cute_dialect.memory_types import integer_width
 from cute_dialect.passes.lowering.bits import low_zeros, up_to
 from cute_dialect.passes.lowering.build import inserted_at
 from cute_dialect.passes.lowering.folding import constant_of

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from cute_dialect.atom_types import TiledType
-from cute_dialect.types import CoordType
+from cute_dialect.dialect.atom_types import TiledType
+from cute_dialect.dialect.types import CoordType
 
 __all__ = ["MissingSlices", "missing_slices"]
 

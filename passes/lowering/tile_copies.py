@@ -14,11 +14,11 @@ from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.leaf import Leaf, add
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import raw_layout
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops import memory, views
+from cute_dialect.dialect import memory, views
+from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.types import LayoutType
 from cute_dialect.passes.lowering.copying import MAX_BITS, Side, plan, side_of
 from cute_dialect.passes.lowering.insertion import InsertionPoint
-from cute_dialect.types import LayoutType
 
 
 def _retile(op: Operation) -> None:

@@ -35,10 +35,10 @@ from xdsl.ir import Attribute
 from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.trees import leaves, tree_leaves
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout, Payload, Swizzle, Tile
-from cute_dialect.atom_types import AtomType, TiledType, is_tensor_map
-from cute_dialect.memory_types import ConstrainedIntType, CoordTensorType, MemRefType, PtrType
+from cute_dialect.dialect.atom_types import AtomType, TiledType, is_tensor_map
+from cute_dialect.dialect.memory_types import ConstrainedIntType, CoordTensorType, MemRefType, PtrType
+from cute_dialect.dialect.types import CuteType
 from cute_dialect.spaces import AddressSpace
-from cute_dialect.types import CuteType
 from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType, LLVMVoidType
 
 Path = tuple[int, ...]

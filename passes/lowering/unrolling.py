@@ -24,8 +24,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from cute_dialect.dialect.memory_types import integer_width
 from cute_dialect.ir.editing import make_op
-from cute_dialect.memory_types import integer_width
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.emitter import NSW
 from cute_dialect.passes.lowering.build import BaseBuilder

@@ -10,10 +10,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, div, divisibility
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Payload, Swizzle
+from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
+from cute_dialect.dialect.typed_values import bind, dynamic_leaves
+from cute_dialect.dialect.types import CuteType
 from cute_dialect.ir.dominance import reverse_post_order
 from cute_dialect.ir.editing import make_op
-from cute_dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
-from cute_dialect.ops.typed_values import bind, dynamic_leaves
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.emitter import BINARY, ArithEmitter, ssa_value
 from cute_dialect.passes.lowering.bits import PossibleBits
@@ -23,7 +24,6 @@ from cute_dialect.passes.lowering.fragments import FragmentView, NeedsMemory, Re
 from cute_dialect.passes.lowering.printing import Formats
 from cute_dialect.passes.lowering.types import Path, integer, leaf_paths, lowered
 from cute_dialect.passes.lowering.widen import Widener
-from cute_dialect.types import CuteType
 
 
 class SharingEmitter(ArithEmitter):

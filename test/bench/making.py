@@ -13,8 +13,8 @@ import sys
 from xdsl.dialects.test import TestOp
 from xdsl.parser import Parser
 
+from cute_dialect.dialect.inference import make_inferred
 from cute_dialect.ir.context import make_context
-from cute_dialect.ops.inference import make_inferred
 
 OPS = {
     "arith.addi": ("i32", "i32"),

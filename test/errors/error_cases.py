@@ -31,14 +31,14 @@ def _memref() -> None:
     from xdsl.dialects.builtin import f32
 
     from cute_dialect.algebra.values import Basis, Layout
-    from cute_dialect.memory_types import MemRef, MemRefType, ptr
+    from cute_dialect.dialect.memory_types import MemRef, MemRefType, ptr
 
     MemRefType(MemRef(ptr(f32, "gmem"), Layout(4, Basis(1, (0,)))))
 
 
 def _coord_tensor() -> None:
     from cute_dialect.algebra.values import Basis, Layout
-    from cute_dialect.memory_types import CoordTensor, CoordTensorType
+    from cute_dialect.dialect.memory_types import CoordTensor, CoordTensorType
 
     CoordTensorType(CoordTensor(5, Layout((4, 8), (Basis(1, (0,)), Basis(1, (1,))))))
 
@@ -69,7 +69,7 @@ def _bulk_atom() -> None:
 
 def _static_type() -> None:
     from cute_dialect.algebra.values import raw_layout
-    from cute_dialect.types import LayoutType
+    from cute_dialect.dialect.types import LayoutType
 
     LayoutType(raw_layout((4, 8), 1))
 
@@ -89,8 +89,8 @@ def _make_arch_op_wrong() -> None:
 def _build_inferred() -> None:
     from xdsl.dialects.test import TestOp
 
-    from cute_dialect.ops.sizes import SizeOp
-    from cute_dialect.types import CoordType
+    from cute_dialect.dialect.sizes import SizeOp
+    from cute_dialect.dialect.types import CoordType
 
     SizeOp(TestOp(result_types=[CoordType(3)]).results[0])
 
@@ -99,7 +99,7 @@ def _kinds() -> None:
     from xdsl.dialects.builtin import i32
     from xdsl.irdl import VerificationContext
 
-    from cute_dialect.ops.typed_values import SHAPE
+    from cute_dialect.dialect.typed_values import SHAPE
 
     SHAPE.verify(i32, VerificationContext())
 
@@ -108,15 +108,15 @@ def _scalar_int() -> None:
     from xdsl.dialects.builtin import f32
     from xdsl.irdl import VerificationContext
 
-    from cute_dialect.ops.make import ScalarInt
+    from cute_dialect.dialect.make import ScalarInt
 
     ScalarInt().verify(f32, VerificationContext())
 
 
 def _fragment_without_element() -> None:
     from cute_dialect.algebra.values import Basis, Layout
-    from cute_dialect.memory_types import CoordTensor, CoordTensorType
-    from cute_dialect.ops.memory import fragment_like
+    from cute_dialect.dialect.memory import fragment_like
+    from cute_dialect.dialect.memory_types import CoordTensor, CoordTensorType
 
     fragment_like(CoordTensorType(CoordTensor((0,), Layout((4,), (Basis(1, (0,)),)))))
 
@@ -303,8 +303,8 @@ def _infer(op: str, types: str, **properties: str) -> Callable[[], object]:
     def call() -> object:
         from xdsl.parser import Parser
 
+        from cute_dialect.dialect.inference import infer_types_memo
         from cute_dialect.ir.context import make_context
-        from cute_dialect.ops.inference import infer_types_memo
 
         context = make_context("all")
         found = context.get_op(op)

@@ -24,15 +24,15 @@ from xdsl.ir import Attribute, Block, Operation, Region
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle, raw_layout
+from cute_dialect.dialect.base import CuteOp
+from cute_dialect.dialect.types import TYPES, CuteType, Payload
 from cute_dialect.interp import run_function
 from cute_dialect.interp.validation.evaluator import Evaluator, arranged
 from cute_dialect.interp.validation.scalars import Undefined, Value, flatten
-from cute_dialect.ops.base import CuteOp
 from cute_dialect.passes.base import Pass, PassContext
 from cute_dialect.passes.expand_ops import ExpandOpsPass
 from cute_dialect.passes.fold_static import FoldStaticPass
 from cute_dialect.passes.to_base import ToBasePass
-from cute_dialect.types import TYPES, CuteType, Payload
 
 SCALE = int(os.environ.get("CUTE_TEST_EXAMPLES", "50"))
 """Number of cases to draw, in percent of a test's default; ``CUTE_TEST_EXAMPLES=2000`` is a thorough run."""

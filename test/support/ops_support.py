@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from cute_dialect.dialect import get_cute_dialect
+from cute_dialect.dialect.registry import get_cute_dialect
 
 
 def context() -> Context:

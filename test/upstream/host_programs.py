@@ -25,13 +25,13 @@ from xdsl.utils.exceptions import VerifyException
 from cute_dialect.algebra import text
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout
+from cute_dialect.dialect import access, algebra, make, sizes, tile
+from cute_dialect.dialect import arith as cute_arith
+from cute_dialect.dialect.diag import PrintOp
+from cute_dialect.dialect.typed_values import dynamic_leaves
+from cute_dialect.dialect.types import TYPES, CuteType, Payload
 from cute_dialect.interp.validation.evaluator import Evaluator
 from cute_dialect.interp.validation.scalars import Undefined
-from cute_dialect.ops import access, algebra, make, sizes, tile
-from cute_dialect.ops import arith as cute_arith
-from cute_dialect.ops.diag import PrintOp
-from cute_dialect.ops.typed_values import dynamic_leaves
-from cute_dialect.types import TYPES, CuteType, Payload
 
 MAKERS: dict[str, type[make.MakeTreeOp]] = {
     "int_tuple": make.MakeIntTupleOp, "shape": make.MakeShapeOp, "stride": make.MakeStrideOp,

@@ -10,8 +10,8 @@ from xdsl.ir import Operation, SSAValue
 from cute_dialect.cute_nvgpu.bulk.ops import run_bytes
 from cute_dialect.cute_nvgpu.bulk.types import BulkCopy, BulkReduceType
 from cute_dialect.cute_nvgpu.instruction_copy.lower import memory_address
+from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.ir.editing import make_op
-from cute_dialect.memory_types import MemRefType
 from cute_dialect.passes.lowering.types import pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace

@@ -12,10 +12,10 @@ from xdsl.utils.exceptions import VerifyException
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.cute_nvgpu.bulk.types import DESTINATIONS, REDUCTIONS, reduced_as
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import MemRefType, PtrType, element_bits
+from cute_dialect.dialect.views import InstructionOp
 from cute_dialect.ir.editing import fill_op
-from cute_dialect.memory_types import MemRefType, PtrType, element_bits
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.views import InstructionOp
 from cute_dialect.spaces import AddressSpace
 
 

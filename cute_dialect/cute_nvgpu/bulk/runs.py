@@ -18,8 +18,8 @@ from cute_dialect.algebra.leaf import AlgebraError, Leaf, add, divisibility, mul
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout
 from cute_dialect.cute_nvgpu.bulk.types import DESTINATIONS, UNIT_BITS, BulkAtomType
-from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.typed_values import payload_text
 from cute_dialect.spaces import AddressSpace
 
 __all__ = ["Runs", "check_copy", "needs_barrier", "runs"]

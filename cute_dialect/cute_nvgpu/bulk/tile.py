@@ -21,15 +21,15 @@ from xdsl.ir import SSAValue
 
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, raw_layout
-from cute_dialect.atom_types import CopyAtomType
 from cute_dialect.cute_nvgpu.bulk.ops import BulkCopyOp, BulkReduceOp
 from cute_dialect.cute_nvgpu.bulk.runs import needs_barrier, runs
 from cute_dialect.cute_nvgpu.bulk.types import BulkAtomType
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops import tiled, views
+from cute_dialect.dialect import tiled, views
+from cute_dialect.dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.types import LayoutType
 from cute_dialect.passes.lowering.atom_state import atom_state, barrier_is_set
 from cute_dialect.passes.lowering.insertion import InsertionPoint
-from cute_dialect.types import LayoutType
 
 __all__ = ["copy"]
 

@@ -21,8 +21,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.atom_types import CopyAtomType
-from cute_dialect.memory_types import PtrType, element_bits
+from cute_dialect.dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.memory_types import PtrType, element_bits
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:

@@ -27,13 +27,13 @@ from cute_dialect.cute_nvgpu.tiled_mma.ops import (
     fragment,
 )
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
-from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.ops.asm import print_operand_list
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.memory import fragment_like
-from cute_dialect.ops.typed_values import Properties, payload_text
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
-from cute_dialect.types import CoordType
+from cute_dialect.dialect.asm import print_operand_list
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory import fragment_like
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.types import CoordType
+from cute_dialect.dialect.views import MemoryOp, expect, expect_operands, parse_no_result
 
 PARTITIONS = {"A": PartitionAOp, "B": PartitionBOp, "C": PartitionCOp}
 """Operand -> op that returns a thread's partition of it."""

@@ -21,7 +21,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiled_mma import OPERAND_MODES
 from cute_dialect.algebra.trees import shape_to_tile
-from cute_dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
 from cute_dialect.cute_nvgpu.cooperative_gemm.ops import (
     PARTITIONS,
     CooperativeGemmOp,
@@ -33,12 +32,13 @@ from cute_dialect.cute_nvgpu.matrix.types import LdsmType, MatrixCopy
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import GemmOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.cute_nvgpu.wgmma.ops import WgmmaCommitGroupOp, WgmmaFenceOp, WgmmaWaitGroupOp
-from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.ops import memory, tiled
-from cute_dialect.ops.tile_copies import RetileOp
+from cute_dialect.dialect import memory, tiled
+from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.tile_copies import RetileOp
+from cute_dialect.dialect.universal_copy import UniversalCopy, UniversalCopyType
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.spaces import AddressSpace
-from cute_dialect.universal_copy import UniversalCopy, UniversalCopyType
 
 
 class _Steps:

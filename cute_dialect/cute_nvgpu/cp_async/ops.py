@@ -10,8 +10,8 @@ from xdsl.irdl import operand_def, opt_operand_def, prop_def
 
 from cute_dialect.cute_nvgpu.cp_async.types import SimtAsyncCopyType
 from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.base import cute_op
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import MemRefType
 
 
 @cute_op

@@ -19,10 +19,10 @@ from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.tiling import logical_divide
 from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Swizzle, layout_modes, raw_layout
-from cute_dialect.atom_types import CopyAtomType
 from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
-from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.typed_values import payload_text
 
 
 class Pieces(NamedTuple):

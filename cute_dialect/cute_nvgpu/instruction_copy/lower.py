@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
-from cute_dialect.memory_types import MemRefType
+from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.passes.lowering.types import pointer
 from cute_dialect.passes.lowering.walk import Lowering
 

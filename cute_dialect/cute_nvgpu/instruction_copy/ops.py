@@ -11,10 +11,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
-from cute_dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.views import InstructionOp, expect, expect_operands
 from cute_dialect.ir.editing import fill_op
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 
 
 class CopyInstructionOp(InstructionOp):

@@ -21,15 +21,15 @@ from cute_dialect.algebra.layout import coalesce
 from cute_dialect.algebra.leaf import Leaf
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, raw_layout
-from cute_dialect.atom_types import CopyAtomType
 from cute_dialect.cute_nvgpu.instruction_copy.checks import Pieces, check_copy, cut, outer_layout
 from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
 from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
-from cute_dialect.extensions import instruction_of_atom
-from cute_dialect.memory_types import MemRefType, PtrType
-from cute_dialect.ops import memory, tiled, views
+from cute_dialect.dialect import memory, tiled, views
+from cute_dialect.dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.extensions import instruction_of_atom
+from cute_dialect.dialect.memory_types import MemRefType, PtrType
+from cute_dialect.dialect.types import LayoutType
 from cute_dialect.passes.lowering.insertion import InsertionPoint
-from cute_dialect.types import LayoutType
 
 
 class _SidePieces:

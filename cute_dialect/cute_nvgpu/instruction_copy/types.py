@@ -11,8 +11,8 @@ from xdsl.parser import AttrParser
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import Layout
-from cute_dialect.atom_types import CopyAtomType
-from cute_dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
 
 if TYPE_CHECKING:
     from cute_dialect.arch.atom import CopyAtom
@@ -30,7 +30,7 @@ class InstructionCopyType(CopyAtomType):
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
         from cute_dialect.cute_nvgpu.instruction_copy.checks import check_copy
-        from cute_dialect.ops.views import expect
+        from cute_dialect.dialect.views import expect
 
         source, destination, *pred = operand_types[1:]
         expect(source, MemRefType, 1, "a !cute.memref")

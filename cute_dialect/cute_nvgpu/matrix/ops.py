@@ -7,7 +7,7 @@ from xdsl.irdl import prop_def
 
 from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
 from cute_dialect.cute_nvgpu.matrix.types import LdsmType, MovmType, StsmType
-from cute_dialect.ops.base import cute_op
+from cute_dialect.dialect.base import cute_op
 
 
 @cute_op

@@ -7,8 +7,8 @@ from xdsl.irdl import operand_def, prop_def
 
 from cute_dialect.cute_nvgpu.mma.types import DotProductType, MmaSyncType, UniversalFmaType
 from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.base import cute_op
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import MemRefType
 
 
 class _SumOp(ProductOp):

@@ -32,10 +32,10 @@ from cute_dialect.cute_nvgpu.tiled_mma.ops import (
 from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.cute_nvgpu.wgmma.ops import check_scale_d
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.typed_values import Properties, payload_text
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
 
 
 @cute_op

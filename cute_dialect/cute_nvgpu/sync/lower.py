@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.cute_nvgpu.sync.ops import ROWS, ArchOp
 from cute_dialect.cute_nvgpu.sync.rows import REGISTERS
-from cute_dialect.memory_types import element_bits, integer_width, natural_alignment
+from cute_dialect.dialect.memory_types import element_bits, integer_width, natural_alignment
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.fragments import bits_as
 from cute_dialect.passes.lowering.types import lowered, pointer

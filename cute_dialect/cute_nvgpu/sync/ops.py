@@ -37,10 +37,10 @@ from cute_dialect.cute_nvgpu.sync.rows import (
     register_count,
     shuffle_width,
 )
-from cute_dialect.memory_types import PtrType, ptr
-from cute_dialect.ops.machine import MachineOp
-from cute_dialect.ops.typed_values import Properties
-from cute_dialect.ops.views import expect_operands
+from cute_dialect.dialect.machine import MachineOp
+from cute_dialect.dialect.memory_types import PtrType, ptr
+from cute_dialect.dialect.typed_values import Properties
+from cute_dialect.dialect.views import expect_operands
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -9,14 +9,14 @@ from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.atom_types import CopyAtomType, TiledCopyType
 from cute_dialect.cute_nvgpu.tiled_mma.ops import OperandOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
-from cute_dialect.memory_types import element_bits
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.tile_copies import made_copy
-from cute_dialect.ops.typed_values import Properties
-from cute_dialect.ops.views import expect, expect_operands
+from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopyType
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import element_bits
+from cute_dialect.dialect.tile_copies import made_copy
+from cute_dialect.dialect.typed_values import Properties
+from cute_dialect.dialect.views import expect, expect_operands
 
 
 class _MakeFromMmaOp(OperandOp):

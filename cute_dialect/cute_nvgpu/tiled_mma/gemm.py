@@ -17,10 +17,10 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout, Layout, layout_modes
 from cute_dialect.cute_nvgpu.tiled_mma.ops import MODES, atom_values, check_element
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
-from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.typed_values import Properties, payload_text
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
 
 _UNIT = Layout(1, 0)
 _RANKS = {

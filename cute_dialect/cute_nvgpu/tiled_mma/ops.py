@@ -31,12 +31,13 @@ from cute_dialect.algebra.values import (
     layout_modes,
 )
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType, element_name
-from cute_dialect.memory_types import MemRefType, TensorType
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.memory import rmem_type
-from cute_dialect.ops.tensor_lifting import tensor_with
-from cute_dialect.ops.typed_values import Properties, payload_text, tracked
-from cute_dialect.ops.views import (
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory import rmem_type
+from cute_dialect.dialect.memory_types import MemRefType, TensorType
+from cute_dialect.dialect.tensor_lifting import tensor_with
+from cute_dialect.dialect.typed_values import Properties, payload_text, tracked
+from cute_dialect.dialect.types import CoordType, LayoutType, ShapeType
+from cute_dialect.dialect.views import (
     MemoryOp,
     expect,
     expect_operands,
@@ -44,7 +45,6 @@ from cute_dialect.ops.views import (
     print_result_form,
 )
 from cute_dialect.spaces import AddressSpace
-from cute_dialect.types import CoordType, LayoutType, ShapeType
 
 MODES = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N"), "D": ("M", "N"), "E": ("M", "K")}
 """Operand -> names of its two modes."""

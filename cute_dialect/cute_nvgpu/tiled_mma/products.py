@@ -14,9 +14,9 @@ from cute_dialect.algebra.values import ComposedLayout, Layout
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import descriptor_of
 from cute_dialect.cute_nvgpu.tiled_mma.ops import atom_values, check_element
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.typed_values import Properties, payload_text
-from cute_dialect.ops.views import InstructionOp, expect, expect_operands
+from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.views import InstructionOp, expect, expect_operands
 from cute_dialect.spaces import AddressSpace
 
 

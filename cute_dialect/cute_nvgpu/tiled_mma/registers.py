@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.arch.atom import MmaAtom, Registers
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
-from cute_dialect.memory_types import MemRefType
+from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.passes.lowering.accumulators import (
     cells_of,
 )

@@ -29,7 +29,7 @@ from cute_dialect.algebra import text
 from cute_dialect.algebra.evaluation import cosize, evaluate, size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore
-from cute_dialect.atom_types import AtomType, TiledType
+from cute_dialect.dialect.atom_types import AtomType, TiledType
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -17,8 +17,8 @@ from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
 from cute_dialect.cute_nvgpu.tma.types import TmaAtomType, TmaMap
-from cute_dialect.memory_types import CoordTensorType, MemRefType, element_bits
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType, element_bits
+from cute_dialect.dialect.typed_values import payload_text
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ from cute_dialect.cute_nvgpu.tma.im2col_types import (
     TmaStoreIm2colType,
 )
 from cute_dialect.cute_nvgpu.tma.ops import MapOfNumbersOp, check_coordinates, check_shared, expect_rest
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.machine import MachineOp, is_barrier
-from cute_dialect.ops.typed_values import Properties, payload_text
-from cute_dialect.ops.views import expect, expect_operands
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.machine import MachineOp, is_barrier
+from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.views import expect, expect_operands
 from cute_dialect.spaces import AddressSpace
 
 

@@ -13,8 +13,8 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Layout
 from cute_dialect.cute_nvgpu.tma import im2col_ops as im2col
 from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType
-from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.ops import views
+from cute_dialect.dialect import views
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 
 

@@ -17,10 +17,10 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
-from cute_dialect.atom_types import CopyAtomType
 from cute_dialect.cute_nvgpu.tma.types import REDUCTIONS, check_reduction
-from cute_dialect.memory_types import element_bits
-from cute_dialect.types import CoordType
+from cute_dialect.dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.memory_types import element_bits
+from cute_dialect.dialect.types import CoordType
 
 
 class Im2colMap(NamedTuple):

@@ -29,7 +29,9 @@ from cute_dialect.cute_nvgpu.tma.types import (
     canonical,
     check_map,
 )
-from cute_dialect.memory_types import (
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.machine import MachineOp, is_barrier
+from cute_dialect.dialect.memory_types import (
     ConstrainedIntType,
     CoordTensor,
     CoordTensorType,
@@ -38,12 +40,10 @@ from cute_dialect.memory_types import (
     integer_width,
     ptr,
 )
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.machine import MachineOp, is_barrier
-from cute_dialect.ops.typed_values import Properties, payload_text
-from cute_dialect.ops.views import expect, expect_operands
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.types import ComposedLayoutType, CuteType, LayoutType, ShapeType, TileType
+from cute_dialect.dialect.views import expect, expect_operands
 from cute_dialect.spaces import AddressSpace
-from cute_dialect.types import ComposedLayoutType, CuteType, LayoutType, ShapeType, TileType
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType, Im2colMap

@@ -21,16 +21,16 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add
 from cute_dialect.algebra.trees import is_static, tree_get
 from cute_dialect.algebra.values import ComposedLayout, Layout, raw_layout
-from cute_dialect.atom_types import CopyAtomType
 from cute_dialect.cute_nvgpu.tma import boxes as boxes_of
 from cute_dialect.cute_nvgpu.tma import ops as tma
 from cute_dialect.cute_nvgpu.tma.types import TmaAtomType
-from cute_dialect.memory_types import CoordTensorType, MemRefType
-from cute_dialect.ops import views
-from cute_dialect.ops.tiled import CopyOp
+from cute_dialect.dialect import views
+from cute_dialect.dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType
+from cute_dialect.dialect.tiled import CopyOp
+from cute_dialect.dialect.types import IntTupleType, LayoutType
 from cute_dialect.passes.lowering.atom_state import atom_state, barrier_is_set
 from cute_dialect.passes.lowering.insertion import InsertionPoint
-from cute_dialect.types import IntTupleType, LayoutType
 
 # ---------------------------------------------------------------------------------------------------------- on the host
 

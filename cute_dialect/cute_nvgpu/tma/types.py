@@ -20,8 +20,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.atom_types import CopyAtomType
-from cute_dialect.memory_types import element_bits
+from cute_dialect.dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.memory_types import element_bits
 
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """Operations of a TMA reduction (PTX ISA 9.7.9.25.5.3)."""

@@ -20,8 +20,8 @@ from xdsl.ir import SSAValue
 from cute_dialect.algebra.leaf import Dyn, Leaf, add, mul
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import descriptor_of
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
+from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.ir.editing import make_op
-from cute_dialect.memory_types import MemRefType
 from cute_dialect.passes.lowering.swizzling import address_terms
 from cute_dialect.passes.lowering.types import pointer
 from cute_dialect.passes.lowering.walk import Lowering

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from cute_dialect.arch.atom import MmaAtom
 from cute_dialect.cute_nvgpu.tiled_mma.registers import row_of
 from cute_dialect.cute_nvgpu.wgmma.types import WgmmaType
-from cute_dialect.memory_types import MemRefType
+from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.accumulators import (
     Unit,

@@ -14,10 +14,10 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
 from cute_dialect.cute_nvgpu.wgmma.types import WgmmaType
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.typed_values import Properties, payload_text
-from cute_dialect.ops.views import InstructionOp, expect, expect_operands
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.views import InstructionOp, expect, expect_operands
 
 
 @cute_op

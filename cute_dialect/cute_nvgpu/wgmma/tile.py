@@ -11,9 +11,9 @@ from xdsl.ir import Operation, SSAValue
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.cute_nvgpu.tiled_mma.tile import Product, order
 from cute_dialect.cute_nvgpu.wgmma.ops import WgmmaOp
+from cute_dialect.dialect import memory
+from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.ir.editing import make_op
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops import memory
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 

@@ -18,7 +18,24 @@ from cute_dialect.algebra.arithmetic import tuple_add
 from cute_dialect.algebra.leaf import Dyn, Emitter, Leaf, width_of
 from cute_dialect.algebra.trees import tracked
 from cute_dialect.algebra.values import ComposedLayout
-from cute_dialect.atom_types import TiledCopyType
+from cute_dialect.dialect.access import GetScalarsOp, scalar_payloads
+from cute_dialect.dialect.arith import ComparisonOp
+from cute_dialect.dialect.atom_types import TiledCopyType
+from cute_dialect.dialect.base import CuteOp
+from cute_dialect.dialect.memory_types import (
+    ConstrainedIntType,
+    CoordTensorType,
+    MemRefType,
+    Ptr,
+    PtrType,
+    TensorType,
+    element_bits,
+)
+from cute_dialect.dialect.tensor_lifting import OFFSET_OPS, slice_offset
+from cute_dialect.dialect.tensors import PlacedOp
+from cute_dialect.dialect.tiled import partition, partition_side
+from cute_dialect.dialect.typed_values import Typed, bind, dynamic_leaves, track
+from cute_dialect.dialect.types import CuteType, IntTupleType, Payload
 from cute_dialect.interp.validation.scalars import (
     POISON,
     TESTS,
@@ -31,23 +48,6 @@ from cute_dialect.interp.validation.scalars import (
     step,
     wrap,
 )
-from cute_dialect.memory_types import (
-    ConstrainedIntType,
-    CoordTensorType,
-    MemRefType,
-    Ptr,
-    PtrType,
-    TensorType,
-    element_bits,
-)
-from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
-from cute_dialect.ops.arith import ComparisonOp
-from cute_dialect.ops.base import CuteOp
-from cute_dialect.ops.tensor_lifting import OFFSET_OPS, slice_offset
-from cute_dialect.ops.tensors import PlacedOp
-from cute_dialect.ops.tiled import partition, partition_side
-from cute_dialect.ops.typed_values import Typed, bind, dynamic_leaves, track
-from cute_dialect.types import CuteType, IntTupleType, Payload
 
 _BY_ALGEBRA: Mapping[str, tuple[str, bool]] = {
     "add": ("addi", True), "sub": ("subi", True), "mul": ("muli", True), "div": ("divsi", False),

@@ -21,6 +21,9 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from cute_dialect.dialect.base import CuteOp
+from cute_dialect.dialect.memory_types import TensorType, element_bits
+from cute_dialect.dialect.types import CuteType
 from cute_dialect.interp.validation.cute_values import evaluate_cute, formatted, printed
 from cute_dialect.interp.validation.scalars import (
     POISON,
@@ -33,9 +36,6 @@ from cute_dialect.interp.validation.scalars import (
     evaluate_arith,
     flatten,
 )
-from cute_dialect.memory_types import TensorType, element_bits
-from cute_dialect.ops.base import CuteOp
-from cute_dialect.types import CuteType
 from cute_dialect.upstream.llvm_types import LLVMStructType
 
 MAX_DEPTH = 64

@@ -16,9 +16,9 @@ from cute_dialect.cute_nvgpu.tiled_mma import gemm
 from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey, TiledMmaType
 from cute_dialect.cute_nvgpu.wgmma import ops as wgmma
+from cute_dialect.dialect.atom_state import AtomSetValueOp
+from cute_dialect.dialect.views import MemoryOp
 from cute_dialect.ir.context import make_context
-from cute_dialect.ops.atom_state import AtomSetValueOp
-from cute_dialect.ops.views import MemoryOp
 
 F16 = "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>"
 SS = "!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)>"

@@ -22,10 +22,10 @@ from cute_dialect.cute_nvgpu.sparse.types import MmaSpType
 from cute_dialect.cute_nvgpu.tiled_mma import gemm
 from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
+from cute_dialect.dialect.atom_state import AtomSetValueOp
 from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.kernels.sparse import compress
 from cute_dialect.lang.nvgpu import warp, warpgroup
-from cute_dialect.ops.atom_state import AtomSetValueOp
 from cute_dialect.pipelines.stages import lower_to_base
 
 F16 = "!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>"

@@ -14,7 +14,7 @@ def test_prints_as_written(line: str) -> None:
 
 
 def test_every_op_is_covered() -> None:
-    from cute_dialect.dialect import core_ops
+    from cute_dialect.dialect.registry import core_ops
 
     used = {word.split("(")[0].split("<")[0] for line in CANONICAL for word in line.split() if word.startswith("cute.")}
     assert {op.name for op in core_ops()} == used

@@ -7,7 +7,7 @@ from ops_support import CONTEXT, parse, printed, round_trip, type_of, verified
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
-from cute_dialect.types import ATTRS, TYPES, is_static_type
+from cute_dialect.dialect.types import ATTRS, TYPES, is_static_type
 
 CANONICAL = [
     ("shape", "( 6 , ( 2,5 ) )", "(6,(2,5))"),

@@ -819,7 +819,7 @@ def test_row(row: Row) -> None:
 
 
 def test_every_inferred_op_has_rows() -> None:
-    from cute_dialect.dialect import core_ops
+    from cute_dialect.dialect.registry import core_ops
 
     written = {"static", "print", "make_int_tuple", "make_shape", "make_stride", "make_coord", "make_tile"}
     assert {op.name.removeprefix("cute.") for op in core_ops()} - written == {row[0] for row in TABLE}

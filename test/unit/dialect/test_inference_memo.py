@@ -12,11 +12,11 @@ from xdsl.ir import Attribute
 from xdsl.parser import Parser
 
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.dialect.inference import infer_types_memo, make_inferred
+from cute_dialect.dialect.typed_values import type_weaker_or_equal
 from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
 from cute_dialect.ir.parsing import parse_module
-from cute_dialect.ops.inference import infer_types_memo, make_inferred
-from cute_dialect.ops.typed_values import type_weaker_or_equal
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONTEXT = make_context("all")

@@ -13,17 +13,17 @@ from xdsl.traits import ConstantLike, MemoryEffectKind, has_effects
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.text import parse_coord, parse_layout, parse_shape, to_text
 from cute_dialect.algebra.values import Basis
-from cute_dialect.dialect import core_ops
-from cute_dialect.ops.access import GetLeavesOp, GetOp, GetScalarsOp, GetShapeOp, SelectOp, scalar_payloads
-from cute_dialect.ops.algebra import CoalesceOp, ComplementOp, GroupModesOp, RecastLayoutOp, SliceOp
-from cute_dialect.ops.arith import CeilDivOp, ElemLessOp, EqualOp, ShapeDivOp
-from cute_dialect.ops.diag import PrintOp
-from cute_dialect.ops.make import MakeLayoutOp, MakeShapeOp, StaticOp
-from cute_dialect.ops.purity import is_pure
-from cute_dialect.ops.sizes import AppendToRankOp, LayoutEvalOp, SizeOp
-from cute_dialect.ops.tile import TileToShapeOp, ZippedDivideOp
-from cute_dialect.ops.typed_values import Typed, bind, dynamic_leaves
-from cute_dialect.types import LayoutType, ShapeType
+from cute_dialect.dialect.access import GetLeavesOp, GetOp, GetScalarsOp, GetShapeOp, SelectOp, scalar_payloads
+from cute_dialect.dialect.algebra import CoalesceOp, ComplementOp, GroupModesOp, RecastLayoutOp, SliceOp
+from cute_dialect.dialect.arith import CeilDivOp, ElemLessOp, EqualOp, ShapeDivOp
+from cute_dialect.dialect.diag import PrintOp
+from cute_dialect.dialect.make import MakeLayoutOp, MakeShapeOp, StaticOp
+from cute_dialect.dialect.purity import is_pure
+from cute_dialect.dialect.registry import core_ops
+from cute_dialect.dialect.sizes import AppendToRankOp, LayoutEvalOp, SizeOp
+from cute_dialect.dialect.tile import TileToShapeOp, ZippedDivideOp
+from cute_dialect.dialect.typed_values import Typed, bind, dynamic_leaves
+from cute_dialect.dialect.types import LayoutType, ShapeType
 
 DYNAMIC = "layout (?,?):(?,1)"
 

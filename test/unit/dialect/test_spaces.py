@@ -12,7 +12,7 @@ import pytest
 from xdsl.dialects.builtin import f32
 
 from cute_dialect import spaces
-from cute_dialect.memory_types import ptr
+from cute_dialect.dialect.memory_types import ptr
 from cute_dialect.spaces import AddressSpace
 
 SUPPORT = Path(__file__).parents[2] / "support"

@@ -10,14 +10,15 @@ import pytest
 from xdsl.ir import Attribute, Operation
 
 from cute_dialect.cute_nvgpu import FAMILIES
-from cute_dialect.dialect import get_core_dialect, get_cute_dialect, get_cute_nvgpu_dialect
-from cute_dialect.extensions import EXTENSIONS, module_of_op, module_of_type
+from cute_dialect.dialect.extensions import EXTENSIONS, module_of_op, module_of_type
+from cute_dialect.dialect.registry import get_core_dialect, get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.ir.context import make_context
 from cute_dialect.passes import algo_to_arch, to_base
 
 ROOT = Path(__file__).resolve().parents[3]
-CORE_OPS = {"base", "asm", "typed_values", "purity", "make", "access", "algebra", "sizes", "arith", "tile"} | {
-    "inference", "diag", "views", "memory", "tile_fit", "tiled", "tensor_lifting",
+CORE_DIALECT = {"base", "asm", "typed_values", "purity", "make", "access", "algebra", "sizes", "arith", "tile"} | {
+    "inference", "diag", "views", "memory", "tile_fit", "tiled", "tensor_lifting", "registry", "extensions", "types",
+    "memory_types", "atom_types", "universal_copy", "dialect",
 }  # fmt: skip
 CORE_LOWERING = {
     "accumulators", "bits", "build", "carried", "control", "copying", "core", "fills", "folding", "fragments",
@@ -58,8 +59,8 @@ def test_elementwise_imports_no_extension(tmp_path: Path) -> None:
     passes = ["--cute-fold-static", "--cute-expand-ops", "--convert-cute-algo-to-arch", "--cute-to-base"]
     modules = imported([source, *passes, "-o", str(out)])
     assert "llvm.func" in out.read_text()
-    ops = {m.rpartition(".")[2] for m in modules if m.startswith("cute_dialect.ops.")}
-    assert ops <= CORE_OPS, f"not needed: {sorted(ops - CORE_OPS)}"
+    own = {m.rpartition(".")[2] for m in modules if m.startswith("cute_dialect.dialect.")}
+    assert own <= CORE_DIALECT, f"not needed: {sorted(own - CORE_DIALECT)}"
     lowering = {m.rpartition(".")[2] for m in modules if m.startswith("cute_dialect.passes.lowering.")}
     assert lowering <= CORE_LOWERING, f"not needed: {sorted(lowering - CORE_LOWERING)}"
     assert not modules.intersection(NOT_NEEDED)
@@ -121,7 +122,7 @@ def test_plain_files_import_no_cute_dialect(tmp_path: Path) -> None:
     source = tmp_path / "f.mlir"
     source.write_text("func.func @f(%a: i32) -> i32 {\n  return %a : i32\n}\n")
     modules = imported([str(source), "-o", str(tmp_path / "out.mlir")])
-    assert not any(m.startswith(("cute_dialect.ops", "cute_dialect.algebra", "cute_dialect.types")) for m in modules)
+    assert not any(m.startswith(("cute_dialect.dialect", "cute_dialect.algebra")) for m in modules)
     assert "xdsl.dialects.arith" not in modules
 
 
@@ -130,7 +131,7 @@ def test_module_of_op(op: type[Operation]) -> None:
     core = {o.name for o in get_core_dialect("cute").operations}
     where = module_of_op(op.name)
     if op.name in core:
-        assert where is None, f"{op.name} is a core op; cute_dialect/extensions.py says {where}"
+        assert where is None, f"{op.name} is a core op; cute_dialect/dialect/extensions.py says {where}"
         return
     assert where is not None, f"{op.name}: expected its name in a record"
     assert op in import_module(where).OPS, f"{op.name}: the record says {where}, which does not hold it"
@@ -140,7 +141,7 @@ def test_module_of_op(op: type[Operation]) -> None:
 def test_module_of_type(attribute: type[Attribute]) -> None:
     core = {a.name for n in ("cute", "cute_nvgpu") for a in get_core_dialect(n).attributes}
     where = module_of_type(attribute.name)
-    assert (where is None) == (attribute.name in core), f"{attribute.name}: see cute_dialect/extensions.py"
+    assert (where is None) == (attribute.name in core), f"{attribute.name}: see cute_dialect/dialect/extensions.py"
     if where is not None:
         module = import_module(where)
         assert attribute in module.ATTRS

@@ -14,7 +14,7 @@ import pytest
 from xdsl.ir import Operation
 
 import cute_dialect
-from cute_dialect.dialect import core_ops, get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.dialect.registry import core_ops, get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.tools.gen_docs import DOCS, annotated, op_text, read_example, sections
 
 ALL = [*get_cute_dialect().operations, *get_cute_nvgpu_dialect().operations]

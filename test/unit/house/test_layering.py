@@ -36,7 +36,7 @@ RECORDS = ("cute_nvgpu.FAMILIES", "cute_nvgpu.TO_NVGPU", "cute_nvgpu.family")
 """Records that dialect and passes may import from the families. The records name everything else as strings."""
 
 BY_NAME = {
-    "cute_dialect.dialect": "module_of_op, module_of_type, modules_of_ops, modules_of_types",
+    "cute_dialect.dialect.registry": "module_of_op, module_of_type, modules_of_ops, modules_of_types",
     "cute_dialect.passes.algo_to_arch": "tile_of_op, module_of_atom",
     "cute_dialect.passes.to_base": "lower_of_op, TO_NVGPU",
     "cute_dialect.cute_nvgpu.tiled_mma.tile": "module_of_atom",
@@ -45,17 +45,15 @@ BY_NAME = {
 
 
 def layer_of(module: str) -> str | None:
-    """Return the layer of a module of the package, or None for universe and the package itself."""
+    """Return the layer of a module of the package, or None if it has none."""
     parts = module.split(".")[1:]
     if not parts:
         return None
     if ".".join(parts).startswith(RECORDS):
         return "ir"  # Records contain only strings.
-    if parts[0] in LAYERS and parts[0] != "dialect":
-        return parts[0]
-    if parts[0] in ("universe", "__main__"):
+    if parts[0] in ("universe", "__main__", "__version__"):
         return None
-    return "dialect"  # types, attrs, ops, upstream, dialect, diagnostics, …
+    return "dialect" if parts[0] == "upstream" else parts[0]
 
 
 WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
@@ -167,7 +165,9 @@ def test_families_are_imported_by_name_in_listed_modules() -> None:
     """``BY_NAME`` lists the modules that look up a family's module and import it by name."""
     found: set[str] = set()
     for module, path in MODULES.items():
-        asks = any(n.startswith(("cute_dialect.extensions.", "cute_dialect.cute_nvgpu.TO_")) for n, _ in imports(path))
+        asks = any(
+            n.startswith(("cute_dialect.dialect.extensions.", "cute_dialect.cute_nvgpu.TO_")) for n, _ in imports(path)
+        )
         if asks and "import_module(" in text_of(path):
             found.add(module)
     assert found == set(BY_NAME)

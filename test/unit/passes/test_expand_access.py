@@ -27,9 +27,9 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
 
 from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.values import ComposedLayout, Layout
-from cute_dialect.ops import access, make, sizes
-from cute_dialect.ops.asm import mode_attr
-from cute_dialect.ops.base import CuteOp
+from cute_dialect.dialect import access, make, sizes
+from cute_dialect.dialect.asm import mode_attr
+from cute_dialect.dialect.base import CuteOp
 
 
 def tile(r: Random, *, underscores: bool = True) -> object:

@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 
 from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.values import ComposedLayout
-from cute_dialect.ops import algebra
+from cute_dialect.dialect import algebra
 
 # ---------------------------------------------------------------------------------------------------------- composition
 

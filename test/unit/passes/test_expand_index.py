@@ -23,9 +23,9 @@ from expand_support import (
 )
 
 from cute_dialect.algebra.leaf import Dyn
-from cute_dialect.ops import arith, sizes
-from cute_dialect.ops.asm import mode_attr
-from cute_dialect.ops.base import CuteOp
+from cute_dialect.dialect import arith, sizes
+from cute_dialect.dialect.asm import mode_attr
+from cute_dialect.dialect.base import CuteOp
 
 
 def mode_path(r: Random, x: object) -> dict[str, object]:

@@ -12,8 +12,8 @@ from expand_support import SCALE, Case, Outcome, any_layout, check, compact, loo
 from test_expand_algebra import fits
 from test_expand_index import ceil_quotient
 
-from cute_dialect.ops import tile
-from cute_dialect.ops.base import CuteOp
+from cute_dialect.dialect import tile
+from cute_dialect.dialect.base import CuteOp
 
 # ------------------------------------------------------------------------------------------------------------ products
 

@@ -9,11 +9,11 @@ from xdsl.parser import Parser
 from cute_dialect.algebra import text
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
+from cute_dialect.dialect.algebra import SliceOp
+from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.shared_memory import storage_bytes
+from cute_dialect.dialect.tensor_lifting import infer_lifted
 from cute_dialect.ir.context import make_context
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.algebra import SliceOp
-from cute_dialect.ops.shared_memory import storage_bytes
-from cute_dialect.ops.tensor_lifting import infer_lifted
 from cute_dialect.pipelines import compile as compile_cute
 
 DTYPES = {"f32": np.int32, "f16": np.int16, "bf16": np.int16, "i8": np.int8, "i64": np.int64, "f8E4M3FN": np.int8}

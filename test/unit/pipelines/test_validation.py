@@ -159,8 +159,8 @@ def divided_by_zero(module: ModuleOp) -> None:
 
 def wrong_promise(module: ModuleOp) -> None:
     op = find(module, "arith.subi")
-    from cute_dialect.memory_types import constrained_int
-    from cute_dialect.ops.views import AssumeOp
+    from cute_dialect.dialect.memory_types import constrained_int
+    from cute_dialect.dialect.views import AssumeOp
 
     op.parent.insert_op_after(AssumeOp(op.results[0], constrained_int(32, 1 << 20)), op)
 

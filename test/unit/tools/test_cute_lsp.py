@@ -13,8 +13,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from xdsl.ir import Operation
 
+from cute_dialect.dialect.sizes import SizeOp
 from cute_dialect.ir.context import make_context
-from cute_dialect.ops.sizes import SizeOp
 from cute_dialect.passes.registry import PASSES
 from cute_dialect.tools.cute_lsp import main
 from cute_dialect.tools.gen_docs import op_text

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from xdsl.ir import TypeAttribute
 
-from cute_dialect.dialect import get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.dialect.registry import get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.ir.context import make_context
 from cute_dialect.tools.gen_grammar import EDITORS, files, main, textmate
 

@@ -27,10 +27,9 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.make_layouts import make_identity_layout, make_layout_like, make_ordered_layout
 from cute_dialect.algebra.trees import congruent
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
-from cute_dialect.ir.editing import fill_op
-from cute_dialect.ops.asm import defined_type, parse_operand_list, parse_type
-from cute_dialect.ops.base import CuteOp, cute_op, is_tensor, plural
-from cute_dialect.ops.typed_values import (
+from cute_dialect.dialect.asm import defined_type, parse_operand_list, parse_type
+from cute_dialect.dialect.base import CuteOp, cute_op, is_tensor, plural
+from cute_dialect.dialect.typed_values import (
     ANY_LAYOUT,
     COORD,
     INNER,
@@ -45,7 +44,8 @@ from cute_dialect.ops.typed_values import (
     dynamic_leaves,
     payload_text,
 )
-from cute_dialect.types import CuteType, IntTupleType
+from cute_dialect.dialect.types import CuteType, IntTupleType
+from cute_dialect.ir.editing import fill_op
 
 
 @cute_op
@@ -80,7 +80,7 @@ class StaticOp(CuteOp, HasFolderInterface):
         if isinstance(type_, CuteType):
             static = type_.is_static()
         elif is_tensor(type_):
-            from cute_dialect.memory_types import CoordTensorType
+            from cute_dialect.dialect.memory_types import CoordTensorType
 
             static = (
                 isinstance(type_, CoordTensorType) and type_.is_static()
@@ -128,7 +128,7 @@ def scalar_int(attribute: Attribute) -> int | Dyn | None:
         leaf = attribute.data
         return leaf if isinstance(leaf, int | Dyn) else None
     if attribute.name.startswith("cute."):
-        from cute_dialect.memory_types import ConstrainedIntType
+        from cute_dialect.dialect.memory_types import ConstrainedIntType
 
         if isinstance(attribute, ConstrainedIntType):
             return Dyn(attribute.width, attribute.divisor)

@@ -16,7 +16,8 @@ from cute_dialect.algebra.arithmetic import tuple_add
 from cute_dialect.algebra.layout import slice_and_offset
 from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
-from cute_dialect.memory_types import (
+from cute_dialect.dialect.base import CuteOp
+from cute_dialect.dialect.memory_types import (
     CoordTensor,
     CoordTensorType,
     MemRef,
@@ -25,9 +26,8 @@ from cute_dialect.memory_types import (
     derived_alignment,
     ptr,
 )
-from cute_dialect.ops.base import CuteOp
-from cute_dialect.ops.typed_values import Properties, Typed, tracked, wrap
-from cute_dialect.types import CuteType
+from cute_dialect.dialect.typed_values import Properties, Typed, tracked, wrap
+from cute_dialect.dialect.types import CuteType
 
 OFFSET_OPS = frozenset({"cute.slice"})
 """Ops that also advance the iterator, by the value of the layout at the fixed coordinates."""

@@ -19,7 +19,10 @@ from cute_dialect.algebra.leaf import AlgebraError, mul
 from cute_dialect.algebra.make_layouts import make_layout_like
 from cute_dialect.algebra.trees import is_static, leaves, map_leaves, weakly_congruent
 from cute_dialect.algebra.values import Basis, ComposedLayout, Coord, IntTuple, Layout, Stride
-from cute_dialect.memory_types import (
+from cute_dialect.dialect import views
+from cute_dialect.dialect.asm import parse_one_operand, print_operand_list
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import (
     CoordTensorType,
     MemRef,
     MemRefType,
@@ -27,11 +30,9 @@ from cute_dialect.memory_types import (
     element_bits,
     ptr,
 )
-from cute_dialect.ops import views
-from cute_dialect.ops.asm import parse_one_operand, print_operand_list
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.typed_values import Properties, payload_text, tracked
-from cute_dialect.ops.views import (
+from cute_dialect.dialect.typed_values import Properties, payload_text, tracked
+from cute_dialect.dialect.types import CoordType, IntTupleType
+from cute_dialect.dialect.views import (
     MemoryOp,
     expect,
     expect_operands,
@@ -41,7 +42,6 @@ from cute_dialect.ops.views import (
     print_result_form,
 )
 from cute_dialect.spaces import AddressSpace
-from cute_dialect.types import CoordType, IntTupleType
 
 
 def check_reach(tensor: MemRefType) -> None:

@@ -17,8 +17,8 @@ from cute_dialect.algebra.layout import append_to_rank, prepend_to_rank
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, divisibility
 from cute_dialect.algebra.trees import get, leaves, product, product_each
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Payload
-from cute_dialect.ops.access import MODE
-from cute_dialect.ops.asm import (
+from cute_dialect.dialect.access import MODE
+from cute_dialect.dialect.asm import (
     int_property,
     mode_attr,
     mode_of,
@@ -27,8 +27,8 @@ from cute_dialect.ops.asm import (
     print_ints,
     print_mode,
 )
-from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.typed_values import (
+from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.typed_values import (
     ANY_LAYOUT,
     ARITH,
     COORD,

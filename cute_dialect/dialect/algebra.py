@@ -23,9 +23,9 @@ from cute_dialect.algebra.layout import (
 )
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import flatten, is_static, tree_flatten
-from cute_dialect.ops.asm import int_property, parse_ints, print_ints
-from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.typed_values import (
+from cute_dialect.dialect.asm import int_property, parse_ints, print_ints
+from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.typed_values import (
     ANY_LAYOUT,
     COORD,
     INDEXABLE,

@@ -23,14 +23,14 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
 from cute_dialect.algebra.trees import carries_divisor, implies, leaves, map_leaves, tracked
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, Layout, Payload
 from cute_dialect.algebra.verify import is_trivial_wrap
-from cute_dialect.types import TYPES, CuteType
+from cute_dialect.dialect.types import TYPES, CuteType
 
 
 class Typed(NamedTuple):
     """A payload of the algebra with the kind of its type."""
 
     kind: str
-    """``"layout"``, ``"shape"``, …: a key of :data:`cute_dialect.types.TYPES`."""
+    """``"layout"``, ``"shape"``, …: a key of :data:`cute_dialect.dialect.types.TYPES`."""
     payload: Any  # The class depends on the kind, which OneOfKinds has checked.
 
 
@@ -150,7 +150,7 @@ def type_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
         return written.kind == inferred.kind and weaker_or_equal(written.data, inferred.data)
     if not (written.name.startswith("cute.") and inferred.name.startswith("cute.")):
         return False
-    from cute_dialect.memory_types import tensor_weaker_or_equal
+    from cute_dialect.dialect.memory_types import tensor_weaker_or_equal
 
     return tensor_weaker_or_equal(written, inferred)
 

@@ -15,11 +15,11 @@ from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.atom_types import AtomType, TiledCopyType, TiledType
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.machine import MachineOp, is_barrier
-from cute_dialect.ops.typed_values import Properties
-from cute_dialect.ops.views import expect, expect_operands
+from cute_dialect.dialect.atom_types import AtomType, TiledCopyType, TiledType
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.machine import MachineOp, is_barrier
+from cute_dialect.dialect.typed_values import Properties
+from cute_dialect.dialect.views import expect, expect_operands
 
 FIELDS: Mapping[str, str] = {
     "tma_bar": "a !cute.ptr<i64, smem>",

@@ -19,19 +19,19 @@ from xdsl.dialect_interfaces import DialectInterface
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.ir import Attribute, Dialect, Operation
 
-from cute_dialect.extensions import module_of_op, module_of_type, modules_of_ops, modules_of_types
+from cute_dialect.dialect.extensions import module_of_op, module_of_type, modules_of_ops, modules_of_types
+from cute_dialect.dialect.types import CuteType
 from cute_dialect.ir.context import LazyDialect
-from cute_dialect.types import CuteType
 
 CORE_MODULES = ("make", "access", "algebra", "size_index", "arith", "tile", "diag")
-"""Modules of :mod:`cute_dialect.ops` with the core ops, in the order of the documentation."""
+"""Modules of :mod:`cute_dialect.dialect` with the core ops, in the order of the documentation."""
 
 
 class CuteConstants(ConstantMaterializationInterface):
     """Materializes a folded ``cute.static``."""
 
     def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
-        from cute_dialect.ops.make import StaticOp
+        from cute_dialect.dialect.make import StaticOp
 
         if isinstance(type, CuteType) and type.is_static() and type.value_attr() == value:
             return StaticOp(type)
@@ -40,7 +40,7 @@ class CuteConstants(ConstantMaterializationInterface):
 
 def core_ops() -> list[type[Operation]]:
     """Return the 63 ops of the core dialect in the order of the documentation, without aliases."""
-    from cute_dialect.ops import access, algebra, arith, diag, make, sizes, tile
+    from cute_dialect.dialect import access, algebra, arith, diag, make, sizes, tile
 
     return [op for m in (make, access, algebra, sizes, arith, tile, diag) for op in m.OPS]
 
@@ -48,11 +48,11 @@ def core_ops() -> list[type[Operation]]:
 @cache
 def get_core_dialect(name: str) -> Dialect:
     """Build ``cute`` or ``cute_nvgpu`` without extensions (:mod:`.extensions`), which suffices for most files."""
-    from cute_dialect import atom_types, memory_types, types, universal_copy
+    from cute_dialect.dialect import atom_types, memory_types, types, universal_copy
 
     if name == "cute_nvgpu":
         return Dialect(name, [], universal_copy.ATTRS)
-    from cute_dialect.ops import access, memory, tiled
+    from cute_dialect.dialect import access, memory, tiled
 
     ops: list[type[Operation]] = [*core_ops(), *access.ALIASES, *memory.OPS, *tiled.OPS]
     attributes: list[type[Attribute]] = [

@@ -20,7 +20,7 @@ from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import is_static, tree_leaves
 from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Layout, Tile, layout_modes
-from cute_dialect.memory_types import parse_layout_string
+from cute_dialect.dialect.memory_types import parse_layout_string
 
 
 class AtomType(TypeAttribute):
@@ -32,7 +32,7 @@ class AtomType(TypeAttribute):
 
     def takes(self, field: str, value: Attribute) -> bool:
         """Return True if a state field accepts a value of this type."""
-        from cute_dialect.ops.atom_state import fits
+        from cute_dialect.dialect.atom_state import fits
 
         return fits(field, value)
 

@@ -4,7 +4,7 @@ A type and the attribute of the same name wrap one payload of :mod:`cute_dialect
 ``!cute.layout<"(8,?):(?,1)">`` and ``#cute.layout<"(8,?):(?,1)">``.  The text holds everything known at compile time;
 an SSA value of the type carries one integer per ``?`` and nothing else.
 
-Memory types (pointers, memrefs, coordinate tensors) are in :mod:`cute_dialect.memory_types`.
+Memory types (pointers, memrefs, coordinate tensors) are in :mod:`cute_dialect.dialect.memory_types`.
 """
 
 from __future__ import annotations

@@ -24,13 +24,13 @@ from cute_dialect.algebra.tiled_copy import local_partition, local_tile
 from cute_dialect.algebra.tiling import Tiler
 from cute_dialect.algebra.trees import depth, is_static, leaves, weakly_congruent
 from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
-from cute_dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
-from cute_dialect.ops.asm import parse_one_operand, print_operand_list
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.tensor_lifting import tensor_with
-from cute_dialect.ops.typed_values import DIVIDER, OneOfKinds, Properties, payload_text, tracked
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands
-from cute_dialect.types import CoordType, CuteType, LayoutType
+from cute_dialect.dialect.asm import parse_one_operand, print_operand_list
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
+from cute_dialect.dialect.tensor_lifting import tensor_with
+from cute_dialect.dialect.typed_values import DIVIDER, OneOfKinds, Properties, payload_text, tracked
+from cute_dialect.dialect.types import CoordType, CuteType, LayoutType
+from cute_dialect.dialect.views import MemoryOp, expect, expect_operands
 
 Placed = tuple[AnyLayout, "IntTuple | None"]
 """New layout, and the offset added to the iterator (None: no offset)."""
@@ -264,7 +264,7 @@ class RecastTensorOp(MemoryOp):
         super().__init__(operands=[tensor], result_types=[recast_type(tensor.type, element)])
 
     def verify_(self) -> None:
-        from cute_dialect.ops.typed_values import type_weaker_or_equal
+        from cute_dialect.dialect.typed_values import type_weaker_or_equal
 
         t = self.result.type
         assert isinstance(t, MemRefType)

@@ -22,13 +22,14 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import depth, is_static
 from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
-from cute_dialect.atom_types import AtomType, CopyAtomType, TiledCopyType
-from cute_dialect.memory_types import MemRefType, TensorType, element_bits
-from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.tensor_lifting import tensor_with
-from cute_dialect.ops.tile_fit import check_copied
-from cute_dialect.ops.typed_values import Properties, payload_text, tracked
-from cute_dialect.ops.views import (
+from cute_dialect.dialect.atom_types import AtomType, CopyAtomType, TiledCopyType
+from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.memory_types import MemRefType, TensorType, element_bits
+from cute_dialect.dialect.tensor_lifting import tensor_with
+from cute_dialect.dialect.tile_fit import check_copied
+from cute_dialect.dialect.typed_values import Properties, payload_text, tracked
+from cute_dialect.dialect.types import CoordType
+from cute_dialect.dialect.views import (
     MemoryOp,
     expect,
     expect_operands,
@@ -37,7 +38,6 @@ from cute_dialect.ops.views import (
     print_no_result,
     print_result_form,
 )
-from cute_dialect.types import CoordType
 
 
 @cute_op

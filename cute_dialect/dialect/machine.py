@@ -9,9 +9,9 @@ from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from cute_dialect.memory_types import PtrType
-from cute_dialect.ops.asm import parse_operand_list, print_operand_list
-from cute_dialect.ops.views import MemoryOp
+from cute_dialect.dialect.asm import parse_operand_list, print_operand_list
+from cute_dialect.dialect.memory_types import PtrType
+from cute_dialect.dialect.views import MemoryOp
 from cute_dialect.spaces import AddressSpace
 
 

@@ -10,9 +10,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryWriteEffect
 
-from cute_dialect.ops.asm import parse_operand_list, parse_type, print_operand_list
-from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.typed_values import ANY_CUTE, Properties
+from cute_dialect.dialect.asm import parse_operand_list, parse_type, print_operand_list
+from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.typed_values import ANY_CUTE, Properties
 
 
 @cute_op

@@ -1,6 +1,6 @@
 """Base class of all ops of the dialect: type inference, verification and assembly format.
 
-An op declares its operands and results with :class:`~cute_dialect.ops.typed_values.OneOfKinds` and implements
+An op declares its operands and results with :class:`~cute_dialect.dialect.typed_values.OneOfKinds` and implements
 :meth:`CuteOp.infer`, a function over typed values. The parser, the verifier and the builders call it with the payloads
 of the operand types. Lowering calls the same function with payloads whose dynamic leaves carry SSA values.
 """
@@ -28,15 +28,15 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.ir.editing import fill_op
-from cute_dialect.ops.asm import (
+from cute_dialect.dialect.asm import (
     parse_operand_list,
     parse_signature,
     print_operand_list,
     print_signature,
 )
-from cute_dialect.ops.inference import infer_types_memo
-from cute_dialect.ops.typed_values import OneOfKinds, Properties, Typed, track, type_weaker_or_equal, typed, wrap
+from cute_dialect.dialect.inference import infer_types_memo
+from cute_dialect.dialect.typed_values import OneOfKinds, Properties, Typed, track, type_weaker_or_equal, typed, wrap
+from cute_dialect.ir.editing import fill_op
 
 __all__ = ["CuteOp", "cute_op"]
 
@@ -47,7 +47,7 @@ class CuteOp(IRDLOperation):
     """Base of the ops. Subclasses are decorated with :func:`cute_op`."""
 
     FORM: ClassVar[str] = "functional"
-    """Form in which types are written; see :mod:`cute_dialect.ops.asm`."""
+    """Form in which types are written; see :mod:`cute_dialect.dialect.asm`."""
     SPACED: ClassVar[bool] = False
     """True if the printer writes a space before the operands."""
     LIFT: ClassVar[bool] = False
@@ -122,7 +122,7 @@ class CuteOp(IRDLOperation):
             raise NotImplementedError(cls.name)
         cls.check_operand_kinds(operand_types)
         if cls.LIFT and is_tensor(operand_types[0]):
-            from cute_dialect.ops.tensor_lifting import infer_lifted
+            from cute_dialect.dialect.tensor_lifting import infer_lifted
 
             return infer_lifted(cls, operand_types, properties)
         return [wrap(r) for r in cls.infer(track([typed(t) for t in operand_types]), properties)]
@@ -315,7 +315,7 @@ def is_tensor(attribute: Attribute) -> bool:
     """Return True if the type is a memref or a coordinate tensor."""
     if attribute.name not in ("cute.memref", "cute.coord_tensor"):
         return False
-    from cute_dialect.memory_types import TensorType
+    from cute_dialect.dialect.memory_types import TensorType
 
     return isinstance(attribute, TensorType)
 

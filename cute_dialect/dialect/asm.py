@@ -20,9 +20,9 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from cute_dialect.dialect.typed_values import OneOfKinds, Properties
+from cute_dialect.dialect.types import TYPES, CuteType
 from cute_dialect.ir.xdsl_compat import next_kind
-from cute_dialect.ops.typed_values import OneOfKinds, Properties
-from cute_dialect.types import TYPES, CuteType
 
 # ------------------------------------------------------------------------------------------------------------ operands
 

@@ -17,10 +17,10 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiling import logical_divide
 from cute_dialect.algebra.trees import leaves
 from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, Layout, layout_modes, raw_layout
-from cute_dialect.atom_types import CopyAtomType, TiledCopyType, TiledType
-from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.typed_values import payload_text
-from cute_dialect.types import CoordType
+from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopyType, TiledType
+from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.typed_values import payload_text
+from cute_dialect.dialect.types import CoordType
 
 PARTIAL = "partial"
 """Attribute of a copy whose threads may access elements past the end of the tensor."""

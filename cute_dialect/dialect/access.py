@@ -14,9 +14,9 @@ from xdsl.traits import Pure
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, width_of
 from cute_dialect.algebra.trees import get, select, tile_layouts, tile_shape, tree_get, tree_leaves, tree_select
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Payload, Swizzle
-from cute_dialect.ops.asm import mode_attr, mode_of, parse_mode, parse_operand_list, parse_type, print_mode
-from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.typed_values import (
+from cute_dialect.dialect.asm import mode_attr, mode_of, parse_mode, parse_operand_list, parse_type, print_mode
+from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.typed_values import (
     ANY_CUTE,
     COORD,
     INDEXABLE,

@@ -16,15 +16,15 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.trees import depth, is_static
 from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, IntTuple, Layout, Payload, Tile
-from cute_dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
-from cute_dialect.memory_types import MemRefType, TensorType
-from cute_dialect.ops.asm import print_operand_list
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.tile_fit import PARTIAL, check_whole
-from cute_dialect.ops.tiled import CopyOp, PartitionDOp, PartitionSOp
-from cute_dialect.ops.typed_values import Properties, payload_text
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
-from cute_dialect.types import CoordType, LayoutType
+from cute_dialect.dialect.asm import print_operand_list
+from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import MemRefType, TensorType
+from cute_dialect.dialect.tile_fit import PARTIAL, check_whole
+from cute_dialect.dialect.tiled import CopyOp, PartitionDOp, PartitionSOp
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.types import CoordType, LayoutType
+from cute_dialect.dialect.views import MemoryOp, expect, expect_operands, parse_no_result
 
 
 def tile_extents(tiler: Tile) -> IntTuple:
@@ -212,12 +212,12 @@ class TiledCopyOp(MemoryOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
-        from cute_dialect.ops.tiled import parse_copy
+        from cute_dialect.dialect.tiled import parse_copy
 
         return parse_copy(cls, parser, 4)
 
     def print(self, printer: Printer) -> None:
-        from cute_dialect.ops.tiled import print_copy
+        from cute_dialect.dialect.tiled import print_copy
 
         print_copy(self, printer, 4)
 

@@ -14,8 +14,8 @@ from cute_dialect.algebra.arithmetic import elem_less, equal, shape_div, tuple_a
 from cute_dialect.algebra.leaf import AlgebraError, Condition
 from cute_dialect.algebra.tiling import ceil_div
 from cute_dialect.algebra.trees import tree_leaves
-from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.typed_values import (
+from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.typed_values import (
     ARITH,
     COMPARABLE,
     ORDERABLE,
@@ -26,7 +26,7 @@ from cute_dialect.ops.typed_values import (
     track,
     typed,
 )
-from cute_dialect.types import CuteType
+from cute_dialect.dialect.types import CuteType
 
 
 class TupleArithOp(CuteOp):

@@ -417,7 +417,7 @@ def _verify_coord_tensor(it: IntTuple, layout: AnyLayout) -> None:
 
 def tensor_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
     """Return True if a declared memory type claims at most the ``div`` and alignment of the inferred one."""
-    from cute_dialect.ops.typed_values import weaker_or_equal
+    from cute_dialect.dialect.typed_values import weaker_or_equal
 
     if isinstance(written, PtrType) and isinstance(inferred, PtrType):
         return _ptr_weaker(written.data, inferred.data)

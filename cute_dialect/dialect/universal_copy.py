@@ -11,8 +11,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.atom_types import CopyAtomType
-from cute_dialect.memory_types import element_bits
+from cute_dialect.dialect.atom_types import CopyAtomType
+from cute_dialect.dialect.memory_types import element_bits
 
 
 class UniversalCopy(NamedTuple):
@@ -60,7 +60,7 @@ class UniversalCopyType(Data[UniversalCopy], CopyAtomType):
         printer.print_string(f", {self.data.bits} b>" if self.data.bits else ">")
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
-        from cute_dialect.ops.tiled import check_plain_copy
+        from cute_dialect.dialect.tiled import check_plain_copy
 
         check_plain_copy(self, operand_types)
 

@@ -17,10 +17,10 @@ from cute_dialect.algebra.swizzle import masks
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
 from cute_dialect.arch.targets import DEFAULT_TARGET
-from cute_dialect.memory_types import MemRefType, PtrType, element_bits, ptr
-from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.typed_values import Properties, payload_text
-from cute_dialect.ops.views import MemoryOp, expect_operands, parse_result_form, print_result_form
+from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.memory_types import MemRefType, PtrType, element_bits, ptr
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.views import MemoryOp, expect_operands, parse_result_form, print_result_form
 from cute_dialect.spaces import AddressSpace
 
 MAX_SMEM = DEFAULT_TARGET.shared
@@ -46,7 +46,7 @@ def storage_bytes(t: MemRefType) -> int:
     AlgebraError for a dynamic layout, and if the elements do not fill whole bytes.
 
     >>> from xdsl.dialects.builtin import f16
-    >>> from cute_dialect.memory_types import MemRef
+    >>> from cute_dialect.dialect.memory_types import MemRef
     >>> plain = MemRefType(MemRef(ptr(f16, "smem"), Layout((8, 24), (24, 1))))
     >>> swizzled = MemRefType(MemRef(ptr(f16, "smem", 1024, Swizzle(3, 4, 3)), Layout((8, 24), (24, 1))))
     >>> storage_bytes(plain), storage_bytes(swizzled)

@@ -19,8 +19,9 @@ from xdsl.utils.exceptions import VerifyException
 from cute_dialect.algebra.arithmetic import tuple_add
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Payload
-from cute_dialect.ir.editing import fill_op
-from cute_dialect.memory_types import (
+from cute_dialect.dialect.asm import defined_type, parse_one_operand, parse_operand_list, print_operand_list
+from cute_dialect.dialect.base import CuteOp, cute_op, plural
+from cute_dialect.dialect.memory_types import (
     ConstrainedIntType,
     CoordTensor,
     CoordTensorType,
@@ -32,10 +33,9 @@ from cute_dialect.memory_types import (
     integer_width,
     ptr,
 )
-from cute_dialect.ops.asm import defined_type, parse_one_operand, parse_operand_list, print_operand_list
-from cute_dialect.ops.base import CuteOp, cute_op, plural
-from cute_dialect.ops.typed_values import Properties, Typed, payload_text, tracked, type_weaker_or_equal, wrap
-from cute_dialect.types import ComposedLayoutType, CuteType, IntTupleType, LayoutType
+from cute_dialect.dialect.typed_values import Properties, Typed, payload_text, tracked, type_weaker_or_equal, wrap
+from cute_dialect.dialect.types import ComposedLayoutType, CuteType, IntTupleType, LayoutType
+from cute_dialect.ir.editing import fill_op
 
 
 def expect(attribute: Attribute, classes: type | tuple[type, ...], index: int, what: str) -> None:

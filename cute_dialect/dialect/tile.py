@@ -10,8 +10,8 @@ from xdsl.traits import Pure
 
 from cute_dialect.algebra import tiling
 from cute_dialect.algebra.values import AnyLayout, Layout
-from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.typed_values import ANY_LAYOUT, DIVIDER, INT_TUPLE, LAYOUT, SHAPE, Properties, Typed
+from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.typed_values import ANY_LAYOUT, DIVIDER, INT_TUPLE, LAYOUT, SHAPE, Properties, Typed
 
 # ------------------------------------------------------------------------------------------------------------ products
 

@@ -2,7 +2,7 @@
 
 Result types come from one of three sources:
 
-* ops of this project: :meth:`cute_dialect.ops.base.CuteOp.infer_types`;
+* ops of this project: :meth:`cute_dialect.dialect.base.CuteOp.infer_types`;
 * upstream MLIR ops: the rules of the tables;
 * xDSL ops: the constraints of the definition.
 

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 OF_CUTE = Family(
     "cute_dialect",
     ops={
-        "ops.tensors": ("cute.local_tile", "cute.local_partition", "cute.domain_offset", "cute.recast_tensor"),
-        "ops.shared_memory": ("cute.memref.alloc_smem", "cute.smem_base"),
-        "ops.tile_copies": (
+        "dialect.tensors": ("cute.local_tile", "cute.local_partition", "cute.domain_offset", "cute.recast_tensor"),
+        "dialect.shared_memory": ("cute.memref.alloc_smem", "cute.smem_base"),
+        "dialect.tile_copies": (
             "cute.make_tiled_copy_tv", "cute.tiled.copy.retile", "cute.tiled_copy", "cute.cooperative_copy",
         ),
-        "ops.atom_state": ("cute.atom.set_value",),
+        "dialect.atom_state": ("cute.atom.set_value",),
     },
-    tile={"ops.tile_copies": "passes.lowering.tile_copies", "ops.atom_state": "passes.lowering.atom_state"},
-    lower={"ops.shared_memory": "passes.lowering.smem"},
+    tile={"dialect.tile_copies": "passes.lowering.tile_copies", "dialect.atom_state": "passes.lowering.atom_state"},
+    lower={"dialect.shared_memory": "passes.lowering.smem"},
 )  # fmt: skip
 """The part of ``cute`` that most files do not use."""
 
