@@ -312,7 +312,7 @@ def dialect_text() -> str:
 def _room(op: type[Operation]) -> str:
     """Return the family of an op, or else the name of its module."""
     *_, room, module = op.__module__.split(".")
-    return module if room == "ops" else room
+    return module if room == "dialect" else room
 
 
 def by_module(dialects: Sequence[Dialect]) -> dict[str, list[type[IRDLOperation]]]:

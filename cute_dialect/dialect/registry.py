@@ -23,8 +23,8 @@ from cute_dialect.dialect.extensions import module_of_op, module_of_type, module
 from cute_dialect.dialect.types import CuteType
 from cute_dialect.ir.context import LazyDialect
 
-CORE_MODULES = ("make", "access", "algebra", "size_index", "arith", "tile", "diag")
-"""Modules of :mod:`cute_dialect.dialect` with the core ops, in the order of the documentation."""
+CORE_MODULES = ("make", "access", "algebra", "sizes", "arith", "tile", "diag")
+"""Modules with the core ops, in the order of the documentation."""
 
 
 class CuteConstants(ConstantMaterializationInterface):
@@ -40,9 +40,7 @@ class CuteConstants(ConstantMaterializationInterface):
 
 def core_ops() -> list[type[Operation]]:
     """Return the 63 ops of the core dialect in the order of the documentation, without aliases."""
-    from cute_dialect.dialect import access, algebra, arith, diag, make, sizes, tile
-
-    return [op for m in (make, access, algebra, sizes, arith, tile, diag) for op in m.OPS]
+    return [op for m in CORE_MODULES for op in _held(f"cute_dialect.dialect.{m}", "OPS", Operation)]
 
 
 @cache

@@ -22,7 +22,7 @@ from cute_dialect.passes.to_base import ToBasePass
 
 CONTEXT = make_context("all")
 FILES = sorted((Path(__file__).parents[2] / "filecheck" / "dialect").glob("*.mlir"))
-CORE = ("access", "algebra", "arith", "make", "size_index", "tile")
+CORE = ("access", "algebra", "arith", "make", "sizes", "tile")
 PIPELINES: dict[str, list[type[Pass]]] = {
     "fold": [FoldStaticPass],
     "expand": [ExpandOpsPass],
