@@ -91,9 +91,9 @@ slow: $(VENV)/.test  ## fuzzing, and random cases against independent oracles; m
 	$(BIN)/python test/oracle/attention_fuzz.py $(call drawn,30)
 
 docs: $(VENV)/.test  ## regenerate docs/dialect.md, docs/reference and the grammars, build the site
-	$(BIN)/python -m cute_dialect.tools.gen_docs
-	$(BIN)/python -m cute_dialect.tools.gen_grammar
-	$(BIN)/python -m cute_dialect.tools.gen_reference
+	$(BIN)/python -m cute_dialect.tools.docs.dialect
+	$(BIN)/python -m cute_dialect.tools.docs.grammar
+	$(BIN)/python -m cute_dialect.tools.docs.reference
 	$(MAKE) site
 
 $(VENV)/.docs: $(VENV)/.test
@@ -101,7 +101,7 @@ $(VENV)/.docs: $(VENV)/.test
 	@touch $@
 
 site: $(VENV)/.docs  ## build the documentation site, out/site/html/index.html; a broken link fails
-	CUTE_DEVICE=cpu $(BIN)/python -m cute_dialect.tools.gen_site -o out/site
+	CUTE_DEVICE=cpu $(BIN)/python -m cute_dialect.tools.docs.site -o out/site
 
 PYTHONS ?= $(PYTHON)
 dist:  ## build sdist and wheel, and use the wheel in clean environments of PYTHONS, and in one without MLIR

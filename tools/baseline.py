@@ -159,7 +159,7 @@ def add_module(found: dict[str, str], name: str, module: Any, cubins: bool) -> N
 def record_shipped(cubins: bool) -> dict[str, str]:
     """Return the digests of the kernels that ``cute-bench all --build`` compiles and of test/examples."""
     from cute_dialect.pipelines import compile
-    from cute_dialect.tools.bench_all import build
+    from cute_dialect.tools.bench.cases.all import build
 
     found = dict[str, str]()
     with tempfile.TemporaryDirectory() as folder:

@@ -51,33 +51,33 @@ from cute_dialect.tools.argparse_once import Once
 __all__ = ["main"]
 
 _CASES: Mapping[str, str] = {
-    "accuracy": "cute_dialect.tools.bench_accuracy",
-    "all": "cute_dialect.tools.bench_all",
-    "attention": "cute_dialect.tools.bench_attention",
-    "chain": "cute_dialect.tools.bench_chain",
-    "elementwise_add": "cute_dialect.tools.bench_add",
-    "energy": "cute_dialect.tools.bench_energy",
-    "gemm": "cute_dialect.tools.bench_gemm",
-    "gemm_skinny": "cute_dialect.tools.bench_gemm_skinny",
-    "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
-    "gemm_tune": "cute_dialect.tools.bench_gemm_tune",
-    "launch": "cute_dialect.tools.bench_launch",
-    "op": "cute_dialect.tools.bench_op",
-    "prologue": "cute_dialect.tools.bench_prologue",
-    "rows": "cute_dialect.tools.bench_rows",
-    "rows_sweep": "cute_dialect.tools.bench_rows_sweep",
-    "sgemm": "cute_dialect.tools.bench_sgemm",
-    "transpose": "cute_dialect.tools.bench_transpose",
-    "warps": "cute_dialect.tools.bench_warps",
+    "accuracy": "cute_dialect.tools.bench.cases.accuracy",
+    "all": "cute_dialect.tools.bench.cases.all",
+    "attention": "cute_dialect.tools.bench.cases.attention",
+    "chain": "cute_dialect.tools.bench.cases.chain",
+    "elementwise_add": "cute_dialect.tools.bench.cases.elementwise_add",
+    "energy": "cute_dialect.tools.bench.cases.energy",
+    "gemm": "cute_dialect.tools.bench.cases.gemm",
+    "gemm_skinny": "cute_dialect.tools.bench.cases.gemm_skinny",
+    "gemm_sm80": "cute_dialect.tools.bench.cases.gemm_sm80",
+    "gemm_tune": "cute_dialect.tools.bench.cases.gemm_tune",
+    "launch": "cute_dialect.tools.bench.cases.launch",
+    "op": "cute_dialect.tools.bench.cases.op",
+    "prologue": "cute_dialect.tools.bench.cases.prologue",
+    "rows": "cute_dialect.tools.bench.cases.rows",
+    "rows_sweep": "cute_dialect.tools.bench.cases.rows_sweep",
+    "sgemm": "cute_dialect.tools.bench.cases.sgemm",
+    "transpose": "cute_dialect.tools.bench.cases.transpose",
+    "warps": "cute_dialect.tools.bench.cases.warps",
 }
 """Map benchmarks to modules with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
 
 _CPU_CASES: Mapping[str, str] = {
-    "algebra": "cute_dialect.tools.bench_algebra",
-    "choose": "cute_dialect.tools.bench_choose",
-    "interp": "cute_dialect.tools.bench_interp",
-    "lang": "cute_dialect.tools.bench_lang",
-    "opt": "cute_dialect.tools.bench_opt",
+    "algebra": "cute_dialect.tools.bench.cases.algebra",
+    "choose": "cute_dialect.tools.bench.cases.choose",
+    "interp": "cute_dialect.tools.bench.cases.interp",
+    "lang": "cute_dialect.tools.bench.cases.lang",
+    "opt": "cute_dialect.tools.bench.cases.opt",
 }
 """Map benchmarks without a GPU to modules with ``run(runs=, say=)`` and ``table(result)``."""
 
@@ -221,7 +221,7 @@ def _contradiction_of_random(options: argparse.Namespace) -> str:
     if options.random is None:
         return "--count and --plan apply only to op --random" if options.count or options.plan else ""
     if options.name == "op":
-        from cute_dialect.tools.bench_random import GROUPS
+        from cute_dialect.tools.bench.random import GROUPS
 
         if options.random not in GROUPS:
             more = "; random GEMMs are cute-bench gemm --random N" if options.random == "gemm" else ""
@@ -275,7 +275,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run ``cute-bench`` and return the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["tune"]:
-        return import_module("cute_dialect.tools.bench_tune").main(argv[1:])
+        return import_module("cute_dialect.tools.bench.tune").main(argv[1:])
     options = build_parser().parse_args(argv)
     try:
         with reporting(options.progress, options.progress_json):
@@ -311,10 +311,10 @@ def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
     if options.name == "attention":
         more = {"tune": options.tune}
     if options.random is not None:
-        case = import_module("cute_dialect.tools.bench_gemm_random")
+        case = import_module("cute_dialect.tools.bench.random.gemm")
         more = {"count": options.random, "seed": options.seed or 0}
     if options.batched:
-        case = import_module("cute_dialect.tools.bench_gemm_batched")
+        case = import_module("cute_dialect.tools.bench.cases.gemm_batched")
         more = {"kernels": options.kernels or 1}
     if options.name == "op":
         unknown = [g for g in options.groups or () if g not in case.groups()]
@@ -374,7 +374,7 @@ def _random_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Run ``op --random``; return 1 if a result is wrong or a problem is rejected, else 0."""
     import shlex
 
-    from cute_dialect.tools import bench_random
+    from cute_dialect.tools.bench import random as bench_random
 
     missing = _missing(compiles=True, measures=not options.plan)
     if missing is None and options.plan and importlib.util.find_spec("torch") is None:
@@ -406,7 +406,7 @@ def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Run ``--fit`` or ``--regret`` and return the exit status."""
     import shlex
 
-    from cute_dialect.tools.bench_gemm_fit import fit_files, regret
+    from cute_dialect.tools.bench.fit import fit_files, regret
 
     command = shlex.join(["cute-bench", *argv])
     try:
@@ -437,8 +437,8 @@ def _make_sweep(options: argparse.Namespace, command: str) -> int:
     import tempfile
     import time
 
-    from cute_dialect.tools import bench_gemm_sweep
-    from cute_dialect.tools.bench_gemm_fit import costs_to_build_for
+    from cute_dialect.tools.bench import sweep as bench_gemm_sweep
+    from cute_dialect.tools.bench.fit import costs_to_build_for
 
     missing = _missing(compiles=not options.run, measures=not options.build, made=options.run)
     if missing is not None:

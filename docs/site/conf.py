@@ -1,9 +1,9 @@
-"""Settings of Sphinx for the site; ``python -m cute_dialect.tools.gen_site`` makes the pages that it reads."""
+"""Settings of Sphinx for the site; ``python -m cute_dialect.tools.docs.site`` makes the pages that it reads."""
 
 from sphinx.application import Sphinx
 
 import cute_dialect
-from cute_dialect.tools.gen_site_names import literal_blocks
+from cute_dialect.tools.docs.site_names import literal_blocks
 
 project = "cute"
 html_title = "cute"

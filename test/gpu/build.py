@@ -106,7 +106,7 @@ def build_sync(folder: str, chip: str) -> list[str]:
 def build_gemm(folder: str, chip: str) -> list[str]:
     """Build the kernels of ``cute_dialect.op.gemm`` into ``gemm/NAME`` and return the output of ptxas."""
     from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
-    from cute_dialect.tools.bench_gemm import build
+    from cute_dialect.tools.bench.cases.gemm import build
 
     sys.path.insert(0, str(TEST / "support"))
     from batched_products import texts
@@ -248,7 +248,7 @@ def build_autotune(folder: str, chip: str) -> list[str]:
 def build_sweep(folder: str, chip: str) -> list[str]:
     """Build a small sweep, five kernels for each of twelve problems, into ``sweep/NAME``. Return its messages."""
     from cute_dialect.op.select.cost_model import COSTS
-    from cute_dialect.tools.bench_gemm_sweep import build, plan
+    from cute_dialect.tools.bench.sweep import build, plan
 
     said: list[str] = []
     build(str(Path(folder) / "sweep"), chip, plan(12, 3, COSTS, 4), deadline=float("inf"), say=said.append)
@@ -297,7 +297,7 @@ def build_attention(folder: str, chip: str) -> list[str]:
 
 def build_add(folder: str, chip: str) -> list[str]:
     """Build the elementwise additions and return the output of ptxas."""
-    from cute_dialect.tools.bench_add import build
+    from cute_dialect.tools.bench.cases.elementwise_add import build
 
     return build(folder, chip)
 

@@ -76,7 +76,7 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "NOT RUN: no compiler; build on another machine (cute-bench elementwise_add --build DIR) and set "
             "CUTE_GPU_ARTIFACTS=DIR"
         )
-    from cute_dialect.tools.bench_add import build
+    from cute_dialect.tools.bench.cases.elementwise_add import build
 
     folder = tmp_path_factory.mktemp("artifacts")
     build(str(folder), "sm_90a")

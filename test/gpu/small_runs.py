@@ -9,8 +9,8 @@ import torch
 
 from cute_dialect.op.compiled import Runner
 from cute_dialect.runtime import load
-from cute_dialect.tools.bench_gemm import check as check_gemm
-from cute_dialect.tools.bench_gemm import choices
+from cute_dialect.tools.bench.cases.gemm import check as check_gemm
+from cute_dialect.tools.bench.cases.gemm import choices
 
 
 def close(out: torch.Tensor, exact: torch.Tensor, limit: float, what: str) -> None:
@@ -83,7 +83,7 @@ def fused(runner: Runner, name: str) -> None:
 
 
 def rows(folder: str) -> None:
-    from cute_dialect.tools.bench_rows import CASES, Data
+    from cute_dialect.tools.bench.cases.rows import CASES, Data
 
     for case in {c.folder: c for c in CASES}.values():
         small = case._replace(rows=5)

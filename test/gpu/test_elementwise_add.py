@@ -10,7 +10,7 @@ import pytest
 from cute_dialect.runtime import load
 from cute_dialect.runtime.arrays import numpy_dtype
 from cute_dialect.runtime.binding import AlignmentError, DeviceError, StrideError
-from cute_dialect.tools.bench_add import CASES, LARGE, check
+from cute_dialect.tools.bench.cases.elementwise_add import CASES, LARGE, check
 
 MODULES = [f"{element}-{layout}" for element in ("f32", "f16", "bf16") for layout in ("seed", "stream")]
 

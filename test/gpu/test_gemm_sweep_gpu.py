@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.tools.bench_gemm_sweep import read_plan
+from cute_dialect.tools.bench.sweep import read_plan
+from cute_dialect.tools.bench.sweeps import read_sweeps
 from cute_dialect.tools.cute_bench import main
-from cute_dialect.tools.sweeps import read_sweeps
 
 FOLDER = "sweep"
 

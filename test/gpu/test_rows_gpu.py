@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cute_dialect.runtime import load
-from cute_dialect.tools.bench_rows import CASES, CHECKS, Case, check
+from cute_dialect.tools.bench.cases.rows import CASES, CHECKS, Case, check
 
 KERNELS = {c.folder: c for c in CASES}
 

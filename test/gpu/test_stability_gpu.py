@@ -14,7 +14,8 @@ from cute_dialect.op import gemm  # noqa: E402
 from cute_dialect.op.compiled import Runner  # noqa: E402
 from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 from cute_dialect.runtime import load  # noqa: E402
-from cute_dialect.tools import bench_gemm, bench_rows  # noqa: E402
+from cute_dialect.tools.bench.cases import gemm as bench_gemm  # noqa: E402
+from cute_dialect.tools.bench.cases import rows as bench_rows  # noqa: E402
 
 Run = Callable[[], None]
 ODD = random.Random(20)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cute_dialect.cute_nvgpu.sync import ops as arch_sync
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.tools.gen_docs import sections
+from cute_dialect.tools.docs.dialect import sections
 
 POINTER = re.compile(r"!cute\.ptr<(\w+), (\w+)(, align<\d+>)?>")
 

@@ -10,7 +10,7 @@ from ops_support import CONTEXT, cute_lines, parse, printed
 from xdsl.parser import Parser
 
 from cute_dialect.dialect.base import CuteOp
-from cute_dialect.tools.gen_irdl import MOST, interchange_text, irdl_text, main
+from cute_dialect.tools.docs.irdl import MOST, interchange_text, irdl_text, main
 
 pytestmark = pytest.mark.usefixtures("ir")
 

@@ -1,8 +1,8 @@
 """Catalogue of documented names: ops, types, attributes, passes and the exports of ``cute_dialect.lang``.
 
-Documentation of this package's dialects is that of ``docs/dialect.md`` (:mod:`..gen_docs`), and of upstream dialects
-their declarations.  Passes and options have the text of ``cute-opt --help NAME``, Python names their signatures and
-docstrings.
+The ops of this package have the documentation of ``docs/dialect.md`` (:mod:`cute_dialect.tools.docs.dialect`), those of
+upstream dialects their declarations.  Passes and options have the text of ``cute-opt --help NAME``, Python names their
+signatures and docstrings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xdsl.irdl import IRDLOperation
 from cute_dialect.dialect.types import TYPES
 from cute_dialect.ir.context import CuteContext, make_context
 from cute_dialect.passes.outside import PassTable
-from cute_dialect.tools.gen_docs import EXAMPLE_OF_TYPE, code, facts, op_text, properties, sections
+from cute_dialect.tools.docs.dialect import EXAMPLE_OF_TYPE, code, facts, op_text, properties, sections
 from cute_dialect.tools.lsp.analysis_results import Catalogue, Entry
 from cute_dialect.tools.opt_help import pass_help
 from cute_dialect.tools.opt_options import GROUPS, CommandLineError

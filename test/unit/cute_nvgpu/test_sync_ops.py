@@ -16,7 +16,7 @@ from cute_dialect.cute_nvgpu.sync.ops import OPS, ROWS, ArchOp, make
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.ptxas import assemble
 from cute_dialect.pipelines.stages import CompileError
-from cute_dialect.tools.gen_docs import read_example
+from cute_dialect.tools.docs.dialect import read_example
 
 ALL: list[type[ArchOp]] = [op for op in OPS if issubclass(op, ArchOp)]
 

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 
 import cute_dialect
 from cute_dialect.dialect.registry import core_ops, get_cute_dialect, get_cute_nvgpu_dialect
-from cute_dialect.tools.gen_docs import DOCS, annotated, op_text, read_example, sections
+from cute_dialect.tools.docs.dialect import DOCS, annotated, op_text, read_example, sections
 
 ALL = [*get_cute_dialect().operations, *get_cute_nvgpu_dialect().operations]
 ROOT = Path(__file__).parents[3]
@@ -41,7 +41,7 @@ def test_core_op_is_described(op: type[Operation]) -> None:
 def test_document_of_core_ops_is_current() -> None:
     document = DOCS.read_text()
     stale = [op.name for op in core_ops() if op_text(op).rstrip() not in document]  # pyright: ignore
-    assert not stale, f"run python -m cute_dialect.tools.gen_docs: {stale}"
+    assert not stale, f"run python -m cute_dialect.tools.docs.dialect: {stale}"
 
 
 def test_inferred_results_are_shown() -> None:
@@ -50,7 +50,7 @@ def test_inferred_results_are_shown() -> None:
 
 
 def test_performance_tables_and_charts_are_current(tmp_path: Path) -> None:
-    from cute_dialect.tools import gen_performance
+    from cute_dialect.tools.docs import performance as gen_performance
 
     assert gen_performance.main(["--check", "--root", str(ROOT)]) == 0
     for folder in ("docs/performance", "docs/pictures/performance"):
@@ -71,7 +71,7 @@ def test_performance_tables_and_charts_are_current(tmp_path: Path) -> None:
 
 
 def test_charts_show_every_problem_with_a_peer() -> None:
-    from cute_dialect.tools.gen_performance_charts import draw, named
+    from cute_dialect.tools.docs.performance_charts import draw, named
 
     results = ROOT / "test" / "bench" / "results"
     charts = draw(results)
@@ -94,12 +94,12 @@ ORDINARY = {
 
 
 def test_the_reference_is_current_and_has_every_public_name() -> None:
-    from cute_dialect.tools import gen_reference
+    from cute_dialect.tools.docs import reference as gen_reference
 
     pages = gen_reference.document()
     present = {p.name: p.read_text(encoding="utf-8") for p in gen_reference.DOCS.glob("*.md")}
     stale = sorted(name for name in {*pages, *present} if pages.get(name) != present.get(name))
-    assert not stale, f"run python -m cute_dialect.tools.gen_reference: {stale}"
+    assert not stale, f"run python -m cute_dialect.tools.docs.reference: {stale}"
     entries = "\n".join(text for name, text in pages.items() if name != "index.md")
     for module, name in gen_reference.public_modules():
         assert f"`{gen_reference.MODULES[module]}.{name}`" in entries, (module, name)
@@ -115,8 +115,8 @@ def test_signatures_name_the_types_of_operands(page: str) -> None:
 
 
 def test_public_modules_list_only_public_names() -> None:
-    from cute_dialect.tools.gen_reference import MODULES
-    from cute_dialect.tools.gen_site_names import public_names
+    from cute_dialect.tools.docs.reference import MODULES
+    from cute_dialect.tools.docs.site_names import public_names
 
     for module in MODULES:
         if not module.startswith("cute_dialect.op."):

@@ -26,8 +26,9 @@ from cute_dialect.op.select.kernel_choice import (
     tuned,
 )
 from cute_dialect.op.select.tuning import space as tuning_space
-from cute_dialect.tools import bench_gemm_tune, cute_bench
-from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools import cute_bench
+from cute_dialect.tools.bench.cases import gemm_tune as bench_gemm_tune
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError
 
 GPU = "NVIDIA Test 100"
 PROBLEM = Problem(2048, 2048, 2048)

@@ -30,7 +30,7 @@ from cute_dialect.op.select.cost_model import (
 from cute_dialect.op.select.epilogue_work import Work, work_of
 from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Choice, Problem, TableError, decode, encode
-from cute_dialect.tools.bench_gemm_random import of_menu, problems
+from cute_dialect.tools.bench.random.gemm import of_menu, problems
 
 GPU = "NVIDIA Test 200"
 

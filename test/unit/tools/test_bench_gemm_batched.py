@@ -13,10 +13,11 @@ from cute_dialect.kernels.gemm.config import GemmConfig  # noqa: E402
 from cute_dialect.op.compiled import text_of  # noqa: E402
 from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 from cute_dialect.pipelines import compile  # noqa: E402
-from cute_dialect.tools import bench_gemm, bench_gemm_batched  # noqa: E402
-from cute_dialect.tools.bench_add import BenchError  # noqa: E402
-from cute_dialect.tools.bench_gemm import check, chosen, inputs, peer_of  # noqa: E402
-from cute_dialect.tools.bench_gemm_batched import ODD, PROBLEMS, candidates  # noqa: E402
+from cute_dialect.tools.bench.cases import gemm as bench_gemm  # noqa: E402
+from cute_dialect.tools.bench.cases import gemm_batched as bench_gemm_batched  # noqa: E402
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError  # noqa: E402
+from cute_dialect.tools.bench.cases.gemm import check, chosen, inputs, peer_of  # noqa: E402
+from cute_dialect.tools.bench.cases.gemm_batched import ODD, PROBLEMS, candidates  # noqa: E402
 
 
 class Runs:

@@ -13,8 +13,8 @@ from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.mma_sync_gemm import WarpConfig
 from cute_dialect.op.compiled import text_of
 from cute_dialect.op.select.kernel_choice import Problem
-from cute_dialect.tools.bench_gemm import chosen, copied_for_torch
-from cute_dialect.tools.bench_gemm_random import build, computed, of_menu, problems, summary, way_for
+from cute_dialect.tools.bench.cases.gemm import chosen, copied_for_torch
+from cute_dialect.tools.bench.random.gemm import build, computed, of_menu, problems, summary, way_for
 from cute_dialect.tools.cute_bench import main
 
 

@@ -23,9 +23,11 @@ from cute_dialect.op.select.candidates import menu, suits
 from cute_dialect.op.select.cost_model import COSTS, ranked, write_costs
 from cute_dialect.op.select.kernel_choice import Problem, decode, encode
 from cute_dialect.op.select.timing import Sample
-from cute_dialect.tools import bench_gemm_sweep, cute_bench
-from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_gemm_sweep import (
+from cute_dialect.tools import cute_bench
+from cute_dialect.tools.bench import sweep as bench_gemm_sweep
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.supervised_jobs import Reporter, supervised
+from cute_dialect.tools.bench.sweep import (
     Plan,
     Timed,
     build,
@@ -36,9 +38,8 @@ from cute_dialect.tools.bench_gemm_sweep import (
     timed,
     write_plan,
 )
+from cute_dialect.tools.bench.sweeps import read_sweeps
 from cute_dialect.tools.cute_bench import main
-from cute_dialect.tools.supervised_jobs import Reporter, supervised
-from cute_dialect.tools.sweeps import read_sweeps
 
 FOREVER = float("inf")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.tools.bench_lang import growth, table
+from cute_dialect.tools.bench.cases.lang import growth, table
 from cute_dialect.tools.cute_bench import main
 
 

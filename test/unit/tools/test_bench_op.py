@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("torch")
 
 from cute_dialect.op.select.timing import Sample
-from cute_dialect.tools import bench_op
-from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_op import Trial, cases_of, groups
+from cute_dialect.tools.bench.cases import op as bench_op
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.cases.op import Trial, cases_of, groups
 from cute_dialect.tools.cute_bench import main
 
 

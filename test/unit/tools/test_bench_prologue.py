@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cute_dialect.runtime import load
-from cute_dialect.tools import bench_prologue
-from cute_dialect.tools.bench_prologue import FIELDS, medians
+from cute_dialect.tools.bench.cases import prologue as bench_prologue
+from cute_dialect.tools.bench.cases.prologue import FIELDS, medians
 
 
 @pytest.mark.slow

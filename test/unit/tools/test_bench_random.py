@@ -14,14 +14,14 @@ pytest.importorskip("torch")
 from cute_dialect import op
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.select.timing import Sample
-from cute_dialect.tools import bench_random
-from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_op import Trial
-from cute_dialect.tools.bench_random import plan, problems
-from cute_dialect.tools.bench_random_attention import RandomAttention
-from cute_dialect.tools.bench_random_conv import RandomConv
-from cute_dialect.tools.bench_random_epilogue import RandomEpilogue
-from cute_dialect.tools.bench_random_rows import RandomRows
+from cute_dialect.tools.bench import random as bench_random
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.cases.op import Trial
+from cute_dialect.tools.bench.random import plan, problems
+from cute_dialect.tools.bench.random.attention import RandomAttention
+from cute_dialect.tools.bench.random.conv import RandomConv
+from cute_dialect.tools.bench.random.epilogue import RandomEpilogue
+from cute_dialect.tools.bench.random.rows import RandomRows
 from cute_dialect.tools.cute_bench import main
 
 DRAWN = ("conv", "rows", "epilogue", "attention")
@@ -190,7 +190,7 @@ def test_the_plan_is_printed_and_written(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_tables_of_the_results(tmp_path: Path) -> None:
-    from cute_dialect.tools.gen_performance import render
+    from cute_dialect.tools.docs.performance import render
 
     (tmp_path / "random").mkdir()
     for card, group, ratios in (

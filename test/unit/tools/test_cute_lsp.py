@@ -17,7 +17,7 @@ from cute_dialect.dialect.sizes import SizeOp
 from cute_dialect.ir.context import make_context
 from cute_dialect.passes.registry import PASSES
 from cute_dialect.tools.cute_lsp import main
-from cute_dialect.tools.gen_docs import op_text
+from cute_dialect.tools.docs.dialect import op_text
 
 WRONG = """func.func @f(%l: !cute.layout<"(6,5):(5,1)">) {
   %0 = cute.sise(%l) : (!cute.layout<"(6,5):(5,1)">) -> !cute.int_tuple<"30">

@@ -27,11 +27,11 @@ from cute_dialect.op.select.cost_model import (
     write_costs,
 )
 from cute_dialect.op.select.kernel_choice import Choice, Problem, encode
-from cute_dialect.tools.bench_gemm_fit import fit_files
-from cute_dialect.tools.bench_gemm_random import of_menu, problems
+from cute_dialect.tools.bench.fit import fit_files
+from cute_dialect.tools.bench.fit_costs import errors_by_kind, fit, held_out, quality
+from cute_dialect.tools.bench.random.gemm import of_menu, problems
+from cute_dialect.tools.bench.sweeps import Row, SweepError, read_sweeps
 from cute_dialect.tools.cute_bench import main
-from cute_dialect.tools.fit_costs import errors_by_kind, fit, held_out, quality
-from cute_dialect.tools.sweeps import Row, SweepError, read_sweeps
 
 GPU = "NVIDIA Test 200"
 TRUTH = COSTS._replace(

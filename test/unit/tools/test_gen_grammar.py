@@ -13,7 +13,7 @@ from xdsl.ir import TypeAttribute
 
 from cute_dialect.dialect.registry import get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.ir.context import make_context
-from cute_dialect.tools.gen_grammar import EDITORS, files, main, textmate
+from cute_dialect.tools.docs.grammar import EDITORS, files, main, textmate
 
 ROOT = Path(__file__).parents[3]
 DIALECTS = (get_cute_dialect(), get_cute_nvgpu_dialect())

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.tools import bench_counters
-from cute_dialect.tools.bench_counters import METRICS
+from cute_dialect.tools.bench import counters as bench_counters
+from cute_dialect.tools.bench.counters import METRICS
 
 STAND_IN = """#!/bin/sh
 [ -n "$NCU_SAYS_NOTHING" ] && echo "==ERROR== The user does not have permission" && exit 1

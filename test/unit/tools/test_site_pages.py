@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from browsers import browser, browser_path
 
-from cute_dialect.tools import gen_site
+from cute_dialect.tools.docs import site as gen_site
 
 ROOT = Path(__file__).parents[3]
 PAGES = (

@@ -1,0 +1,293 @@
+"""``cute-bench op --groups epilogues``: GEMMs with Python epilogues compared with torch and ``torch.compile``."""
+
+# torch may be missing when types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from cute_dialect import op
+from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
+from cute_dialect.op.compiled import text_of
+from cute_dialect.op.epilogue import (
+    FakeTensor,
+    Traced,
+    dropout,
+    gelu,
+    pairs,
+    permute,
+    quantize,
+    reshape,
+    silu,
+    sum_squares,
+    trace,
+)
+from cute_dialect.op.epilogue.bind import described
+from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
+from cute_dialect.op.epilogue.saved_tensors import kept_name, kept_of, slope_of
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.cases.op import Trial, compiled
+from cute_dialect.tools.bench.cases.op.products import LIMITS, TYPES
+
+__all__ = ["CASES", "Fused", "Learned"]
+
+
+def bias_gelu(accum: Any, bias: Any) -> Any:
+    """Return ``gelu(a @ b + bias)``."""
+    return gelu(accum + bias)
+
+
+def residual(accum: Any, bias: Any, skip: Any) -> Any:
+    """Return ``a @ b + bias + skip``."""
+    return accum + bias + skip
+
+
+def gelu_residual(accum: Any, bias: Any, skip: Any) -> Any:
+    """Return ``gelu(a @ b + bias) + skip``."""
+    return gelu(accum + bias) + skip
+
+
+def swiglu(accum: Any) -> Any:
+    """Return ``silu(gate) * up`` of the even and the odd columns."""
+    gate, up = pairs(accum)
+    return silu(gate) * up
+
+
+def bias_gelu_aux(accum: Any, bias: Any) -> Any:
+    """Return ``gelu(pre)`` and ``pre``, which the backward pass needs."""
+    pre = accum + bias
+    return {"D": gelu(pre), "pre": pre}
+
+
+def squares(accum: Any, bias: Any) -> Any:
+    """Return ``a @ b + bias`` and the sum of squares of each row, for a norm."""
+    D = accum + bias
+    return {"D": D, "squares": sum_squares(D, -1)}
+
+
+def heads(accum: Any, bias: Any) -> Any:
+    """Return ``a @ b + bias`` split into heads of 128 columns, one matrix per head."""
+    return permute(reshape(accum + bias, (accum.shape[0], -1, HEAD)), (1, 0, 2))
+
+
+def quantized(accum: Any, bias: Any) -> Any:
+    """Return ``gelu(a @ b + bias)`` as e4m3 with a scale per 128 columns of a row."""
+    D, scales = quantize(gelu(accum + bias))
+    return {"D": D, "scales": scales}
+
+
+def dropped(accum: Any, bias: Any, skip: Any) -> Any:
+    """Return ``a @ b + bias`` with a dropout of one tenth, plus ``skip``."""
+    return dropout(accum + bias, 0.1, SEED) + skip
+
+
+HEAD, SEED = 128, 2026
+
+
+def _torch(name: str, a: Any, b: Any, bias: Any, skip: Any) -> Any:
+    """Return the result of torch."""
+    import torch
+
+    if name == "swiglu":
+        x = a @ b
+        return torch.nn.functional.silu(x[:, 0::2]) * x[:, 1::2]
+    pre = torch.addmm(bias, a, b)
+    if name == "residual":
+        return pre + skip
+    if name == "heads":
+        return pre.view(pre.shape[0], -1, HEAD).transpose(0, 1).contiguous()
+    if name == "dropped":
+        return torch.nn.functional.dropout(pre, 0.1) + skip
+    if name == "quantized":
+        x = torch.nn.functional.gelu(pre).float().view(pre.shape[0], -1, 128)
+        scales = x.abs().amax(-1, keepdim=True) / 448.0
+        return (x / scales).to(torch.float8_e4m3fn).view(pre.shape), scales[..., 0]
+    if name == "squares":
+        return pre, pre.float().square().sum(-1, keepdim=True)
+    d = torch.nn.functional.gelu(pre)
+    return (d, pre) if name == "bias_gelu_aux" else d if name == "bias_gelu" else d + skip
+
+
+_ALL = (bias_gelu, residual, gelu_residual, swiglu, bias_gelu_aux, squares, heads, quantized, dropped)
+FUNCTIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in _ALL}
+_OF_ALL_ROWS = ("heads", "quantized", "dropped")
+"""Functions whose result on a subset of rows differs from the rows of the full result."""
+_SHAPES: dict[str, Callable[[int, int], tuple[int, ...]]] = {"bias": lambda m, n: (n,), "skip": lambda m, n: (m, n)}
+
+
+class Fused(NamedTuple):
+    """An epilogue ``function`` of ``a @ b``, (M, K) by (K, N)."""
+
+    function: str
+    m: int
+    n: int
+    k: int
+    element: str = "bf16"
+
+    @property
+    def operation(self) -> str:
+        """The operation and its epilogue, for example ``mm + residual``."""
+        return f"mm + {self.function}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation} {self.element} {self.m}x{self.n}x{self.k}"
+
+    def _parameters(self) -> list[str]:
+        code = FUNCTIONS[self.function].__code__
+        return list(code.co_varnames[1 : code.co_argcount])
+
+    def described(self) -> dict[str, FakeTensor]:
+        """Return the arguments as fake tensors."""
+        return {p: FakeTensor(self.element, _SHAPES[p](self.m, self.n)) for p in self._parameters()}
+
+    def traced(self) -> Traced:
+        """Return the traced epilogue."""
+        return trace(FUNCTIONS[self.function], {"accum": FakeTensor("f32", (self.m, self.n)), **self.described()})
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        """Return the selected kernel by name, with a function that generates its text."""
+        choice = op.explain(
+            op.mm, (self.m, self.k), (self.k, self.n), element=self.element, epilogue=self.traced(),
+            args=self.described(), gpu="NVIDIA H200",
+        ).choice  # fmt: skip
+        assert choice is not None
+        found = {choice.name: lambda: text_of(choice)}
+        for x in self.traced().graph.outputs:
+            if x.reduce:
+                config = CombineConfig(x.reduce)
+                found[config.name] = partial(combine_parts_text, config)
+        return found
+
+    def trial(self) -> Trial:
+        """Create operands of normally distributed values."""
+        import torch
+
+        torch.manual_seed(0)
+        m, n, k = self.m, self.n, self.k
+        kind = getattr(torch, TYPES[self.element])
+        # Accumulators are about 1, as in neural networks.
+        a, b = torch.randn(m, k, device="cuda").to(kind), (torch.randn(k, n, device="cuda") / k**0.5).to(kind)
+        bias, skip = torch.randn(n, device="cuda").to(kind), torch.randn(m, n, device="cuda").to(kind)
+        args = {p: {"bias": bias, "skip": skip}[p] for p in self._parameters()}
+        traced, function = self.traced(), FUNCTIONS[self.function]
+
+        def ours() -> Any:
+            return op.mm(a, b, epilogue=traced, args=args)
+
+        def check() -> float:
+            rows = slice(None) if self.function in _OF_ALL_ROWS else slice(0, m, max(1, m // 64))
+            some = {p: x[rows].double() if x.dim() == 2 else x.double() for p, x in args.items()}
+            wanted: Any = function(a[rows].double() @ b.double(), **some)
+            found: Any = ours()
+            share = 0.0
+            limit = LIMITS[self.element]
+            if self.function == "quantized":  # e4m3 has three mantissa bits.
+                found, wanted = ({"D": x["D"].double() * x["scales"].double().repeat_interleave(128, -1)}
+                                 for x in (found, wanted))  # fmt: skip
+                limit = 2.0**-3
+            both = [(found[x], wanted[x]) for x in wanted] if isinstance(wanted, dict) else [(found, wanted)]
+            for x, y in both:
+                error = (x[rows].double() - y).abs()
+                scale = y.square().mean().sqrt()
+                share = max(share, float((error / (limit * (y.abs() + scale))).max()))
+            if not share <= 1:
+                raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
+            return share
+
+        def peer(a: Any, b: Any, bias: Any, skip: Any) -> Any:
+            return _torch(self.function, a, b, bias, skip)
+
+        results = {"swiglu": 0.5, "bias_gelu_aux": 2.0, "quantized": 0.5}.get(self.function, 1.0)
+        size = 2 * (m * k + k * n + int(results * m * n) + (m * n if "skip" in args else 0))
+        return Trial(check, ours, compiled(peer, a, b, bias, skip), size, 2.0 * m * n * k, "TFLOP/s")
+
+
+class Learned(NamedTuple):
+    """Forward and backward of an epilogue ``function`` of ``a @ b``: gradients of the operands and all arguments."""
+
+    function: str
+    m: int
+    n: int
+    k: int
+    element: str = "bf16"
+
+    @property
+    def operation(self) -> str:
+        """The operation, for example ``mm + residual, gradients``."""
+        return f"mm + {self.function}, gradients"
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation} {self.element} {self.m}x{self.n}x{self.k}"
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        """Return the kernels: forward, derivative of the saved results, and GEMMs of the operands' gradients."""
+        forward = Fused(self.function, self.m, self.n, self.k, self.element)
+        m, n, k, traced, args = self.m, self.n, self.k, forward.traced(), forward.described()
+        names = tuple(args)
+        kept = kept_of(traced, (m, n), names, ("D",), True, True)
+        assert kept is not None
+        how: dict[str, Any] = {"element": self.element, "gpu": "NVIDIA H200"}
+        a, b, d = (described(FakeTensor(self.element, shape)) for shape in ((m, k), (k, n), (m, n)))
+        calls = (
+            op.explain(op.mm, a, b, epilogue=kept.forward, args=args, **how),
+            op.explain(op.mm, d, b.T, **how), op.explain(op.mm, a.T, d, **how),
+        )  # fmt: skip
+        found: dict[str, Callable[[], str]] = {}
+        for call in calls:
+            assert call.choice is not None
+            found[call.choice.name] = partial(text_of, call.choice)
+        slope = slope_of(traced, (m, n), names, ("D",), True, kept.node)
+        more = {p: described(FakeTensor(self.element, t.shape)) for p, t in args.items()}
+        more |= {"grad_D": d, kept_name(traced): d}
+        kernels = SlopeCall(slope, (m, n), {f"d_{p}": self.element for p in names} | {"D": self.element}).kernels(more)
+        return found | {kernel.name: kernel.text for kernel in kernels}
+
+    def trial(self) -> Trial:
+        """Create operands of normally distributed values."""
+        import torch
+
+        torch.manual_seed(0)
+        m, n, k, kind = self.m, self.n, self.k, getattr(torch, TYPES[self.element])
+        a, b = torch.randn(m, k, device="cuda").to(kind), (torch.randn(k, n, device="cuda") / k**0.5).to(kind)
+        bias, skip = torch.randn(n, device="cuda").to(kind), torch.randn(m, n, device="cuda").to(kind)
+        grad = torch.randn(m, n, device="cuda").to(kind)
+        forward = Fused(self.function, m, n, k, self.element)
+        traced, names = forward.traced(), list(forward.described())
+        tensors = [t.requires_grad_() for t in (a, b, *({"bias": bias, "skip": skip}[p] for p in names))]
+
+        def ours() -> Any:
+            d = op.mm(a, b, epilogue=traced, args=dict(zip(names, tensors[2:])))
+            return torch.autograd.grad(d, tensors, grad)
+
+        def peer() -> Any:
+            return torch.autograd.grad(_torch(self.function, a, b, bias, skip), tensors, grad)
+
+        def check() -> float:
+            wide = [t.detach().double().requires_grad_() for t in tensors]
+            want = torch.autograd.grad(FUNCTIONS[self.function](wide[0] @ wide[1], *wide[2:]), wide, grad.double())
+            share = 0.0
+            for x, y in zip(ours(), want):  # The gradient of the accumulator is rounded before the GEMMs.
+                error, scale = (x.double() - y).abs(), y.square().mean().sqrt()
+                share = max(share, float((error / (4 * LIMITS[self.element] * (y.abs() + scale))).max()))
+            if not share <= 1:
+                raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
+            return share
+
+        size = 2 * (3 * (m * k + k * n) + 6 * m * n)
+        return Trial(check, ours, {"torch": peer}, size, 6.0 * m * n * k, "TFLOP/s")
+
+
+CASES = (
+    *(Fused(f, s, s, s) for f in ("bias_gelu", "residual", "gelu_residual", "bias_gelu_aux") for s in (4096, 8192)),
+    *(Fused(f, 8192, 28672, 4096) for f in ("bias_gelu", "residual", "swiglu")),
+    Fused("swiglu", 4096, 8192, 4096),
+    *(Fused("squares", s, s, s) for s in (4096, 8192)),
+    *(Fused(f, s, s, s) for f in ("heads", "quantized", "dropped") for s in (4096, 8192)),
+    *(Learned(f, s, s, s) for f in ("bias_gelu", "gelu_residual") for s in (4096, 8192)),
+)

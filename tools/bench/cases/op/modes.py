@@ -1,0 +1,159 @@
+"""``cute-bench op --groups modes``: pointer-array GEMM, batched split-K, and math modes of plans."""
+
+# torch may be missing when types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportPrivateImportUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cute_dialect import op
+from cute_dialect.op.plans.generators import Variant
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.cases.op import Trial
+
+__all__ = ["CASES", "Mode"]
+
+_TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "i8": "int8"}
+
+
+class Mode(NamedTuple):
+    """``matrices`` GEMMs of (M, K) and (K, N), as an array of pointers (``array``) or a batch.
+
+    ``split`` is the number of split-K slices and ``math`` the math mode of the plan.  B is contiguous along K for i8,
+    else along N.
+    """
+
+    m: int
+    n: int
+    k: int
+    element: str = "f16"
+    matrices: int = 1
+    array: bool = False
+    split: tuple[str, int] = ("serial", 1)
+    math: str = "multiply_add"
+
+    @property
+    def operation(self) -> str:
+        """The kind and the element type, for example ``array f16``."""
+        what = "array" if self.array else f"split-K {self.split[0]}" if self.split[1] > 1 else self.math
+        return f"{what} {self.element}"
+
+    @property
+    def name(self) -> str:
+        parts = f", {self.split[1]} parts" if self.split[1] > 1 else ""
+        return f"{self.operation} {self.matrices}x{self.m}x{self.n}x{self.k}{parts}"
+
+    def plan(self) -> op.Gemm:
+        """Return the plan of the call."""
+        of_b = "column" if self.element == "i8" else "row"
+        result = "i32" if self.element == "i8" else self.element
+        plan = op.Gemm(
+            element=self.element, element_C=result, layout_A="row", layout_B=of_b, layout_C="row"
+        )  # fmt: skip
+        plan.math_operation = self.math
+        return plan
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        """Return the kernels of the call by name, with functions that generate their texts."""
+        import numpy as np
+
+        from cute_dialect.runtime.arrays import numpy_dtype
+
+        def empty(*shape: int, element: str = self.element) -> Any:
+            return np.empty(shape, numpy_dtype(element))  # The memory is never touched.
+
+        result = "i32" if self.element == "i8" else self.element
+        of_b = (lambda: empty(self.n, self.k).T) if self.element == "i8" else lambda: empty(self.k, self.n)
+        plan, found = self.plan(), list[Variant]()
+        if self.array:
+            a, b, d = ([x() for _ in range(self.matrices)] for x in (
+                lambda: empty(self.m, self.k), of_b, lambda: empty(self.m, self.n, element=result)))  # fmt: skip
+            arguments = plan.arguments(a, b, None, d, device="cpu")
+            found = [arguments.operation.variant_for(arguments.operands, array=True)]
+        else:
+            batch = (self.matrices,) if self.matrices > 1 else ()
+            b = empty(*batch, self.k, self.n) if batch or self.element != "i8" else of_b()
+            d = empty(*batch, self.m, self.n, element=result)
+            arguments = plan.arguments(
+                empty(*batch, self.m, self.k), b, None, d, split_k=self.split, device="cpu"
+            )  # fmt: skip
+            found = arguments.sources()
+        return {variant.name: variant.text for variant in found}
+
+    def trial(self) -> Trial:
+        """Create operands of normally distributed values or small integers."""
+        import torch
+
+        torch.manual_seed(0)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        dtype = getattr(torch, _TYPES[self.element])
+
+        def normal(rows: int, columns: int) -> Any:
+            size = (self.matrices, rows, columns)
+            if self.element == "i8":
+                return torch.randint(-128, 128, size, device="cuda", dtype=dtype)
+            return torch.randn(size, device="cuda").to(dtype)
+
+        a, b = normal(self.m, self.k), normal(self.k, self.n)
+        if self.element == "i8":
+            b = normal(self.n, self.k).mT
+        d = torch.empty(
+            self.matrices, self.m, self.n, device="cuda", dtype=torch.int32 if self.element == "i8" else dtype
+        )
+        plan = self.plan()
+        if self.array:
+            of_a, of_b, of_d = ([x.clone() for x in t] if t is not d else list(d.clone()) for t in (a, b, d))
+            ours = plan.bind(of_a, of_b, None, of_d)
+        elif self.matrices > 1:
+            of_d, ours = d, plan.bind(a, b, None, d, split_k=self.split)
+        else:
+            of_d, ours = d, plan.bind(a[0], b[0], None, d[0], split_k=self.split)
+
+        def loop() -> None:
+            for x, y in zip(a, b):
+                torch.mm(x, y)
+
+        peers: dict[str, Callable[[], object]] = {"torch": lambda: torch.bmm(a, b)}
+        if self.element == "i8":
+            peers = {"torch": lambda: getattr(torch, "_int_mm")(a[0], b[0])}  # noqa: B009  (no public name)
+        elif self.array:
+            peers["loop of torch.mm"] = loop
+
+        def check() -> float:
+            ours()
+            worst = 0.0
+            for x, y, z in zip(a, b, of_d):
+                rows = slice(0, self.m, max(1, self.m // 32))
+                exact, found = x[rows].double() @ y.double(), z[rows].double()
+                if self.element == "i8":
+                    if not torch.equal(exact, found):
+                        raise BenchError(f"{self.name}: integer results are not exact")
+                    continue
+                scale = exact.square().mean().sqrt()
+                unit = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}[self.element]
+                narrow = {"multiply_add_fast_f16": 2.0**-11, "multiply_add_fast_bf16": 2.0**-8}.get(self.math, 0.0)
+                limit = 1.01 * unit * exact.abs() + (6 * narrow + self.k * 2.0**-24) * (scale + exact.abs())
+                worst = max(worst, float(((found - exact).abs() / limit).max()))
+            if not worst <= 1:
+                raise BenchError(f"{self.name}: the error is {worst:.2f} times the limit")
+            return worst
+
+        traffic = sum(t.numel() * t.element_size() for t in (a, b, d))
+        work = 2.0 * self.matrices * self.m * self.n * self.k
+        return Trial(check, ours, peers, traffic, work, "TFLOP/s")
+
+
+CASES = (
+    Mode(512, 512, 512, matrices=128, array=True),
+    Mode(1024, 1024, 4096, matrices=16, array=True),
+    Mode(2048, 2048, 128, "bf16", matrices=32, array=True),
+    Mode(256, 256, 256, "f32", matrices=64, array=True),
+    Mode(256, 256, 16384, matrices=4, split=("parallel", 8)),
+    Mode(256, 256, 16384, matrices=4, split=("serial", 8)),
+    *(Mode(4096, 4096, 4096, "f32", math=f"multiply_add_{math}") for math in ("fast_f32", "fast_f16", "fast_bf16")),
+    Mode(4096, 4096, 4096, "i8", math="multiply_add_saturate"),
+)

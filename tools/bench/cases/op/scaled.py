@@ -1,0 +1,112 @@
+"""``cute-bench op --groups scaled``: e4m3 GEMMs with scales per tensor, per row and per block."""
+
+# torch may be missing when types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportPrivateImportUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cute_dialect import op
+from cute_dialect.op.compiled import text_of
+from cute_dialect.op.scaled import scaled_kernel
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.cases.op import Trial
+
+__all__ = ["CASES", "Scaled"]
+
+
+class Scaled(NamedTuple):
+    """``scaled_mm`` of (M, K) and (K, N), contiguous along K, to bf16; ``recipe``: ``tensor``, ``row`` or ``block``."""
+
+    m: int
+    n: int
+    k: int
+    recipe: str
+    fast: bool = False
+
+    @property
+    def operation(self) -> str:
+        """The function and the recipe, for example ``scaled_mm row fast``."""
+        return f"scaled_mm {self.recipe}{' fast' * self.fast}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation} {self.m}x{self.n}x{self.k}"
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        """Return the kernel of the call by name, with a function that generates its text."""
+        choice = scaled_kernel(self.m, self.n, self.k, self.recipe, fast=self.fast, gpu="NVIDIA H200")
+        return {choice.name: lambda: text_of(choice)}
+
+    def trial(self) -> Trial:
+        """Create operands of normally distributed values and scales around one."""
+        import torch
+
+        torch.manual_seed(0)
+        a, b = (torch.randn(rows, self.k, device="cuda").to(torch.float8_e4m3fn) for rows in (self.m, self.n))
+        blocks = -(-self.k // 128)
+        shapes = {
+            "tensor": ((1,), (1,)), "row": ((self.m, 1), (1, self.n)),
+            "block": ((self.m, blocks), (-(-self.n // 128), blocks)),
+        }  # fmt: skip
+        sa, sb = (torch.rand(s, device="cuda") + 0.5 for s in shapes[self.recipe])
+
+        def ours() -> torch.Tensor:
+            return op.scaled_mm(a, b.t(), sa, sb, recipe=self.recipe, fast=self.fast)
+
+        def check() -> float:
+            rows = slice(0, self.m, max(1, self.m // 64))
+            x, y = a[rows].double(), b.double()
+            if self.recipe == "block":
+                x = x * sa[rows].double().repeat_interleave(128, 1)[:, : self.k]
+                y = y * sb.double().repeat_interleave(128, 0)[: self.n].repeat_interleave(128, 1)[:, : self.k]
+                wanted, s = x @ y.t(), sa
+            else:
+                s = sa[rows].double() if self.recipe == "row" else sa.double()
+                wanted = x @ y.t() * s * sb.double()
+            # The result is rounded to bf16.  Tensor cores truncate sums of 32 products to 13 bits, over all of K or
+            # over 128 of it.  They accumulate like a random walk: the largest of millions is six times the RMS.
+            spread = (x.square() @ y.t().square()).sqrt()
+            spread = spread if self.recipe == "block" else spread * s * sb.double()
+            of_sums = (self.k / 32 if self.fast else 6 * 4) * 2.0**-14
+            error = (ours()[rows].double() - wanted).abs() / (
+                1.01 * 2.0**-8 * wanted.abs() + of_sums * (wanted.abs() + spread)
+            )
+            if not float(error.max()) <= 1:
+                raise BenchError(f"{self.name}: the error is {float(error.max()):.2f} times the limit")
+            return float(error.max())
+
+        scaled_mm = getattr(torch, "_scaled_mm")  # noqa: B009  (torch has no public name for it)
+
+        def with_scales(x: torch.Tensor, y: torch.Tensor) -> Callable[[], torch.Tensor]:
+            return lambda: scaled_mm(a, b.t(), x, y, out_dtype=torch.bfloat16, use_fast_accum=self.fast)
+
+        peers: dict[str, Callable[[], Any]] = {}
+        if self.recipe == "block":
+            # cuBLASLt needs scales of A with contiguous columns, and scales of B padded to four blocks along K.
+            of_b = torch.zeros(sb.shape[0], -(-blocks // 4) * 4, device="cuda")
+            of_b[:, :blocks] = sb
+            peers["torch"] = with_scales(sa.t().contiguous().t(), of_b[:, :blocks].t())
+            same = (peers["torch"]()[:64].double() - ours()[:64].double()).norm() / ours()[:64].double().norm()
+            if not float(same) <= 2.0**-7:
+                raise BenchError(f"{self.name}: the result of torch differs by {float(same):.3g}")
+        else:
+            peers["torch"] = with_scales(sa, sb) if self.recipe == "row" else with_scales(sa[0], sb[0])
+        traffic = self.m * self.k + self.n * self.k + 2 * self.m * self.n
+        return Trial(check, ours, peers, traffic, 2.0 * self.m * self.n * self.k, "TFLOP/s")
+
+
+CASES = (
+    *(
+        Scaled(m, n, k, recipe, fast) for recipe in ("tensor", "row") for fast in (True, False)
+        for m, n, k in ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 7168, 4096))
+    ),
+    *(
+        Scaled(m, n, k, "block") for m in (64, 128, 4096)
+        for n, k in ((2112, 7168), (24576, 1536), (7168, 16384), (4096, 7168))
+    ),
+)  # fmt: skip

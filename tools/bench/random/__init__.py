@@ -1,0 +1,237 @@
+"""``cute-bench op --random GROUP``: operations on random problems, checked and compared with their fastest peer.
+
+A group is a module of this package with ``draw(rng, number)``, whose docstring states the distribution.  Problem
+``i`` of a seed is always the same.  First, parallel processes run each problem once, to fill the disk caches of kernels
+and of ``torch.compile``.  Then this process checks and times the problems one at a time on an idle GPU.  Results are
+compared with float64, or with the peer in f32 if float64 would take too long.  The docstring of each group states its
+error bound.
+
+    cute-bench op --random conv --seed 1 --json conv.json      200 convolutions on a GPU
+    cute-bench op --random conv --count 8 --plan               the same kinds, small, on the interpreter (no GPU)
+"""
+
+# torch may be missing when types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from math import exp, log
+from typing import Protocol
+from unittest.mock import patch
+
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.select.timing import compare
+from cute_dialect.runtime.progress import track
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.cases.host import random_rows
+from cute_dialect.tools.bench.cases.op import Trial
+from cute_dialect.tools.bench.parallel import in_processes
+
+__all__ = ["GROUPS", "Drawn", "log_uniform", "plan", "problems", "quantiles", "run", "summary"]
+
+GROUPS = ("conv", "rows", "epilogue", "attention", "host")
+"""Groups of random problems.  ``host`` measures host time; see :func:`_host`."""
+
+
+class Drawn(Protocol):
+    """A random problem; hashable and picklable."""
+
+    @property
+    def name(self) -> str:
+        """The name of the row, which identifies the problem."""
+        ...
+
+    @property
+    def operation(self) -> str:
+        """The key of the summary, for example ``dgrad``."""
+        ...
+
+    def tiny(self) -> Drawn:
+        """Return a problem of the same kind that takes about a second on the interpreter."""
+        ...
+
+    def trial(self, device: str, compiled: bool) -> Trial:
+        """Create the data on ``"cuda"`` or ``"cpu"``; ``compiled`` adds ``torch.compile`` to the peers."""
+        ...
+
+
+def log_uniform(rng: random.Random, low: float, high: float, step: int = 1) -> int:
+    """Return a multiple of ``step`` from ``low`` to ``high``, uniform on a logarithmic scale.
+
+    >>> all(8 <= log_uniform(random.Random(i), 8, 64, 8) <= 64 for i in range(99))
+    True
+    """
+    found = exp(rng.uniform(log(low), log(high)))
+    return min(int(high) // step * step, max(-(-int(low) // step) * step, round(found / step) * step))
+
+
+def problems(group: str, count: int, seed: int) -> list[Drawn]:
+    """Return the first ``count`` problems of a seed.
+
+    >>> problems("conv", 2, 1) == problems("conv", 3, 1)[:2]
+    True
+    """
+    draw: Callable[[random.Random, int], Drawn] = import_module(f"cute_dialect.tools.bench.random.{group}").draw
+    return [draw(random.Random(f"{group} {seed} {i}"), i) for i in range(count)]
+
+
+def plan(group: str, count: int, seed: int, say: Callable[[str], None]) -> dict[str, object]:
+    """Print the problems of a seed, and check a small problem of each kind on the interpreter.
+
+    Returns the rows, without times, and the errors.
+    """
+    rows: list[dict[str, object]] = []
+    wrong: list[str] = []
+    for number, problem in enumerate(problems(group, count, seed)):
+        small = problem.tiny()
+        say(f"  {number:4} {problem.name}; as {small.name}")
+        try:
+            share = small.trial("cpu", False).check()
+        except (BenchError, ValueError, RuntimeError, TypeError) as e:  # The other problems are still checked.
+            wrong.append(f"problem {number}, {small.name}: {type(e).__name__}: {e}")
+            say(f"  WRONG {wrong[-1]}")
+            continue
+        rows.append({"name": problem.name, "operation": problem.operation, "tiny": small.name, "error": share})
+    return {"rows": rows, "wrong": wrong}
+
+
+def _is_compiled(group: str, number: int) -> bool:
+    """Return True if ``torch.compile`` is a peer of problem ``number``.
+
+    Compilation takes seconds, so only every second problem of rows and epilogues has this peer.
+    """
+    return group in ("rows", "epilogue") and number % 2 == 0
+
+
+def _warm(job: tuple[str, int, Drawn]) -> str:
+    """Run a problem and its peers once in a child process to fill the disk caches; return the error message."""
+    import torch
+
+    group, number, problem = job
+    torch.set_num_threads(1)
+    try:
+        trial = problem.trial("cuda", _is_compiled(group, number))
+        trial.ours()
+        if "compiled" in trial.peers:
+            trial.peers["compiled"]()
+        torch.cuda.synchronize()
+    except Exception as e:  # The error is reported when the problem is measured.
+        return f"{type(e).__name__}: {e}"
+    finally:
+        torch.cuda.empty_cache()
+    return ""
+
+
+def run(group: str, count: int, seed: int, *, runs: int, say: Callable[[str], None]) -> dict[str, object]:
+    """Check and measure ``count`` problems of a seed; wrong results and rejected problems are reported at the end."""
+    if group == "host":
+        return _host(count, seed, say)
+    import torch
+
+    begin = time.monotonic()
+    drawn = problems(group, count, seed)
+    jobs = [(group, i, p) for i, p in enumerate(drawn)]
+    # A process compiles one kernel at a time.  Each has a CUDA context, so more than 16 would need much memory.
+    processes = min(16, len(os.sched_getaffinity(0)))
+    with patch.dict(os.environ, {"TORCHINDUCTOR_COMPILE_THREADS": "1"}):
+        in_processes(_warm, jobs, [p.name for p in drawn], what="compiling", unit="problems", processes=processes)
+    compiled_s = time.monotonic() - begin
+    say(f"  compiled in {compiled_s:.0f} s")
+    rows: list[dict[str, object]] = []
+    wrong: list[str] = []
+    for number, problem in enumerate(track(drawn, f"measuring {group}", "problems")):
+        try:
+            rows.append(_measured(group, number, problem, runs, say))
+        except Exception as e:  # The other problems are still measured.
+            refused = "refused: " if isinstance(e, UnsupportedError) else ""
+            wrong.append(f"problem {number}, {problem.name}: {refused}{type(e).__name__}: {e}")
+            say(f"  WRONG {wrong[-1]}")
+            if not _is_alive():
+                wrong.append(f"the GPU context is broken: {count - number - 1} problems were not measured")
+                break
+        torch.cuda.empty_cache()
+    for line in summary(rows):
+        say(line)
+    seconds = round(time.monotonic() - begin, 1)
+    say(f"  {len(rows)} of {count} measured, {len(wrong)} wrong or rejected, {seconds} s")
+    return {
+        "group": group, "seed": seed, "count": count, "seconds": seconds, "compile_seconds": round(compiled_s, 1),
+        "rows": rows, "wrong": wrong,
+    }  # fmt: skip
+
+
+def _is_alive() -> bool:
+    """Return False if an earlier kernel failed and left the CUDA context unusable."""
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _host(count: int, seed: int, say: Callable[[str], None]) -> dict[str, object]:
+    """Measure host time; rows have ``ours`` and ``peer`` in microseconds per call."""
+    rows = random_rows(count, seed, say)
+    for line in summary(rows):
+        say(line)
+    return {"group": "host", "seed": seed, "count": count, "rows": rows, "wrong": []}
+
+
+def _measured(
+    group: str, number: int, problem: Drawn, runs: int, say: Callable[[str], None]
+) -> dict[str, object]:  # fmt: skip
+    """Check and time a problem."""
+    trial = problem.trial("cuda", _is_compiled(group, number))
+    share = trial.check()
+    contestants = [("ours", trial.ours), *trial.peers.items()]
+    timed = compare(contestants, traffic=trial.traffic, runs=max(runs // 5, 5), warmup=3, hide_host=True)
+    times = {k: t.median for k, t in timed.items()}
+    best = min(trial.peers, key=lambda k: times[k])
+    ratio = times[best] / times["ours"]
+    peers = ", ".join(f"{k} {times[k]:.1f}" for k in trial.peers)
+    say(f"  {number:4} {problem.name}: {times['ours']:.1f} us, {peers}, ratio {ratio:.3f}; error {share:.2f}")
+    return {
+        "name": problem.name, "group": group, "operation": problem.operation, "number": number, "us": times["ours"],
+        "peers_us": {k: times[k] for k in trial.peers}, "best_peer": best, "ours": trial.work / times["ours"] / 1e6,
+        "peer": trial.work / times[best] / 1e6, "unit": trial.unit, "ratio": ratio, "error": share,
+    }  # fmt: skip
+
+
+def quantiles(ratios: Sequence[float]) -> tuple[float, float, float, int]:
+    """Return the geometric mean, the 5th percentile, the minimum, and the number of ratios of at least 1.
+
+    >>> quantiles([2.0, 0.5])
+    (1.0, 0.5, 0.5, 1)
+    """
+    found = sorted(ratios)
+    mean = exp(sum(map(log, found)) / len(found))
+    return mean, found[len(found) // 20], found[0], sum(x >= 1 for x in found)
+
+
+def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the lines of a table: all problems, those with ``torch.compile`` as a peer, and each operation.
+
+    >>> row = {"operation": "fprop", "ratio": 1.1}
+    >>> summary([row, {**row, "ratio": 0.9}])[1].split()
+    ['all', '2', '0.995', '0.900', '0.900', '1', 'of', '2']
+    """
+    classes: dict[str, list[float]] = {}
+    for r in rows:
+        peers = r.get("peers_us")
+        has_compiled = isinstance(peers, Mapping) and "compiled" in peers
+        for name in ("all", *["with torch.compile"] * has_compiled, str(r["operation"])):
+            classes.setdefault(name, []).append(float(str(r["ratio"])))
+    lines = [f"  {'':28} {'count':>5} {'geometric mean':>14} {'5th percentile':>14} {'least':>7} {'ahead':>12}"]
+    for name, ratios in classes.items():
+        mean, fifth, least, ahead = quantiles(ratios)
+        of = f"{ahead} of {len(ratios)}"
+        lines.append(f"  {name:28} {len(ratios):5} {mean:14.3f} {fifth:14.3f} {least:7.3f} {of:>12}")
+    return lines

@@ -1,0 +1,307 @@
+"""Random row operations, forward and backward, compared with torch and, for every second problem, ``torch.compile``."""
+
+# torch may be missing when types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect import op
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.cases.op import Trial
+from cute_dialect.tools.bench.random import log_uniform
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+__all__ = ["BACKWARD", "FORWARD", "RandomRows", "draw"]
+
+TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}
+"""About a unit in the last place of 16-bit elements, or 67 rounding errors of f32."""
+EPS = 1e-5
+FORWARD = (
+    "softmax", "log_softmax", "logsumexp", "sum", "mean", "max", "rms_norm", "rms_norm + residual", "layer_norm",
+    "layer_norm + residual", "cross_entropy", "transpose",
+)  # fmt: skip
+BACKWARD = (
+    "softmax", "log_softmax", "logsumexp", "sum", "mean", "max", "rms_norm", "rms_norm + residual", "layer_norm",
+    "layer_norm + residual", "cross_entropy",
+)  # fmt: skip
+
+
+class RandomRows(NamedTuple):
+    """``function`` of ``rows`` rows of ``n`` elements; ``backward``: the gradients of all arguments."""
+
+    function: str
+    backward: bool
+    element: str
+    rows: int
+    n: int
+
+    @property
+    def operation(self) -> str:
+        """The function and the pass, for example ``softmax backward``."""
+        return self.function + " backward" * self.backward
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation} {self.element} {self.rows}x{self.n}"
+
+    @property
+    def call(self) -> str:
+        """The name of the function without its optional operands."""
+        return self.function.partition(" ")[0]
+
+    @property
+    def traffic(self) -> int:
+        """The minimum number of bytes to move: each operand and result once."""
+        matrices = 1 if self.call in ("sum", "mean", "max", "logsumexp", "cross_entropy") else 2
+        if self.backward:  # saved operands, and gradients read and written
+            few = {"sum": 1, "mean": 1, "max": 2, "logsumexp": 2, "cross_entropy": 2}
+            matrices = few.get(self.call, 3)
+        matrices += 2 if "residual" in self.function else 0
+        return (4 if self.element == "f32" else 2) * self.n * self.rows * matrices
+
+    def tiny(self) -> RandomRows:
+        """Return a problem with few rows and the same number of elements modulo 8."""
+        n = self.n if self.n <= 200 else 200 + self.n % 8
+        return self._replace(rows=min(self.rows, 5), n=n)
+
+    def trial(self, device: str, compiled: bool) -> Trial:
+        """Create normally distributed operands, weights and upstream gradients, and uniform targets."""
+        import torch
+
+        torch.manual_seed(self.n)
+        dtype = getattr(torch, TYPES[self.element])
+        run: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
+
+        def normal(*shape: int) -> torch.Tensor:
+            return torch.randn(shape, device=device, dtype=dtype)
+
+        vectors = {"rms_norm": 1, "layer_norm": 2}.get(self.call, 0)
+        given = [normal(self.rows, self.n), *(normal(self.n) for _ in range(vectors))]
+        if "residual" in self.function:
+            given.append(normal(self.rows, self.n))
+        target = torch.randint(0, self.n, (self.rows,), device=device)
+        of_ours, of_torch = self._ours(target, run), self._torch(target)
+        if not self.backward:
+
+            def check() -> float:
+                return self._check_forward(_tuple(of_ours(*given)), given, target)
+
+            peers: dict[str, Callable[[], object]] = {"torch": lambda: of_torch(*given)}
+            if compiled:
+                fast = _compiled(of_torch)
+                peers["compiled"] = lambda: fast(*given)
+            return Trial(check, lambda: of_ours(*given), peers, self.traffic, float(self.traffic), "TB/s")
+        leaves = [t.requires_grad_() for t in given]
+        results = _tuple(of_ours(*leaves))
+        grads = [torch.randn_like(y) for y in results]
+
+        def gradient(results: tuple[Any, ...]) -> Callable[[], Any]:
+            return lambda: torch.autograd.grad(results, leaves, grads, retain_graph=True)
+
+        peers = {"torch": gradient(_tuple(of_torch(*leaves)))}
+        if compiled:
+            peers["compiled"] = gradient(_tuple(_compiled(of_torch)(*leaves)))
+        ours = gradient(results)
+
+        def check_gradient() -> float:
+            return self._check_backward(ours(), results, [t.detach() for t in leaves], target, grads)
+
+        return Trial(check_gradient, ours, peers, self.traffic, float(self.traffic), "TB/s")
+
+    def _ours(self, target: Any, run: dict[str, Any]) -> Callable[..., Any]:
+        """Return our function of the tensors."""
+        if self.call == "cross_entropy":
+            return lambda x: op.cross_entropy(x, target, **run)
+        if self.call == "rms_norm":
+            return lambda x, w, r=None: op.rms_norm(x, w, EPS, residual=r, **run)
+        if self.call == "layer_norm":
+            return lambda x, w, b, r=None: op.layer_norm(x, w, b, EPS, residual=r, **run)
+        function = getattr(op, self.call)
+        return lambda x: function(x, **run)
+
+    def _torch(self, target: Any) -> Callable[..., Any]:
+        """Return torch's function of the tensors."""
+        import torch
+        import torch.nn.functional as F
+
+        n = self.n
+
+        def rms_norm(x: Any, w: Any, r: Any = None) -> Any:
+            total = x if r is None else x + r
+            y = F.rms_norm(total, (n,), w, EPS)
+            return y if r is None else (y, total)
+
+        def layer_norm(x: Any, w: Any, b: Any, r: Any = None) -> Any:
+            total = x if r is None else x + r
+            y = F.layer_norm(total, (n,), w, b, EPS)
+            return y if r is None else (y, total)
+
+        found: dict[str, Callable[..., Any]] = {
+            "softmax": lambda x: torch.softmax(x, -1), "log_softmax": lambda x: torch.log_softmax(x, -1),
+            "logsumexp": lambda x: torch.logsumexp(x, -1), "sum": lambda x: torch.sum(x, -1),
+            "mean": lambda x: torch.mean(x, -1), "max": lambda x: torch.amax(x, -1),
+            "transpose": lambda x: x.t().contiguous(), "cross_entropy": lambda x: F.cross_entropy(x, target),
+            "rms_norm": rms_norm, "layer_norm": layer_norm,
+        }  # fmt: skip
+        return found[self.call]
+
+    def _parts(self) -> Iterator[slice]:
+        """Yield slices of rows of at most 2^24 elements, to limit the memory of float64."""
+        step = max(1, (1 << 24) // self.n)
+        return (slice(start, start + step) for start in range(0, self.rows, step))
+
+    def _check_forward(self, found: tuple[Any, ...], given: list[Any], target: Any) -> float:
+        """Compare results with float64; return the largest error relative to the limit."""
+        x, worst = given[0], 0.0
+        exact = self._torch(target)
+        if self.call == "transpose":
+            if not bool((found[0] == x.t()).all()):
+                raise BenchError(f"{self.name}: elements differ")
+            return 0.0
+        if self.call == "cross_entropy":
+            import torch.nn.functional as F
+
+            sums = [F.cross_entropy(x[s].double(), target[s], reduction="sum") for s in self._parts()]
+            return self._share("loss", found[0], sum(sums) / self.rows, 0.125)
+        for part in self._parts():
+            of = [(t[part] if t.dim() == 2 else t).double() for t in given]
+            if "residual" in self.function:  # The norm uses the rounded sum, which is also an output.
+                total = found[1][part]
+                worst = max(worst, self._share("sum", total, of[0] + of[-1]))
+                of = [total.double(), *of[1:-1]]
+            extra = {"sum": self.n**0.5, "mean": self.n**-0.5}.get(self.call, 0.0)
+            worst = max(worst, self._share("result", found[0][part], _tuple(exact(*of))[0], extra))
+        return worst
+
+    def _check_backward(
+        self, found: tuple[Any, ...], results: tuple[Any, ...], given: list[Any], target: Any, grads: list[Any]
+    ) -> float:  # fmt: skip
+        """Compare gradients with float64 or, if the rounded result is saved, with the gradients of that result."""
+        import torch
+
+        worst = 0.0
+        columns: list[Any] = [0.0 for t in given if t.dim() == 1]
+        for part in self._parts():
+            of = [(t[part] if t.dim() == 2 else t).double().requires_grad_() for t in given]
+            dy = [g[part].double() if g.dim() else g.double() for g in grads]
+            extra: Any = 0.0
+            if self.call in ("softmax", "log_softmax"):
+                s = results[0][part].detach().double()
+                total = (s * dy[0] if self.call == "softmax" else dy[0]).sum(-1, keepdim=True)
+                wanted: tuple[Any, ...] = (
+                    (s * (dy[0] - total)) if self.call == "softmax" else (dy[0] - s.exp() * total),
+                )
+                extra = s.abs() * total.abs() / 8 if self.call == "softmax" else s.exp() * total.abs()
+            elif self.call == "max":
+                wanted = self._of_maximum(found[0][part], of[0].detach(), dy[0])
+            elif self.call == "cross_entropy":
+                loss = torch.nn.functional.cross_entropy(of[0], target[part], reduction="sum") / self.rows
+                wanted = torch.autograd.grad(loss, of, dy)
+            else:
+                if "residual" in self.function:  # The gradient uses the rounded sum.
+                    total = results[1][part].detach().double().requires_grad_()
+                    y = _tuple(self._torch(target)(total, *of[1:-1]))
+                    wanted = torch.autograd.grad(y, [total, *of[1:-1]], dy[:1])
+                    wanted = (wanted[0] + dy[1], *wanted[1:], wanted[0] + dy[1])
+                    extra = self._scale(total.detach(), of[1].detach() * dy[0]) + dy[1].abs()
+                else:
+                    wanted = torch.autograd.grad(_tuple(self._torch(target)(*of)), of, dy)
+                    if self.call == "logsumexp":  # Like torch, the saved result is rounded to half a unit.
+                        kept = 2.0**-24 if self.element == "f32" else LIMITS[self.element] / 2
+                        y = results[0][part].detach().double()[:, None].abs()
+                        extra = wanted[0].abs() * y * kept / LIMITS[self.element]
+                    if "norm" in self.call:
+                        extra = self._scale(of[0].detach(), of[1].detach() * dy[0])
+            at = 0
+            for t, got, exact in zip(given, found, wanted):
+                if t.dim() == 1:
+                    columns[at] = columns[at] + exact
+                    at += 1
+                else:
+                    worst = max(worst, self._share("gradient", got[part], exact, extra))
+        gradients = [got for t, got in zip(given, found) if t.dim() == 1]
+        for got, exact in zip(gradients, columns):
+            worst = max(worst, self._share("gradient of a vector", got, exact, self.rows**0.5))
+        return worst
+
+    def _of_maximum(self, found: Any, x: Any, dy: Any) -> tuple[Any, ...]:
+        """Return a valid gradient of the maximum.
+
+        Equal maxima may share ``dy`` in any way.  The found gradient is valid if it is 0 at other elements and sums to
+        ``dy``.
+        """
+        import torch
+
+        is_most = x == x.amax(-1, keepdim=True)
+        total = (found.double() * is_most).sum(-1)
+        if not bool(((total - dy).abs() <= 4 * LIMITS[self.element] * (dy.abs() + 2.0**-10)).all()):
+            raise BenchError(f"{self.name}: gradients of the maxima of a row do not sum to dy")
+        return (torch.where(is_most, found.double(), 0.0),)
+
+    def _scale(self, x: Any, g: Any) -> Any:
+        """Return the magnitude of the terms that cancel in a row of the gradient of a norm.
+
+        It is ``rstd rms(g)``, and larger if x-hat itself is the difference of much larger numbers.
+        """
+        centered = x - x.mean(-1, keepdim=True) if self.call == "layer_norm" else x
+        rstd = (centered.square().mean(-1, keepdim=True) + EPS).rsqrt()
+        large = x.square().mean(-1, keepdim=True).sqrt() * rstd
+        return rstd * (g.square().mean(-1, keepdim=True).sqrt() + g.abs()) * (1 + large / 8)
+
+    def _share(self, label: str, found: Any, wanted: Any, extra: Any = 0.0) -> float:
+        """Return the largest error relative to the limit.  Raises :class:`BenchError`."""
+        import torch
+
+        scale = wanted.square().mean().sqrt()
+        spacing = torch.finfo(found.dtype).smallest_normal / 1024  # the spacing of subnormal f16 numbers is 2^-24
+        limit = LIMITS[self.element] * (wanted.abs() + scale + extra) + spacing
+        share = float(((found.double() - wanted).abs() / limit).max())
+        if not share <= 1:
+            raise BenchError(f"{self.name}: {label}: the error is {share:.2f} times the limit")
+        return share
+
+
+def _tuple(x: Any) -> tuple[Any, ...]:
+    return x if isinstance(x, tuple) else (x,)
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function compiled by ``torch.compile`` for static shapes, with a graph that can be used repeatedly."""
+    from importlib import import_module
+
+    import torch
+
+    config: Any = import_module("torch._functorch.config")
+    config.donated_buffer = False
+    torch.compiler.reset()
+    return torch.compile(function, dynamic=False)
+
+
+def draw(rng: random.Random, number: int) -> RandomRows:
+    """Draw a row operation.
+
+    * Pass: forward in three of five problems, else gradients of all arguments.
+    * Elements: bf16, f16 or f32 in 5, 3 and 2 of 10 problems.
+    * Sizes: 1 to 200,000 columns, log-uniform, half of them rounded to multiples of 8 if at least 8; 2^16 to 2^27
+      elements in all, log-uniform.
+
+    Data is normally distributed.  All elements are compared with float64.  The tolerance is 4e-6 (f32), 1.1e-3 (f16) or
+    9e-3 (bf16) of the element and of the RMS of the result.  For sums, and for gradients whose terms cancel, it is
+    relative to the magnitude of the terms.
+    """
+    backward = rng.random() >= 0.6
+    function = rng.choice(BACKWARD if backward else FORWARD)
+    element = rng.choice(("bf16",) * 5 + ("f16",) * 3 + ("f32",) * 2)
+    n = log_uniform(rng, 1, 200_000)
+    if n >= 8 and rng.random() < 0.5:
+        n = n // 8 * 8
+    rows = max(1, log_uniform(rng, 2**16, 2**27) // n)
+    return RandomRows(function, backward, element, min(rows, 1 << 20), n)

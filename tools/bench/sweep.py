@@ -1,0 +1,370 @@
+"""``cute-bench gemm --fit --random N --seed S``: time many kernels on random problems, to fit the cost model.
+
+Three quarters of the N problems are those of ``--random`` (bf16 as f16, for which the kernels are as fast; operands are
+copied if the element type requires it); the others have up to 256 rows.  For each problem, the kernels with the lowest
+predicted times are timed, at most two per tile, and a few random others, so that a fit also sees slow kernels.  Kernels
+are built problem by problem in parallel processes, and the plan is written next to them.  The machine with the GPU
+therefore needs no costs of its own, and a budget that runs out leaves complete problems.
+
+Before a kernel is timed, its result is compared with torch's and, if that is fast enough, with the float64 product of
+small integers.  All kernels of a problem run in alternating rounds with torch, with a cold L2.  A kernel that is wrong,
+crashes or hangs is reported and skipped.
+"""
+
+# torch may be missing when types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, as_completed
+from functools import partial
+from math import exp, log
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
+
+from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.op.compiled import Runner, text_of
+from cute_dialect.op.select.candidates import differing
+from cute_dialect.op.select.cost_model import Costs, ranked
+from cute_dialect.op.select.kernel_choice import Choice, Problem, decode, encode
+from cute_dialect.op.select.timing import compare
+from cute_dialect.runtime.progress import Task
+from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.cases.gemm import inputs, peer_of
+from cute_dialect.tools.bench.parallel import new_pool
+from cute_dialect.tools.bench.random.gemm import EXACT, OUTPUTS, of_menu, problems
+from cute_dialect.tools.bench.supervised_jobs import Reporter, Work, supervised
+from cute_dialect.tools.bench.sweeps import FORMAT, PEER
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.runtime.launch import CompiledModule
+
+__all__ = [
+    "Plan",
+    "build",
+    "plan",
+    "read_plan",
+    "run",
+    "sweep_problems",
+    "time_jobs",
+    "time_problem",
+    "timed",
+    "write_plan",
+]
+
+NEAR = 20
+"""Number of kernels per problem with the lowest predicted times; a fifth as many random kernels are added."""
+PATIENCE = 60.0
+"""Seconds after which a kernel is assumed to hang."""
+_PLAN = "sweep.json"
+_FEW = (1, 256)
+_ELEMENTS = ("f16", "f8E4M3FN", "tf32")
+
+
+class Plan(NamedTuple):
+    """The kernels to time: their names for each problem, and the kernels by name.
+
+    ``failed`` maps kernels that were not built to the reason.
+    """
+
+    problems: int
+    seed: int
+    sms: int
+    rows: tuple[tuple[Problem, tuple[str, ...]], ...]
+    menu: Mapping[str, Choice]
+    failed: Mapping[str, str]
+
+
+def sweep_problems(count: int, seed: int) -> list[Problem]:
+    """Return the problems of a sweep; every fourth has few rows.
+
+    >>> [p.m <= 256 for p in sweep_problems(8, 5)][3::4]
+    [True, True]
+    """
+    few = _few_rows(count // 4, seed)
+    usual = [p._replace(element="f16", output="f16") if p.element == "bf16" else p
+             for p in map(of_menu, problems(count - len(few), seed))]  # fmt: skip
+    found: list[Problem] = []
+    for i in range(count):
+        found.append(few[i // 4] if i % 4 == 3 else usual[i - i // 4])
+    return found
+
+
+def _few_rows(count: int, seed: int) -> list[Problem]:
+    rng = random.Random(f"few rows {seed}")
+    found: list[Problem] = []
+    for i in range(count):
+        element = _ELEMENTS[i % len(_ELEMENTS)]
+        m = round(exp(rng.uniform(*map(log, _FEW))))
+        n, k = (int(exp(rng.uniform(log(1024), log(most)))) // 64 * 64 for most in (32768, 16384))
+        major_b = rng.choice("kn") if BITS[element] == 16 else "k"
+        found.append(Problem(m, n, k, element, OUTPUTS[element], "k", major_b))
+    return found
+
+
+def plan(count: int, seed: int, costs: Costs, near: int | None = NEAR) -> Plan:
+    """Return the plan of a sweep.
+
+    ``near`` is the number of kernels per problem by predicted time; None selects all that support it.
+    """
+    menu: dict[str, Choice] = {}
+    rows: list[tuple[Problem, tuple[str, ...]]] = []
+    for problem in sweep_problems(count, seed):
+        found = [choice for _, choice in ranked(problem, costs)]
+        if near is not None:
+            first = differing(found, near)
+            rest = [c for c in found[: 40 * near] if c not in first]
+            rng = random.Random(f"{seed} {problem.key}")
+            found = [*first, *rng.sample(rest, min(len(rest), -(-near // 5)))]
+        menu |= {c.name: c for c in found}
+        rows.append((problem, tuple(c.name for c in found)))
+    return Plan(count, seed, costs.sms, tuple(rows), menu, {})
+
+
+# ---------------------------------------------------------------------------------------------------------------- build
+
+
+def build(folder: str, chip: str, wanted: Plan, *, deadline: float, say: Callable[[str], None]) -> Plan:
+    """Compile the kernels of a plan into ``folder/NAME``, in parallel processes, and write the plan.
+
+    Kernels that fail or are not built by the deadline (of ``time.monotonic``) are recorded in ``failed``.
+    """
+    os.makedirs(folder, exist_ok=True)
+    failed: dict[str, str] = {}
+    begin = time.monotonic()
+    pool = new_pool()
+    try:
+        jobs: dict[Future[str], str] = {
+            pool.submit(_build_one, choice, folder, chip): name for name, choice in wanted.menu.items()
+        }
+        say(f"building {len(jobs)} kernels for {len(wanted.rows)} problems")
+        try:
+            with Task("compiling", len(jobs), "kernels") as task:
+                for job in as_completed(jobs, None if deadline == float("inf") else max(0.0, deadline - begin)):
+                    why = job.exception()
+                    if why is not None:
+                        failed[jobs[job]] = f"{type(why).__name__}: {_short(why)}"
+                        say(f"  FAILED: {jobs[job]}: {failed[jobs[job]]}")
+                    elif " 0 bytes spilled" not in job.result():
+                        say(f"  {jobs[job]}: {job.result()}")
+                    task.advance(name=jobs[job])
+        except TimeoutError:
+            late = [name for job, name in jobs.items() if not job.done()]
+            failed |= dict.fromkeys(late, "not built within the budget")
+            say(f"  budget exhausted: {len(late)} of {len(jobs)} kernels were not built")
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    made = wanted._replace(failed=failed)
+    write_plan(folder, made)
+    say(f"built in {time.monotonic() - begin:.0f} s")
+    return made
+
+
+def _build_one(choice: Choice, folder: str, chip: str) -> str:
+    from cute_dialect.pipelines import compile as compile_cute
+
+    module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
+    module.save(os.path.join(folder, choice.name))
+    return module.report.strip().splitlines()[-1]
+
+
+def _short(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def write_plan(folder: str, made: Plan) -> None:
+    """Write the plan next to the kernels."""
+    record: dict[str, object] = {
+        "format": FORMAT,
+        **made._asdict(),
+        "rows": [(p.key, names) for p, names in made.rows],
+        "menu": {name: encode(choice) for name, choice in made.menu.items()},
+    }
+    with open(os.path.join(folder, _PLAN), "w", encoding="utf-8") as f:
+        json.dump(record, f)
+
+
+def read_plan(folder: str, count: int, seed: int) -> Plan:
+    """Return the plan that :func:`build` wrote.  Raises BenchError if it is missing or for other problems."""
+    path = os.path.join(folder, _PLAN)
+    try:
+        with open(path, encoding="utf-8") as f:
+            found = json.load(f)
+        if found["format"] != FORMAT:
+            raise ValueError(f"format {found['format']!r}")
+        rows = tuple((Problem.of_key(key), tuple(names)) for key, names in found["rows"])
+        menu: dict[str, Choice] = {}
+        failed: dict[str, str] = dict(found["failed"])
+        for name, fields in found["menu"].items():
+            try:
+                menu[name] = decode(fields)
+            except ValueError as e:  # This version does not support the kernel.
+                failed.setdefault(name, str(e))
+        made = Plan(found["problems"], found["seed"], found["sms"], rows, menu, failed)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        raise BenchError(f"--run: '{folder}' was not built by cute-bench gemm --fit --random N --build: "
+                         f"{type(e).__name__}: {e}") from None  # fmt: skip
+    if (made.problems, made.seed) != (count, seed):
+        raise BenchError(
+            f"--run: '{folder}' was built for --random {made.problems} --seed {made.seed}; use the same options"
+        )
+    return made
+
+
+# ------------------------------------------------------------------------------------------------------------------ run
+
+
+def run(folder: str, wanted: Plan, *, runs: int, deadline: float, say: Callable[[str], None]) -> dict[str, object]:
+    """Time the kernels of a plan in a folder; return the sweep (:mod:`.sweeps`) without the machine.
+
+    Raises BenchError if the GPU has another number of SMs.
+    """
+    import torch
+
+    sms = torch.cuda.get_device_properties(0).multi_processor_count
+    if sms != wanted.sms:
+        raise BenchError(f"the kernels are for a GPU of {wanted.sms} SMs, but this one has {sms}; build with "
+                         f'--costs FILE, where FILE holds {{"format": 1, "costs": {{"sms": {sms}}}}}')  # fmt: skip
+    return timed(wanted, partial(time_jobs, folder, wanted, runs), deadline=deadline, say=say)
+
+
+def timed(
+    wanted: Plan,
+    work: Work,
+    *,
+    deadline: float,
+    say: Callable[[str], None],
+    patience: float = PATIENCE,
+) -> dict[str, object]:
+    """Implement :func:`run` with a timing function that runs in a child process, which may crash or hang."""
+    begin, total = time.monotonic(), len(wanted.rows)
+
+    with Task("measuring", total, "problems") as task:
+
+        def tell(job: int, result: object) -> None:
+            say(f"  {job + 1} of {total} {_row_text(cast('Mapping[str, object]', result))}")
+            task.advance(name=wanted.rows[job][0].key)
+
+        found = supervised(work, total, patience=patience, deadline=deadline, tell=tell)
+    if found.stopped and not found.results:
+        raise BenchError(f"no kernel could be timed: {found.stopped}")
+    for name, why in found.broken.items():
+        say(f"  BROKEN: {name}: {why}")
+    for job, why in found.lost.items():
+        say(f"  LOST: {wanted.rows[job][0].key}: {why}")
+    say(f"timed {len(found.results)} of {total} problems in {time.monotonic() - begin:.0f} s")
+    if found.left:
+        say(f"{found.stopped or 'budget exhausted'}: {len(found.left)} problems remain")
+    return {
+        "format": FORMAT,
+        "sms": wanted.sms,
+        "problems": wanted.problems,
+        "seed": wanted.seed,
+        "menu": {name: encode(choice) for name, choice in wanted.menu.items()},
+        "rows": [found.results[job] for job in sorted(found.results)],
+        "failed": {**wanted.failed, **found.broken},
+        "lost": {wanted.rows[job][0].key: why for job, why in found.lost.items()},
+        "left": len(found.left),
+    }
+
+
+def _row_text(row: Mapping[str, object]) -> str:
+    times, bad = cast("dict[str, float]", row["times"]), cast("dict[str, str]", row["bad"])
+    ours = min(((t, n) for n, t in times.items() if n != PEER), default=None)
+    text = str(row["problem"])
+    if ours is not None:
+        text += f": {len(times)} kernels, best {ours[1].split('-', 3)[-1]} {ours[0]:.1f} us"
+        text += f", {times[PEER] / ours[0]:.3f} of torch" if PEER in times else ""
+    return text + "".join(f"; BAD {name}: {why}" for name, why in bad.items())
+
+
+def time_jobs(
+    folder: str, wanted: Plan, runs: int, jobs: Sequence[int], broken: frozenset[str], reporter: Reporter
+) -> None:
+    """Time all kernels of some problems; runs in the child process."""
+    from cute_dialect.runtime import load
+
+    modules: dict[str, CompiledModule] = {}
+    for job in jobs:
+        problem, names = wanted.rows[job]
+        bad: dict[str, str] = {}
+        runners: list[Runner] = []  # Runners are created per problem because they hold workspaces.
+        for name in (n for n in names if n not in broken and n not in wanted.failed):
+            reporter.at(job, name)
+            try:
+                if name not in modules:
+                    modules[name] = load(os.path.join(folder, name))
+                runners.append(Runner(wanted.menu[name], modules[name]))
+            except Exception as e:
+                bad[name] = f"{type(e).__name__}: {_short(e)}"
+        row = time_problem(problem, runners, runs, partial(reporter.at, job), reporter.last_words)
+        reporter.done(job, {**row, "bad": bad | row["bad"]})
+
+
+class Timed(TypedDict):
+    """A row of a sweep: microseconds by kernel, and the reasons why kernels were not timed."""
+
+    problem: str
+    times: dict[str, float]
+    bad: dict[str, str]
+
+
+def time_problem(
+    problem: Problem,
+    runners: Iterable[Runner],
+    runs: int,
+    at: Callable[[str], None],
+    last_words: Callable[[str], None],
+) -> Timed:
+    """Check the kernels of a problem and time the correct ones; return a row of the sweep."""
+    import torch
+
+    at("")
+    m, n, k = problem[:3]
+    bad: dict[str, str] = {}
+    exact = None
+    if 2.0 * m * n * k <= EXACT:
+        x, y, out = inputs(problem, integers=True)
+        exact = (x, y, (x.double() @ y.double().T).to(out.dtype))
+    a, b, c = inputs(problem, integers=False)
+    peer, expected = peer_of(problem, a, b)
+    contestants: list[tuple[str, Callable[[], object]]] = [(PEER, peer)]
+    peer()
+    for runner in runners:
+        name = runner.choice.name
+        at(name)
+        try:
+            wrong = ""
+            if exact is not None:
+                c.fill_(float("nan"))
+                runner(exact[0], exact[1], c)
+                wrong = "" if torch.equal(c, exact[2]) else "wrong on integers"
+            c.fill_(float("nan"))
+            runner(a, b, c)
+            if not torch.allclose(c.float(), expected.float(), rtol=2e-2, atol=2e-2 * k**0.5):
+                wrong = wrong or "differs from torch"
+        except Exception as e:
+            wrong = f"{type(e).__name__}: {_short(e)}"
+            try:
+                torch.cuda.synchronize()
+            except Exception:  # The CUDA context is unusable.
+                last_words(wrong)
+                os._exit(1)
+        if wrong:
+            bad[name] = wrong
+        else:
+            contestants.append((name, partial(runner, a, b, c)))
+    at("")
+    large = 2.0 * m * n * k > EXACT
+    samples = compare(
+        contestants,
+        traffic=a.element_size() * (m * k + n * k) + c.element_size() * m * n,
+        runs=max(5, runs * 2 // 3) if large else runs,
+        warmup=1,
+    )
+    return {"problem": problem.key, "times": {x: round(s.median, 3) for x, s in samples.items()}, "bad": bad}

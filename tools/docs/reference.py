@@ -1,0 +1,396 @@
+"""Generator of ``docs/reference``: the signature and docstring of every public name of the language and of ``op``.
+
+    python -m cute_dialect.tools.docs.reference            # writes docs/reference
+    python -m cute_dialect.tools.docs.reference --check    # exit status 1 if a page is not current
+
+``PAGES`` assigns the module that defines a name to a section of a page.  A name is described once, under the first
+module in ``MODULES`` that has it; the other spellings are listed in its entry.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from cute_dialect.front import signature_types
+from cute_dialect.op import signature_types as op_signature_types
+from cute_dialect.tools.docs.reference_text import anchor, constant_text, entry_text, markdown, summary
+from cute_dialect.tools.docs.site_names import public_names
+
+__all__ = ["MODULES", "PAGES", "Name", "document", "main", "names", "public_modules"]
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference"
+
+MODULES: Mapping[str, str] = {
+    "cute_dialect.lang": "cute",
+    "cute_dialect.lang.arch": "cute.arch",
+    "cute_dialect.lang.nvgpu": "cute.nvgpu",
+    "cute_dialect.lang.nvgpu.cpasync": "cute.nvgpu.cpasync",
+    "cute_dialect.lang.nvgpu.warp": "cute.nvgpu.warp",
+    "cute_dialect.lang.nvgpu.warpgroup": "cute.nvgpu.warpgroup",
+    "cute_dialect.lang.hopper": "cute.hopper",
+    "cute_dialect.lang.pipeline": "cute.pipeline",
+    "cute_dialect.lang.utils": "cute.utils",
+    "cute_dialect.lang.math": "cute.math",
+    "cute_dialect.lang.runtime": "cute.runtime",
+    "cute_dialect.lang.testing": "cute.testing",
+    "cute_dialect.lang.cuda": "cute.cuda",
+    "cute_dialect.lang.torch": "cute.torch",
+    "cute_dialect.interp": "interp",
+    "cute_dialect.op": "op",
+    "cute_dialect.op.emit": "op.emit",
+    "cute_dialect.op.compiler": "op.compiler",
+    "cute_dialect.op.nn": "op.nn",
+    "cute_dialect.op.epilogue": "op.epilogue",
+    "cute_dialect.op.epilogue.library": "op.epilogue.library",
+}
+"""Public modules -> their names in programs."""
+
+PREFERRED = ("cute.range",)
+"""Second names under which an object is described."""
+
+
+class Section(NamedTuple):
+    """A heading of a page and the names below it."""
+
+    title: str
+    homes: tuple[str, ...]  # modules that define the names, or single names such as "cute.op.load"
+    intro: str = ""
+    alphabetical: bool = False  # over all modules, instead of module by module
+
+
+class Page(NamedTuple):
+    """A page of the reference."""
+
+    title: str
+    intro: str
+    sections: tuple[Section, ...]
+
+
+_FRONT, _LANG, _OP = "cute_dialect.front.", "cute_dialect.lang.", "cute_dialect.op."
+
+
+def _front(title: str, *homes: str, intro: str = "", alphabetical: bool = False) -> Section:
+    return Section(
+        title, tuple(h if h.startswith(("cute.", "cute_dialect.")) else _FRONT + h for h in homes), intro, alphabetical
+    )
+
+
+def _lang(title: str, *homes: str, intro: str = "") -> Section:
+    return Section(title, tuple(h if h.startswith(("cute.", "cute_dialect.")) else _LANG + h for h in homes), intro)
+
+
+def _op(title: str, *homes: str, intro: str = "") -> Section:
+    return Section(title, tuple(h if h.startswith("op.") else _OP + h for h in homes), intro)
+
+
+PAGES: Mapping[str, Page] = {
+    "kernels_and_launch": Page(
+        "Kernels and launches",
+        "Decorators, compilation, control flow and printing. The guide is [language.md](../language.md).",
+        (
+            _front("Decorators", "jit", "generics", "examples", "convert", "expressions"),
+            _front("Compilation", "compiling", "compiled", "explain", "target", "descriptions"),
+            _front("Compiler options", "options", intro="Pass them as `cute.compile[option, …](function, …)`."),
+            _front("Annotations of parameters", "annotations"),
+            _front("Loops", "loop_ranges"),
+            _front("Printing and assertions", "printing"),
+            _lang("Autotuning", "autotuning"),
+        ),
+    ),
+    "layouts": Page(
+        "Layouts",
+        "Layouts, shapes and coordinates. [layouts.md](../layouts.md) explains the algebra with drawings.",
+        (
+            _front("Construction", "layout_makers"),
+            _front("Classes", "layouts", "cute_dialect.algebra.values"),
+            _front("Layout algebra", "layout_functions"),
+            _front("Trees of integers", "tuple_functions", "tuples"),
+            _front("Integer arithmetic on trees", "tuple_arithmetic"),
+            _front("Drawing", "cute_dialect.viz.dispatch"),
+        ),
+    ),
+    "tensors_and_memory": Page(
+        "Tensors and memory",
+        "Tensors, pointers, shared memory and register vectors.",
+        (
+            _front("Tensors", "tensors", "promises"),
+            _front("Pointers", "cute_dialect.spaces", "pointers"),
+            _front("Shared memory", "shared"),
+            _front("Structures in shared memory", "structs"),
+            _front("Vectors in registers", "vectors", "vector_functions", "reductions"),
+        ),
+    ),
+    "numbers": Page(
+        "Numbers",
+        "Number types, and the functions of numbers and vectors in `cute.math`. Most of them exist in `cute` as well.",
+        (
+            _front("Number types", "dtypes"),
+            _front("Integer division and promises", "division"),
+            _front("Functions", "math_ops"),
+            _front("Fast math", "emission"),
+        ),
+    ),
+    "arch": Page(
+        "Threads and machine instructions",
+        "`cute.arch`: indices, barriers, fences, atomics, warp functions and inline PTX.",
+        (
+            _front("Indices and sizes", "arch_ids"),
+            _front("Warps", "warps", "elect"),
+            _front("Barriers, fences, asynchronous copies, approximations", "arch_ops", "machine",
+                   "cute_dialect.lang.arch", alphabetical=True),
+            _front("Atomics and ordered accesses", "atomics"),
+            _front("Pairs of Float32", "packed"),
+            _front("Inline PTX, timers", "inline"),
+            _front("Constants", "cute.arch.FULL_MASK", "cute.arch.WARP_SIZE"),
+        ),
+    ),
+    "copies_and_tma": Page(
+        "Copies and TMA",
+        "Copies of tensors, copy atoms, tiled copies, `cp.async` and TMA.",
+        (
+            _front("Copies", "copies"),
+            _front("Atoms", "atoms"),
+            _front("Tiled copies", "tiled_copies"),
+            _lang("Descriptors of plain and bulk copies", "nvgpu.common"),
+            _lang("cp.async and TMA descriptors", "nvgpu.cpasync"),
+            _front("TMA", "tma", "im2col"),
+        ),
+    ),
+    "mma": Page(
+        "Matrix multiply-accumulate",
+        "Tiled MMAs, `cute.gemm`, the MMA descriptors of warps and warpgroups, and helpers for Hopper GEMMs.",
+        (
+            _front("Tiled MMAs", "tiled"),
+            _lang("Warp instructions", "nvgpu.warp", intro="`ldmatrix`, `stmatrix`, `movmatrix` and `mma.sync`."),
+            _lang("Warpgroup instructions", "nvgpu.warpgroup", "cute_dialect.front.wgmma",
+                  intro="`wgmma`, for sm_90a."),
+            _lang("Helpers for Hopper GEMMs", "hopper"),
+        ),
+    ),
+    "pipelines_and_schedulers": Page(
+        "Pipelines and tile schedulers",
+        "Producer-consumer pipelines in shared memory, tile schedulers and properties of the GPU.",
+        (
+            _lang("Pipelines", "pipeline"),
+            _lang("Tile schedulers and properties of the GPU", "utils"),
+        ),
+    ),
+    "runtime": Page(
+        "Arguments, testing and streams",
+        "Array arguments of host functions, timing and checking of kernels, CUDA streams and torch tensors.",
+        (
+            _front("Arguments", "runtime_tensor"),
+            _lang("Timing, tuning and checking", "testing"),
+            _lang("CUDA streams", "cuda"),
+            _lang("Torch", "torch", "torch_ops"),
+        ),
+    ),
+    "interpreter": Page(
+        "Interpreter",
+        "`from cute_dialect import interp`. The guide is [interpreter.md](../interpreter.md).",
+        (
+            _front("Reports", "cute_dialect.interp.reports.run_report"),
+            _front("Runs of lowered modules", "cute_dialect.interp.exec.launch", "cute_dialect.interp.options",
+                   "cute_dialect.interp.memory.arguments", "cute_dialect.interp.memory.tensor_map"),
+        ),
+    ),
+    "errors": Page(
+        "Errors",
+        "Every error for a mistake in a program is a `cute.CuteError`.",
+        (
+            _front("Base classes", "cute_dialect.errors"),
+            _front("Compilation", "errors", "cute_dialect.algebra.leaf", "cute_dialect.arch.errors",
+                   "cute_dialect.pipelines.compilation"),
+            _front("Launches", "cute_dialect.runtime.binding", "cute_dialect.runtime.arrays",
+                   "cute_dialect.runtime.call_options", "cute_dialect.runtime.settings", "cute_dialect.runtime.driver"),
+            _front("Runs on the interpreter", "cute_dialect.interp.errors"),
+            _front("Files and drawings", "cute_dialect.runtime.artifact", "cute_dialect.runtime.export.c_text",
+                   "cute_dialect.viz.errors"),
+        ),
+    ),
+    "op": Page(
+        "Operations",
+        "`from cute_dialect import op`. The guide is [operations.md](../operations.md).",
+        (
+            _op("Matrix multiplication", "gemm", "functions", "matrix_lists", "scaled"),
+            _op("Grouped GEMM", "grouped.functions", "grouped.scaled"),
+            _op("Convolution", "conv.functions"),
+            _op("Attention", "attending.functions"),
+            _op("Row operations", "rows.functions"),
+            _op("Elementwise operations", "pointwise.calls", "pointwise.functions"),
+            _op("Selection and tuning of kernels", "select.report", "select.kernel_choice", "select.gemm_dispatch",
+                "select.tuning", "kernel_prefetch"),
+            _op("Plans", "plans.plan", "plans.grouped_plan", "plans.scaled_plan", "conv_plans.plan", "attending.plan",
+                "plans.saved"),
+            _op("Arguments of plans", "plans.arguments", "plans.grouped_arguments", "conv_plans.arguments",
+                "plans.reduction"),
+            _op("Operations of plans", "plans.operation", "plans.grouped_operation", "conv_plans.operation"),
+            _op("Descriptions", "plans.describe", "conv_plans.describe", "plans.functors", "elements"),
+            _op("Element types", "op.bfloat16", "op.e4m3", "op.e5m2", "op.float16", "op.float32", "op.float64",
+                "op.int32", "op.int8", "op.tfloat32", "op.uint8", "op.void"),
+            _op("Memory", "memory"),
+            _op("Torch modules", "nn"),
+            _op("Compilation and export", "compiler", "emit"),
+            _op("Errors", "errors"),
+        ),
+    ),
+    "op_epilogue": Page(
+        "Epilogues",
+        "Functions that epilogues call, and predefined epilogues. The guide is [operations.md](../operations.md).",
+        (
+            _op("Tracing", "epilogue.tracing", "op.epilogue.ACTIVATIONS"),
+            _op("Functions of an epilogue", "epilogue.functions"),
+            _op("Predefined epilogues", "epilogue.library"),
+        ),
+    ),
+}  # fmt: skip
+"""Pages by file name."""
+
+INTRO = """# Reference
+
+These pages have the signature and description of every public name of the kernel language
+(`import cute_dialect.lang as cute`) and of the operations (`from cute_dialect import op`).
+`python -m cute_dialect.tools.docs.reference` generates them from the source.
+
+Keywords that exist only for compatibility with CuTe DSL are left out of signatures. Operands have these types:
+
+| type | operand |
+|---|---|
+@TYPES@
+| `type[Numeric]` | a number type of the language, such as `cute.Float16` |
+"""
+
+
+class Name(NamedTuple):
+    """A public name."""
+
+    spelled: str  # "cute.arch.thread_idx"
+    value: object
+    home: str  # the module that defines it
+    others: list[str]  # other spellings of the same object
+
+
+def public_modules() -> Iterator[tuple[str, str]]:
+    """Yield each public name that is not a module, as (module, name)."""
+    for module in MODULES:
+        for name in sorted(public_names(module), key=str.lower):
+            # A submodule is not imported: op.nn needs torch.
+            is_package = hasattr(import_module(module), "__path__")
+            if not (is_package and find_spec(f"{module}.{name}")) and name != "viz":
+                yield module, name
+
+
+def names() -> list[Name]:
+    """Return the public names; each object once."""
+    found: dict[object, Name] = {}
+    for module, name in public_modules():
+        value = getattr(import_module(module), name)
+        spelled = f"{MODULES[module]}.{name}"
+        constant = constant_text(value) is not None
+        key = spelled if constant else id(value)
+        if key in found:
+            found[key].others.append(spelled)
+            continue
+        home = spelled if constant else str(getattr(value, "__module__", module))
+        home = module if home not in _homes() and module in _homes() else home
+        found[key] = Name(spelled, value, home, [])
+        if spelled == "cute.struct":
+            for field in ("MemRange", "Align", "Tensor", "union"):
+                found[f"struct.{field}"] = Name(f"cute.struct.{field}", getattr(value, field), home, [])
+    return [_preferred(name) for name in found.values()]
+
+
+def _preferred(name: Name) -> Name:
+    """Return a name under the spelling that programs use: that of its definition, or one in ``PREFERRED``."""
+    own = getattr(name.value, "__name__", "")
+    spelled = [name.spelled, *name.others]
+    best = next((s for s in spelled if s.rpartition(".")[2] == own), name.spelled)
+    best = next((s for s in spelled if s in PREFERRED), best)
+    return name._replace(spelled=best, others=[s for s in spelled if s != best])
+
+
+@cache
+def _homes() -> frozenset[str]:
+    return frozenset(home for page in PAGES.values() for section in page.sections for home in section.homes)
+
+
+def document() -> dict[str, str]:
+    """Return the pages by file name.
+
+    Raises LookupError if a name has no section.
+    """
+    everything = names()
+    lost = [name.spelled for name in everything if name.home not in _homes()]
+    if lost:
+        raise LookupError(f"docs.reference: no section of PAGES has the modules of {', '.join(lost)}")
+    pages: dict[str, str] = {}
+    index = [INTRO.replace("@TYPES@", "\n".join(_operand_types()))]
+    for file, page in PAGES.items():
+        out = [f"# {page.title}", "", page.intro, "", "[All names](index.md)", ""]
+        index += [f"## [{page.title}]({file}.md)", "", page.intro, ""]
+        index += ["| name | description |", "|---|---|"]
+        for section in page.sections:
+            own = [name for home in section.homes for name in everything if name.home == home]
+            assert own, (file, section.title)
+            if section.alphabetical:
+                own.sort(key=lambda name: name.spelled.lower())
+            out += [f"## {section.title}", "", *([section.intro, ""] if section.intro else [])]
+            for name in own:
+                out += [entry_text(name.spelled, name.value, name.others)]
+                text = summary(name.value).replace("|", "\\|")
+                index.append(f"| [`{name.spelled}`]({file}.md#{anchor(name.spelled, name.value)}) | {text} |")
+        index.append("")
+        pages[f"{file}.md"] = "\n".join(out).rstrip() + "\n"
+    pages["index.md"] = "\n".join(index).rstrip() + "\n"
+    return pages
+
+
+def _operand_types() -> Iterator[str]:
+    """Yield a table row for each alias of ``signature_types``, from the string below its definition."""
+    modules = (signature_types, op_signature_types)
+    body = [node for m in modules for node in ast.parse(Path(m.__file__ or "").read_text(encoding="utf-8")).body]
+    for node, doc in pairwise(body):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(doc, ast.Expr):
+            assert isinstance(doc.value, ast.Constant), node.target.id
+            text = markdown(str(doc.value.value))
+            yield f"| `{node.target.id}` | {text[0].lower()}{text[1:].rstrip('.')} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cute_dialect.tools.docs.reference",
+        description=(__doc__ or "").splitlines()[0],
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a page is not current")
+    parser.add_argument("-o", "--output", type=Path, default=DOCS, help="the folder (default: docs/reference)")
+    options = parser.parse_args(arguments)
+    pages = document()
+    present = {p.name: p.read_text(encoding="utf-8") for p in options.output.glob("*.md")}
+    if options.check:
+        stale = sorted(f for f in {*pages, *present} if pages.get(f) != present.get(f))
+        if stale:
+            print(
+                f"{options.output}: {', '.join(stale)} out of date: run python -m cute_dialect.tools.docs.reference",
+                file=sys.stderr,
+            )
+        return int(bool(stale))
+    options.output.mkdir(parents=True, exist_ok=True)
+    for file in present.keys() - pages:
+        (options.output / file).unlink()
+    for file, text in pages.items():
+        (options.output / file).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
