@@ -22,19 +22,16 @@ length are treated as one row (``Plan.flat``). Per-column and per-row values are
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
+from cute_dialect.kernels.epilogue_functions import FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import Graph, Input, constant_of
 from cute_dialect.kernels.gemm.elements import BITS, number, rounded
 from cute_dialect.kernels.gemm.epilogue_emit import OF_FLOATS, evaluated
 from cute_dialect.kernels.traced_text import printed
 
-__all__ = ["ELEMENTS", "OF_F64", "Plan", "elementwise_text", "kinds_of"]
+__all__ = ["ELEMENTS", "Plan", "elementwise_text", "kinds_of"]
 
 ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8", "i32", "i64", "f64", "i1")
 """Types of arrays and results. ``i1`` is stored as bytes of 0 and 1, and is ``ui8`` in a plan."""
-
-OF_F64 = {*ARITHMETIC, "relu", "identity"} - {"power_of_two", "rsqrt", "exp", "exp2", "log", "erf"}
-"""Functions that are computed in f64; the others are approximations in f32."""
 
 THREADS = 256
 
@@ -158,7 +155,7 @@ def computed(operands: Any, results: Any, row: Any, column: Any, length: Any, pl
     place = places(row, column, 1, length)[0]
     kinds = kinds_read(plan)
     inputs = [value_of(x, t, row, place, kind) for x, t, kind in zip(plan.graph.inputs, operands, kinds)]
-    found = evaluated(plan.graph, None, inputs, {})
+    found = evaluated(plan.graph, None, inputs, {}, compute=plan.compute)
     for x, t, stored in zip(plan.graph.outputs, results, plan.stored):
         one = cute.make_rmem_tensor(1, number(stored))
         one[0] = number(stored)(found[x.node])
@@ -181,7 +178,7 @@ def computed_vector(operands: Any, results: Any, row: Any, column: Any, length: 
             held.append([value_of(x, t, row, place, kind) for place in at])
     made = [cute.make_rmem_tensor(w, number(stored)) for stored in plan.stored]
     for i in cute.range_constexpr(w):
-        found = evaluated(graph, None, [x[i] for x in held], {})
+        found = evaluated(graph, None, [x[i] for x in held], {}, compute=plan.compute)
         for x, values in zip(graph.outputs, made):
             values[i] = values.element_type(found[x.node])
     for t, values in zip(results, made):
@@ -268,18 +265,23 @@ def launch(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
     )  # fmt: skip
 
 
-def _launched(x: Input) -> Any:
+def _launched(x: Input, compute: str) -> Any:
     """Return an example of a scalar argument of the launch."""
-    return cute.Int64(0) if x.element == "i64" else cute.Float32(0.0)
+    if x.element == "i64":
+        return cute.Int64(0)
+    return cute.Float64(0.0) if compute == "f64" else cute.Float32(0.0)
 
 
 @printed
 def elementwise_text(plan: Plan) -> cute.Compiled:
-    """Trace the kernels and the host function ``launch(operands, results)``; scalars are f32."""
+    """Trace the kernels and the host function ``launch(operands, results)``.
+
+    Scalars are integers, or floats of f64 if the plan computes in f64, else of f32.
+    """
     operands: list[Any] = []
     for x in plan.graph.inputs:
         if x.kind == "scalar":
-            operands.append(_launched(x) if x.number else cute.Tensor[number(x.element), "(?):(1)"])
+            operands.append(_launched(x, plan.compute) if x.number else cute.Tensor[number(x.element), "(?):(1)"])
         elif x.kind == "aux":
             rows = "(?,?):(?{i64},1)" if x.order == "n" else "(?,?):(?{i64},?{i64})"
             operands.append(cute.Tensor[number(x.element), rows])

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 
-__all__ = ["ACTIVATIONS", "FUNCTIONS", "NUMPY", "Arrays", "Function", "arrays_of_torch"]
+__all__ = ["ACTIVATIONS", "FUNCTIONS", "NUMPY", "Arrays", "Function", "arrays_of_torch", "function_in_f64"]
 
 
 class Function(NamedTuple):
@@ -178,6 +178,24 @@ def cast_of_arrays(x: Any, element: str) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------------- in kernels
+
+_OF_F64 = Arrays(
+    cute.math.exp, cute.math.log, cute.math.log1p, cute.math.expm1, cute.math.sqrt, cute.math.tanh, cute.math.erf,
+    cute.math.absf, cute.max, cute.min, cute.where, math.frexp,
+)  # fmt: skip
+"""Functions of f64 values in a kernel."""
+
+
+def function_in_f64(name: str) -> Callable[..., Any]:
+    """Return the kernel implementation of a function of f64 values: the formula of its reference.
+
+    The implementations for f32 are approximations.  Those of ``exp``, ``log`` and so on depend on the type alone.
+    """
+    function = FUNCTIONS[name]
+    if name in ARITHMETIC and name != "rsqrt":  # rsqrt has only an approximate instruction.
+        return function.in_kernel
+    return partial(function.of_arrays, _OF_F64)
+
 
 _LOG2_E = 1.4426950408889634
 _LOWEST = -3.0e38

@@ -16,11 +16,12 @@ numbers: as easy as 1, 2, 3". Four elements share a counter: rows r and r + 8 of
 # The functions take traced values or arrays of any library, whose operators pyright cannot check.
 # pyright: basic
 
+import math
 from typing import Any
 
 import cute_dialect.lang as cute
 
-__all__ = ["drawn", "drawn_of_arrays", "philox", "words_of"]
+__all__ = ["drawn", "drawn_of_arrays", "index_shapes", "philox", "words_of"]
 
 _FACTORS = (0xD2511F53, 0xCD9E8D57)
 _STEPS = (0x9E3779B9, 0xBB67AE85)
@@ -40,33 +41,46 @@ def philox(counter: Any, key: Any) -> list[Any]:
     return c
 
 
+def index_shapes(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes in which the row, column and matrix indices broadcast to an array, if its rank has them.
+
+    >>> index_shapes((2, 3, 5, 7))
+    {'matrix': (2, 3, 1, 1), 'row': (5, 1), 'column': (7,)}
+    >>> index_shapes((7,))
+    {'column': (7,)}
+    """
+    found = {"matrix": (*shape[:-2], 1, 1)} if len(shape) > 2 else {}
+    found |= {"row": (shape[-2], 1)} if len(shape) > 1 else {}
+    return found | ({"column": shape[-1:]} if shape else {})
+
+
 def drawn_of_arrays(like: Any, seed: Any, offset: Any) -> Any:
-    """Return a uniform number in [0, 1) per element of a numpy or torch matrix or batch, in its type."""
+    """Return a uniform number in [0, 1) per element of a numpy or torch array, in its type.
+
+    A vector is a row of one matrix.  Arrays of more than three modes are batches: the matrices are counted in the
+    order of the modes before the last two.
+    """
     shape = tuple(like.shape)
     rank = len(shape)
     if hasattr(like, "data_ptr"):
         import torch  # pyright: ignore[reportMissingImports]
 
-        def place(axis: int) -> Any:
-            full = [1] * rank
-            full[axis] = -1
-            return torch.arange(shape[axis], device=like.device, dtype=torch.int64).reshape(full)
+        def count(n: int) -> Any:
+            return torch.arange(n, device=like.device, dtype=torch.int64)
 
         def whole(x: Any) -> Any:
             return torch.as_tensor(x, device=like.device).to(torch.int64).reshape(())
     else:
         import numpy as np
 
-        def place(axis: int) -> Any:
-            full = [1] * rank
-            full[axis] = -1
-            return np.arange(shape[axis], dtype=np.int64).reshape(full)
+        def count(n: int) -> Any:
+            return np.arange(n, dtype=np.int64)
 
         def whole(x: Any) -> Any:
             return np.asarray(x).astype(np.int64).reshape(-1)[:1]
 
-    row, column = place(-2), place(-1)
-    matrix = place(-3) if rank > 2 else row * 0
+    places = {name: count(math.prod(of)).reshape(of) for name, of in index_shapes(shape).items()}
+    row, column, matrix = (places.get(name, count(1).reshape((1,) * rank)) for name in ("row", "column", "matrix"))
     seed, offset = whole(seed), whole(offset)
     pairs, strips, zero = column // 2, row // 16 * 8 + row % 8, (row + column + matrix) * 0
     words = philox(

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
+from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS, function_in_f64
 from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
 from cute_dialect.kernels.gemm.broadcast_prefetch import (
     Ahead,
@@ -651,10 +651,13 @@ def evaluated_pair(graph: Graph, accum: list[Any], inputs: list[list[Any]], plac
     return values
 
 
-def evaluated(graph: Graph, accum: Any, inputs: list[Any], place: dict[Any, Any], stop: int = -1) -> list[Any]:
+def evaluated(
+    graph: Graph, accum: Any, inputs: list[Any], place: dict[Any, Any], stop: int = -1, compute: str = "f32"
+) -> list[Any]:  # fmt: skip
     """Return the values of all nodes for an element, or of those before node ``stop``.
 
-    ``place`` holds the coordinates of the element and the known row and block values, by node index.
+    ``place`` holds the coordinates of the element and the known row and block values, by node index.  ``compute`` is
+    the type in which functions of floats are computed, ``f64`` or ``f32``.
     """
     values: list[Any] = []
     for i, node in enumerate(graph.nodes[:stop] if stop >= 0 else graph.nodes):
@@ -662,11 +665,13 @@ def evaluated(graph: Graph, accum: Any, inputs: list[Any], place: dict[Any, Any]
             values.append(place[i])
             continue
         loaded = inputs[node.value] if node.op == "load" else None
-        values.append(value_of(node, accum, loaded, [values[i] for i in node.operands], place))
+        values.append(value_of(node, accum, loaded, [values[i] for i in node.operands], place, compute))
     return values
 
 
-def value_of(node: Node, accum: Any, loaded: Any, operands: list[Any], place: dict[str, Any]) -> Any:
+def value_of(
+    node: Node, accum: Any, loaded: Any, operands: list[Any], place: dict[str, Any], compute: str = "f32"
+) -> Any:  # fmt: skip
     if node.op == "accum":
         return accum
     if node.op == "constant":
@@ -682,6 +687,10 @@ def value_of(node: Node, accum: Any, loaded: Any, operands: list[Any], place: di
         return drawn(row, column, place["matrix"], *operands)
     if node.op == "hook":
         return node.value(*operands)
+    if compute == "f64" and node.op in OF_FLOATS:
+        return function_in_f64(node.op)(*[cute.Float64(x) for x in operands])
+    if compute == "f64" and node.op == "cast":
+        return cute.Float64(cute.Float64(operands[0]).to(number(node.value)))
     if node.op == "cast":
         return cute.Float32(cute.Float32(operands[0]).to(number(node.value)))
     if node.op in OF_FLOATS and not any([isinstance(x, cute.Float64) for x in operands]):

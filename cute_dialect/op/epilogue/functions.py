@@ -239,7 +239,7 @@ def pairs(x: Operand) -> tuple[Operand, Operand]:
 
 
 def random(x: Operand, seed: Operand, offset: Operand = 0) -> Operand:
-    """Return a uniform random number in [0, 1) for each element of a matrix or a batch, a multiple of 2 ** -24.
+    """Return a uniform random number in [0, 1) for each element, a multiple of 2 ** -24.
 
     Philox of the seed, the offset and the element's index makes the numbers
     (:mod:`cute_dialect.kernels.philox`). Each kernel, NumPy and torch give the same ones.

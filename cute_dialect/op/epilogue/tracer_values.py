@@ -192,8 +192,8 @@ class Proxy:
         """Return a uniform random number in [0, 1) for each element.  Raises EpilogueError."""
         self._as_sums("random")
         make = self.make
-        if not isinstance(make, output_layout.Making) or len(self.shape) < 2:
-            raise EpilogueError(f"{self.what}: random() needs a matrix or a batch, got shape {self.shape}")
+        if not isinstance(make, output_layout.Making):
+            raise EpilogueError(f"{self.what}: random() is not supported here; use elementwise functions only")
         nodes = [self._whole(make, name, x) for name, x in (("seed", seed), ("offset", offset))]
         half = make.is_half(self.node)
         shape = (*make.sums[:-1], make.sums[-1] // 2) if half else make.sums

@@ -16,11 +16,12 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from cute_dialect.kernels.elementwise_graph import ELEMENTS, OF_F64, Plan, elementwise_text, kinds_of
-from cute_dialect.kernels.epilogue_functions import FUNCTIONS
+from cute_dialect.kernels.elementwise_graph import ELEMENTS, Plan, elementwise_text, kinds_of
 from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Node, Output
+from cute_dialect.kernels.philox import index_shapes
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.output_layout import Making
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
@@ -86,15 +87,13 @@ class _Making(Making):
 
     def random(self, seed: int, offset: int, half: bool = False) -> int:
         """Return the node of a uniform random number in [0, 1) per element."""
-        if len(self.sums) > 3:
-            raise EpilogueError(f"random: arrays have {len(self.sums)} dimensions; reshape them to 2 or 3")
-        if not self.places:
-            for place in ("matrix", "row", "column")[-len(self.sums) :]:
+        if not self._indices:
+            for place in index_shapes(self.sums):
                 self.places.append(place)
                 self.numbers.append(-len(self.places))
                 self._indices[place] = self.load(Input("aux", "i32"))
-        matrix = self._indices.get("matrix", -1)
-        at = self._indices["row"], self._indices["column"], matrix if matrix >= 0 else self.constant(0)
+        at = [self._indices.get(place, -1) for place in ("row", "column", "matrix")]
+        at = [self.constant(0) if node < 0 else node for node in at]
         return self.add(Node("random", (seed, offset, *at)))
 
 
@@ -407,10 +406,6 @@ class Elementwise:
                 raise EpilogueError(f"{self.name}: {node.op}() does not take booleans only; use &, | and ~")
             if node.op in ("logical_and", "logical_or", "logical_not") and "f" in of:
                 raise EpilogueError(f"{self.name}: {node.op}() does not take floats; compare them, such as x != 0")
-            if compute == "f64" and node.op in FUNCTIONS and node.op not in OF_F64:
-                raise DtypeError(f"{self.name}: {node.op}() is not available in f64; convert the arrays to f32")
-            if compute == "f64" and node.op in ("cast", "random"):
-                raise DtypeError(f"{self.name}: {node.op}() is not available in f64; convert the arrays to f32")
 
 
 def _split(dtype: object, code: object, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -484,8 +479,8 @@ def _bytes(view: ArrayView) -> ArrayView:
 
 def _numbered(place: str, shape: tuple[int, ...], one: RowCall) -> ArrayView:
     """Return the row, column or batch indices as an array that broadcasts to a shape."""
-    axis = {"column": 1, "row": 2, "matrix": 3}[place]
-    return one.indices(shape[-axis], (*[1] * (len(shape) - axis), -1, *[1] * (axis - 1)))
+    of = index_shapes(shape)[place]
+    return one.indices(prod(of), of)
 
 
 def _expanded(view: ArrayView, shape: tuple[int, ...]) -> ArrayView:

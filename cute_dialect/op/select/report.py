@@ -14,7 +14,9 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from math import prod
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.activations import Spelled, spelled
@@ -39,7 +41,7 @@ from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.functions import grouped_mm
 from cute_dialect.op.grouped.report import explained_grouped
-from cute_dialect.op.keywords import checks_keywords
+from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.product import by_rows
@@ -187,6 +189,10 @@ def explain(
     Raises the errors of the function.
     """
     name, applied = getattr(function, "__name__", ""), spelled(activation)
+    if more and isinstance(function, FunctionType):
+        options = ("element", "gpu", "others")
+        without = [n for n in signature(explain).parameters if n not in options]
+        check_keywords(name, function, more, also=explain, without=without, interpreted=False)
     if name == "attention":
         from cute_dialect.op.attending.report import explained_attention
 
@@ -206,7 +212,7 @@ def explain(
         return explained_grouped(operands, more, dtype, math, gpu, others, _of_torch(a))
     of_lists = {n: more.pop(n) for n in ("outs", "Cs", "shape", "layouts") if name == "mm_array" and n in more}
     if more:
-        raise ArgumentError(f"explain: {name or repr(function)} has no argument {next(iter(more))}; omit it")
+        raise ArgumentError(f"explain: {name or repr(function)} is not explained with {next(iter(more))}; omit it")
     if is_of_rows(function):
         return explained(function, a, b, bias, residual, element=element)
     if name == "mm_array":

@@ -100,7 +100,7 @@ def test_shares() -> None:
         (lambda accum, s: random(accum, s), {"s": -1},
          "mm: epilogue <lambda>: s is -1; it must be an integer from 0 to 2**63 - 1"),
         (lambda accum, s: random(accum + s, 1) + random(s, 1), {"s": np.zeros(32, np.float16)},
-         "mm: epilogue <lambda>: random() needs a matrix or a batch, got shape (32,)"),
+         "mm: epilogue <lambda>: random() needs a value of shape (32, 32), got (32,)"),
         (lambda accum, s: random(accum, 1) + random(s, 1), {"s": np.zeros((1, 32), np.float16)},
          "mm: epilogue <lambda>: random() needs a value of shape (32, 32), got (1, 32)"),
         (lambda accum: random(permute(accum, (1, 0)), 1), {},

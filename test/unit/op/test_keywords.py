@@ -54,6 +54,15 @@ def test_rest_of_the_error_message() -> None:
         op.attention(L, L, L, softcap=30.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
+def test_explain_suggests_arguments_of_the_explained_function() -> None:
+    with pytest.raises(op.ArgumentError, match=r"mm\(\) has no argument 'bais'; did you mean 'bias'\? Arguments: a, b"):
+        op.explain(op.mm, A, B, bais=1)
+    with pytest.raises(op.ArgumentError, match=r"attention\(\) has no argument 'casual'; did you mean 'causal'\?"):
+        op.explain(op.attention, L, L, L, casual=True)
+    with pytest.raises(op.ArgumentError, match="explain: mm is not explained with kernel; omit it"):
+        op.explain(op.mm, A, B, kernel="x")
+
+
 def required_arguments(function: Callable[..., Any]) -> list[str]:
     kinds = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
     return [
