@@ -101,18 +101,18 @@ from cute_dialect.op.errors import (
     ShapeError as ShapeError,
     UnsupportedError as UnsupportedError,
 )
-from cute_dialect.op.functions import (
+from cute_dialect.op.functions.matmul import (
     addmm as addmm,
     baddbmm as baddbmm,
     int_mm as int_mm,
     linear as linear,
     matmul as matmul,
 )
-from cute_dialect.op.gemm import (
+from cute_dialect.op.functions.gemm import (
     bmm as bmm,
     mm as mm,
 )
-from cute_dialect.op.matrix_lists import (
+from cute_dialect.op.functions.gemm_array import (
     mm_array as mm_array,
 )
 from cute_dialect.op.grouped.functions import (
@@ -137,16 +137,16 @@ from cute_dialect.op.rows.functions import (
     sum as sum,
     transpose as transpose,
 )
-from cute_dialect.op.scaled import (
+from cute_dialect.op.functions.scaled import (
     scaled_mm as scaled_mm,
 )
 from cute_dialect.op.select.gemm_dispatch import (
     choose as choose,
 )
-from cute_dialect.op.plans.arguments import (
+from cute_dialect.op.pycutlass.arguments import (
     GemmArguments as GemmArguments,
 )
-from cute_dialect.op.plans.describe import (
+from cute_dialect.op.pycutlass.describe import (
     BatchedIdentitySwizzle as BatchedIdentitySwizzle,
     GemmCoord as GemmCoord,
     HorizontalSwizzle as HorizontalSwizzle,
@@ -166,7 +166,7 @@ from cute_dialect.op.plans.describe import (
     ThreadblockSwizzleStreamK as ThreadblockSwizzleStreamK,
     TileDescription as TileDescription,
 )
-from cute_dialect.op.elements import (
+from cute_dialect.op.arrays.elements import (
     ColumnMajor as ColumnMajor,
     ColumnMajorInterleaved32 as ColumnMajorInterleaved32,
     LayoutType as LayoutType,
@@ -185,39 +185,39 @@ from cute_dialect.op.elements import (
     uint8 as uint8,
     void as void,
 )
-from cute_dialect.op.plans.functors import (
+from cute_dialect.op.pycutlass.functors import (
     FastLinearCombinationClamp as FastLinearCombinationClamp,
     LinearCombination as LinearCombination,
     LinearCombinationClamp as LinearCombinationClamp,
     LinearCombinationGeneric as LinearCombinationGeneric,
 )
-from cute_dialect.op.memory import (
+from cute_dialect.op.arrays.memory import (
     get_allocated_size as get_allocated_size,
     get_memory_pool as get_memory_pool,
 )
-from cute_dialect.op.plans.grouped_arguments import (
+from cute_dialect.op.pycutlass.grouped_arguments import (
     GemmGroupedArguments as GemmGroupedArguments,
 )
-from cute_dialect.op.plans.grouped_operation import (
+from cute_dialect.op.pycutlass.grouped_operation import (
     GemmOperationGrouped as GemmOperationGrouped,
 )
-from cute_dialect.op.plans.grouped_plan import (
+from cute_dialect.op.plans.grouped import (
     GroupedGemm as GroupedGemm,
 )
-from cute_dialect.op.plans.operation import (
+from cute_dialect.op.pycutlass.operation import (
     GemmOperationUniversal as GemmOperationUniversal,
 )
-from cute_dialect.op.plans.plan import (
+from cute_dialect.op.plans.gemm import (
     Gemm as Gemm,
 )
-from cute_dialect.op.plans.reduction import (
+from cute_dialect.op.pycutlass.reduction import (
     ReductionArguments as ReductionArguments,
     ReductionOperation as ReductionOperation,
 )
-from cute_dialect.op.plans.scaled_plan import (
+from cute_dialect.op.plans.scaled import (
     ScaledGemm as ScaledGemm,
 )
-from cute_dialect.op.plans.saved import (
+from cute_dialect.op.execute.saved import (
     load as load,
 )
 from cute_dialect.op.select.tuning import (

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from cute_dialect.op.kernel_cache import backend
-from cute_dialect.op.plans.generators import Variant, compiled
+from cute_dialect.op.execute.kernel_cache import backend
+from cute_dialect.op.execute.variants import Variant, compiled
 
 __all__ = ["HasVariants", "add_module", "backend", "nvcc", "nvrtc"]
 

@@ -13,10 +13,10 @@ from typing import TypeAlias
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.pointer_array_gemm import ListedConfig
 from cute_dialect.kernels.split_tf32 import PartsConfig
-from cute_dialect.op import compiled
 from cute_dialect.op.attending.report import AttentionExplanation
 from cute_dialect.op.conv.compiled import ConvKernel, kernel_library
 from cute_dialect.op.conv.report import ConvExplanation
+from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.grouped.kernels import library_of
 from cute_dialect.op.grouped.report import GroupedExplanation
 from cute_dialect.op.keywords import checks_keywords

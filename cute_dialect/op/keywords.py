@@ -36,7 +36,7 @@ def check_keywords(
         also: a function whose arguments are accepted as well, except those in ``without``.
         interpreted: the function also accepts the options of the interpreter.
     """
-    from cute_dialect.op.product import Interpreted  # Lazy: modules that product imports decorate their functions.
+    from cute_dialect.op.execute.gemm import Interpreted  # Lazy: modules that product imports decorate their functions.
 
     options = list(Interpreted.__annotations__) if interpreted else []
     if all([name in options for name in given]):

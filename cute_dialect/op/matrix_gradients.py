@@ -1,4 +1,4 @@
-"""Gradients of :func:`~cute_dialect.op.matrix_lists.mm_array`, as pointer-array GEMMs.
+"""Gradients of :func:`~cute_dialect.op.functions.gemm_array.mm_array`, as pointer-array GEMMs.
 
 They are computed in the type of the operands.
 """
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.autograd_node import apply_of
-from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.execute.recording import is_eager
 from cute_dialect.op.operators import by_column, keeping_function, kept_element, kept_type, summed
-from cute_dialect.op.recording import is_eager
 
 __all__ = ["learned"]
 
@@ -48,7 +48,7 @@ class _Products(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, of: _Call, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Compute the GEMMs and save the tensors for the gradients."""
-        from cute_dialect.op.matrix_lists import mm_array
+        from cute_dialect.op.functions.gemm_array import mm_array
 
         a, b, c, bias = of.split(tensors)
         ctx.of = of
@@ -73,7 +73,7 @@ class _Products(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Compute the gradients: one launch for all A, one for all B, and one or two for an activation."""
-        from cute_dialect.op.matrix_lists import mm_array
+        from cute_dialect.op.functions.gemm_array import mm_array
 
         of: _Call = ctx.of
         if torch.is_grad_enabled():  # create_graph=True

@@ -12,7 +12,7 @@ import torch
 
 from cute_dialect.op.conv.functions import conv2d
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.functions import linear
+from cute_dialect.op.functions.matmul import linear
 from cute_dialect.op.grouped.functions import grouped_mm
 from cute_dialect.op.keywords import checks_keywords
 

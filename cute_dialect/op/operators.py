@@ -27,13 +27,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from cute_dialect.op import functions, gemm
+from cute_dialect.op.arrays.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.autograd_node import Context, apply_of, node_of
-from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.known import LinearCombination
-from cute_dialect.op.operands import check_addends
-from cute_dialect.op.recording import is_eager
+from cute_dialect.op.execute.call_cache import LinearCombination
+from cute_dialect.op.execute.recording import is_eager
+from cute_dialect.op.functions import gemm
+from cute_dialect.op.functions import matmul as functions
+from cute_dialect.op.problems.operands import check_addends
 from cute_dialect.op.torch_vmap import differentiates, maps_of, slopes_mapped
 from cute_dialect.runtime.arrays import view_of
 

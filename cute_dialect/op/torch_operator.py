@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from cute_dialect.op.autograd_node import Context, apply_of, node_of
-from cute_dialect.op.recording import is_eager
+from cute_dialect.op.execute.recording import is_eager
 
 __all__ = ["TorchOperator"]
 

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from cute_dialect.op.compiled import Runner
+from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.runtime import load
 from cute_dialect.tools.bench.cases.gemm import check as check_gemm
 from cute_dialect.tools.bench.cases.gemm import choices

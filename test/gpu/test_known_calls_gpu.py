@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch")
 from repeated_calls import CALLS, near, of_scales, scaled  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import gemm  # noqa: E402
-from cute_dialect.op import scaled as of_scaled  # noqa: E402
 from cute_dialect.op.conv import functions  # noqa: E402
+from cute_dialect.op.functions import gemm  # noqa: E402
+from cute_dialect.op.functions import scaled as of_scaled  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from batched_products import FOR_ALL, SHAPES  # noqa: E402
 
-from cute_dialect.op import gemm  # noqa: E402
+from cute_dialect.op.functions import gemm  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

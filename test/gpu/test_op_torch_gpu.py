@@ -15,7 +15,7 @@ from torch_calls import CALLS, f16, f32, f64, integers  # noqa: E402
 
 import cute_dialect.op.operators  # noqa: E402, F401  (torch.ops.cute is there)
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import gemm  # noqa: E402
+from cute_dialect.op.functions import gemm  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

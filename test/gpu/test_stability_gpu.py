@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
 
-from cute_dialect.op import gemm  # noqa: E402
-from cute_dialect.op.compiled import Runner  # noqa: E402
+from cute_dialect.op.execute.kernels import Runner  # noqa: E402
+from cute_dialect.op.functions import gemm  # noqa: E402
 from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 from cute_dialect.runtime import load  # noqa: E402
 from cute_dialect.tools.bench.cases import gemm as bench_gemm  # noqa: E402

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
-from cute_dialect.op.compiled import text_of
+from cute_dialect.op.epilogue.unfused import Matrix
+from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.select.gemm_dispatch import way_of
-from cute_dialect.op.unfused import Matrix
 
 SHAPES = [
     (32, 256, 320, 128), (128, 128, 128, 64), (16, 1024, 1024, 256), (3, 200, 264, 72), (5, 33, 67, 31),

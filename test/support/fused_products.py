@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
-from cute_dialect.op.compiled import any_text, text_of
 from cute_dialect.op.epilogue import (
     ACTIVATIONS,
     FakeTensor,
@@ -26,6 +25,7 @@ from cute_dialect.op.epilogue import (
 from cute_dialect.op.epilogue import max as most
 from cute_dialect.op.epilogue import min as least
 from cute_dialect.op.epilogue import sum as total
+from cute_dialect.op.execute.kernels import any_text, text_of
 
 GPU = "NVIDIA H200"
 

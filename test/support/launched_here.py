@@ -11,11 +11,14 @@ from unittest.mock import patch
 
 import torch
 
-from cute_dialect.op import arrays, compiled, gemm, recording, scaled, tma_copies
-from cute_dialect.op import functions as layers
-from cute_dialect.op import product as products
+from cute_dialect.op.arrays import library as arrays
 from cute_dialect.op.conv import channel_padding, compute, depthwise, direct, functions, im2col_gemm, partial_weights
-from cute_dialect.op.known import KnownCalls
+from cute_dialect.op.execute import gemm as products
+from cute_dialect.op.execute import kernels as compiled
+from cute_dialect.op.execute import recording, tma_copies
+from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.functions import gemm, scaled
+from cute_dialect.op.functions import matmul as layers
 from cute_dialect.op.rows.call import RowCall
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.runtime.arrays import view_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cute_dialect.op import gemm
 from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
+from cute_dialect.op.functions import gemm
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.kernel_choice import Choice
 

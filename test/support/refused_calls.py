@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cute_dialect.op import compiled
+from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.runtime import driver as cuda
 
 

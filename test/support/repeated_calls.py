@@ -11,9 +11,9 @@ from unittest.mock import patch
 import torch
 
 from cute_dialect import op
-from cute_dialect.op import compiled
 from cute_dialect.op.conv import compiled as of_images
 from cute_dialect.op.epilogue import FakeTensor, trace
+from cute_dialect.op.execute import kernels as compiled
 
 
 def near(found: Any, wanted: Any, tolerance: float) -> None:

@@ -10,9 +10,11 @@ import torch
 
 from cute_dialect import op
 from cute_dialect.kernels.finish_reduction import combine_parts_text
-from cute_dialect.op import compiled, matrix_lists, product
 from cute_dialect.op.epilogue import pairs, relu, silu
-from cute_dialect.op.plans import operation
+from cute_dialect.op.execute import gemm as product
+from cute_dialect.op.execute import kernels as compiled
+from cute_dialect.op.functions import gemm_array as matrix_lists
+from cute_dialect.op.pycutlass import operation
 from cute_dialect.op.rows import call as row_calls
 from cute_dialect.op.select import gemm_dispatch
 

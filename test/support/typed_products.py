@@ -10,8 +10,8 @@ import torch
 
 from cute_dialect import op
 from cute_dialect.kernels.split_tf32 import ORDERS, PartsConfig, split_text
-from cute_dialect.op.compiled import any_text, text_of
-from cute_dialect.op.scaled import scaled_kernel
+from cute_dialect.op.execute.kernels import any_text, text_of
+from cute_dialect.op.functions.scaled import scaled_kernel
 
 GPU = "NVIDIA H200"
 I8, U8, I32 = torch.int8, torch.uint8, torch.int32

@@ -76,7 +76,7 @@ def _gemms(
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     import torch
 
-    from cute_dialect.op.compiled import Runner
+    from cute_dialect.op.execute.kernels import Runner
     from cute_dialect.op.select.gemm_dispatch import choose
     from cute_dialect.op.select.kernel_choice import Problem
     from cute_dialect.runtime import load

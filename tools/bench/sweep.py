@@ -28,7 +28,7 @@ from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.op.compiled import Runner, text_of
+from cute_dialect.op.execute.kernels import Runner, text_of
 from cute_dialect.op.select.candidates import differing
 from cute_dialect.op.select.cost_model import Costs, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, decode, encode

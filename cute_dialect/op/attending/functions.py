@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.op.arrays.overlap import overlap
 from cute_dialect.op.attending.form import (
     CALL,
     LAYOUTS,
@@ -28,9 +29,8 @@ from cute_dialect.op.attending.form import (
 )
 from cute_dialect.op.attending.ways import AttentionDispatch, way_of
 from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
+from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.known import KnownCalls
-from cute_dialect.op.overlap import overlap
 from cute_dialect.op.rows.call import RowCall
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.settings import flag
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.op.product import Interpreted
+    from cute_dialect.op.execute.gemm import Interpreted
 
 __all__ = ["attended", "attention", "computed"]
 

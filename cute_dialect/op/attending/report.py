@@ -19,9 +19,9 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.attending.form import Form, form_of, is_readable, numbers_of
 from cute_dialect.op.attending.ways import AttentionDispatch, way_of
-from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.rows.call import RowKernel
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of

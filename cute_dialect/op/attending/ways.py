@@ -15,7 +15,7 @@ from cute_dialect.kernels.attention.config import HEADS, AttentionConfig, config
 from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.op.attending.form import CALL, Form
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.plans.saved import Fields
+from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.rows.call import RowKernel
 
 __all__ = ["AttentionDispatch", "way_of"]

@@ -14,18 +14,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
-from cute_dialect.op.arrays import Where
+from cute_dialect.op.arrays.dtypes import arithmetic_of, both, can_mix, check_types, element_name, element_of, result_of
+from cute_dialect.op.arrays.library import Where
+from cute_dialect.op.arrays.overlap import overlap
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.layouts import channels_first, first, last, views_last
-from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, element_of, result_of
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
-from cute_dialect.op.known import LinearCombination
-from cute_dialect.op.operands import check_activation
-from cute_dialect.op.overlap import overlap
+from cute_dialect.op.execute.call_cache import LinearCombination
+from cute_dialect.op.problems.operands import check_activation
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.product import Interpreted
+    from cute_dialect.op.execute.gemm import Interpreted
 
 __all__ = ["NAMES", "Call", "ConvArguments", "Prepared", "prepared", "tf32_of_convolutions"]
 
@@ -81,7 +81,7 @@ class ConvArguments(NamedTuple):
         """Number of split-K slices; 0 for the fastest number.  Raises UnsupportedError."""
         if self.split_k is None:
             return 0
-        from cute_dialect.op.plans.launch_sequence import Split
+        from cute_dialect.op.execute.launch_sequence import Split
 
         found = Split.of(self.split_k)
         if found.mode != "serial":

@@ -29,7 +29,7 @@ from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.im2col_gemm import Writing, writing
 from cute_dialect.op.conv.layouts import strides_of
-from cute_dialect.op.recording import launched
+from cute_dialect.op.execute.recording import launched
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

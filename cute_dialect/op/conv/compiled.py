@@ -13,8 +13,8 @@ from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig, direct_weights_text
 from cute_dialect.kernels.conv.hopper import conv_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
-from cute_dialect.op.compiled import Libraries, Runner, by_name
 from cute_dialect.op.conv.choice import choice_of
+from cute_dialect.op.execute.kernels import Libraries, Runner, by_name
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule, Kernel

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.kernels.conv.config import WGRAD, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.arrays import Library, chosen_device, read_all
-from cute_dialect.op.compiled import combiner
+from cute_dialect.op.arrays.library import Library, chosen_device, read_all
 from cute_dialect.op.conv.arguments import NAMES, Call, ConvArguments, Prepared, prepared
 from cute_dialect.op.conv.channel_padding import narrow, narrowed, of_taps
 from cute_dialect.op.conv.choice import ConvRequest, choice_of, chosen, has_epilogue
@@ -46,15 +45,16 @@ from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, OpError, check_options
-from cute_dialect.op.known import LinearCombination
-from cute_dialect.op.operands import matrix
-from cute_dialect.op.recording import launched
+from cute_dialect.op.execute.call_cache import LinearCombination
+from cute_dialect.op.execute.kernels import combiner
+from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.tma_copies import pads, with_padding
+from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, gpu_of, here
-from cute_dialect.op.tma_copies import pads, with_padding
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.product import Interpreted
+    from cute_dialect.op.execute.gemm import Interpreted
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["convolution"]

@@ -11,7 +11,7 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.layouts import aligned_vector, dense, padded_view, strides_of
-from cute_dialect.op.recording import launched
+from cute_dialect.op.execute.recording import launched
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.direct import DirectConfig, padded
-from cute_dialect.op.arrays import Library
+from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry, of_pixels
 from cute_dialect.op.conv.layouts import aligned_vector, as_rows, dense, merged, padded_view, strides_of
-from cute_dialect.op.recording import launched
+from cute_dialect.op.execute.recording import launched
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import gcd, prod
 from typing import Any, TypeVar
 
-from cute_dialect.op.arrays import Library
+from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 

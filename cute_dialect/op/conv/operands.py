@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import prod
 
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig
-from cute_dialect.op.arrays import Library
+from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.conv.arguments import Prepared
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.layouts import as_rows, dense, lines_suit, merged, strides_of
-from cute_dialect.op.operands import matrix
+from cute_dialect.op.problems.operands import matrix
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 __all__ = ["as_taken", "read", "rows_of", "stored"]

@@ -19,14 +19,14 @@ from typing import Any
 import torch
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, extent_of
+from cute_dialect.op.arrays.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.conv import functions
 from cute_dialect.op.conv.arguments import NAMES, ConvArguments
 from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.conv.geometry import window_of
 from cute_dialect.op.conv.layouts import channels_first, first, last
-from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.known import LinearCombination
+from cute_dialect.op.execute.call_cache import LinearCombination
 from cute_dialect.op.operators import keeping_function, kept_element, kept_type, slope, summed
 from cute_dialect.op.torch_operator import TorchOperator
 

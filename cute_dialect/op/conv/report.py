@@ -21,6 +21,7 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.conv.arguments import NAMES, ConvArguments, prepared
 from cute_dialect.op.conv.channel_padding import narrow, written
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, has_epilogue, problem_of
@@ -31,9 +32,8 @@ from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
 from cute_dialect.op.conv.layouts import aligned_vector, lines_suit, strides_of, views_last
 from cute_dialect.op.conv.partial_weights import PartialWeights
-from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.known import LinearCombination
+from cute_dialect.op.execute.call_cache import LinearCombination
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, here
 from cute_dialect.op.select.kernel_choice import tuned
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of

@@ -11,17 +11,17 @@ from cute_dialect.op.conv_plans.operation import Conv2dOperation
 from cute_dialect.op.conv_plans.steps import parts_of, steps
 from cute_dialect.op.conv_plans.visiting import visited
 from cute_dialect.op.errors import EpilogueError
-from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
-from cute_dialect.op.plans.calling_convention import Operands
-from cute_dialect.op.plans.describe import GemmCoord, SplitKMode, known
-from cute_dialect.op.plans.functors import OutputOp, VisitorOutputOp
-from cute_dialect.op.plans.launch_sequence import ALONE, Split, Step
-from cute_dialect.op.plans.visitor_args import arguments_for
+from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step
+from cute_dialect.op.pycutlass.arguments import Arguments, on_the_cpu
+from cute_dialect.op.pycutlass.describe import GemmCoord, SplitKMode, known
+from cute_dialect.op.pycutlass.functors import OutputOp, VisitorOutputOp
+from cute_dialect.op.pycutlass.visitor_args import arguments_for
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.op.plans.saved import Fields
+    from cute_dialect.op.execute.saved import Fields
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["Conv2dArguments", "ConvArguments"]

@@ -14,14 +14,14 @@ from math import prod
 from typing import Any, NamedTuple, cast
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
+from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.overlap import overlap
 from cute_dialect.op.conv.geometry import Geometry, geometry, window_of
 from cute_dialect.op.conv.layouts import as_rows, channels_first, first, last, lines_suit, merged, turned, views_last
 from cute_dialect.op.conv_plans.describe import Conv2dProblemSize
-from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, LayoutError, ShapeError
-from cute_dialect.op.overlap import overlap
-from cute_dialect.op.plans.calling_convention import Operands
-from cute_dialect.op.plans.operands import Kinds, Type, check_addends, new_like, read
+from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.problems.plan_operands import Kinds, Type, check_addends, new_like, read
 from cute_dialect.runtime.arrays import ArrayView, accepts
 
 __all__ = ["Checked", "ConvOptions", "check", "check_in_place", "laid_out"]

@@ -23,12 +23,12 @@ from cute_dialect.op.conv.choice import width_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv_plans.describe import Conv2dProblemSize, ConvKind, IteratorAlgorithm, StrideSupport
 from cute_dialect.op.errors import AlignmentError, OpError, UnsupportedError
-from cute_dialect.op.plans.describe import Swizzle, TensorDescription, TileDescription, known
-from cute_dialect.op.plans.functors import EpilogueFunctor
-from cute_dialect.op.plans.generators import Variant, compiled
-from cute_dialect.op.plans.operands import Kinds, Type
-from cute_dialect.op.plans.operation import GemmOperationUniversal
-from cute_dialect.op.plans.operation_base import chip_here
+from cute_dialect.op.execute.variants import Variant, compiled
+from cute_dialect.op.problems.plan_operands import Kinds, Type
+from cute_dialect.op.pycutlass.describe import Swizzle, TensorDescription, TileDescription, known
+from cute_dialect.op.pycutlass.functors import EpilogueFunctor
+from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
+from cute_dialect.op.pycutlass.operation_base import chip_here
 from cute_dialect.op.select.kernel_choice import Choice
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -63,7 +63,7 @@ class Conv2dOperation(GemmOperationUniversal):
     Args:
         conv_kind: a :class:`~cute_dialect.op.conv_plans.describe.ConvKind`, which defines A, B and C.
         iterator_algorithm: an :class:`~cute_dialect.op.conv_plans.describe.IteratorAlgorithm`.
-        chip, tile_description: as in :class:`~cute_dialect.op.plans.operation.GemmOperationUniversal`, for the
+        chip, tile_description: as in :class:`~cute_dialect.op.pycutlass.operation.GemmOperationUniversal`, for the
             implicit GEMM (pixels by channels, or filters by taps and channels).
         stride_support: ``unity`` supports only stride 1.
         epilogue_functor, swizzling_functor, visitor: as in the same class.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS
+from cute_dialect.op.arrays.elements import element_name
 from cute_dialect.op.conv.choice import ConvRequest as ConvAsked
 from cute_dialect.op.conv.choice import choice_of, chosen_with_time, kernels_for, served
 from cute_dialect.op.conv.geometry import Geometry, geometry
@@ -30,22 +31,21 @@ from cute_dialect.op.conv_plans.operands import ConvOptions, check
 from cute_dialect.op.conv_plans.operation import LAYOUTS, Conv2dOperation, called
 from cute_dialect.op.conv_plans.steps import matrices_of
 from cute_dialect.op.conv_plans.visiting import visited
-from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.launch_sequence import Split
+from cute_dialect.op.execute.saved import Fields
+from cute_dialect.op.execute.variants import CombineConfig, PartsConfig, ReduceConfig, Variant
 from cute_dialect.op.keywords import checks_keywords
-from cute_dialect.op.plans.arguments import on_the_cpu
-from cute_dialect.op.plans.calling_convention import Operands
-from cute_dialect.op.plans.configure import FAST, ampere_tiles, described
-from cute_dialect.op.plans.describe import OpcodeClass, TensorDescription, TileDescription, known
-from cute_dialect.op.plans.functors import number
-from cute_dialect.op.plans.generators import CombineConfig, PartsConfig, ReduceConfig, Variant
-from cute_dialect.op.plans.launch_sequence import Split
-from cute_dialect.op.plans.operands import Kinds, Type, read
-from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.tile_candidates import chosen as chosen_product
 from cute_dialect.op.plans.tile_candidates import element_of, tiles_of
-from cute_dialect.op.plans.visitor_args import arguments_for, is_of_sums
+from cute_dialect.op.problems.plan_operands import Kinds, Type, read
+from cute_dialect.op.pycutlass.arguments import on_the_cpu
+from cute_dialect.op.pycutlass.configure import FAST, ampere_tiles, described
+from cute_dialect.op.pycutlass.describe import OpcodeClass, TensorDescription, TileDescription, known
+from cute_dialect.op.pycutlass.functors import number
+from cute_dialect.op.pycutlass.visitor_args import arguments_for, is_of_sums
 from cute_dialect.op.select.cost_model import costs_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -73,7 +73,7 @@ class Conv2d(Settings):
         mode: ``cross_correlation`` or ``convolution``.
         data_format: ``NHWC``, or ``NCHW`` for shapes with channels first; memory is channels-last with both.
 
-    Other arguments are those of :class:`~cute_dialect.op.plans.plan.Gemm`.  Raises OpError.
+    Other arguments are those of :class:`~cute_dialect.op.plans.gemm.Gemm`.  Raises OpError.
     """
 
     call: ClassVar[str] = "Conv2d"
@@ -351,7 +351,7 @@ class Conv2d(Settings):
             split_k: number of split-K slices, or (mode, number).  With ``serial`` blocks accumulate one tile, with
                 ``parallel`` a second kernel adds the slices; columns also support ``stream``.
 
-        Other arguments are those of :meth:`cute_dialect.op.plans.plan.Gemm.run`.  Raises OpError before anything is
+        Other arguments are those of :meth:`cute_dialect.op.plans.gemm.Gemm.run`.  Raises OpError before anything is
         written.
         """
         how = self._how(stride, padding, dilation, size)

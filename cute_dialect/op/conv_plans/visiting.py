@@ -13,7 +13,7 @@ from cute_dialect.op.conv.layouts import as_rows, first, last, turned
 from cute_dialect.op.conv_plans.operands import Checked, ConvOptions, check
 from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged, traced_of
 from cute_dialect.op.errors import EpilogueError, LayoutError
-from cute_dialect.op.plans.operands import Kinds, Type, new_like
+from cute_dialect.op.problems.plan_operands import Kinds, Type, new_like
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["as_matrix", "visited"]

@@ -1,10 +1,10 @@
 """Gradients through traced epilogues for torch tensors: ``op.mm(a, b, epilogue=f, args={…})``.
 
 The forward pass saves the factors, the arguments and at most one more tensor.  It is a result, or a value of the
-graph stored in the type of D (:mod:`.saved_tensors`).  From it, one kernel computes the gradients of the accumulator
-and of the arguments (:mod:`.pointwise_backward`), and two GEMMs compute those of the factors.  If there is no such
-value, or if the gradients need gradients, a GEMM whose epilogue is the derivative (:mod:`.derivative`) recomputes the
-accumulator.
+graph stored in the type of D (:mod:`~cute_dialect.op.epilogue.saved_tensors`).  From it, one kernel computes the
+gradients of the accumulator and of the arguments (:mod:`.pointwise_backward`), and two GEMMs compute those of the
+factors.  If there is no such value, or if the gradients need gradients, a GEMM whose epilogue is the derivative
+(:mod:`~cute_dialect.op.epilogue.derivative`) recomputes the accumulator.
 """
 
 # torch is not installed where the types are checked.
@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from cute_dialect.op import gemm
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.autograd_node import Context, apply_of, node_of
-from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bind import traced_of
 from cute_dialect.op.epilogue.derivative import given_name, gradient_of, structure_of
 from cute_dialect.op.epilogue.mode_digits import as_argument
@@ -30,9 +29,10 @@ from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
 from cute_dialect.op.epilogue.saved_tensors import Kept, kept_name, kept_of, slope_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
-from cute_dialect.op.operands import check_product
+from cute_dialect.op.execute.recording import is_eager
+from cute_dialect.op.functions import gemm
 from cute_dialect.op.operators import factor_gradients, summed
-from cute_dialect.op.recording import is_eager
+from cute_dialect.op.problems.operands import check_product
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["product_with_gradients"]

@@ -12,18 +12,18 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.epilogue_graph import REDUCTIONS, Graph, Input, Node, Output, evaluate, parts_of
-from cute_dialect.op.arrays import aligned_strides
-from cute_dialect.op.dtypes import element_name, torch_name
+from cute_dialect.op.arrays.dtypes import element_name, torch_name
+from cute_dialect.op.arrays.library import aligned_strides
+from cute_dialect.op.arrays.overlap import overlap, same_matrix
 from cute_dialect.op.epilogue.functions import combined
 from cute_dialect.op.epilogue.mode_digits import View, as_array, as_sums, laid
 from cute_dialect.op.epilogue.output_layout import Argument
 from cute_dialect.op.epilogue.reducing import Reduced
 from cute_dialect.op.epilogue.tracer_values import INTEGERS
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, missing_arguments, trace
+from cute_dialect.op.epilogue.unfused import as_type, functions_of, store
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError
 from cute_dialect.op.keywords import similar
-from cute_dialect.op.overlap import overlap, same_matrix
-from cute_dialect.op.unfused import as_type, functions_of, store
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 __all__ = [

@@ -23,7 +23,7 @@ from cute_dialect.kernels.activations import parsed
 from cute_dialect.kernels.epilogue_functions import NUMPY, arrays_of_torch
 from cute_dialect.kernels.epilogue_graph import greatest_of_blocks
 from cute_dialect.kernels.philox import drawn_of_arrays
-from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue import tracer_values
 from cute_dialect.op.errors import ArgumentError, EpilogueError
 

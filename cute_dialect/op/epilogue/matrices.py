@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.mode_digits import as_array, as_sums
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import ShapeError

@@ -18,7 +18,7 @@ from cute_dialect.op.epilogue.bind import as_bytes, matrix_view, read_as
 from cute_dialect.op.epilogue.reducing import Reduced, combining, memory_of
 from cute_dialect.op.epilogue.saved_tensors import Slope
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.known import KnownCalls
+from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.runtime.arrays import ArrayView, view_of
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from cute_dialect.files import PACKAGE
 from cute_dialect.kernels.epilogue_functions import NUMPY
 from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, Output, evaluate
-from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.mode_digits import View
 from cute_dialect.op.epilogue.output_layout import Argument, Making, Origin, own_modes, view_of_result
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy, Reduced, Scales

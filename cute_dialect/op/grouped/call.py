@@ -14,8 +14,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
 from cute_dialect.kernels.pointer_array_gemm import Base
-from cute_dialect.op.arrays import Library, Where, aligned_strides, chosen_device, read_all
-from cute_dialect.op.dtypes import (
+from cute_dialect.op.arrays.dtypes import (
     arithmetic_of,
     both,
     can_mix,
@@ -25,6 +24,8 @@ from cute_dialect.op.dtypes import (
     result_of,
     tf32_allowed,
 )  # fmt: skip
+from cute_dialect.op.arrays.library import Library, Where, aligned_strides, chosen_device, read_all
+from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
 from cute_dialect.op.epilogue.bind import Bound, alone, traced_of
 from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.tracing import Traced
@@ -38,16 +39,15 @@ from cute_dialect.op.errors import (
     UnsupportedError,
     check_options,
 )  # fmt: skip
+from cute_dialect.op.execute.call_cache import LinearCombination
+from cute_dialect.op.execute.gemm import Interpreted, options_of
+from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.grouped.choosing import as_grouped, average, choose, majors_of
 from cute_dialect.op.grouped.combination import combined, of_graph
 from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.mma_sync import MATH, base_of, is_of_warps, launches_of
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
-from cute_dialect.op.known import LinearCombination
-from cute_dialect.op.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
-from cute_dialect.op.operands import check_result, matrix
-from cute_dialect.op.product import Interpreted, options_of
-from cute_dialect.op.recording import launched
+from cute_dialect.op.problems.operands import check_result, matrix
 from cute_dialect.op.select.gemm_dispatch import gpu_of, here
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.op.select.kernel_override import KernelOverride, kernel_for

@@ -11,7 +11,7 @@ from typing import Any
 
 from cute_dialect.kernels.activations import is_activation, unknown_activation
 from cute_dialect.kernels.epilogue_graph import Graph, Input
-from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged
 from cute_dialect.op.epilogue.combination import combination
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
-from cute_dialect.op.gemm import bmm
+from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.functions.gemm import bmm
 from cute_dialect.op.grouped.call import SCHEDULES, GroupedArguments, computed
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.known import KnownCalls
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def grouped_mm(
         schedule: "host" requires offs, lengths or row_groups as a list. For lists of arrays, "auto" assigns tiles
             to blocks on the host, "device" in the kernel. Other values are schedules of the interpreter.
         gather: row of ``a`` for each row to multiply, i32 of (M,); a kernel gathers the rows first.
-        dtype, math, accumulator, kernel, device, stream, run: see :func:`cute_dialect.op.gemm.mm`.
+        dtype, math, accumulator, kernel, device, stream, run: see :func:`cute_dialect.op.functions.gemm.mm`.
 
     Raises:
         OpError: if the arguments are not supported.

@@ -10,7 +10,7 @@ from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.moe_permute import BoundsConfig, GatherConfig, ZeroConfig, bounds_text, gather_text, zero_text
 from cute_dialect.kernels.pointer_array_gemm import ListedConfig, listed_text
 from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
-from cute_dialect.op.compiled import Libraries, by_name
+from cute_dialect.op.execute.kernels import Libraries, by_name
 from cute_dialect.op.select.kernel_choice import Choice
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cute_dialect.op.plans.pointer_arrays import table_like
-from cute_dialect.op.repeated import maker_of
+from cute_dialect.op.execute.pointer_arrays import table_like
+from cute_dialect.op.execute.replay import maker_of
 from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = ["KnownLists", "Slice"]

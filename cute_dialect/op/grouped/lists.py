@@ -10,17 +10,25 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, result_of, tf32_allowed
+from cute_dialect.op.arrays.dtypes import (
+    arithmetic_of,
+    both,
+    can_mix,
+    check_types,
+    element_name,
+    result_of,
+    tf32_allowed,
+)
 from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
 from cute_dialect.op.grouped.call import GroupedArguments
 from cute_dialect.op.grouped.known_lists import KnownLists
-from cute_dialect.op.plans.arguments import on_the_cpu
-from cute_dialect.op.plans.describe import SchedulerMode, TileDescription
-from cute_dialect.op.plans.functors import number
-from cute_dialect.op.plans.grouped_arguments import GroupArguments, numbers_of, problems_of
-from cute_dialect.op.plans.grouped_plan import GroupedGemm
+from cute_dialect.op.plans.grouped import GroupedGemm
 from cute_dialect.op.plans.grouped_report import ListExplanation, explained_list
-from cute_dialect.op.plans.operands import found_type, read
+from cute_dialect.op.problems.plan_operands import found_type, read
+from cute_dialect.op.pycutlass.arguments import on_the_cpu
+from cute_dialect.op.pycutlass.describe import SchedulerMode, TileDescription
+from cute_dialect.op.pycutlass.functors import number
+from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments, numbers_of, problems_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.arrays import ArrayView

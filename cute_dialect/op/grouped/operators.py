@@ -18,14 +18,14 @@ from typing import Any, cast
 import torch
 
 from cute_dialect.kernels.moe_permute import BoundsConfig
-from cute_dialect.op.dtypes import element_name, result_of, torch_name
+from cute_dialect.op.arrays.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.grouped import functions
 from cute_dialect.op.grouped.call import GroupedArguments, computed
 from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.shapes import shapes_of
 from cute_dialect.op.operators import summed
-from cute_dialect.op.recording import launched
 from cute_dialect.op.torch_operator import TorchOperator
 
 __all__ = ["by_operator", "group_bounds", "grouped_mm"]

@@ -15,7 +15,7 @@ from cute_dialect.op.grouped.choosing import majors_of, ranked
 from cute_dialect.op.grouped.kernels import name_of
 from cute_dialect.op.grouped.mma_sync import base_of, is_of_warps, size_of
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
-from cute_dialect.op.operands import matrix
+from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.gemm_dispatch import here
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.runtime.arrays import ArrayView

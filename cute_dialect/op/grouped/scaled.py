@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.dtypes import element_name, listed
+from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.functions.scaled import RECIPES, refuse_finer
 from cute_dialect.op.grouped.call import SCHEDULES, GroupedArguments, computed
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.scaled import RECIPES, refuse_finer
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array
@@ -55,7 +55,7 @@ def scaled_grouped_mm(
             (``"block"``).
         recipe: kind of the scales, or a pair for a and b; None to derive it from the shapes.
         bias: see :func:`cute_dialect.op.grouped.functions.grouped_mm`, as for ``offs`` and all other arguments.
-        fast: see :func:`cute_dialect.op.scaled.scaled_mm`.
+        fast: see :func:`cute_dialect.op.functions.scaled.scaled_mm`.
 
     Returns:
         (T, N), or (G, M, N).

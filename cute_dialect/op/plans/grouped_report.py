@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.op.plans.calling_convention import Operands
-from cute_dialect.op.plans.describe import SchedulerMode
-from cute_dialect.op.plans.problems import extents_of, sizes_of, tiles_of
+from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.problems.pointer_table import extents_of, sizes_of, tiles_of
+from cute_dialect.op.pycutlass.describe import SchedulerMode
 from cute_dialect.op.select.gemm_dispatch import here
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.plans.grouped_plan import GroupedGemm
+    from cute_dialect.op.plans.grouped import GroupedGemm
 
 __all__ = ["ListExplanation", "explained_list"]
 

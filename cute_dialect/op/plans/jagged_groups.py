@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.kernel_source import Source
+from cute_dialect.op.execute.saved import Fields, SavedKernels
 from cute_dialect.op.grouped.call import GroupedArguments, planned
 from cute_dialect.op.grouped.kernels import Config, kernel_of, library_of, name_of, text_of
 from cute_dialect.op.grouped.shapes import shapes_of
-from cute_dialect.op.plans.arguments import on_the_cpu, wait_for
-from cute_dialect.op.plans.describe import MathOperation, TileDescription
-from cute_dialect.op.plans.kernel_source import Source
-from cute_dialect.op.plans.operands import as_planned, read
 from cute_dialect.op.plans.reference import as_f64
-from cute_dialect.op.plans.saved import Fields, SavedKernels
-from cute_dialect.op.plans.visitor_args import is_of_sums
+from cute_dialect.op.problems.plan_operands import as_planned, read
+from cute_dialect.op.pycutlass.arguments import on_the_cpu, wait_for
+from cute_dialect.op.pycutlass.describe import MathOperation, TileDescription
+from cute_dialect.op.pycutlass.visitor_args import is_of_sums
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.arrays import stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
-    from cute_dialect.op.plans.grouped_plan import GroupedGemm
+    from cute_dialect.op.plans.grouped import GroupedGemm
     from cute_dialect.runtime.launch import CallOptions, CompiledModule, Kernel
 
 __all__ = ["CutArguments", "cut_arguments", "cut_reference"]
@@ -38,7 +38,7 @@ _MATH = {
 
 
 class _Source(NamedTuple):
-    """A kernel as a :class:`~cute_dialect.op.plans.kernel_source.Source`."""
+    """A kernel as a :class:`~cute_dialect.op.execute.kernel_source.Source`."""
 
     config: Config
     chip: str = ""

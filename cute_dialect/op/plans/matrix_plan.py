@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.elements import element_name, layout_name
+from cute_dialect.op.arrays.elements import element_name, layout_name
+from cute_dialect.op.epilogue.function_versions import current
 from cute_dialect.op.errors import DtypeError, LayoutError
-from cute_dialect.op.function_versions import current
+from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.launch_sequence import ALONE, Split
+from cute_dialect.op.execute.saved import Fields
+from cute_dialect.op.execute.variants import PartsConfig, Variant
 from cute_dialect.op.keywords import checks_keywords
-from cute_dialect.op.plans.calling_convention import Operands
-from cute_dialect.op.plans.describe import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
-from cute_dialect.op.plans.generators import PartsConfig, Variant
-from cute_dialect.op.plans.launch_sequence import ALONE, Split
-from cute_dialect.op.plans.operands import Kinds, Type, found_type, read
-from cute_dialect.op.plans.operation import GemmOperationUniversal
-from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.tile_candidates import chosen, of_hopper, tiles_of
+from cute_dialect.op.problems.plan_operands import Kinds, Type, found_type, read
+from cute_dialect.op.pycutlass.describe import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
+from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.plans.arguments import Arguments
+    from cute_dialect.op.pycutlass.arguments import Arguments
 
 __all__ = ["MatrixPlan", "types_of"]
 
@@ -33,7 +33,7 @@ _TYPICAL = GemmCoord(4096, 4096, 4096)
 
 class MatrixPlan(Settings):
     """A plan of GEMMs with fixed elements and layouts.  For the arguments see
-    :class:`~cute_dialect.op.plans.plan.Gemm`.
+    :class:`~cute_dialect.op.plans.gemm.Gemm`.
 
     Raises OpError.
     """
@@ -135,8 +135,8 @@ class MatrixPlan(Settings):
         return self._make(td, alignments)
 
     def _usual(self, alignments: Sequence[int | None]) -> TileDescription:
-        from cute_dialect.op.elements import SIZES
-        from cute_dialect.op.plans.configure import ampere_tiles
+        from cute_dialect.op.arrays.elements import SIZES
+        from cute_dialect.op.pycutlass.configure import ampere_tiles
 
         a, b, c, d = self.kinds
         types = (a.element, b.element, (c or d).element)

@@ -1,6 +1,6 @@
 """Base of all plans: records the kernels of calls, to show and save them.
 
-A plan loaded from a folder (:func:`~cute_dialect.op.plans.saved.load`) has the kernels of that folder.  A call first
+A plan loaded from a folder (:func:`~cute_dialect.op.execute.saved.load`) has the kernels of that folder.  A call first
 chooses a kernel as usual, and uses it if it is in the folder.  Otherwise it uses a choice that was recorded before
 the plan was saved.
 """
@@ -13,8 +13,8 @@ from copy import copy
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from cute_dialect.op.errors import AlignmentError, EpilogueError, LayoutError, UnsupportedError
-from cute_dialect.op.plans.kernel_source import Source, ir_of
-from cute_dialect.op.plans.saved import Fields, SavedKernels, module_of, write
+from cute_dialect.op.execute.kernel_source import Source, ir_of
+from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of, write
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self

@@ -8,24 +8,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
-from cute_dialect.op.elements import element_name
+from cute_dialect.op.arrays.elements import element_name
+from cute_dialect.op.epilogue.function_versions import current
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
-from cute_dialect.op.function_versions import current
-from cute_dialect.op.known import KnownCalls
-from cute_dialect.op.plans.configure import FAST, KernelRequest
-from cute_dialect.op.plans.describe import IdentitySwizzle8, MathOperation, OpcodeClass, Swizzle, TileDescription, known
-from cute_dialect.op.plans.functors import EpilogueFunctor, number
-from cute_dialect.op.plans.operands import Kinds
+from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.plans.recorded import Recorded
-from cute_dialect.op.plans.saved import Fields
-from cute_dialect.op.plans.visitor_args import is_of_sums
+from cute_dialect.op.problems.plan_operands import Kinds
+from cute_dialect.op.pycutlass.configure import FAST, KernelRequest
+from cute_dialect.op.pycutlass.describe import (
+    IdentitySwizzle8,
+    MathOperation,
+    OpcodeClass,
+    Swizzle,
+    TileDescription,
+    known,
+)
+from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
+from cute_dialect.op.pycutlass.visitor_args import is_of_sums
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
 
     from cute_dialect.kernels.gemm.epilogue import Hook
-    from cute_dialect.op.plans.arguments import Arguments
+    from cute_dialect.op.pycutlass.arguments import Arguments
 
 __all__ = ["Settings", "Tiled"]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.plans.arguments import Arguments
-from cute_dialect.op.plans.configure import described
 from cute_dialect.op.plans.tile_candidates import problem_of
+from cute_dialect.op.pycutlass.arguments import Arguments
+from cute_dialect.op.pycutlass.configure import described
 from cute_dialect.op.select import gemm_dispatch, tuning
 from cute_dialect.op.select.cost_model import costs_of
 from cute_dialect.op.select.kernel_choice import Choice
@@ -22,7 +22,7 @@ from cute_dialect.op.select.tuning import Tuned
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.plans.plan import Gemm
+    from cute_dialect.op.plans.gemm import Gemm
 
 __all__ = ["tuned_plan"]
 

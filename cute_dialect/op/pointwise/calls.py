@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from cute_dialect.kernels.elementwise_graph import ELEMENTS, Plan, elementwise_text, kinds_of
 from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Node, Output
 from cute_dialect.kernels.philox import index_shapes
-from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.overlap import overlap
 from cute_dialect.op.epilogue.output_layout import Making
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
 from cute_dialect.op.epilogue.tracing import add_place, name_of
 from cute_dialect.op.errors import ArgumentError, DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords, checks_keywords
-from cute_dialect.op.known import KnownCalls
-from cute_dialect.op.overlap import overlap
 from cute_dialect.op.pointwise.types import compute_type, result_element
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.runtime.arrays import ArrayView

@@ -19,8 +19,8 @@ from cute_dialect.op.epilogue import functions
 from cute_dialect.op.epilogue.tracer_values import Proxy
 from cute_dialect.op.errors import ArgumentError, DtypeError
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.plans.functors import described_activation
 from cute_dialect.op.pointwise.calls import Elementwise
+from cute_dialect.op.pycutlass.functors import described_activation
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array, Factor

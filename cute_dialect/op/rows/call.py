@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.packed_rows import is_packed_length
 from cute_dialect.kernels.row_config import BITS
-from cute_dialect.op.arrays import chosen_device, gpu_here, read_all
-from cute_dialect.op.compiled import Libraries, by_name
+from cute_dialect.op.arrays.library import chosen_device, gpu_here, read_all
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, check_options
-from cute_dialect.op.known import KnownCalls
-from cute_dialect.op.product import options_of
-from cute_dialect.op.recording import Recording, launched
+from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.gemm import options_of
+from cute_dialect.op.execute.kernels import Libraries, by_name
+from cute_dialect.op.execute.recording import Recording, launched
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.product import Interpreted
+    from cute_dialect.op.execute.gemm import Interpreted
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
 __all__ = ["RowCall", "RowKernel", "is_contiguous", "library"]
@@ -77,7 +77,7 @@ class RowCall:
         others: names of arrays whose dtype may differ.
         elements: supported dtypes of the first array.
         stream: stream of the launches.
-        run: options of the interpreter; see :func:`cute_dialect.op.gemm.mm`.
+        run: options of the interpreter; see :func:`cute_dialect.op.functions.gemm.mm`.
 
     Raises:
         OpError: if an array is not supported.

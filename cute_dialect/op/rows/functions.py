@@ -22,8 +22,8 @@ from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.kernels.transpose_narrow import VECTOR_COLUMNS, most_columns, narrow_text
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.arguments import as_rows, norm_arguments, one_dimension
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.label_smoothing import check_classes, of_classes

@@ -24,7 +24,7 @@ from cute_dialect.kernels.row_grads import (  # fmt: skip
     resident,
 )
 from cute_dialect.op.errors import DtypeError
-from cute_dialect.op.known import KnownCalls
+from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.functions import row_kernel
 from cute_dialect.op.rows.packed import entropy_kernel as packed_entropy_kernel

@@ -14,7 +14,7 @@ import sys
 from math import inf
 from typing import Any
 
-from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 
 __all__ = ["check_classes", "of_classes"]

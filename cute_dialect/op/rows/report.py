@@ -22,7 +22,7 @@ from cute_dialect.kernels.row_config import BITS, RowConfig, capacity, row_class
 from cute_dialect.kernels.row_grads import entropy_class, gradient_class
 from cute_dialect.kernels.row_sums import SUMS, loss_parts, sum_class
 from cute_dialect.kernels.streamed_rows import AT_ONCE, THREADS
-from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients, packed

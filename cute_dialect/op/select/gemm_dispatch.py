@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import PartsConfig, padded
-from cute_dialect.op.arrays import gpu_here
-from cute_dialect.op.compiled import AnyConfig, RunKernel, any_config, any_rows, runner
-from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
+from cute_dialect.op.arrays.dtypes import OUTPUTS, check_types, element_of, listed
+from cute_dialect.op.arrays.library import gpu_here
+from cute_dialect.op.epilogue.unfused import Matrix, folds
 from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
+from cute_dialect.op.execute.call_cache import LinearCombination
+from cute_dialect.op.execute.kernels import AnyConfig, RunKernel, any_config, any_rows, runner
 from cute_dialect.op.keywords import checks_keywords
-from cute_dialect.op.known import LinearCombination
-from cute_dialect.op.operands import bias_mode
+from cute_dialect.op.problems.operands import bias_mode
 from cute_dialect.op.select.cost_model import Costs, best, costs_of, predict, ranked, tell_clusters
 from cute_dialect.op.select.epilogue_work import NO_WORK, work_of
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, tuned
 from cute_dialect.op.select.mma_sync_model import copies, cut_for, predict_cut, predict_exact
-from cute_dialect.op.unfused import Matrix, folds
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import Kernel
@@ -129,10 +129,10 @@ def way_of(
     """Return the dispatch decision for ``a`` (M, K), ``b`` (K, N) and ``out`` (M, N), or batches of them.
 
     Args:
-        dtype: element of the operands, as returned by :func:`cute_dialect.op.dtypes.both`.
+        dtype: element of the operands, as returned by :func:`cute_dialect.op.arrays.dtypes.both`.
         result: element of ``out``.
         gpu, sms: as in :func:`choose`.
-        arithmetic: see :func:`cute_dialect.op.dtypes.arithmetic_of`.
+        arithmetic: see :func:`cute_dialect.op.arrays.dtypes.arithmetic_of`.
 
     Raises DtypeError, and UnsupportedError if there is no kernel.
     """

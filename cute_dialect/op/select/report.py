@@ -23,11 +23,9 @@ from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.kernels.split_tf32 import PartsConfig
-from cute_dialect.op import gemm
-from cute_dialect.op.compiled import AnyConfig
+from cute_dialect.op.arrays.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.conv.report import explained as explained_convolution
 from cute_dialect.op.conv.report import is_convolution
-from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bind import (
     alone,
     arranged,
@@ -38,13 +36,16 @@ from cute_dialect.op.epilogue.bind import (
     traced_of,
 )
 from cute_dialect.op.epilogue.tracing import FakeTensor
+from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.call_cache import LinearCombination
+from cute_dialect.op.execute.gemm import by_rows
+from cute_dialect.op.execute.kernels import AnyConfig
+from cute_dialect.op.functions import gemm
 from cute_dialect.op.grouped.functions import grouped_mm
 from cute_dialect.op.grouped.report import explained_grouped
 from cute_dialect.op.keywords import check_keywords, checks_keywords
-from cute_dialect.op.known import LinearCombination
-from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
-from cute_dialect.op.product import by_rows
+from cute_dialect.op.problems.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.rows.report import explained, is_of_rows
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select import kernel_choice as tables
@@ -53,7 +54,6 @@ from cute_dialect.op.select.cost_model import costs_of, predict, ranked
 from cute_dialect.op.select.epilogue_work import NO_WORK, Work, work_of
 from cute_dialect.op.select.gemm_dispatch import with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem
-from cute_dialect.op.unfused import Matrix
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 __all__ = ["Explanation", "explain", "explained_way"]
@@ -216,7 +216,7 @@ def explain(
     if is_of_rows(function):
         return explained(function, a, b, bias, residual, element=element)
     if name == "mm_array":
-        from cute_dialect.op.matrix_lists import explained_array
+        from cute_dialect.op.functions.gemm_array import explained_array
 
         given = {"outs": out, "Cs": c, "hook": hook, "activation": applied, "dtype": dtype, "math": math}
         given |= {"element": element, "epilogue": epilogue, "args": args, "accumulator": accumulator, **of_lists}

@@ -15,12 +15,12 @@ from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.lang.timing import differs
-from cute_dialect.op import gemm
 from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.errors import DeviceError, UnsupportedError
+from cute_dialect.op.execute.call_cache import forget_calls
+from cute_dialect.op.functions import gemm
 from cute_dialect.op.kernel_prefetch import Prefetch, prefetch
 from cute_dialect.op.keywords import checks_keywords
-from cute_dialect.op.known import forget_calls
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.candidates import differing
 from cute_dialect.op.select.cost_model import COSTS, Costs, costs_of, ranked

@@ -253,7 +253,7 @@ def test_variables_of_compiling(
 
 
 def test_other_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from cute_dialect.op import compiled
+    from cute_dialect.op.execute import kernels as compiled
     from cute_dialect.op.select import kernel_choice
 
     monkeypatch.setenv("CUTE_OPT_TRACEBACK", "perhaps")

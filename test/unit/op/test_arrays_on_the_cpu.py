@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op.arrays import read_all
+from cute_dialect.op.arrays.library import read_all
 from cute_dialect.runtime.arrays import NotAnArray, view_of
 
 NAN, INF = float("nan"), float("inf")

@@ -16,11 +16,11 @@ from launched_here import Seen, here  # noqa: E402
 from repeated_calls import CALLS, E4M3, E5M2, F32, exponents, near, normal, of_scales, product, small  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import known as module  # noqa: E402
-from cute_dialect.op import recording  # noqa: E402
 from cute_dialect.op.epilogue import FakeTensor, trace  # noqa: E402
-from cute_dialect.op.known import KnownCalls, LinearCombination  # noqa: E402
-from cute_dialect.op.recording import Launch, launched  # noqa: E402
+from cute_dialect.op.execute import call_cache as module  # noqa: E402
+from cute_dialect.op.execute import recording  # noqa: E402
+from cute_dialect.op.execute.call_cache import KnownCalls, LinearCombination  # noqa: E402
+from cute_dialect.op.execute.recording import Launch, launched  # noqa: E402
 
 A, B = torch.zeros(8, 16, dtype=torch.float16), torch.zeros(16, 24, dtype=torch.float16)
 OUT = torch.zeros(8, 24, dtype=torch.float16)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op.plans import launcher
+from cute_dialect.op.execute import launcher
 
 
 @pytest.fixture(autouse=True)

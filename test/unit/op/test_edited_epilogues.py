@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op import function_versions
-from cute_dialect.op.function_versions import current
+from cute_dialect.op.epilogue import function_versions
+from cute_dialect.op.epilogue.function_versions import current
 
 FACTOR = 2.0
 

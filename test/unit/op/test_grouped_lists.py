@@ -15,9 +15,9 @@ from refused_calls import OnGpu
 from cute_dialect import op
 from cute_dialect.kernels.pointer_array_gemm import COLUMNS
 from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
-from cute_dialect.op.compiled import by_name
+from cute_dialect.op.execute.kernels import by_name
 from cute_dialect.op.grouped.known_lists import KnownLists, Slice
-from cute_dialect.op.plans.grouped_arguments import GroupArguments
+from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments
 from cute_dialect.runtime.arrays import view_of
 
 CHECKS: Any = {"device": "cpu", "checks": ["race", "uninit", "oob", "sync"]}

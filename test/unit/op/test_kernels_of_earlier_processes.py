@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op import kernel_cache
-from cute_dialect.op.compiled import AnyConfig, any_config, any_text
+from cute_dialect.op.execute import kernel_cache
+from cute_dialect.op.execute.kernels import AnyConfig, any_config, any_text
 
 PROGRAM = """
 import sys
 from hashlib import sha256
 from functools import partial
 from cute_dialect.kernels.split_tf32 import PartsConfig, split_text
-from cute_dialect.op.compiled import by_name
+from cute_dialect.op.execute.kernels import by_name
 
 found = by_name("split", partial(split_text, PartsConfig(sys.argv[1])))
 print(sha256(found.artifact.ptx.encode()).hexdigest(), "xdsl" in sys.modules, "mlir" in sys.modules)

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import noted  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.dtypes import tf32_allowed  # noqa: E402
+from cute_dialect.op.arrays.dtypes import tf32_allowed  # noqa: E402
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op import memory
+from cute_dialect.op.arrays import memory
 from cute_dialect.runtime import driver as cuda
 
 bindings = pytest.importorskip("cuda.bindings.driver", reason="NOT RUN: no cuda-python (pip install '.[test]')")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op import compiled
-from cute_dialect.op.dtypes import check_types
+from cute_dialect.op.arrays.dtypes import check_types
+from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.errors import DtypeError, ShapeError
-from cute_dialect.op.operands import bias_mode
+from cute_dialect.op.execute import kernels as compiled
+from cute_dialect.op.problems.operands import bias_mode
 from cute_dialect.op.select.gemm_dispatch import way_of
-from cute_dialect.op.unfused import Matrix
 
 
 def row_major(rows: int, columns: int, item: int = 2, ld: int = 0, address: int = 0) -> Matrix:

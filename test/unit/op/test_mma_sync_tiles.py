@@ -9,11 +9,11 @@ import pytest
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-from cute_dialect.op.compiled import any_config
+from cute_dialect.op.epilogue.unfused import Matrix
+from cute_dialect.op.execute.kernels import any_config
 from cute_dialect.op.select.gemm_dispatch import GemmDispatch, way_of
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_cut
-from cute_dialect.op.unfused import Matrix
 
 ELEMENTS = (("f64", "f64"), ("tf32", "f32"), ("i8", "i32"), ("ui8_i8", "i32"), ("f8E4M3FN", "bf16"))
 SHARED = 227 * 1024

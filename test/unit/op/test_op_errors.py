@@ -12,7 +12,7 @@ from refused_calls import OnGpu
 
 from cute_dialect import op
 from cute_dialect.kernels.activations import PLAIN
-from cute_dialect.op import compiled
+from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import occupancy

@@ -10,12 +10,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import recording  # noqa: E402
-from cute_dialect.op.known import KnownCalls  # noqa: E402
-from cute_dialect.op.plans import known, launch_sequence  # noqa: E402
-from cute_dialect.op.plans.arguments import Arguments  # noqa: E402
-from cute_dialect.op.plans.launch_sequence import Step  # noqa: E402
-from cute_dialect.op.plans.launcher import Launcher  # noqa: E402
+from cute_dialect.op.execute import launch_sequence, recording  # noqa: E402
+from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
+from cute_dialect.op.execute.launch_sequence import Step  # noqa: E402
+from cute_dialect.op.execute.launcher import Launcher  # noqa: E402
+from cute_dialect.op.plans import cached_calls as known  # noqa: E402
+from cute_dialect.op.pycutlass.arguments import Arguments  # noqa: E402
 from cute_dialect.op.rows.call import RowCall  # noqa: E402
 from cute_dialect.runtime.arrays import view_of  # noqa: E402
 
@@ -49,7 +49,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
         self.on_cpu = False
 
     monkeypatch.setattr(Launcher, "__init__", init)
-    monkeypatch.setattr("cute_dialect.op.plans.operation.compiled", lambda *_, **__: None)
+    monkeypatch.setattr("cute_dialect.op.pycutlass.operation.compiled", lambda *_, **__: None)
     monkeypatch.setattr(Arguments, "launch", launch)
     monkeypatch.setattr(Arguments, "_waits_for", lambda *_: None)
     monkeypatch.setattr(Arguments, "sync", lambda self: None)

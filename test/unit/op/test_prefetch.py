@@ -13,7 +13,7 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op import compiled as kernels
+from cute_dialect.op.execute import kernels
 from cute_dialect.op.grouped.kernels import library_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import recall, stages

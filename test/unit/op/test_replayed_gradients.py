@@ -17,10 +17,11 @@ from launched_here import Seen, here  # noqa: E402
 from repeated_calls import image, normal  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import arrays, recording  # noqa: E402
+from cute_dialect.op.arrays import library as arrays  # noqa: E402
 from cute_dialect.op.attending import functions as attention_calls  # noqa: E402
 from cute_dialect.op.attending import gradients as attention_gradients  # noqa: E402
-from cute_dialect.op.known import KnownCalls  # noqa: E402
+from cute_dialect.op.execute import recording  # noqa: E402
+from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.rows import functions as rows  # noqa: E402
 from cute_dialect.op.rows import gradients as row_gradients  # noqa: E402
 from cute_dialect.op.rows import operators as row_operators  # noqa: E402

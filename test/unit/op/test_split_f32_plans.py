@@ -14,8 +14,8 @@ from cute_dialect.kernels.mma_sync_gemm import WarpConfig
 from cute_dialect.kernels.split_tf32 import PartsConfig
 from cute_dialect.op.epilogue import maximum, pairs
 from cute_dialect.op.epilogue import sum as sum_of
-from cute_dialect.op.plans.describe import MathOperation
-from cute_dialect.op.plans.launch_sequence import Step
+from cute_dialect.op.execute.launch_sequence import Step
+from cute_dialect.op.pycutlass.describe import MathOperation
 from cute_dialect.op.select.kernel_choice import Choice
 
 GENERATOR = np.random.default_rng(21)

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect.kernels.gemm.config import GemmConfig  # noqa: E402
-from cute_dialect.op.compiled import text_of  # noqa: E402
+from cute_dialect.op.execute.kernels import text_of  # noqa: E402
 from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 from cute_dialect.pipelines import compile  # noqa: E402
 from cute_dialect.tools.bench.cases import gemm as bench_gemm  # noqa: E402

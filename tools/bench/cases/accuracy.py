@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.op.compiled import Runner
+from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases import gemm as bench_gemm
 from cute_dialect.tools.bench.cases import gemm_sm80 as bench_gemm_sm80

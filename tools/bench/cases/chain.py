@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cute_dialect.op.compiled import Runner
+from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.op.select.cost_model import best, costs_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.op.select.timing import compare

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op.compiled import Runner
+from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.gemm import check, inputs, peer_of

@@ -3,7 +3,7 @@
 Kernels are first checked against float64 on random normal and small-integer data, with poisoned outputs and shapes that
 are not multiples of a tile.  Integer results must be exact and repeated runs identical.  Then TFLOP/s with a cold L2
 are measured in alternating rounds; each round runs one contestant long enough to reach its own power and clock.
-``cute_dialect.op.gemm`` selects the kernel of each problem.
+``cute_dialect.op.functions.gemm`` selects the kernel of each problem.
 """
 
 # torch may be missing when types are checked.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.compiled import Runner
+from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.op.select.candidates import suits
 from cute_dialect.op.select.cost_model import best
 from cute_dialect.op.select.gemm_dispatch import with_epilogue
@@ -88,7 +88,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 def _build_one(job: tuple[Choice, str, str]) -> str:
     """Compile one kernel and return the report of ptxas."""
-    from cute_dialect.op.compiled import text_of
+    from cute_dialect.op.execute.kernels import text_of
     from cute_dialect.pipelines import compile as compile_cute
 
     choice, folder, chip = job

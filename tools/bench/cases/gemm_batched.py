@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Mapping
 from math import exp, log
 
-from cute_dialect.op.compiled import Runner
+from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.op.select.cost_model import ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import track

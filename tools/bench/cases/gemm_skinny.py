@@ -55,7 +55,7 @@ _EMPTY = """gpu.module @kernels {
 
 def _text(choice: Choice | SkinnyConfig) -> str:
     from cute_dialect.kernels.gemm.few_rows import few_rows_text
-    from cute_dialect.op.compiled import text_of
+    from cute_dialect.op.execute.kernels import text_of
 
     return few_rows_text(choice) if isinstance(choice, SkinnyConfig) else text_of(choice)
 
@@ -77,7 +77,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`; return a row per kernel, shape and state of the L2."""
-    from cute_dialect.op.compiled import Runner
+    from cute_dialect.op.execute.kernels import Runner
     from cute_dialect.runtime import load
 
     rows: list[dict[str, object]] = []

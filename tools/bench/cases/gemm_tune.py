@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from cute_dialect.op.compiled import Runner
+from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.op.select.cost_model import best as predicted
 from cute_dialect.op.select.kernel_choice import Choice, Problem, save
 from cute_dialect.op.select.tuning import MARGIN, finals, space
@@ -48,7 +48,7 @@ def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") 
 
 def build(folder: str, chip: str, shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[str]:
     """Compile the kernels for any of the shapes into ``folder/NAME``; return the reports of ptxas."""
-    from cute_dialect.op.compiled import text_of
+    from cute_dialect.op.execute.kernels import text_of
     from cute_dialect.pipelines import compile as compile_cute
 
     reports: list[str] = []

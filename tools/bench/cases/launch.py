@@ -25,7 +25,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple
 from unittest.mock import patch
 
-from cute_dialect.op.compiled import text_of
+from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.timing import host_overhead
 from cute_dialect.runtime.progress import track

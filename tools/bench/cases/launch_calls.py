@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.op.compiled import text_of
+from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.rows.functions import row_kernel, sum_kernel
 from cute_dialect.tools.bench.cases.op import Case
 from cute_dialect.tools.bench.cases.op.conv import Conv

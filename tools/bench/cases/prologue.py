@@ -17,7 +17,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.compiled import Runner
+from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases import chain as bench_chain

@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from cute_dialect.kernels.mma_sync_gemm import WarpConfig, warp_gemm_text
-from cute_dialect.op.compiled import run_any
+from cute_dialect.op.execute.kernels import run_any
 from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.elementwise_add import BenchError

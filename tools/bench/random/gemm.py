@@ -26,10 +26,10 @@ from math import exp, log
 from typing import Any
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.op.compiled import AnyConfig, Runner, any_text, run_any, text_of
+from cute_dialect.op.epilogue.unfused import Matrix
+from cute_dialect.op.execute.kernels import AnyConfig, Runner, any_text, run_any, text_of
 from cute_dialect.op.select.gemm_dispatch import GemmDispatch, way_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
-from cute_dialect.op.unfused import Matrix
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.gemm import checked, chosen, copied_for_torch, measured
 from cute_dialect.tools.bench.parallel import in_processes

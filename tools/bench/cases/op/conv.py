@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
-from cute_dialect.op.compiled import text_of
 from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, chosen
 from cute_dialect.op.conv.compiled import kernel_text
 from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.partial_weights import PartialWeights
+from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.tools.bench.cases.elementwise_add import BenchError
 from cute_dialect.tools.bench.cases.op import Trial
 
@@ -64,7 +64,7 @@ class Conv(NamedTuple):
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
         """Return the kernels of the call on an H200, for convolutions with im2col TMA."""
-        from cute_dialect.op.known import LinearCombination
+        from cute_dialect.op.execute.call_cache import LinearCombination
         from cute_dialect.op.select.gemm_dispatch import epilogue_of
 
         g = self.geometry

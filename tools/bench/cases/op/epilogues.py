@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
-from cute_dialect.op.compiled import text_of
 from cute_dialect.op.epilogue import (
     FakeTensor,
     Traced,
@@ -29,6 +28,7 @@ from cute_dialect.op.epilogue import (
 from cute_dialect.op.epilogue.bind import described
 from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
 from cute_dialect.op.epilogue.saved_tensors import kept_name, kept_of, slope_of
+from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.tools.bench.cases.elementwise_add import BenchError
 from cute_dialect.tools.bench.cases.op import Trial, compiled
 from cute_dialect.tools.bench.cases.op.products import LIMITS, TYPES

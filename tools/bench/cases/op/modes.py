@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.op.plans.generators import Variant
+from cute_dialect.op.execute.variants import Variant
 from cute_dialect.tools.bench.cases.elementwise_add import BenchError
 from cute_dialect.tools.bench.cases.op import Trial
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.op.compiled import text_of
+from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.tools.bench.cases.elementwise_add import BenchError
 from cute_dialect.tools.bench.cases.op import Trial, compiled
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.split_tf32 import split_text
-from cute_dialect.op.compiled import any_text, text_of
-from cute_dialect.op.dtypes import OUTPUTS
+from cute_dialect.op.arrays.dtypes import OUTPUTS
+from cute_dialect.op.execute.kernels import any_text, text_of
 from cute_dialect.tools.bench.cases.elementwise_add import BenchError
 from cute_dialect.tools.bench.cases.op import Trial
 

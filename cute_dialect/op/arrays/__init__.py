@@ -1,0 +1,1 @@
+"""Arrays of any library: views, element types, devices, overlap and memory."""

@@ -1,0 +1,283 @@
+"""Arrays of a call: views of torch, numpy, cupy, DLPack and CUDA array interface objects.
+
+Arrays become :class:`~cute_dialect.runtime.arrays.ArrayView` without a copy.  Their library allocates results and
+makes the copies that some kernels need.  All arrays of a call belong to one library and one device.  No library is
+imported unless the caller has imported it.
+"""
+
+# torch and cupy are not installed where types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+from cute_dialect.front.target import default_device
+from cute_dialect.op.arrays.dtypes import torch_name
+from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, UnsupportedError
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, numpy_dtype, stream_of, view_of
+from cute_dialect.runtime.call_options import device_number
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.runtime.driver import Driver
+
+__all__ = ["Library", "Where", "aligned_strides", "chosen_device", "gpu_here", "on_stream", "read_all"]
+
+# --------------------------------------------------------------------------------------------------------- libraries
+
+
+def aligned_strides(shape: Sequence[int], mode: int, item: int) -> tuple[int, ...]:
+    """Return the strides of a matrix or batch with 16-byte aligned lines, contiguous along a mode (1: within rows).
+
+    >>> aligned_strides((3, 5, 7), 1, 2), aligned_strides((5, 7), 0, 4)
+    ((40, 8, 1), (1, 8))
+    """
+    unit = max(1, 16 // item)
+    rows, columns = shape[-2:]
+    line, lines = (columns, rows) if mode == 1 else (rows, columns)
+    step = -(-line // unit) * unit
+    inner = (step, 1) if mode == 1 else (1, step)
+    return inner if len(shape) == 2 else (step * lines, *inner)
+
+
+class Library:
+    """An array library; this base class supports any library with DLPack or the CUDA array interface."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def empty(self, call: str, shape: Sequence[int], element: str, value: Any) -> Any:
+        """Return a new array on the device of ``value``.  Raises UnsupportedError."""
+        space = getattr(value, "__array_namespace__", None)
+        if space is None:
+            raise UnsupportedError(f"{call}: cannot allocate an array of {self.name}; pass out")
+        space = space()
+        return space.empty(tuple(shape), dtype=getattr(space, torch_name(element)), device=value.device)
+
+    def strided(self, shape: Sequence[int], strides: Sequence[int], element: str, like: ArrayView) -> ArrayView:
+        """Return new memory on the device of ``like``.  Raises UnsupportedError."""
+        raise UnsupportedError(
+            f"cannot copy an array of {self.name} into the layout that the kernel needs; pass arrays that it reads in "
+            "place, see op.explain"
+        )
+
+    def native(self, view: ArrayView) -> Any:
+        """Return an array of the library with the layout of a view, at the address of the array that was read."""
+        self.strided((), (), "", view)
+
+    def copied(self, source: ArrayView, strides: Sequence[int], element: str = "") -> ArrayView:
+        """Return a copy with other strides, optionally of another type."""
+        made = self.strided(source.shape, strides, element or source.dtype, source)
+        self.native(made)[...] = self.native(source)
+        return made
+
+    def zeros(self, shape: Sequence[int], element: str, like: ArrayView) -> ArrayView:
+        """Return a new matrix of zeros with contiguous rows."""
+        made = self.strided(shape, aligned_strides(shape, 1, numpy_dtype(element).itemsize), element, like)
+        self.clear(made)
+        return made
+
+    def indices(self, call: str, count: int, like: ArrayView) -> Any:
+        """Return the integers below ``count`` as an i32 array on the device of ``like``.  Raises UnsupportedError."""
+        raise UnsupportedError(
+            f"{call}: random numbers are not supported for arrays of {self.name}; pass torch, numpy or cupy arrays"
+        )
+
+    def clear(self, view: ArrayView) -> None:
+        """Fill an array with zeros."""
+        self.native(view)[...] = 0
+
+    def on(self, stream: object, device: int) -> AbstractContextManager[object]:
+        """Return a context manager that makes a stream current."""
+        return nullcontext()
+
+
+class _Torch(Library):
+    def empty(self, call: str, shape: Sequence[int], element: str, value: Any) -> Any:
+        torch = sys.modules["torch"]
+        return torch.empty(tuple(shape), device=value.device, dtype=getattr(torch, torch_name(element)))
+
+    def strided(self, shape: Sequence[int], strides: Sequence[int], element: str, like: ArrayView) -> ArrayView:
+        torch = sys.modules["torch"]
+        dtype, device = getattr(torch, torch_name(element)), cast(Any, like.keep).device
+        return view_of(torch.empty_strided(tuple(shape), tuple(strides), device=device, dtype=dtype))
+
+    def native(self, view: ArrayView) -> Any:
+        return cast(Any, view.keep).detach().as_strided(view.shape, view.strides)
+
+    def indices(self, call: str, count: int, like: ArrayView) -> Any:
+        torch = sys.modules["torch"]
+        return torch.arange(count, dtype=torch.int32, device=cast(Any, like.keep).device)
+
+    def clear(self, view: ArrayView) -> None:
+        self.native(view).zero_()
+
+    def on(self, stream: object, device: int) -> AbstractContextManager[object]:
+        torch = sys.modules["torch"]
+        if not isinstance(stream, torch.cuda.Stream):
+            stream = torch.cuda.ExternalStream(stream_of(stream), device=device)
+        return torch.cuda.stream(stream)
+
+
+class _Numpy(Library):
+    """numpy, and cupy, which has the same interface."""
+
+    def empty(self, call: str, shape: Sequence[int], element: str, value: Any) -> Any:
+        with nullcontext() if self.name == "numpy" else value.device:
+            return self._module().empty(tuple(shape), dtype=numpy_dtype(element))
+
+    def strided(self, shape: Sequence[int], strides: Sequence[int], element: str, like: ArrayView) -> ArrayView:
+        size = 0 if 0 in shape else sum((n - 1) * step for n, step in zip(shape, strides)) + 1
+        flat = view_of(self.empty("", (max(1, size),), element, like.keep))
+        return view_of(self.native(flat._replace(shape=tuple(shape), strides=tuple(strides))))
+
+    def indices(self, call: str, count: int, like: ArrayView) -> Any:
+        with nullcontext() if self.name == "numpy" else cast(Any, like.keep).device:
+            return self._module().arange(count, dtype="int32")
+
+    def native(self, view: ArrayView) -> Any:
+        keep = cast(Any, view.keep)
+        steps = tuple([step * keep.dtype.itemsize for step in view.strides])
+        # numpy cannot read the type code of 8-bit ml_dtypes (``<f1``), so the view is strided as bytes.
+        plain = keep.view("u1") if keep.dtype.itemsize == 1 else keep
+        return self._module().lib.stride_tricks.as_strided(plain, view.shape, steps).view(keep.dtype)
+
+    def on(self, stream: object, device: int) -> AbstractContextManager[object]:
+        if self.name == "numpy":
+            return nullcontext()
+        return self._module().cuda.ExternalStream(stream_of(stream), device)
+
+    def _module(self) -> Any:
+        return sys.modules[self.name]
+
+
+def _library(view: ArrayView, value: object) -> Library:
+    """Return the library of an array."""
+    name = type(value).__module__.partition(".")[0]
+    if view.library == "torch":
+        return _Torch("torch")
+    if view.library == "numpy" or name == "cupy":
+        return _Numpy("numpy" if view.library == "numpy" else "cupy")
+    return Library(name if name != "builtins" else type(value).__name__)
+
+
+def on_stream(view: ArrayView, stream: object) -> AbstractContextManager[object]:
+    """Return a context manager that makes a stream torch's current one, so that new tensors belong to it.
+
+    It does nothing if the array is not a torch tensor or there is no stream.
+    """
+    return _Torch("torch").on(stream, view.device) if stream is not None and view.library == "torch" else nullcontext()
+
+
+# ------------------------------------------------------------------------------------------------------------ reading
+
+
+class Where(NamedTuple):
+    """The device and the array library of a call."""
+
+    device: int | Literal["cpu"] | None  # as a kernel takes it; None: the GPU of the arrays
+    library: Library
+    cpu: bool  # the call runs on the interpreter
+    gpu: int  # 0 for arrays that are copied to the GPU
+
+
+def gpu_here(call: str = "") -> Driver:
+    """Return the driver.  Raises DeviceError if there is no GPU, before anything is compiled or copied.
+
+    Args:
+        call: name of the calling function, for the message.
+    """
+    from cute_dialect.runtime.driver import NoGpuError, driver
+
+    try:
+        return driver()
+    except NoGpuError:
+        who = f"{call}: " if call else ""
+        raise DeviceError(f'{who}no GPU was found; pass device="cpu" to run on the interpreter') from None
+
+
+def chosen_device(device: Any) -> Any:
+    """Return the device of a call: ``"cpu"`` if none is given and ``CUTE_DEVICE=cpu`` is set, else the given one."""
+    return "cpu" if device is None and default_device() == "cpu" else device
+
+
+_REQUIRED = frozenset(("a", "b", "x", "f", "grad_y", "q", "k", "v", "target"))
+"""Names of operands that no call can leave out."""
+
+
+def read_all(
+    call: str, arrays: Mapping[str, Any], device: object = None, stream: object = None
+) -> tuple[Where, dict[str, ArrayView]]:
+    """Return the device of a call and views of its arrays that are not None.
+
+    Raises DtypeError if an argument is not an array or a required one is None, and LayoutError if it has no strides.
+    Raises DeviceError if arrays belong to several libraries or devices, or are not on ``device``.
+    """
+    where = None if device is None else device_number(device)
+    raw = 0 if stream is None else stream_of(stream)
+    views: dict[str, ArrayView] = {}
+    first = library = None
+    for name, value in arrays.items():
+        if value is None:
+            if name in _REQUIRED or name.startswith("argument "):
+                raise DtypeError(f"{call}: {name} is None; pass an array")
+            continue
+        view = views[name] = _read(call, name, value, raw)
+        found = _library(view, value)
+        if library is None or first is None:
+            first, library = name, found
+        elif found.name != library.name:
+            raise DeviceError(
+                f"{call}: {name} is an array of {found}, but {first} is one of {library}; pass arrays of one library"
+            )
+        elif view.device != views[first].device:
+            raise DeviceError(
+                f"{call}: {name} is on {_place(view)}, but {first} is on {_place(views[first])}; "
+                "move both to one device"
+            )
+        _check_place(call, name, view, where)
+    assert first is not None and library is not None
+    gpu = views[first].device if views[first].device >= 0 else where if isinstance(where, int) else 0
+    return Where(where, library, where == "cpu", gpu), views
+
+
+def _read(call: str, name: str, value: Any, stream: int) -> ArrayView:
+    layout = getattr(value, "layout", None)
+    if layout is not None and type(value).__module__.partition(".")[0] == "torch" and "strided" not in str(layout):
+        raise LayoutError(f"{call}: {name} is a tensor of {layout}; pass a strided tensor")
+    try:
+        return view_of(value, stream)
+    except NotAnArray as e:
+        error = LayoutError if isinstance(e, OutsideMemory) else DtypeError
+        raise error(f"{call}: {name}: {e}") from None
+
+
+def _place(view: ArrayView) -> str:
+    return "the CPU" if view.device < 0 else f"cuda:{view.device}"
+
+
+def _check_place(call: str, name: str, view: ArrayView, where: int | Literal["cpu"] | None) -> None:
+    """Raise DeviceError if kernels on ``where`` cannot access an array."""
+    if where == "cpu":
+        if view.device >= 0:
+            raise DeviceError(
+                f'{call}: {name} is on {_place(view)}, but device="cpu" (or CUTE_DEVICE=cpu) selects the interpreter; '
+                f'move {name} to the CPU, or pass device="gpu"'
+            )
+    elif view.device < 0 and view.library != "numpy":
+        gpu_here(call)
+        raise DeviceError(
+            f"{call}: {name} is on the CPU; move it to a GPU with {name}.cuda(), "
+            'or pass device="cpu" to run on the interpreter'
+        )
+    elif view.device >= 0 and where is not None and view.device != where:
+        raise DeviceError(
+            f"{call}: {name} is on {_place(view)}, but device is cuda:{where}; move {name}, or omit device"
+        )

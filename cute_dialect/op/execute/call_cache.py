@@ -1,0 +1,381 @@
+"""Cache of recorded calls, which are replayed without argument checks or kernel choice.
+
+A guard from torch recognizes a call like the previous one; other calls are looked up by a key.  The recording
+(:mod:`cute_dialect.op.execute.recording`) is replayed at the addresses of the new arguments.
+
+The key has everything that the checks and the kernel choice depend on, except addresses:  Python types, shapes,
+strides, element types and devices of the tensors, and the other arguments.  The low bits of addresses and the sets of
+tensors that share memory must match as well; otherwise the call is checked and computed as a new one.
+
+Costs on one core of a shared virtual machine with torch 2.13, in ns: the guard 270, the key and its lookup 1000,
+``empty_strided`` 1000 (``empty`` 1700, the function that :mod:`cute_dialect.op.execute.replay` calls 470),
+``data_ptr`` 90.
+"""
+
+# torch is not installed where types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakSet
+
+from cute_dialect.op.arrays.dtypes import tf32_allowed
+from cute_dialect.op.execute.recording import CURRENT, Recording, is_eager, recorded
+from cute_dialect.runtime.fast_call import guard_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+__all__ = ["AddressMismatch", "KnownCalls", "LinearCombination", "forget_calls", "key_of", "number"]
+
+_LIMIT = 1024
+"""Maximum number of cached specializations."""
+_RECENT = 6
+"""Number of calls whose guards are tried before a key is computed."""
+_RUNS = 4
+"""Maximum number of recordings per specialization, one per pattern of address bits and shared memory."""
+
+
+class LinearCombination(NamedTuple):
+    """Epilogue arguments and arithmetic of a call."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    c: torch.Tensor | None = None
+    bias: torch.Tensor | None = None
+    activation: str = ""
+    hook: Callable[..., object] | None = None
+    math: str = "default"
+    accumulator: object = None
+
+    @property
+    def usual(self) -> bool:
+        """True if all arguments have their defaults."""
+        return self.plain and self.math == "default" and self.accumulator is None
+
+    def of_sums(self) -> LinearCombination:
+        """Return the arithmetic without the epilogue."""
+        return LinearCombination(math=self.math, accumulator=self.accumulator)
+
+    @property
+    def plain(self) -> bool:
+        """True if there is no epilogue."""
+        return self.alpha == 1.0 and self.c is None and self.bias is None and not self.activation and self.hook is None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Cache key of the arguments, without the tensors themselves."""
+        alpha, beta, c, bias, activation, hook, math, accumulator = self
+        return (
+            type(alpha), alpha or repr(alpha), type(beta), beta or repr(beta), c is None, bias is None, activation,
+            hook, math, accumulator,
+        )  # fmt: skip
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """The given tensors among ``c`` and ``bias``."""
+        return tuple([t for t in (self.c, self.bias) if t is not None])
+
+
+def number(x: float) -> tuple[object, object]:
+    """Return the cache key of a number: its type, and its value with the sign of zeros.
+
+    >>> number(0.0) == number(-0.0), number(1) == number(1.0), number(2.5) == number(2.5)
+    (False, False, True)
+    """
+    return type(x), x or repr(x)
+
+
+class CachedCall(NamedTuple):
+    """A cached specialization of a call."""
+
+    how: object
+    """All arguments but the tensors."""
+    guard: Callable[..., bool]
+    """Returns True if tensors have the recorded types, shapes, strides and device, and need gradients as recorded."""
+    runs: tuple[Callable[..., Any], ...]
+    """Replay the call; one for each pattern of address bits and shared memory.  Empty if it cannot be replayed.
+
+    Each returns None, or raises AddressMismatch, for another pattern.
+    """
+    allowed: bool | None
+    """Whether torch allowed TF32 when the call was recorded, if its first tensor is f32."""
+    gradients: bool | None = None
+    """Whether gradients were enabled, if a tensor requires them.  Not all releases of torch guard this."""
+
+
+class AddressMismatch(Exception):
+    """The low bits or the overlap of addresses differ from those of the recorded call."""
+
+
+def _never(*tensors: object) -> bool:
+    """Return False: this guard never matches, so the call is looked up by its key."""
+    return False
+
+
+_NONE = CachedCall(_never, _never, (), None)
+
+
+_CACHES: WeakSet[KnownCalls] = WeakSet()
+
+
+def forget_calls() -> None:
+    """Remove the calls of all caches, so that later calls choose kernels again."""
+    for calls in list(_CACHES):
+        calls.clear()
+
+
+class KnownCalls:
+    """Recorded calls of a function::
+
+        done = calls.again(how, a, b)
+        if done is None:
+            done = calls.recorded(how, (a, b), lambda: …)
+
+    ``how`` is the key of the arguments that are not tensors (numbers as returned by :func:`number`).  It must determine
+    the number of tensors, because a guard raises TypeError for another number.
+    """
+
+    def __init__(self) -> None:
+        _CACHES.add(self)
+        self._found: dict[object, CachedCall] = {}
+        self._failed: set[object] = set()  # keys of calls whose first recording failed
+        self._last: CachedCall = _NONE
+        self._recent: tuple[CachedCall, ...] = ()
+        self._grad: Callable[[], bool] = _never
+        self.is_traced: Callable[[], bool] = _ask_torch
+        """Returns True while ``torch.compile`` traces a call; such a call is not cached."""
+
+    def __len__(self) -> int:
+        return sum([bool(x.runs) for x in self._found.values()])
+
+    def clear(self) -> None:
+        """Remove all calls."""
+        self._found.clear()
+        self._failed.clear()
+        self._last, self._recent = _NONE, ()
+
+    def again(self, how: object, *tensors: Any) -> Any:
+        """Replay a recorded call; its result has gradients if an argument requires them.
+
+        Return None, and do nothing, if there is none.
+        """
+        known = self._last
+        if (
+            how != known.how
+            or not known.guard(*tensors)
+            or (known.gradients is not None and known.gradients is not self._grad())
+        ):
+            if not self._found:
+                return None
+            try:
+                found = self._recent_call(how, tensors) or self._found_call(how, tensors)
+            except (AttributeError, TypeError, RuntimeError):  # not strided tensors: computing the call reports it
+                return None
+            if found is None:
+                return None
+            self._last = known = found
+        if (known.allowed is not None and known.allowed is not tf32_allowed()) or CURRENT.recording is not None:
+            return None
+        runs = known.runs
+        try:
+            done = runs[0](*tensors)
+        except AddressMismatch:
+            done = None
+        if done is None and len(runs) > 1:
+            for run in runs[1:]:
+                try:
+                    done = run(*tensors)
+                except AddressMismatch:
+                    continue
+                if done is not None:
+                    break
+        return done
+
+    def _recent_call(self, how: object, tensors: Sequence[Any]) -> CachedCall | None:
+        """Return one of the last calls that were looked up, if its guard holds: faster than a key."""
+        for known in self._recent:
+            same = known.how == how and known.guard(*tensors)
+            if same and (known.gradients is None or known.gradients is self._grad()):
+                return known
+        return None
+
+    def _found_call(self, how: object, tensors: Sequence[Any]) -> CachedCall | None:
+        """Look a call up by its key."""
+        learns = self._learns(tensors)
+        if learns and not is_eager(tensors):
+            return None
+        found = self._found.get((how, key_of(tensors), learns))
+        if found is None:
+            found = self._similar_call(how, tensors, learns)
+        if found is None or not found.runs:
+            return None
+        _ = [t.data_ptr() for t in tensors]  # raises for the tensors of torch.vmap, which have no address
+        if found.guard is not _never:
+            self._recent = (found, *self._recent[: _RECENT - 1])
+        return found
+
+    def _similar_call(self, how: object, tensors: Sequence[Any], learns: bool) -> CachedCall | None:
+        """Return a call that also replays these tensors, and give it a guard for them.
+
+        It was recorded with separate tensors where one is passed twice, or, if no result needs gradients (``learns``
+        is False), with tensors that require none.
+        """
+        for gradients in (True, False) if not learns else (True,):
+            for places in (True, False):
+                found = self._found.get((how, key_of(tensors, gradients, places), learns))
+                if found is not None and found.runs:
+                    needed = any([t.requires_grad for t in tensors])
+                    found = found._replace(guard=_guard_of(tensors), gradients=learns if needed else None)
+                    self._found[how, key_of(tensors), learns] = found
+                    return found
+        return None
+
+    def _learns(self, tensors: Sequence[Any]) -> bool:
+        """Return True if the result needs gradients."""
+        return self._grad() and any([t.requires_grad for t in tensors])
+
+    def recorded(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any], views: bool = False) -> Any:
+        """Compute a call and cache how it was done, if all its tensors are plain torch tensors.
+
+        Args:
+            views: results may be views of arguments, or None.
+        """
+        if CURRENT.recording is not None or not self._can_remember(how, tensors):
+            return compute()
+        key = (how, key_of(tensors), False)
+        if not self._may_add(key):
+            return compute()
+        with recorded(tensors) as recording:
+            result = compute()
+        if recording is not None:
+            self._add(key, how, tensors, recording.again(result, views))
+        return result
+
+    def computed(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
+        """Compute a call, with gradients if an argument requires them, and cache it."""
+        if CURRENT.recording is not None or not self._is_plain(how, tensors):
+            return compute()
+        return (self.differentiable if self._learns(tensors) else self.recorded)(how, tensors, compute)
+
+    def remember(self, how: object, tensors: Sequence[Any], recording: Recording, result: Any) -> None:
+        """Cache a call that ``recording`` describes and that returned ``result``, if it can be replayed."""
+        if not self._can_remember(how, tensors):
+            return
+        run = recording.again(result)
+        if run is not None:
+            self._add((how, key_of(tensors), False), how, tensors, run)
+
+    def differentiable(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
+        """Compute a call whose result needs gradients, and cache it with its backward pass.
+
+        A call is cached if it adds one node to the autograd graph, which was made by
+        :func:`cute_dialect.op.autograd_node.node_of` and takes the tensors themselves.
+        """
+        if CURRENT.recording is not None or not self._is_plain(how, tensors):
+            return compute()
+        key = (how, key_of(tensors), True)
+        if not self._may_add(key) or not is_eager(tensors):
+            return compute()
+        with recorded(tensors) as recording:
+            result = compute()
+        run = None
+        if recording is not None and len(recording.nodes) == 1 and not recording.failed:
+            run = recording.nodes[0].replayed(recording, tensors, result)
+        self._add(key, how, tensors, run)
+        return result
+
+    def _may_add(self, key: object) -> bool:
+        """Return False if a call cannot be replayed, or has the maximum number of recordings."""
+        old = self._found.get(key)
+        return old is None or len(old.runs) not in (0, _RUNS)
+
+    def _add(self, key: object, how: object, tensors: Sequence[Any], run: Callable[..., Any] | None) -> None:
+        """Cache a recording, or that the call cannot be replayed (``run`` is None).
+
+        The first recording of a call may fail because of work that is done once, so a call is recorded twice.
+        """
+        import torch
+
+        if len(self._found) >= _LIMIT or len(self._failed) >= _LIMIT:
+            self.clear()
+        if run is None and key not in self._failed:
+            self._failed.add(key)
+            return
+        allowed = tf32_allowed() if tensors[0].dtype == torch.float32 else None
+        old = self._found.get(key)
+        runs = () if run is None else (run,)
+        if old is not None and old.allowed is allowed:
+            runs += old.runs[: _RUNS - 1]
+        gradients = self._grad() if any([t.requires_grad for t in tensors]) else None
+        self._found[key] = CachedCall(how, _guard_of(tensors), runs, allowed, gradients)
+        self._last, self._recent = _NONE, ()
+
+    def _can_remember(self, how: object, tensors: Sequence[Any]) -> bool:
+        """Return True if the tensors are plain, none needs a gradient now, and the other arguments cannot change."""
+        return self._is_plain(how, tensors) and not self._learns(tensors)
+
+    def _is_plain(self, how: object, tensors: Sequence[Any]) -> bool:
+        """Return True if the tensors are plain and the other arguments cannot change."""
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return False
+        self._grad, self.is_traced = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
+        plain = (torch.Tensor, torch.nn.Parameter)
+        if any([type(t) not in plain or t.layout is not torch.strided for t in tensors]):
+            return False
+        if torch._C._functorch.peek_interpreter_stack() is not None:  # tensors of torch.vmap have no address
+            return False
+        try:
+            hash(how)
+        except TypeError:  # a list may change
+            return False
+        return True
+
+
+def _guard_of(tensors: Sequence[Any]) -> Callable[..., bool]:
+    """Return the guard of tensors.  torch's guard rejects a tensor that is passed twice, so it gets each one once."""
+    first = _first_places(tensors)
+    places = tuple(sorted(set(first)))
+    check = guard_of([tensors[i] for i in places]) or _never
+    if len(places) == len(tensors) or check is _never:
+        return check
+    same = [(i, j) for i, j in zip(first, range(len(first))) if i != j]
+
+    def guard(*given: Any) -> bool:
+        for i, j in same:
+            if given[i] is not given[j]:
+                return False
+        return check(*[given[i] for i in places])
+
+    return guard
+
+
+def _first_places(tensors: Sequence[Any]) -> list[int]:
+    """Return for each tensor the index at which it is passed first."""
+    return [next(i for i, x in enumerate(tensors) if x is t) for t in tensors]
+
+
+def _ask_torch() -> bool:
+    """Return True while ``torch.compile`` traces this call."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
+
+
+def key_of(tensors: Sequence[Any], gradients: bool = True, places: bool = True) -> tuple[object, ...]:
+    """Return the cache key of tensors, without their addresses.
+
+    Args:
+        gradients: the key contains whether the tensors require gradients.
+        places: the key contains which tensors are passed several times; their guard differs.
+    """
+    key: tuple[object, ...] = tuple([
+        (type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device(), gradients and t.requires_grad)
+        for t in tensors
+    ])  # fmt: skip
+    repeated = places and len(set(map(id, tensors))) < len(tensors)
+    return (*key, *_first_places(tensors)) if repeated else key

@@ -1,0 +1,443 @@
+"""Execution of ``mm`` and ``bmm``: check the arguments, choose a kernel and launch it."""
+
+# torch is not installed where types are checked; arrays may belong to any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
+
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.split_tf32 import PartsConfig, padded
+from cute_dialect.op.arrays.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
+from cute_dialect.op.arrays.library import Library, Where, chosen_device, read_all
+from cute_dialect.op.arrays.operand_views import (
+    copied,
+    expanded,
+    folded,
+    goes_on,
+    kernel_order,
+    one_matrix,
+    turn,
+    vector,
+    with_padded_rows,
+    zeros,
+)  # fmt: skip
+from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, stored_as, traced_of
+from cute_dialect.op.epilogue.combination import combination, is_rounded
+from cute_dialect.op.epilogue.mode_digits import as_array
+from cute_dialect.op.epilogue.reducing import combining, memory_of
+from cute_dialect.op.epilogue.tracing import FakeTensor
+from cute_dialect.op.epilogue.unfused import unfused
+from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError, check_options
+from cute_dialect.op.execute.call_cache import LinearCombination
+from cute_dialect.op.execute.kernels import combiner, splitter, turned_extras
+from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.tma_copies import pads, with_padding
+from cute_dialect.op.problems.operands import check_activation, check_addends, check_product, check_result, matrix
+from cute_dialect.op.select.cost_model import costs_of
+from cute_dialect.op.select.gemm_dispatch import (
+    GemmDispatch,
+    epilogue_of,
+    gpu_of,
+    here,
+    way_of,
+    with_direct,
+    with_epilogue,
+)
+from cute_dialect.op.select.kernel_choice import Problem
+from cute_dialect.op.select.kernel_override import ANY, KernelOverride, kernel_for
+from cute_dialect.runtime.arrays import ArrayView, view_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.interp import Progress, RunReport
+    from cute_dialect.runtime.launch import CallOptions
+
+__all__ = ["Interpreted", "by_rows", "options_of", "product"]
+
+
+SCALES = ("scale_a", "scale_b")
+"""Names of the block scales."""
+
+
+class Interpreted(TypedDict, total=False):
+    """Options of a call with ``device="cpu"``; see :class:`cute_dialect.runtime.launch.KernelCall`.
+
+    ``checks`` is off by default.  ``report`` is called with the interpreter's report of each launch.
+    """
+
+    checks: Sequence[str] | str | None
+    reports: Sequence[str]
+    schedule: str
+    seed: int
+    max_steps: int | None
+    blocks: Sequence[int] | str | None
+    progress: Callable[[Progress], None] | None
+    report: Callable[[RunReport], object]
+
+
+class _Call(NamedTuple):
+    """A call in progress."""
+
+    name: str
+    rank: int
+    where: Where
+    stream: object
+    run: Interpreted
+    wanted: KernelOverride
+    owned: bool = False  # the call may overwrite the padding between rows of ``out``
+
+
+def product(
+    name: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: LinearCombination, device: object = None,
+    stream: object = None, run: Interpreted | None = None, graph: Any = None,
+    args: Mapping[str, Any] = MappingProxyType({}), wanted: KernelOverride = ANY,
+    scales: Mapping[str, Any] = MappingProxyType({}), owned: bool = False,
+) -> Any:  # fmt: skip
+    """Compute ``mm`` (``rank`` 2) or ``bmm`` (3).
+
+    Args:
+        graph: an epilogue.
+        args: its arguments.
+        wanted: the kernel, if the call selects one.
+        scales: block scales ``scale_a`` and ``scale_b``.
+        owned: the call may overwrite the padding between rows of ``out``.
+
+    Raises subclasses of OpError, and exceptions of a launch.
+    """
+    run, device = run or {}, chosen_device(device)
+    options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
+    check_options(name, cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
+    arrays = {"a": a, "b": b, "out": args.get("D") if out is None else out, "c": extras.c, "bias": extras.bias}
+    arrays |= scales
+    where, views = read_all(name, arrays, device, stream)
+    call = _Call(name, rank, where, stream, run, wanted, owned)
+    on = nullcontext() if stream is None or where.cpu else where.library.on(stream, where.gpu)
+    try:
+        with on:
+            return _product(call, arrays, views, dtype, extras, graph, args)
+    except OpError as e:
+        if str(e).startswith(f"{name}: "):
+            raise
+        raise type(e)(f"{name}: {e}") from None  # raised by code that does not know the call
+
+
+def _product(
+    call: _Call, arrays: Mapping[str, Any], views: dict[str, ArrayView], dtype: object, extras: LinearCombination,
+    graph: Any = None, args: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:  # fmt: skip
+    """Check a GEMM, then compute it."""
+    name, library = call.name, call.where.library
+    a, b = views["a"], views["b"]
+    shape = check_product(name, call.rank, a, b)
+    nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # no terms, so the values of a and b do not matter
+    if graph is None and _widens(views, extras, dtype):
+        graph, args = _combination(arrays, views, shape, extras)
+        extras = extras.of_sums()
+        del views["c"]
+    traced, sums_of = None if graph is None else traced_of(name, graph, args, shape), shape
+    shape = shape if traced is None else traced.shape_of(shape)
+    wanted = None if dtype is None else element_name(dtype)
+    made = "" if traced is None else traced.graph.outputs[0].element
+    element = views["out"].dtype if "out" in views else wanted or made or result_of(a.dtype)
+    kind = both(a.dtype, b.dtype)
+    allowed = kind == "f32" and extras.math == "default" and library.name == "torch" and tf32_allowed()
+    arithmetic = arithmetic_of(kind, extras.math, extras.accumulator, allowed)
+    check_types(kind, element, arithmetic)
+    check_addends(name, views, shape, {"alpha": extras.alpha, "beta": extras.beta})
+    check_activation(name, extras.activation, extras.hook)
+    if "out" in views:
+        check_result(name, views, shape, wanted, arranged=traced is not None and "D" in traced.views)
+    _epilogue(name, extras, views.get("bias"), shape, element)
+    gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
+    result = arrays.get("out")
+    if result is None:
+        result = library.empty(name, shape, element, arrays["a"])
+        views["out"] = view_of(result)
+    found = None
+    if traced is not None:
+
+        def another(shape: tuple[int, ...], kind: str) -> Any:
+            return library.empty(name, shape, kind or element, arrays["a"])
+
+        found = bound(traced, args, result, sums_of, another)
+        found.check_memory(name, views["out"], {"a": a, "b": b})
+    own = None if traced is None else arranged(traced, views["out"], sums_of)
+    if own is not None and 0 not in shape:
+        shape = own.shape
+        views["out"] = own.plain or in_place_of(own)
+    if 0 in shape:
+        if found is not None:
+            found.nothing()
+        return _returned(found, result)
+    if nothing:
+        views |= zeros(library, a, b, sums_of)
+    narrow = FAST.get(extras.math)
+    if narrow is not None:
+        views |= {n: copied(library, views[n], int(matrix(views[n]).along(1)), narrow) for n in ("a", "b")}
+    alpha = 1.0 if nothing else extras.alpha
+    c = views.pop("c", None)
+    if c is not None and extras.beta != 0.0:
+        views["c"] = expanded(c, shape)
+    epilogue = _epilogue(name, extras._replace(alpha=alpha), views.get("bias"), shape, element)
+    if found is not None:
+        epilogue = Epilogue(graph=found.graph if own is None or own.plain else stored_as(found.graph, own))
+    flipped, strides = not matrix(views["out"]).along(1), views["out"].strides
+    if flipped and SCALES[0] in views:
+        raise LayoutError(
+            f"{name}: out has strides {strides}, but block scales need contiguous rows; pass a contiguous out"
+        )
+    if flipped and epilogue is not None and epilogue.whole_tiles:
+        what = "whole_rows" if epilogue.whole_rows else "quantize()"
+        raise LayoutError(
+            f"{name}: out has strides {strides}, but {what} in an epilogue needs contiguous rows; pass a contiguous out"
+        )
+    if flipped and epilogue is not None and epilogue.paired:
+        raise LayoutError(
+            f"{name}: out has strides {strides}, but pairs() in an epilogue needs contiguous rows; "
+            "pass a contiguous out"
+        )
+    views, turned = by_rows(views, epilogue)
+    x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
+    z = z._replace(owned=call.owned or (own is not None and own.plain is None))
+    asked = x, y, z, both(views["a"].dtype, views["b"].dtype), element
+    copy: ArrayView | None = None
+    if own is not None and own.plain is None:
+        way = _way_of_split(asked, turned, gpu, sms, arithmetic, call.wanted)
+        views["flat"] = own.flat
+        if way is None and found is not None:  # no kernel stores this layout, so a matrix is stored and copied
+            del views["flat"]
+            epilogue = turned = Epilogue(graph=found.graph)
+            copy = views["out"] = with_padded_rows(library, shape, element, own.flat)
+            way = way_of(*asked, turned, gpu, sms, arithmetic)
+        assert way is not None
+    else:
+        way = way_of(*asked, turned, gpu, sms, arithmetic)
+    if way.choice is not None and SCALES[1] in views:
+        of_b = views[SCALES[1]]
+        config = way.choice.config._replace(scales="ui8" if of_b.dtype == "ui8" else "f32")
+        way = way._replace(choice=way.choice._replace(config=config))
+    if call.wanted != ANY:
+        if way.choice is None:
+            raise UnsupportedError(
+                f"{name}: kernel and split_k need TMA, for which addresses and row strides must be multiples of 16 "
+                "bytes; pass aligned operands"
+            )
+        choice = kernel_for(way.problem, call.wanted, gpu, sms)
+        if way.choice.config.direct:
+            choice = with_direct(choice, way.problem, costs_of(gpu, sms))
+        way = way._replace(choice=choice if turned is None or way.by_torch else with_epilogue(choice, turned))
+    if way.by_torch:
+        if extras.hook is not None:
+            raise UnsupportedError(f"{name}: {_no_hook(way.problem, flipped)}")
+        factors = (turn(views["b"]), turn(views["a"])) if flipped else (views["a"], views["b"])
+        of_sums = dict(zip("ab", factors)) | {n: views[n] for n in SCALES if n in views}
+        given = {n: library.native(v) for n, v in of_sums.items()}
+        if found is not None and kind == "f64":
+            raise UnsupportedError(
+                f"{name}: a traced epilogue computes in f32 and does not support f64; apply the function to the result"
+            )
+        # The library rounds the result, so it gets the unrounded accumulator; an f16 accumulator stays f16.
+        wide = "f32" if both(a.dtype, b.dtype)[:1] in "bf" and kind != "f64" and arithmetic != "f16" else None
+        sums = _product(call, given, of_sums, wide, LinearCombination() if narrow else extras.of_sums())
+        if found is not None:
+            found.by_library(sums)
+        else:
+            added = None if extras.beta == 0.0 else arrays["c"]
+            unfused(sums, result, alpha, extras.beta, added, arrays["bias"], extras.activation)
+        return _returned(found, result)
+    operands: Any = {"alpha": alpha, "beta": extras.beta}
+    if found is not None and epilogue is not None:
+        operands = tuple([view_of(x) if hasattr(x, "shape") else x for x in found.operands])
+        operands = turned_extras(epilogue, operands) if flipped else operands
+    parts = _parts(library, found, way, flipped, views["out"])
+    if parts:
+        operands = tuple([parts.get(i, x) for i, x in enumerate(operands)])
+    _launch(call, views, way, turned, operands)
+    if copy is not None and traced is not None:
+        view = traced.views["D"]
+        result[...] = as_array(library.native(copy), view, shape)
+    if parts and found is not None:
+        _combine(call, found, parts, views["out"])
+    return _returned(found, result)
+
+
+def _widens(views: Mapping[str, ArrayView], extras: LinearCombination, dtype: object) -> bool:
+    """Return True if kernels would round ``c`` to the result's type before it is added."""
+    c, out = views.get("c"), views.get("out")
+    if c is None or extras.beta == 0.0 or extras.hook is not None:
+        return False
+    result = out.dtype if out is not None else result_of(views["a"].dtype) if dtype is None else element_name(dtype)
+    return is_rounded(c.dtype, result)
+
+
+def _combination(
+    arrays: Mapping[str, Any], views: Mapping[str, ArrayView], shape: tuple[int, ...], extras: LinearCombination
+) -> tuple[Any, dict[str, Any]]:
+    """Return the traced epilogue of ``activation(alpha * accum + beta * c + bias)``, and its arguments."""
+    numbers = {n: x for n, x in (("alpha", float(extras.alpha)), ("beta", float(extras.beta))) if x != 1.0}
+    names = {"C": "c"} | ({} if extras.bias is None else {"bias": "bias"})
+    given = [(n, views[name]) for n, name in names.items()]
+    kinds = [*((n, FakeTensor(x.dtype, tuple(x.shape))) for n, x in given), *numbers.items()]
+    args: dict[str, Any] = {n: arrays[name] for n, name in names.items()} | numbers
+    return combination(tuple(kinds), shape, extras.activation), args
+
+
+def _no_hook(p: Problem, flipped: bool) -> str:
+    """Return the reason why no kernel for a problem supports a hook, and the alternative."""
+    if p.element == "f64":
+        return "hook does not support f64 operands; apply the function to the result"
+    if p.element == "f32":
+        return f"hook does not support f32 operands with {p.output} results; use math='tf32', or an f32 result"
+    return f"hook needs an even {'M' if flipped else 'N'}, but it is {p.n}; use epilogue"
+
+
+def _way_of_split(
+    given: tuple[Any, ...], epilogue: Epilogue | None, gpu: str, sms: int, arithmetic: str, wanted: KernelOverride
+) -> GemmDispatch | None:  # fmt: skip
+    """Return the kernel of a GEMM whose epilogue reshapes the result, or None if no kernel stores it."""
+    try:
+        way = way_of(*given, epilogue, gpu, sms, arithmetic)
+    except UnsupportedError:
+        return None
+    return way if wanted == ANY and way.choice is not None and not way.by_torch else None
+
+
+def _parts(
+    library: Library, found: Bound | None, way: GemmDispatch, flipped: bool, out: ArrayView
+) -> dict[int, ArrayView]:  # fmt: skip
+    """Return memory for the partial reductions of an epilogue, by index among the operands."""
+    if found is None or way.choice is None or not found.graph.reduces:
+        return {}
+    p, choice = way.problem, way.choice
+    swapped = choice.swapped
+    rows, columns = (p.n, p.m) if swapped else (p.m, p.n)
+    made: dict[int, ArrayView] = {}
+    for x in found.reduced:
+        extents = x.extents(rows, columns, choice.columns_at_once, flipped != swapped)
+        count = extents[0] * extents[1] * p.matrices
+        made[x.place] = memory_of(library.strided((count,), (1,), "f32", out), extents, p.matrices)
+    return made
+
+
+def _combine(call: _Call, found: Bound, parts: Mapping[int, ArrayView], out: ArrayView) -> None:
+    """Launch the kernels that combine partial reductions."""
+    library = call.where.library
+    for x in found.reduced:
+        for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", out)):
+            kernel = combiner(step.config._replace(dependent=True), call.where.cpu)
+            _tell(call, launched(kernel, step.parts, step.results, **_options(call)))
+
+
+def _returned(found: Bound | None, result: Any) -> Any:
+    """Return the results of the epilogue's function, or ``result`` if there is no epilogue."""
+    return result if found is None else found.traced.formed(found.results)
+
+
+def by_rows(
+    views: dict[str, ArrayView], epilogue: Epilogue | None
+) -> tuple[dict[str, ArrayView], Epilogue | None]:  # fmt: skip
+    """Return a GEMM whose result has contiguous rows: the transposed one, ``b^T a^T``, if it has contiguous columns."""
+    if matrix(views["out"]).along(1):
+        return views, epilogue
+    turned = views | {"a": turn(views["b"]), "b": turn(views["a"])}
+    turned |= {n: turn(views[n]) for n in ("out", "c") if n in views}
+    return turned, None if epilogue is None else epilogue.transposed()
+
+
+def _epilogue(
+    name: str, extras: LinearCombination, bias: ArrayView | None, shape: Sequence[int], result: str
+) -> Epilogue | None:  # fmt: skip
+    """Return the epilogue of a kernel; None for a plain GEMM."""
+    if extras.plain:
+        return None
+    of_bias = (None, "") if bias is None else (tuple(bias.shape), bias.dtype)
+    return epilogue_of(name, extras, shape[-2], shape[-1], *of_bias, result)
+
+
+def _launch(
+    call: _Call, views: Mapping[str, ArrayView], way: GemmDispatch, epilogue: Epilogue | None,
+    operands: Mapping[str, float] | tuple[Any, ...],
+) -> None:  # fmt: skip
+    """Launch the chosen kernel, on copies of operands that it cannot read or write.
+
+    Args:
+        operands: numbers by name, or the arguments of a graph.
+    """
+    library = call.where.library
+    a, b, out, c, bias = (views.get(n) for n in ("a", "b", "out", "c", "bias"))
+    assert a is not None and b is not None and out is not None
+    if way.folded and len(out.shape) == 3:
+        if c is not None and not goes_on(c):
+            c = copied(library, c, 1, out.dtype)
+        a, out = folded(a), folded(out)
+        b = b._replace(shape=b.shape[1:], strides=b.strides[1:])
+        c = None if c is None else folded(c)
+    else:  # a matrix shared by the batch is one matrix for the kernel
+        a, b = one_matrix(a), one_matrix(b)
+    if way.parts:
+        a, b = _in_three(call, a, way.parts[0]), turn(_in_three(call, turn(b), way.parts[1]))
+    along = (int(way.problem.major_a == "k"), int(way.problem.major_b == "n"))
+    wanted = {n: (x, mode) for n, x, mode in (("a", a, along[0]), ("b", b, along[1])) if n in way.copied}
+    to_pad = {n: x for n, x in wanted.items() if pads(*x)}
+    made = {n: copied(library, *x) for n, x in wanted.items() if n not in to_pad}
+    if to_pad:
+        made |= with_padding(library, to_pad, partial(_tell, call), _options(call), call.where.cpu)
+    a, b = made.get("a", a), made.get("b", b)
+    target = out
+    if "out" in way.copied:
+        target = with_padded_rows(library, out.shape, out.dtype, out)
+    more: list[Any] = [views[n] for n in SCALES if n in views]
+    if isinstance(operands, tuple):
+        more += operands
+    elif epilogue is not None:
+        if c is not None:
+            if not (c.dtype == out.dtype and c.strides[-1] == 1 and matrix(c).suits_tma()):
+                c = copied(library, c, 1, out.dtype)
+            more.append(kernel_order(c))
+        if bias is not None:
+            flat = vector(bias)
+            if flat.strides[0] != 1 or flat.pointer % 16:
+                flat = library.copied(flat, (1,))
+            more.append(flat)
+        more += [operands[n] for n, kind in (("alpha", epilogue.alpha), ("beta", epilogue.beta)) if kind == "arg"]
+    given = (kernel_order(a), kernel_order(turn(b)), views.get("flat", kernel_order(target)), *more)
+    _tell(call, launched(way.kernel(call.where.cpu), *given, **_options(call)))
+    if target is not out:
+        library.native(out)[...] = library.native(target)
+
+
+def _in_three(call: _Call, x: ArrayView, config: PartsConfig) -> ArrayView:
+    """Return the three tf32 parts of an f32 operand (rows, K), side by side along K."""
+    columns = 3 * padded(x.shape[-1])
+    shape = (*x.shape[:-1], columns)
+    strides = (shape[-2] * columns, columns, 1)[-len(shape) :]
+    parts = call.where.library.strided(shape, strides, "f32", x)
+    _tell(call, launched(splitter(config, call.where.cpu), kernel_order(x), kernel_order(parts), **_options(call)))
+    return parts
+
+
+def _tell(call: _Call, report: Any) -> None:
+    """Pass the interpreter's report of a launch to the call's ``report`` function."""
+    if report is not None and "report" in call.run:
+        call.run["report"](report)
+
+
+def _options(call: _Call) -> dict[str, Any]:
+    return options_of(call.where, call.stream, call.run)
+
+
+def options_of(where: Where, stream: object, run: Interpreted) -> dict[str, Any]:
+    """Return the call options of a kernel."""
+    if where.cpu:
+        return {"device": "cpu", **{key: value for key, value in run.items() if key != "report"}}
+    found: dict[str, Any] = {}
+    if where.library.name == "numpy" and where.device is not None:
+        found["device"] = where.device
+    if stream is not None and where.library.name not in ("torch", "cupy"):  # their stream is the library's current one
+        found["stream"] = stream
+    return found

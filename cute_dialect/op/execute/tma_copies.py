@@ -1,0 +1,68 @@
+"""Padded copies of operands, for lines that TMA cannot read.
+
+A line of such a copy begins at a multiple of 16 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cute_dialect.op.arrays.library import Library, aligned_strides
+from cute_dialect.op.execute.kernels import padder
+from cute_dialect.op.execute.recording import launched
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
+
+__all__ = ["pads", "with_padding"]
+
+
+def pads(x: ArrayView, mode: int) -> bool:
+    """Return True if the padding kernel can copy a matrix or batch along a contiguous mode.
+
+    The mode must be contiguous in ``x``, and the address a multiple of 4 bytes.
+
+    >>> x = ArrayView(64, (5, 7), (7, 1), "i8", -1, "numpy", None)
+    >>> pads(x, 1), pads(x, 0), pads(x._replace(pointer=65), 1)
+    (True, False, False)
+    """
+    along = len(x.shape) - 2 + mode
+    return x.pointer % 4 == 0 and (x.strides[along] == 1 or x.shape[along] == 1) and min(x.strides) >= 0
+
+
+def with_padding(
+    library: Library, given: Mapping[str, tuple[ArrayView, int]], told: Callable[[object], None],
+    options: Mapping[str, Any], cpu: bool,
+) -> dict[str, ArrayView]:  # fmt: skip
+    """Return padded copies of one or two matrices by name, made in one launch.
+
+    Args:
+        given: the matrices, each with its contiguous mode.
+        told: called with the result of the launch.
+        options: call options of the kernel.
+    """
+    found: dict[str, ArrayView] = {}
+    arguments: list[object] = []
+    for name, (x, mode) in given.items():
+        item = numpy_dtype(x.dtype).itemsize
+        # The last line is padded, too, because the kernel writes whole lines.
+        unit, whole = max(1, 16 // item), list(x.shape)
+        whole[len(whole) - 2 + mode] = -(-whole[len(whole) - 2 + mode] // unit) * unit
+        made = library.strided(whole, aligned_strides(whole, mode, item), x.dtype, x)._replace(shape=tuple(x.shape))
+        of_x, of_y = (_lines(v, mode, item) for v in (x, made))
+        (lines, length, matrices), (pitch, _, step) = of_x.shape, of_x.strides
+        size = (lines - 1) * pitch + (matrices - 1) * step + length
+        flat = of_x._replace(shape=(size,), strides=(1,))
+        words = of_y.shape[0], -(-length // 16) * 4, matrices
+        target = of_y._replace(shape=words, strides=(of_y.strides[0] // 4, 1, of_y.strides[2] // 4), dtype="ui32")
+        arguments += [flat, target, length, pitch, step]
+        found[name] = made
+    told(launched(padder(len(given), cpu), *arguments, **options))
+    return found
+
+
+def _lines(x: ArrayView, mode: int, item: int) -> ArrayView:
+    """Return a matrix or batch as bytes: (lines, bytes per line, matrices)."""
+    shape, strides = x.shape[-2:], x.strides[-2:]
+    matrices, step = (x.shape[0], x.strides[0]) if len(x.shape) == 3 else (1, 0)
+    extents: Sequence[int] = (shape[1 - mode], shape[mode] * item, matrices)
+    return x._replace(shape=tuple(extents), strides=(strides[1 - mode] * item, 1, step * item), dtype="ui8")

@@ -1,0 +1,1 @@
+"""Functions of arrays with torch's signatures."""

@@ -1,0 +1,403 @@
+"""GEMMs on Hopper with torch's signatures: ``mm`` and ``bmm``."""
+
+# Arrays may belong to any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.kernels.activations import Spelled, spelled
+from cute_dialect.kernels.gemm.epilogue import Hook
+from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.epilogue.bind import alone
+from cute_dialect.op.epilogue.combination import combination, is_per_matrix
+from cute_dialect.op.epilogue.function_versions import current
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.call_cache import KnownCalls, LinearCombination, number
+from cute_dialect.op.execute.gemm import Interpreted, product
+from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.select.kernel_override import ANY, KernelOverride
+
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array, Epilogue, Factor
+
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+__all__ = ["bmm", "mm"]
+
+PLAIN, FUSED, GRAPHS = ({2: KnownCalls(), 3: KnownCalls()} for _ in range(3))
+"""Recorded calls by operand rank: plain GEMMs, GEMMs with epilogue arguments, GEMMs with a traced epilogue."""
+_MM, _BMM = PLAIN[2], PLAIN[3]
+
+
+def mm(
+    a: Array,
+    b: Array,
+    out: Array = None,
+    *,
+    alpha: Factor = 1.0,
+    beta: Factor = 1.0,
+    c: Array = None,
+    bias: Array = None,
+    activation: Spelled = "",
+    hook: Hook | None = None,
+    epilogue: Epilogue = None,
+    args: Mapping[str, Any] | None = None,
+    dtype: object = None,
+    math: str = "default",
+    accumulator: object = None,
+    kernel: object = None,
+    split_k: int | None = None,
+    device: object = None,
+    stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Array:
+    """Return ``activation(alpha * a @ b + beta * c + bias)``.
+
+    The GEMM runs on a Hopper GPU or on the interpreter.  Operands are f16, bf16, f32, f64, 8-bit floats or 8-bit
+    integers.  The epilogue is computed in f32 from the accumulator and rounded once, to nearest even; 8-bit types and
+    integers saturate.  Integer results are exact, also if integers are added to them.  If ``beta`` is 0, ``c`` is not
+    read; if ``alpha`` is 0, ``a`` and ``b`` are not multiplied.
+
+    TMA needs addresses and row strides that are multiples of 16 bytes.  Other f16 and bf16 matrices use a kernel
+    without TMA.  With that kernel, column pairs, reductions and blocks of an epilogue are computed by the array
+    library from the f32 accumulator.  Other f32 and 8-bit matrices are copied, as are those that are not contiguous
+    along K (:func:`cute_dialect.op.explain` reports copies).
+
+    Args:
+        a: (M, K), with a contiguous mode.  Arrays belong to torch, numpy, cupy or a library with DLPack or the CUDA
+            array interface.
+        b: (K, N), with a contiguous mode.
+        out: (M, N) array for the result; default: a new array.
+        alpha, beta: numbers; they are kernel arguments, so another value needs no other kernel.
+        c: an array that broadcasts to (M, N); may be ``out``.
+        bias: a per-column vector (N,) or a per-row vector (M, 1).
+        activation: relu, gelu or another of :data:`cute_dialect.op.epilogue.ACTIVATIONS`.
+        hook: an element-wise function, :data:`cute_dialect.kernels.gemm.epilogue.Hook`; each function, also an edited
+            one, needs a kernel of its own.
+        epilogue: a function of the accumulator and ``args``, plain or traced (:func:`cute_dialect.op.epilogue.trace`).
+            It replaces ``alpha``, ``beta``, ``c``, ``bias``, ``activation`` and ``hook``; its return value is
+            returned.
+        args: arguments of ``epilogue`` by name, and optionally arrays for its results.
+        dtype: type of the result without ``out``; default: that of ``a``, bf16 for 8-bit floats, int32 for integers.
+        math: arithmetic of f32 operands (``tf32``, ``3xtf32``, ``exact``, ``fast_f16``, ``fast_bf16``), or ``promote``
+            for two-level accumulation of other floats.
+        accumulator: type of the accumulator.
+        kernel: a ``Choice``, a kernel name as reported by :func:`cute_dialect.op.explain`, or a
+            ``TileDescription``; default: chosen by the cost model.
+        split_k: number of split-K slices; default: chosen by the cost model.
+        device: ``"cpu"`` for the interpreter, with numpy arrays and CPU tensors, or a GPU number for numpy arrays.
+        stream: a stream of torch, cupy or cuda-python; default: the library's current stream.
+        run: options of the interpreter.
+
+    Raises subclasses of OpError before anything is compiled or written.
+    """
+    if run:
+        check_keywords("mm", mm, run)
+    if not isinstance(alpha, int | float):
+        alpha = _factor("mm", "alpha", alpha)
+    if not isinstance(beta, int | float):
+        beta = _factor("mm", "beta", beta)
+    plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
+    if hook is not None:
+        hook = current(hook)
+    again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
+    if epilogue is not None:
+        if not plain:
+            alone("mm", LinearCombination(alpha, beta, c, bias, spelled(activation), hook))
+        how = LinearCombination(math=math, accumulator=accumulator), KernelOverride(kernel, split_k)
+        return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how, again)
+    if args:
+        raise UnsupportedError(f"mm: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
+    if plain and math == "default" and accumulator is None:
+        if again:
+            done = _MM.again((dtype, True), a, b) if out is None else _MM.again((dtype, False), a, b, out)
+            if done is not None:
+                return done
+        extras = LinearCombination()
+        return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
+    applied: Any = spelled(activation) if activation else activation
+    if again:
+        how = _fused_key(dtype, out, alpha, beta, c, bias, applied, hook, math, accumulator)
+        done = FUSED[2].again(how, *_given_of(a, b, out, c, bias))
+        if done is not None:
+            return done
+    extras = LinearCombination(alpha, beta, c, bias, applied, hook, math, accumulator)
+    return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
+
+
+def bmm(
+    a: Array,
+    b: Array,
+    out: Array = None,
+    *,
+    alpha: Factor = 1.0,
+    beta: Factor = 1.0,
+    c: Array = None,
+    bias: Array = None,
+    activation: Spelled = "",
+    hook: Hook | None = None,
+    epilogue: Epilogue = None,
+    args: Mapping[str, Any] | None = None,
+    dtype: object = None,
+    math: str = "default",
+    accumulator: object = None,
+    kernel: object = None,
+    split_k: int | None = None,
+    device: object = None,
+    stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Array:
+    """Return the product of each matrix of ``a``, (L, M, K), and of ``b``, (L, K, N), as (L, M, N).
+
+    One of them may be shared by the batch: (1, M, K), (K, N) or stride 0.  If ``b`` is shared, and the matrices of
+    ``a`` and of ``out`` are stacked with one row stride, the batch is computed as one GEMM, (L M, K) by (K, N).
+
+    Other arguments are those of :func:`mm`, and shared by all matrices, except:
+
+    Args:
+        c: an array that broadcasts to (L, M, N).
+        alpha, beta: also arrays of (L,), one factor per matrix, except with ``hook`` and ``epilogue``.
+    """
+    if run:
+        check_keywords("bmm", bmm, run)
+    if is_per_matrix(alpha) or is_per_matrix(beta):
+        given = LinearCombination(alpha, beta, c, bias, spelled(activation), hook)
+        combined, factors = _with_factors(a, b, given, epilogue)
+        return bmm(
+            a, b, out, epilogue=combined, args=factors, dtype=dtype, math=math, accumulator=accumulator,
+            kernel=kernel, split_k=split_k, device=device, stream=stream, **run,
+        )  # fmt: skip
+    if not isinstance(alpha, int | float):
+        alpha = _factor("bmm", "alpha", alpha)
+    if not isinstance(beta, int | float):
+        beta = _factor("bmm", "beta", beta)
+    plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
+    if hook is not None:
+        hook = current(hook)
+    again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
+    if epilogue is not None:
+        if not plain:
+            alone("bmm", LinearCombination(alpha, beta, c, bias, spelled(activation), hook))
+        how = LinearCombination(math=math, accumulator=accumulator), KernelOverride(kernel, split_k)
+        return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how, again)
+    if args:
+        raise UnsupportedError(f"bmm: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
+    if plain and math == "default" and accumulator is None:
+        if again:
+            done = _BMM.again((dtype, True), a, b) if out is None else _BMM.again((dtype, False), a, b, out)
+            if done is not None:
+                return done
+        extras = LinearCombination()
+        return _computed(
+            "bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k)
+        )
+    applied: Any = spelled(activation) if activation else activation
+    if again:
+        how = _fused_key(dtype, out, alpha, beta, c, bias, applied, hook, math, accumulator)
+        done = FUSED[3].again(how, *_given_of(a, b, out, c, bias))
+        if done is not None:
+            return done
+    extras = LinearCombination(alpha, beta, c, bias, applied, hook, math, accumulator)
+    return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
+
+
+def _with_factors(a: Any, b: Any, given: LinearCombination, epilogue: object) -> tuple[Traced, dict[str, Any]]:
+    """Return the epilogue of a batch with one ``alpha`` or ``beta`` per matrix, and its arguments."""
+    for name, value in (("hook", given.hook), ("epilogue", epilogue)):
+        if value is not None:
+            raise UnsupportedError(
+                f"bmm: one alpha or beta per matrix cannot be combined with {name}; multiply in an epilogue, with the "
+                "factors as args of shape (L, 1, 1)"
+            )
+    _check_arrays(a, b)
+    shape = (max(a.shape[0], b.shape[0] if len(b.shape) == 3 else 1), a.shape[-2], b.shape[-1])
+    args: dict[str, Any] = {}
+    operands: dict[str, Any] = {"alpha": given.alpha, "C": given.c, "beta": given.beta, "bias": given.bias}
+    for name, x in operands.items():
+        if x is None or (name == "beta" and given.c is None):
+            continue
+        if is_per_matrix(x) and name in ("alpha", "beta"):
+            if x.shape[0] != shape[0]:
+                raise ShapeError(
+                    f"bmm: {name} has shape {tuple(x.shape)}; pass a number or {shape[0]} factors, one per matrix"
+                )
+            args[name] = x.reshape(x.shape[0], 1, 1)
+        elif name in ("alpha", "beta"):
+            number = float(x) if isinstance(x, int | float) else _factor("bmm", name, x)
+            args |= {} if number == 1.0 else {name: number}
+        else:
+            args[name] = x
+    kinds = [(n, x if isinstance(x, float) else FakeTensor(_element(n, x), tuple(x.shape))) for n, x in args.items()]
+    return combination(tuple(kinds), shape, given.activation), args
+
+
+def _check_arrays(*arrays: Any) -> None:
+    for name, x in zip("ab", arrays):
+        if len(getattr(x, "shape", ())) not in (2, 3):
+            raise ShapeError(f"bmm: {name} has shape {getattr(x, 'shape', None)}; pass a batch of matrices")
+
+
+def _element(name: str, x: Any) -> str:
+    if not hasattr(x, "dtype"):
+        raise DtypeError(f"bmm: {name} is of type {type(x).__name__}; pass an array")
+    return element_name(x.dtype)
+
+
+def _factor(call: str, name: str, value: Any) -> float:
+    """Return an array of one element as a number; an array on a GPU is waited for.
+
+    Raises ShapeError for several elements, DtypeError if it is not a number.
+    """
+    if isinstance(value, str | bytes):
+        raise DtypeError(f"{call}: {name} is a {type(value).__name__}; pass a number")
+    shape = getattr(value, "shape", None)
+    if shape is not None and prod(shape) != 1:
+        more = ", or one factor per matrix, (L,)" if call == "bmm" else ""
+        raise ShapeError(
+            f"{call}: {name} has shape {tuple(shape)}; pass a number or an array of one element{more}; an epilogue "
+            "takes factors of any shape as args"
+        )
+    if getattr(value, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+        raise UnsupportedError(f"{call}: {name} has no gradient; pass a number, or {name}.detach()")
+    try:
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError):
+        raise DtypeError(f"{call}: {name} is a {type(value).__name__}; pass a number") from None
+
+
+def _given_of(a: Any, b: Any, out: Any, c: Any, bias: Any) -> tuple[Any, ...]:
+    """Return the arrays of a call that are not None."""
+    found = (a, b) if out is None else (a, b, out)
+    if c is not None:
+        found += (c,)
+    return found if bias is None else (*found, bias)
+
+
+def _fused_key(
+    dtype: object, out: object, alpha: float, beta: float, c: object, bias: object, activation: str, hook: object,
+    math: str, accumulator: object,
+) -> tuple[object, ...]:  # fmt: skip
+    """Return the cache key of the arguments that are not arrays; zeros have a sign."""
+    return (
+        dtype, out is None, alpha or repr(alpha), beta or repr(beta), c is None, bias is None, activation, hook, math,
+        accumulator,
+    )  # fmt: skip
+
+
+def _graph(
+    call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, device: object, stream: object, run: Interpreted,
+    epilogue: Any, args: Mapping[str, Any], sums: LinearCombination, wanted: KernelOverride, again: bool,
+) -> Any:  # fmt: skip
+    """Compute a GEMM with an epilogue; ``sums``: its arithmetic; ``again``: the call may be cached."""
+    key = None
+    if again and isinstance(epilogue, Traced):  # a plain function is traced at each call
+        key = graph_key(a, b, out, (epilogue, dtype, sums.math, sums.accumulator), args)
+        done = GRAPHS[rank].again(key[0], *key[1])
+        if done is not None:
+            return done
+        if epilogue.is_random:
+            key = None  # each seed would be cached separately
+    return _computed(call, rank, a, b, out, dtype, sums, device, stream, run, epilogue, args, wanted=wanted, key=key)
+
+
+def graph_key(a: Any, b: Any, out: Any, how: tuple[object, ...], args: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    """Return the cache key of a call with an epilogue, and its arrays."""
+    tensors = [a, b] if out is None else [a, b, out]
+    said: list[object] = [*how, out is None]
+    for name, x in args.items():
+        if isinstance(x, bool | int | float):
+            said += (name, number(x))
+        else:
+            said.append(name)
+            tensors.append(x)
+    return tuple(said), tensors
+
+
+def _ask_torch() -> bool:
+    """Return True while ``torch.compile`` traces this call."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
+
+
+def _is_mapped(torch: Any, tensors: list[Any]) -> bool:
+    """Return True if a tensor belongs to ``torch.vmap`` or a similar transform, and so has no memory."""
+    if torch._C._functorch.peek_interpreter_stack() is None:
+        return False
+    from cute_dialect.op.torch_vmap import wrapped
+
+    return wrapped(*tensors)
+
+
+_tracing: Callable[[], bool] = _ask_torch
+"""Returns True while ``torch.compile`` traces this call; torch's own function replaces it at the first tensor."""
+
+
+def _computed(
+    call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: LinearCombination, device: object,
+    stream: object,
+    run: Interpreted, graph: Any = None, args: Mapping[str, Any] | None = None, *, wanted: KernelOverride,
+    key: tuple[object, Sequence[Any]] | None = None,
+) -> Any:  # fmt: skip
+    """Compute a GEMM that is not cached, or let torch's dispatcher compute it.
+
+    Args:
+        key: cache key of a call with an epilogue; None if the call is not to be cached.
+    """
+    global _tracing
+    cached: tuple[KnownCalls, object, Sequence[Any]] | None = None
+    if device is None and stream is None and not run and wanted == ANY:
+        if graph is not None:
+            cached = None if key is None else (GRAPHS[rank], *key)
+        elif extras.usual:
+            cached = PLAIN[rank], (dtype, out is None), (a, b) if out is None else (a, b, out)
+        else:
+            how = _fused_key(dtype, out, *extras)
+            cached = FUSED[rank], how, _given_of(a, b, out, extras.c, extras.bias)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(a, torch.Tensor):
+        given: list[Any] = [
+            t for t in (a, b, out, extras.c, extras.bias, *(args or {}).values()) if isinstance(t, torch.Tensor)
+        ]
+        plain = (torch.Tensor, torch.nn.Parameter)
+        factors = cached is not None and extras.usual and out is None and graph is None and isinstance(b, torch.Tensor)
+        learns = torch.is_grad_enabled() and any([t.requires_grad for t in given])
+
+        def by_torch() -> Any:
+            if factors and learns:
+                from cute_dialect.op.operators import plain_product
+
+                done = plain_product(call, a, b, dtype)
+                if done is not None:
+                    return done
+            mapped = _tracing() or _is_mapped(torch, given)
+            if graph is not None and not mapped and all([type(t) in plain for t in given]):
+                from cute_dialect.op.epilogue.autograd import product_with_gradients
+
+                said = {"kernel": wanted.kernel, "split_k": wanted.split_k, **run}
+                sums = extras.accumulator and element_name(extras.accumulator)
+                how = {"math": extras.math, "accumulator": sums}
+                more = (graph, args or {}, how, {n: x for n, x in said.items() if x is not None})
+                return product_with_gradients(call, a, b, out, dtype, device, stream, *more)
+            from cute_dialect.op.operators import by_operator
+
+            others = {"kernel": wanted.kernel, "split_k": wanted.split_k, "epilogue": graph, **run}
+            return by_operator(call, a, b, out, dtype, extras, device, stream, others)
+
+        if learns or _tracing() or any([type(t) not in plain for t in given]) or _is_mapped(torch, given):
+            if not learns or cached is None or _tracing():
+                return by_torch()
+            return cached[0].differentiable(*cached[1:], by_torch)
+        _tracing = torch.compiler.is_dynamo_compiling
+
+    def compute() -> Any:
+        return product(call, rank, a, b, out, dtype, extras, device, stream, run, graph, args or {}, wanted)
+
+    return compute() if cached is None else cached[0].recorded(*cached[1:], compute)

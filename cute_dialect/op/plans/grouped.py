@@ -1,0 +1,461 @@
+"""Plan of a grouped GEMM: types and layouts are fixed, calls pass lists of arrays, or one matrix and its groups.
+
+    plan = op.GroupedGemm(element="f16", layout="row")
+    plan.run([a0, a1], [b0, b1], D=[d0, d1])                # each of its own M, N, K and strides; one launch
+    plan.run(a, experts, D=d, offs=offs)                    # groups of rows of a, each with its matrix of experts
+
+Operands are never copied.  If a kernel cannot read an operand in place, the error names a remedy.
+"""
+
+# Arrays belong to any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from cute_dialect.op.epilogue.function_versions import current
+from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
+from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.kernel_source import Source, ir_of
+from cute_dialect.op.execute.saved import Fields
+from cute_dialect.op.plans.gemm import Gemm
+from cute_dialect.op.plans.grouped_report import explained_list
+from cute_dialect.op.plans.jagged_groups import CutArguments, cut_arguments, cut_reference
+from cute_dialect.op.plans.matrix_plan import types_of
+from cute_dialect.op.plans.reference import reference
+from cute_dialect.op.plans.settings import Tiled
+from cute_dialect.op.problems.plan_operands import Kinds, Type
+from cute_dialect.op.problems.pointer_table import extents_of, tiles_of
+from cute_dialect.op.pycutlass.arguments import on_the_cpu
+from cute_dialect.op.pycutlass.configure import KernelRequest
+from cute_dialect.op.pycutlass.describe import (
+    OpcodeClass,
+    SchedulerMode,
+    Swizzle,
+    TensorDescription,
+    TileDescription,
+    known,
+)
+from cute_dialect.op.pycutlass.functors import EpilogueFunctor
+from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments, numbers_of, problems_of
+from cute_dialect.op.pycutlass.grouped_operation import GemmOperationGrouped
+from cute_dialect.op.pycutlass.visitor_args import is_of_sums
+from cute_dialect.op.select.gemm_dispatch import here
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Self, Unpack
+
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.op.plans.grouped_report import ListExplanation
+    from cute_dialect.op.select.report import Explanation
+    from cute_dialect.op.signature_types import Array, Arrays, Factor
+    from cute_dialect.runtime.launch import CallOptions
+
+__all__ = ["GroupedGemm"]
+
+
+class GroupedGemm(Tiled):
+    """``D_g = activation(alpha * A_g B_g + beta * C_g + bias_g)`` for operands of planned elements and layouts.
+
+    The arguments are those of :class:`~cute_dialect.op.plans.gemm.Gemm`.  ``A`` to ``D`` may be lists, whose first
+    matrices determine the types.  Raises OpError.
+    """
+
+    call: ClassVar[str] = "GroupedGemm"
+
+    def __init__(
+        self, A: Arrays = None, B: Arrays = None, C: Arrays = None, D: Arrays = None, *, chip: int | None = None,
+        kernel_cc: int | None = None, precompute_mode: str = SchedulerMode.Device, **types: object,
+    ):  # fmt: skip
+        super().__init__()
+        self.A, self.B, self.C, self.D = A, B, C, D
+        first = [x[0] if isinstance(x, list | tuple) and x else x for x in (A, B, C, D)]
+        wanted = chip if kernel_cc is None else kernel_cc
+        if wanted is not None and wanted not in (80, 86, 87, 89, 90):
+            raise UnsupportedError(f"GroupedGemm: kernel_cc={wanted} is not supported; use 80 or 90")
+        self.chip = 90 if wanted is None else wanted
+        with named(self.call, "GemmOperationGrouped", "Gemm"):
+            # The sm_80 kernels compute lists, because they take arrays of pointers.
+            self._one = Gemm(*first, **types, kernel_cc=80)
+        self._mode = SchedulerMode.Device
+        self.precompute_mode = precompute_mode
+        self._operations: dict[object, GemmOperationGrouped] = {}
+        self._last: GroupArguments | CutArguments | None = None
+
+    # ------------------------------------------------------------------------------------------------- properties
+
+    @property
+    def kinds(self) -> Kinds:
+        """Elements and layouts of the operands."""
+        return self._one.kinds
+
+    @property
+    def asked(self) -> KernelRequest:
+        """The requirements of its kernels."""
+        return self._one.asked()
+
+    @property
+    def precompute_mode(self) -> str:
+        """Scheduler of the tiles of a list: the kernel (``device``), or the host, which orders them by descending K."""
+        return self._mode
+
+    @precompute_mode.setter
+    def precompute_mode(self, value: str) -> None:
+        self._mode = SchedulerMode(known(SchedulerMode, value, "precompute_mode"))
+        self._reset()
+
+    def _reset(self) -> None:
+        self._operations = {}
+        self._forget()
+
+    @property
+    def alpha(self) -> float:
+        """Default factor of the GEMMs."""
+        return self._one.alpha
+
+    @alpha.setter
+    def alpha(self, value: float) -> None:
+        self._one.alpha = value
+
+    @property
+    def beta(self) -> float:
+        """Default factor of C; with 0, C is not read."""
+        return self._one.beta
+
+    @beta.setter
+    def beta(self, value: float) -> None:
+        self._one.beta = value
+
+    def _change(self, name: str, value: object) -> None:
+        """Change a property of the GEMMs, and discard the operations built with the old one."""
+        with named(self.call, "GemmOperationGrouped", "Gemm"):
+            setattr(self._one, name, value)
+        self._reset()
+        if name in ("opclass", "math_operation"):
+            self._tile = None
+
+    @property
+    def opclass(self) -> str:
+        """``tensor_op`` or ``simt``; tensor cores multiply f32 as tf32."""
+        return self._one.opclass
+
+    @opclass.setter
+    def opclass(self, value: str) -> None:
+        self._change("opclass", value)
+
+    @property
+    def math_operation(self) -> str:
+        """Arithmetic of the multiplication."""
+        return self._one.math_operation
+
+    @math_operation.setter
+    def math_operation(self, value: str) -> None:
+        self._change("math_operation", value)
+
+    @property
+    def activation(self) -> str:
+        """Name of the activation, "" for none."""
+        return self._one.activation
+
+    @activation.setter
+    def activation(self, value: object) -> None:
+        self._change("activation", value)
+
+    @property
+    def swizzling_functor(self) -> Swizzle:
+        """Order in which blocks take the tiles of a GEMM."""
+        return self._one.swizzling_functor
+
+    @swizzling_functor.setter
+    def swizzling_functor(self, value: Swizzle) -> None:
+        self._change("swizzling_functor", value)
+
+    @property
+    def epilogue_visitor(self) -> Traced | Hook | None:
+        """Epilogue, or None.
+
+        For lists it is a function of (value, row, column) in the kernel language.  For groups of one matrix it is a
+        function of ``accum``, or the result of ``op.epilogue.trace``.
+        """
+        return self._one.epilogue_visitor
+
+    @epilogue_visitor.setter
+    def epilogue_visitor(self, value: Traced | Hook | None) -> None:
+        self._change("epilogue_visitor", value)
+
+    def _check_tile(self, td: TileDescription) -> None:
+        if td.kernel is None:
+            self._make(td)
+
+    def activations(self) -> list[str]:
+        """Return the names of activations."""
+        return self._one.activations()
+
+    # ------------------------------------------------------------------------------------------------- operations
+
+    def tile_descriptions(self) -> Sequence[TileDescription]:
+        """Return the tiles of kernels for lists, the default first.  Nothing is compiled."""
+        found = list(self._one.tile_descriptions())
+        of_f32 = self.opclass == OpcodeClass.Simt and self.kinds.a.element == "f32"
+        return found[:1] if of_f32 else found  # The other rungs support a single layout.
+
+    def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationGrouped:
+        """Return the operation of a tile.  Raises OpError."""
+        a, b, c, d = self.kinds
+        given = ((a, alignments[0]), (b, alignments[1]), (c or Type("void", d.layout), alignments[2]))
+        A, B, C = (TensorDescription(t.element, t.layout, n or 0) for t, n in given)
+        functor = EpilogueFunctor(d.element, 0, self.asked.accumulator, activation=self.activation)
+        if is_of_sums(self.epilogue_visitor):
+            raise EpilogueError(
+                "GroupedGemm: epilogue_visitor is a function of accum, which lists do not support; use a function of "
+                "(value, row, column)"
+            )
+        with named(self.call, "GemmOperationGrouped", "Gemm"):
+            made = GemmOperationGrouped(
+                self.chip, td, A, B, C, functor, self._one.swizzling_functor, current(self.epilogue_visitor),
+                precompute_mode=self._mode, D=TensorDescription(d.element, d.layout),
+            )  # fmt: skip
+        made.saved = self.saved
+        return made
+
+    def operation_for(self, found: Sequence[Operands]) -> GemmOperationGrouped:
+        """Return the operation for a list: of the plan's tile, or of the tile that is estimated to be the fastest.
+
+        The time of a tile is estimated from its elements plus a constant latency.  The time of a list is that of all
+        tiles divided by the multiprocessors, and at least that of its longest tile.
+        """
+        td = self._tile
+        if td is None:
+            extents = [extents_of(x, flipped=self.kinds.d.layout == "column") for x in found]
+            _, sms = here()
+
+            def time(td: TileDescription) -> float:
+                m, n = td.threadblock_shape[:2]
+                each = [(m * n + 2048) * (k + 64) for _, _, k in extents]
+                tiles = tiles_of(extents, (m, n)).tolist()
+                work = sum([x * y for x, y in zip(each, tiles)])
+                return max(work / sms, max([x for x, count in zip(each, tiles) if count], default=0))
+
+            td = min(self.tile_descriptions(), key=time)
+        return self._operation(td)
+
+    def _operation(self, td: TileDescription) -> GemmOperationGrouped:
+        key = (td, current(self.epilogue_visitor))
+        found = self._operations.get(key)
+        if found is None:
+            found = self._operations[key] = self._make(td)
+        return found
+
+    def construct(
+        self, tile_description: TileDescription | None = None, alignment_A: int | None = None,
+        alignment_B: int | None = None, alignment_C: int | None = None,
+    ) -> GemmOperationGrouped:  # fmt: skip
+        """Return an operation of a tile, by default the plan's or the default one, without compiling it.  Raises
+        OpError.
+
+        ``alignment_A`` and so on are elements of which addresses and row strides are multiples, by default 16 bytes.
+        """
+        td = tile_description or self._tile or self.tile_descriptions()[0]
+        return self._make(td, (alignment_A, alignment_B, alignment_C))
+
+    def compile(
+        self, tile_description: TileDescription | None = None, alignment_A: int | None = None,
+        alignment_B: int | None = None, alignment_C: int | None = None, *, print_module: bool = False,
+    ) -> GemmOperationGrouped:  # fmt: skip
+        """Compile the operation of :meth:`construct` for the plan's alpha and beta, and use it in :meth:`run`.
+
+        ``print_module`` prints its source text.
+        """
+        operation = self.construct(tile_description, alignment_A, alignment_B, alignment_C)
+        if print_module:
+            print(operation.ir())
+        operation.compile(self.alpha, 0.0 if self.kinds.c is None else self.beta)
+        self._tile = operation.tile_description
+        self._operations = {(self._tile, current(self.epilogue_visitor)): operation}
+        return operation
+
+    # ------------------------------------------------------------------------------------------------------- calls
+
+    def arguments(
+        self, A: Arrays = None, B: Arrays = None, C: Arrays = None, D: Arrays = None, alpha: Factor = None,
+        beta: float | None = None, *, offs: Array = None, lengths: Array = None, row_groups: Array = None,
+        rest: str = "keep", bias: Arrays = None, visitor_args: Mapping[str, object] | None = None,
+        stream: object = None, **options: Unpack[CallOptions],
+    ) -> GroupArguments | CutArguments:  # fmt: skip
+        """Return the checked arguments of :meth:`run` without launching anything."""
+        groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
+        return self._call(
+            "GroupedGemm.arguments", (A, B, C, D), alpha, beta, groups, rest, bias, visitor_args, stream, options
+        )
+
+    def _call(self, call: str, *given: Any) -> GroupArguments | CutArguments:
+        """Return the checked arguments of a call; see :meth:`_arguments`."""
+        return self._served(call, lambda plan: plan._arguments(call, *given))
+
+    def _arguments(
+        self, call: str, given: Sequence[Any], alpha: Factor, beta: float | None, groups: Mapping[str, Any], rest: str,
+        bias: Arrays, visitor_args: Mapping[str, object] | None, stream: object, options: CallOptions,
+    ) -> GroupArguments | CutArguments:  # fmt: skip
+        a, b, c, d = self._given(call, given)
+        alpha, beta = self.alpha if alpha is None else alpha, self.beta if beta is None else float(beta)
+        groups = {n: x for n, x in groups.items() if x is not None}
+        if groups:
+            if isinstance(a, list | tuple):
+                raise UnsupportedError(f"{call}: {next(iter(groups))} is not supported for lists; pass single arrays")
+            return cut_arguments(call, self, a, b, c, d, alpha, beta, groups, rest, bias, visitor_args, stream, options)
+        if visitor_args:
+            raise EpilogueError(
+                f"{call}: visitor_args ({', '.join(visitor_args)}) is not supported for lists; remove it"
+            )
+        on_cpu = on_the_cpu(options)
+        found, results = problems_of(call, self.kinds, a, b, c, d, beta=beta, bias=bias, on_cpu=on_cpu)
+        numbers = numbers_of(call, alpha, beta, len(found), on_cpu)
+        return GroupArguments(self.operation_for(found), found, results, numbers, stream, options, call)
+
+    def _given(self, call: str, given: Sequence[Any]) -> list[Any]:
+        """Return the arrays of a call, with the plan's arrays as defaults.  Raises UnsupportedError."""
+        found = [own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), given)]
+        for name, x in zip("AB", found):
+            if x is None:
+                raise UnsupportedError(f"{call}: {name} is missing; pass it to the call or to the plan")
+        return found
+
+    def run(
+        self, A: Arrays = None, B: Arrays = None, C: Arrays = None, D: Arrays = None, alpha: Factor = None,
+        beta: float | None = None, *, offs: Array = None, lengths: Array = None, row_groups: Array = None,
+        rest: str = "keep", sync: bool = True, print_module: bool = False, bias: Arrays = None,
+        visitor_args: Mapping[str, object] | None = None, stream: object = None, **options: Unpack[CallOptions],
+    ) -> GroupArguments | CutArguments:  # fmt: skip
+        """Compute ``D``, which is allocated if absent, and return the arguments with ``.D`` and ``.sync()``.
+
+        Args:
+            A, B, C, D: lists of arrays of any M, N, K and strides, computed by one launch; or single arrays, with
+                groups.
+            alpha: a number, a list, or an f32 array of (G,).
+            beta: factor of C.
+            offs, lengths, row_groups, rest: groups of single arrays, as in ``op.grouped_mm``.
+            sync: True to wait for the result.
+            print_module: True to print the source text of the kernel.
+            bias: a list of (N,) or (M, 1), or one for all.
+            visitor_args: arguments of the epilogue of single arrays.
+            stream: stream of the launch.
+            options: ``device="cpu"`` for the interpreter, and its options, such as ``checks``.
+
+        Raises:
+            OpError: before anything is written.
+        """
+        groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
+        found = self._call(
+            "GroupedGemm.run", (A, B, C, D), alpha, beta, groups, rest, bias, visitor_args, stream, options
+        )
+        if print_module:
+            print(ir_of(found.shown(), "cute"))
+        found.launch()
+        self._last = found
+        self._record(found)
+        if sync:
+            found.sync()
+        return found
+
+    def bind(
+        self, A: Arrays = None, B: Arrays = None, C: Arrays = None, D: Arrays = None, alpha: Factor = None,
+        beta: float | None = None, *, offs: Array = None, lengths: Array = None, row_groups: Array = None,
+        rest: str = "keep", bias: Arrays = None, visitor_args: Mapping[str, object] | None = None,
+    ) -> Callable[..., None]:  # fmt: skip
+        """Return a checked and prepared function: ``call()`` or ``call(stream)`` only launches.
+
+        Arrays must be in GPU memory, where the table of a list stays.  Raises OpError.
+        """
+        groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
+        return self._call(
+            "GroupedGemm.bind", (A, B, C, D), alpha, beta, groups, rest, bias, visitor_args, None, {}
+        ).bind()
+
+    # ------------------------------------------------------------------------------------------------------- saved
+
+    @classmethod
+    def of_settings(cls, settings: Fields) -> Self:
+        """Return the plan of :meth:`settings`."""
+        names = ("kernel_cc", "precompute_mode")
+        plan = cls(**types_of(settings["one"]), **{n: settings[n] for n in names})
+        plan._one = Gemm.of_settings(settings["one"])
+        plan._take({"tile": settings["tile_description"]})
+        return plan
+
+    def settings(self) -> Fields:
+        """Return the settings of the plan as data."""
+        tile = None if self._tile is None else self._tile.to_json()
+        mode = str(self._mode)
+        return {
+            "one": self._one.settings(), "kernel_cc": self.chip, "precompute_mode": mode, "tile_description": tile,
+        }  # fmt: skip
+
+    def _take(self, choice: Fields) -> None:
+        tile = choice["tile"]
+        self._tile, self._operations = None if tile is None else TileDescription.from_json(tile), {}
+
+    def sync(self) -> None:
+        """Wait for the last run; results in NumPy arrays are valid afterwards."""
+        if self._last is not None:
+            self._last.sync()
+
+    def reference(
+        self, A: Arrays = None, B: Arrays = None, C: Arrays = None, alpha: Factor = None, beta: float | None = None, *,
+        offs: Array = None, lengths: Array = None, row_groups: Array = None, bias: Arrays = None,
+    ) -> list[NDArray[float64]]:  # fmt: skip
+        """Return the results of :meth:`run` computed by NumPy in f64, not rounded to D, one per GEMM or group.
+
+        Raises UnsupportedError if the epilogue is a function of the accumulator.
+        """
+        call = "GroupedGemm.reference"
+        a, b, c, _ = self._given(call, (A, B, C, None))
+        alpha, beta = self.alpha if alpha is None else alpha, self.beta if beta is None else float(beta)
+        if is_of_sums(self.epilogue_visitor):
+            raise UnsupportedError(
+                f"{call}: epilogue_visitor is a function of accum, which is not supported; use op.Gemm for a reference"
+            )
+        groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
+        if groups:
+            a, b, c, bias = cut_reference(call, a, b, c, bias, groups)
+        count = len(a)
+        alphas = alpha.tolist() if hasattr(alpha, "tolist") else alpha
+        alphas = alphas if isinstance(alphas, list | tuple) else [alphas] * count
+        biases = bias if isinstance(bias, list | tuple) else [bias] * count
+        hook = cast("Hook | None", self.epilogue_visitor)
+        given = zip(a, b, [None] * count if c is None else c, cast("list[float]", alphas), biases)
+        return [reference(x, y, z, alpha, beta, w, self.activation, hook) for x, y, z, alpha, w in given]
+
+    # ----------------------------------------------------------------------------------------------------- reading
+
+    def explain(
+        self, A: Arrays = None, B: Arrays = None, *, offs: Array = None, lengths: Array = None,
+        row_groups: Array = None, others: int = 4,
+    ) -> ListExplanation | Explanation:  # fmt: skip
+        """Explain which kernel computes these lists or groups.
+
+        Returns a :class:`~cute_dialect.op.plans.grouped_report.ListExplanation` for lists, else that of
+        ``op.explain``.
+        """
+        a, b, _, _ = self._given("GroupedGemm.explain", (A, B, None, None))
+        groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
+        if groups:
+            from cute_dialect.op.grouped.functions import grouped_mm
+            from cute_dialect.op.select.report import explain
+
+            return explain(grouped_mm, a, b, others=others, **groups)
+        found, _ = problems_of("GroupedGemm.explain", self.kinds, a, b, None, None, on_cpu=None)
+        return explained_list("GroupedGemm", self, found)
+
+    def _shown(self) -> Source:
+        """Return the kernel of the last run, or that of :meth:`construct`."""
+        return self.construct().first() if self._last is None else self._last.shown()
+
+    def __repr__(self) -> str:
+        a, b, c, d = self.kinds
+        return f"<GroupedGemm A {a}; B {b}; C {c or 'none'}; D {d}>"

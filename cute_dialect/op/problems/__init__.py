@@ -1,0 +1,1 @@
+"""Checked arguments of operations."""

@@ -1,0 +1,1 @@
+"""Operations, arguments and descriptions with the names of CUTLASS's Python interface."""

@@ -1,0 +1,478 @@
+"""Conversion between tile descriptions and kernel configurations.
+
+The instruction shape selects the generator: ``[64, N, K]`` is wgmma, the Hopper kernels; ``[16, 8, 16]`` is mma.sync,
+the sm_80 kernels; ``[1, 1, 1]`` are kernels without tensor cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from cute_dialect.kernels.ampere_gemm import AmpereConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.elements import BITS, FACTORS, factors, outputs_of, sums_of, swapped
+from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig, deepest
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+from cute_dialect.kernels.sgemm import RUNGS
+from cute_dialect.kernels.simt_gemm import ExactConfig
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.execute.variants import Configured, SgemmRung
+from cute_dialect.op.pycutlass.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
+from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, few_rows
+
+__all__ = ["FAST", "KernelRequest", "ampere_tiles", "configured", "described", "simt_tiles", "wanted"]
+
+
+class KernelRequest(NamedTuple):
+    """The requirements of a kernel."""
+
+    element_a: str
+    element_b: str
+    accumulator: str
+    output: str
+    layout_a: str = "row"
+    layout_b: str = "row"
+    layout_d: str = "row"
+    batch: bool = False
+    array: bool = False  # matrices are at separate addresses
+    math: str = MathOperation.multiply_add
+    chip: int = 90  # minimum compute capability
+    sums: str = ""  # "two": two-level accumulation; "block", "columns": block scales per 128 columns or per column
+    scales: str = "f32"  # type of block scales, f32 or ui8 (exponents)
+
+    @property
+    def in_parts(self) -> bool:
+        """True if A and B are f32, split into three tf32 parts."""
+        return self.math == MathOperation.multiply_add_fast_f32 and self.element_a == "tf32"
+
+    def of_parts(self) -> KernelRequest:
+        """Return the requirements of the wgmma kernel for the tf32 parts, which are contiguous along K."""
+        if self.math != MathOperation.multiply_add_fast_f32:
+            return self
+        return self._replace(
+            element_a="tf32", element_b="tf32", layout_a="row", layout_b="column", sums="two"
+        )  # fmt: skip
+
+    @property
+    def flipped(self) -> bool:
+        """True if D is column-major, so that kernels with row-major results compute ``D^T = B^T A^T``."""
+        return self.layout_d == "column"
+
+    @property
+    def majors(self) -> tuple[str, str]:
+        """The contiguous modes of A (``k``, ``m``) and B (``k``, ``n``), of the transposed problem if D is
+        column-major.
+        """
+        return self.kernel_majors(self.flipped)
+
+    def kernel_majors(self, transposed: bool) -> tuple[str, str]:
+        """Return the contiguous modes for the problem, or for the transposed one, whose A is B^T."""
+        a, b = self.layout_a == "row", self.layout_b == "row"
+        return ("m" if b else "k", "k" if a else "n") if transposed else ("k" if a else "m", "n" if b else "k")
+
+
+def configured(td: TileDescription, asked: KernelRequest, swizzle: Swizzle | None = None) -> Configured:
+    """Return the kernel that a tile describes; for a column-major D that of the transposed problem.
+
+    Raises UnsupportedError if there is none.
+    """
+    if td.kernel is not None and (swizzle is None or td.kernel.skinny is not None) and not (
+        td.kernel.skinny is not None and asked.batch
+    ):  # fmt: skip
+        i = td.math_instruction
+        saturate = i is not None and i.math_operation == MathOperation.multiply_add_saturate
+        if saturate and td.kernel.skinny is not None:
+            raise UnsupportedError(
+                f"Gemm: the tile {td.name} has kernel_schedule few_rows, which does not support saturating "
+                "accumulators; use another tile"
+            )
+        changes = {"batch": asked.batch, "array": asked.array, "saturate": saturate}
+        choice = td.kernel._replace(config=td.kernel.config._replace(**changes))
+        if choice.skinny is not None:
+            _check(choice.skinny.check)
+        else:
+            _check(choice.config.check if choice.parts == 1 else SplitConfig(choice.config, choice.parts).check)
+        return choice
+    instruction = td.math_instruction
+    if instruction is None:
+        raise UnsupportedError(f"Gemm: the tile_description {td.name} has no math_instruction; add one")
+    _check_instruction(instruction, asked)
+    asked = asked._replace(math=instruction.math_operation).of_parts() if instruction.in_parts else asked
+    m, _, _ = instruction.instruction_shape
+    make = {64: _hopper, 1: _simt}.get(m, _mma_sync)
+    return make(td, instruction, asked, swizzle)
+
+
+def wanted(td: TileDescription, asked: KernelRequest) -> Configured:
+    """Return the kernel of the tile passed as ``kernel=``.  Raises UnsupportedError."""
+    try:
+        return configured(td, asked)
+    except UnsupportedError as e:
+        raise UnsupportedError(f"kernel: {str(e).removeprefix('Gemm: ')}") from None
+
+
+def _shape(instruction: MathInstruction) -> str:
+    return "x".join(map(str, instruction.instruction_shape))
+
+
+def _elements(asked: KernelRequest) -> str:
+    a, b = asked.element_a, asked.element_b
+    return f"{a if a == b else f'{a} and {b}'} with {asked.accumulator} accumulation and {asked.output} results"
+
+
+def _check_instruction(i: MathInstruction, asked: KernelRequest) -> None:
+    """Raise UnsupportedError if the instruction does not suit the operands."""
+    arrays = (asked.element_a, asked.element_b)
+    for name, expected, given in zip("AB", (i.element_a, i.element_b), arrays):
+        if expected != given and {expected, given} != {"tf32", "f32"}:
+            raise UnsupportedError(
+                f"Gemm: {name} has dtype {given}, but the math_instruction has {expected}; use equal ones"
+            )
+    simt = tuple(i.instruction_shape) == (1, 1, 1)
+    if simt != (i.opcode_class == OpcodeClass.Simt):
+        what = "[1, 1, 1] for simt, [64, N, K], [16, 8, K] or [8, 8, 4] for tensor_op"
+        raise UnsupportedError(
+            f"Gemm: instruction_shape {list(i.instruction_shape)} does not suit {i.opcode_class}; use {what}"
+        )
+    fast, saturates = i.math_operation in FAST, i.math_operation == MathOperation.multiply_add_saturate
+    if (fast and (simt or set(arrays) != {"f32"})) or (saturates and i.element_accumulator != "i32"):
+        of = "f32 on tensor cores" if fast else "8-bit integers"
+        raise UnsupportedError(f"Gemm: {i.math_operation} supports {of} only, got {_elements(asked)}")
+    if fast and not i.in_parts and tuple(i.instruction_shape) not in FAST[i.math_operation]:
+        shapes = " or ".join(str(list(s)) for s in FAST[i.math_operation])
+        shapes += " or [64, N, 8]" * (i.math_operation == MathOperation.multiply_add_fast_f32)
+        raise UnsupportedError(
+            f"Gemm: {i.math_operation} does not support instruction_shape {list(i.instruction_shape)}; use {shapes}"
+        )
+
+
+FAST: Mapping[str, tuple[tuple[int, int, int], ...]] = {
+    MathOperation.multiply_add_fast_f32: ((16, 8, 8),),
+    MathOperation.multiply_add_fast_f16: ((16, 8, 8), (16, 8, 16)),
+    MathOperation.multiply_add_fast_bf16: ((16, 8, 8), (16, 8, 16)),
+}
+"""Operations that multiply f32 on tensor cores, other than as tf32, and their mma.sync instruction shapes."""
+
+
+def _as_tf32(element: str) -> str:
+    return "tf32" if element == "f32" else element
+
+
+# ------------------------------------------------------------------------------------------------------------- Hopper
+
+
+def _hopper(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Choice:
+    a, b = _as_tf32(i.element_a), _as_tf32(i.element_b)
+    element = a if a == b else f"{a}_{b}"
+    if element not in FACTORS or asked.output not in outputs_of(element):
+        raise UnsupportedError(f"Gemm: no wgmma kernel supports {_elements(asked)}")
+    sums = i.element_accumulator
+    if sums != sums_of(element) and (sums, element) != ("f16", "f16"):
+        raise UnsupportedError(
+            f"Gemm: accumulation in {sums} is not supported for {element}; use {sums_of(element)} "
+            "(wgmma accumulates in f16 for f16 operands only)"
+        )
+    depth = 256 // BITS[element]
+    m, n, k = td.threadblock_shape
+    if i.instruction_shape[2] != depth or n % i.instruction_shape[1] or i.instruction_shape[1] % 8:
+        raise UnsupportedError(
+            f"Gemm: instruction_shape {list(i.instruction_shape)} is not supported for {element}; use "
+            f"[64, {n}, {depth}]"
+        )
+    # Results that are not 16-bit are stored along rows only, so a column-major D is computed as the transposed tile.
+    transposed = asked.flipped if BITS[asked.output] != 16 else td.transposed
+    element = swapped(element) if transposed else element
+    major_a, major_b = asked.kernel_majors(transposed)
+    if td.kernel_schedule == "few_rows":
+        if asked.batch:
+            raise UnsupportedError("Gemm: kernel_schedule few_rows does not support a batch; use another schedule")
+        return _few_rows(td, element, asked.output, (major_a, major_b, "n" if transposed == asked.flipped else "m"))
+    config = GemmConfig(
+        element, asked.output, major_a, major_b, "n" if transposed == asked.flipped else "m", (m, n, k), 4,
+        td.cluster_shape[0], td.cluster_shape[1], batch=asked.batch, array=asked.array, deferred=False,
+        schedule=td.kernel_schedule or "cooperative", stream_k=td.tile_scheduler == "stream_k",
+        serpentine=td.parts == 1 and asked.sums not in OF_BLOCKS, accumulator="" if sums == sums_of(element) else sums,
+        saturate=i.math_operation == MathOperation.multiply_add_saturate, promote=asked.sums != "",
+        scaled=asked.sums in OF_BLOCKS, scales=asked.scales, scaled_columns=asked.sums == "columns",
+    )  # fmt: skip
+    config = _with_swizzle(config, swizzle)
+    if td.cluster_shape[2] != 1:
+        raise UnsupportedError(f"Gemm: cluster_shape is {td.cluster_shape}; it must be (M, N, 1)")
+    if td.tile_scheduler not in (None, "persistent", "stream_k", "split_k") or (td.tile_scheduler == "split_k") != (
+        td.parts > 1
+    ):
+        raise UnsupportedError(
+            f"Gemm: tile_scheduler {td.tile_scheduler!r} with parts={td.parts} is not supported; use 'persistent' or "
+            "'stream_k' with parts=1, or 'split_k' with more"
+        )
+    config = config._replace(stages=td.stages or most_stages(config))
+    deferred = config._replace(deferred=True)
+    if td.epilogue_schedule == "deferred" or (
+        td.epilogue_schedule is None and td.parts == 1 and not config.stream_k and _holds(deferred)
+    ):
+        config = deferred
+    elif td.epilogue_schedule not in (None, "immediate"):
+        raise UnsupportedError(
+            f"Gemm: epilogue_schedule {td.epilogue_schedule!r} is not supported; use 'deferred' or 'immediate'"
+        )
+    _check(config.check)
+    if td.warp_count is not None and tuple(td.warp_count) != (4 * config.sharers, 1, 1):
+        raise UnsupportedError(
+            f"Gemm: warp_count is {list(td.warp_count)}; a tile of {m} x {n} needs [{4 * config.sharers}, 1, 1], "
+            "4 warps per 64 rows"
+        )
+    if td.parts > 1:
+        _check(SplitConfig(config, td.parts).check)
+    return Choice(config, td.parts)
+
+
+def _with_swizzle(config: GemmConfig, swizzle: Swizzle | None) -> GemmConfig:
+    if swizzle is None:
+        return config
+    return config._replace(group=swizzle.group, stream_k=config.stream_k or swizzle.stream_k)
+
+
+def _check(check: Callable[[], None]) -> None:
+    try:
+        check()
+    except ValueError as e:
+        raise UnsupportedError(f"Gemm: {e}") from None
+
+
+def _holds(config: GemmConfig) -> bool:
+    try:
+        config.check()
+    except ValueError:
+        return False
+    return True
+
+
+def most_stages(config: GemmConfig) -> int:
+    """Return the number of stages that fit in shared memory, at most 16."""
+    from cute_dialect.arch.targets import DEFAULT_TARGET
+
+    rest = config._replace(stages=0).smem_bytes + 1024  # Alignment may take up to 1024 bytes.
+    return max(1, min(16, (DEFAULT_TARGET.shared - rest) // (config.stage_bytes + 16)))
+
+
+def _few_rows(td: TileDescription, element: str, output: str, majors: tuple[str, str, str]) -> Choice:
+    m, n, _ = td.threadblock_shape
+    major_a, major_b, major_c = majors
+    made = SkinnyConfig(
+        element, output, m, n, parts=td.parts, direct=BITS[output] == 32, major_a=major_a, major_b=major_b,
+        major_c=major_c,
+    )  # fmt: skip
+    _check(made._replace(stages=2, stages_a=2).check)
+    return few_rows(made._replace(stages=td.stages, stages_a=td.stages) if td.stages else deepest(made))
+
+
+def described(choice: Choice, asked: KernelRequest) -> TileDescription:
+    """Return the description of a kernel from the list of candidates."""
+    if asked.sums in OF_BLOCKS:
+        choice = choice._replace(config=choice.config._replace(scales=asked.scales))
+    c, s = choice.config, choice.skinny
+    transposed = asked.flipped != choice.swapped
+    a, b = factors(swapped(c.element) if transposed else c.element)
+    depth = 256 // BITS[a]
+    a, b = ("f32", "f32") if asked.in_parts else (a, b)
+    instruction = MathInstruction((64, c.tile[1], depth), a, b, c.sums, math_operation=asked.math)
+    scheduler = "stream_k" if c.stream_k else "split_k" if choice.parts > 1 else "persistent"
+    rows = s.consumers if s is not None else c.sharers
+    return TileDescription(
+        c.tile, c.stages, (4 * rows, 1, 1), instruction,
+        (c.cluster_m, c.cluster_n, 1) if s is None else (s.cluster, 1, 1),
+        "few_rows" if s is not None else c.schedule,
+        scheduler if s is None else None, "deferred" if c.deferred else "immediate",
+        choice.parts if s is None else s.parts, transposed, choice,
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------- sm_80, no tensor cores
+
+
+def _mma_sync(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Configured:
+    """Return the kernel of an ``mma.sync`` instruction; 16-bit operands support more tiles than others."""
+    shape, a, b = tuple(i.instruction_shape), i.element_a, i.element_b
+    missing = f"Gemm: no mma.sync {_shape(i)} kernel supports {_elements(asked)}"
+    if td.tile_scheduler not in (None, "persistent") or td.parts > 1 or (swizzle is not None and swizzle.stream_k):
+        raise UnsupportedError(
+            "Gemm: mma.sync does not support split-K or stream-K, got "
+            + (
+                f"{swizzle.name}"
+                if swizzle is not None and swizzle.stream_k
+                else f"tile_scheduler {td.tile_scheduler or 'persistent'} with parts={td.parts}"
+            )
+            + "; use split_k= of the call"
+        )
+    if a == b and a in ("f16", "bf16"):
+        sums = ("f32", "f16") if a == "f16" else ("f32",)
+        shapes = ((16, 8, 16), (16, 8, 8))
+        if shape not in shapes or i.element_accumulator not in sums or asked.output not in ("f16", "bf16", "f32"):
+            raise UnsupportedError(
+                f"{missing}; [16, 8, 16] and [16, 8, 8] accumulate in {' or '.join(sums)} and give f16, bf16 or f32"
+            )
+        return _ampere(td, i, asked, swizzle)
+    fast = i.math_operation if i.math_operation in FAST else ""
+    a, b = (a, b) if fast else (_as_tf32(a), _as_tf32(b))
+    element = a if a == b else f"{a}_{b}"
+    wanted = {"f64": (((16, 8, 8), (8, 8, 4)), "f64"), "tf32": (((16, 8, 8),), "f32")}.get(a)
+    bytes_ = {"i": (((16, 8, 32),), "i32"), "f": (((16, 8, 16), (16, 8, 32)), "f32")}
+    wanted = (FAST[fast], "f32") if fast else wanted or bytes_[a.lstrip("u")[0]]
+    shapes, sums = wanted
+    if shape not in shapes or i.element_accumulator != sums:
+        raise UnsupportedError(f"{missing}; use {' or '.join(str(list(s)) for s in shapes)} with {sums} accumulation")
+    majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
+    element = swapped(element) if asked.flipped else element
+    if element not in BITS or asked.output not in outputs_of(element):
+        raise UnsupportedError(missing)
+    usual = WarpConfig(
+        element, asked.output, majors, asked.batch, array=asked.array,  # type: ignore[arg-type]
+        math=fast.removeprefix("multiply_add_"), step=8 if len(FAST.get(fast, ())) > 1 and shape[2] == 8 else 0,
+        saturate=i.math_operation == MathOperation.multiply_add_saturate,
+    )  # fmt: skip
+    return _of_warps(td, asked, usual, 16 if shape[0] == 8 else shape[0])  # The kernel pairs 8x8x4 as 16x8x8.
+
+
+def _of_warps(td: TileDescription, asked: KernelRequest, usual: WarpConfig, rows: int) -> WarpConfig:
+    """Return an mma.sync or SIMT kernel with the description's tile; ``rows`` is the M of an instruction."""
+    m, n, k = td.threadblock_shape
+    wm, wn, wk = td.warp_count or (*usual.warps, 1)
+    depths = [usual.depth // 4] * (usual.simt and usual.element == "f32") + [usual.depth // 2, usual.depth]
+    config = usual._replace(
+        tile=(m, n), warps=(wm, wn), stages=td.stages or usual.stages, k=0 if k == usual.depth else k, warps_k=wk
+    )  # fmt: skip
+    if k not in depths or m % (rows * wm) or n % (8 * wn) or config.stages < 2 or wm * wn * wk > 16:
+        raise UnsupportedError(
+            f"Gemm: a tile of {m} x {n} x {k} with {td.stages} stages and warps {[wm, wn, wk]} is not supported; M x N "
+            f"must be multiples of {rows * wm} x {8 * wn}, K {' or '.join(map(str, depths))}, with at least two stages "
+            "and at most 16 warps"
+        )
+    element = usual.element
+    lines = (m + n) * (k * BITS[element] // 8 + 32) * config.stages
+    if lines > 163 * 1024:
+        raise UnsupportedError(
+            f"Gemm: the tile needs {lines} bytes of shared memory, but 166912 are available; use fewer stages"
+        )
+    sums = m * n // (32 * wm * wn)
+    most = 64 if element == "f64" else 128
+    if sums > most:
+        raise UnsupportedError(f"Gemm: the tile has {sums} accumulators per thread, more than {most}; use more warps")
+    _check_copies((m, n), k, BITS[element], config.threads)
+    _check(config.check)
+    return config
+
+
+def _ampere(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> AmpereConfig:
+    m, n, k = td.threadblock_shape
+    wm, wn, wk = td.warp_count or (2, 2, 1)
+    if m % (16 * wm) or n % (16 * wn) or k % (16 * wk) or wm * wn * wk > 16:
+        raise UnsupportedError(
+            f"Gemm: a tile of {m} x {n} x {k} with {wm} x {wn} x {wk} warps is not supported; use multiples of "
+            f"{16 * wm} x {16 * wn} x {16 * wk}, and at most 16 warps"
+        )
+    if k not in (32, 64) or m & (m - 1) or n & (n - 1):
+        raise UnsupportedError(
+            f"Gemm: a tile of {m} x {n} x {k} is not supported by mma.sync; M and N must be powers of two, K 32 or 64"
+        )
+    stages = td.stages or 3
+    size = max((m + n) * k * stages, m * n * (2 if wk > 1 else 1)) * 2
+    if stages < 2 or size > 163 * 1024:
+        raise UnsupportedError(
+            f"Gemm: {stages} stages of {(m + n) * k * 2} bytes are not supported; use at least two stages, in at most "
+            "166912 bytes"
+        )
+    sums = m * n // (32 * wm * wn)
+    if sums > 128:
+        raise UnsupportedError(
+            f"Gemm: the tile has {sums} accumulators per thread, more than 128; use more warps or a smaller tile"
+        )
+    _check_copies((m, n), k, 16, 32 * wm * wn * wk)
+    majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
+    group = 8 if swizzle is None else swizzle.group
+    return AmpereConfig(
+        i.element_a, (m, n, k), (wm, wn), stages, majors, group, batch=asked.batch, array=asked.array,  # type: ignore[arg-type]
+        output="" if asked.output == i.element_a else asked.output, warps_k=wk, sums=i.element_accumulator,
+        step=i.instruction_shape[2],
+    )  # fmt: skip
+
+
+def _check_copies(rows: tuple[int, int], k: int, bits: int, threads: int) -> None:
+    """Raise UnsupportedError if a stage is not a multiple of 16 bytes per thread."""
+    for size in rows:
+        if size * k * bits % (128 * threads):
+            raise UnsupportedError(
+                f"Gemm: a stage of {size} x {k} elements is not a multiple of 16 bytes for each of {threads} threads; "
+                "use fewer warps or a larger tile"
+            )
+
+
+_TILES = (
+    ((128, 128, 32), 3, (2, 2, 1)), ((128, 256, 32), 3, (2, 4, 1)), ((256, 128, 32), 3, (4, 2, 1)),
+    ((128, 128, 64), 3, (2, 2, 1)), ((64, 128, 64), 3, (2, 4, 1)), ((128, 64, 32), 4, (2, 2, 1)),
+    ((64, 64, 32), 4, (2, 2, 1)), ((32, 32, 32), 4, (2, 2, 1)),
+)  # fmt: skip
+
+
+def ampere_tiles(asked: KernelRequest) -> list[TileDescription]:
+    """Return the mma.sync tiles, the default first.  Raises UnsupportedError if there are none."""
+    a, b = asked.element_a, asked.element_b
+    if a == b and a in ("f16", "bf16"):
+        instruction = MathInstruction((16, 8, 16), a, b, "f32")
+        return [TileDescription(shape, stages, warps, instruction) for shape, stages, warps in _TILES]
+    math = MathOperation(asked.math)
+    if math in FAST and a == b == "f32":
+        instruction = MathInstruction(FAST[math][-1], a, b, "f32", math_operation=math)
+        return [TileDescription((m, n, 32), 3, w, instruction) for (m, n), w in _OTHERS]
+    depths = {"f64": 8, "tf32": 8, "i8": 32, "ui8": 32, "f8E4M3FN": 16, "f8E5M2": 16}
+    element = a if a == b else f"{a}_{b}"
+    if a not in depths or element not in BITS:
+        raise UnsupportedError(f"Gemm: no mma.sync kernel supports {_elements(asked)}")
+    sums = sums_of(element) if a != "f64" else "f64"
+    instruction = MathInstruction((16, 8, depths[a]), a, b, sums, math_operation=asked.math)
+    usual = WarpConfig(element)
+    return [TileDescription((*mn, usual.depth), 3, warps, instruction) for mn, warps in _OTHERS]
+
+
+_OTHERS = (((128, 128), (4, 2, 1)), ((64, 64), (2, 2, 1)))
+
+
+_RUNGS = ("pipelined", "warptile", "vector", "tile2d", "tile1d", "smem")
+
+
+def simt_tiles(element: str = "f32") -> list[TileDescription]:
+    """Return tiles without tensor cores, the fastest first; f64 has two."""
+    if element == "f64":
+        of_f64 = MathInstruction((1, 1, 1), "f64", "f64", "f64", OpcodeClass.Simt)
+        return [TileDescription((*mn, 16), 3, warps, of_f64) for mn, warps in _OTHERS]
+    instruction = MathInstruction((1, 1, 1), "f32", "f32", "f32", OpcodeClass.Simt)
+    return [
+        TileDescription(RUNGS[r].tile, RUNGS[r].stages, None, instruction) for r in _RUNGS if r != "tile2d"
+    ]  # fmt: skip
+
+
+def _simt(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Configured:
+    """Return the kernel without tensor cores: a rung of the SGEMM ladder, or the kernel for any tile."""
+    elements = {i.element_a, i.element_b, i.element_accumulator, asked.output}
+    if elements not in ({"f32"}, {"f64"}):
+        raise UnsupportedError(f"Gemm: no kernel without tensor cores supports {_elements(asked)}")
+    element, shape, stages = asked.output, tuple(td.threadblock_shape), td.stages
+    majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
+    usual = WarpConfig(element, element, majors, asked.batch, array=asked.array, simt=True)  # type: ignore[arg-type]
+    if element == "f64":
+        return _of_warps(td, asked, usual, 8)
+    first = RUNGS[_RUNGS[0]]
+    if (shape, stages) == (first.tile, first.stages) and asked.chip >= 90:
+        return ExactConfig(*asked.majors, asked.batch, array=asked.array)
+    if not asked.batch and asked.majors == ("k", "n"):
+        for rung in _RUNGS[1:]:
+            if RUNGS[rung].tile == shape and stages in (0, RUNGS[rung].stages):
+                return SgemmRung(rung)
+    if stages == 1 or (stages == 0 and td.warp_count is None):
+        known = ", ".join(f"{list(RUNGS[r].tile)} with {RUNGS[r].stages}" for r in _RUNGS if r != "tile2d")
+        layouts = f"A {asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}{', batches' * asked.batch}"
+        raise UnsupportedError(
+            f"Gemm: a tile {list(shape)} with {stages} stages is not supported for {layouts}; use at least two stages, "
+            f"or for single row-major matrices a rung of the SGEMM ladder: {known} stages"
+        )
+    return _of_warps(td, asked, usual, 8)

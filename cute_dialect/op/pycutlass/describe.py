@@ -1,0 +1,253 @@
+"""Descriptions of a GEMM: instruction, tile, operands, and the order of tiles.
+
+>>> half = MathInstruction([16, 8, 16], "f16", "f16", "f32")
+>>> tile = TileDescription([128, 128, 32], 3, [2, 2, 1], half)
+>>> tile.replace({"stages": 4}).stages, TensorDescription("float16", "t", 8)
+(4, TensorDescription(element='f16', layout='row', alignment=8))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect.op.arrays.elements import element_name, layout_name
+from cute_dialect.op.errors import ShapeError, UnsupportedError
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.select.kernel_choice import Choice
+
+__all__ = [
+    "BatchedIdentitySwizzle", "GemmCoord", "HorizontalSwizzle", "IdentitySwizzle1", "IdentitySwizzle2",
+    "IdentitySwizzle4", "IdentitySwizzle8", "MathInstruction", "MathOperation", "Mode", "OpcodeClass",
+    "SchedulerMode", "SplitKMode", "StridedDgradIdentitySwizzle1", "StridedDgradIdentitySwizzle4", "Swizzle",
+    "TensorDescription", "ThreadblockSwizzleStreamK", "TileDescription",
+]  # fmt: skip
+
+
+class OpcodeClass(StrEnum):
+    """Class of the multiply instruction: tensor core or SIMT."""
+
+    TensorOp = "tensor_op"
+    Simt = "simt"
+
+
+class MathOperation(StrEnum):
+    """Arithmetic of the multiplication."""
+
+    multiply_add = "multiply_add"
+    multiply_add_saturate = "multiply_add_saturate"
+    multiply_add_fast_f16 = "multiply_add_fast_f16"
+    multiply_add_fast_bf16 = "multiply_add_fast_bf16"
+    multiply_add_fast_f32 = "multiply_add_fast_f32"
+
+
+class Mode(StrEnum):
+    """Kind of a call: one GEMM, split-K slices that a second kernel reduces, a batch, or an array of pointers."""
+
+    Gemm = "gemm"
+    GemmSplitKParallel = "gemm_split_k_parallel"
+    Batched = "batched"
+    Array = "array"
+
+
+class SplitKMode(StrEnum):
+    """Kind of K split: slices reduced in the same kernel, slices reduced by a second kernel, or stream-K."""
+
+    Serial = "serial"
+    Parallel = "parallel"
+    Stream = "stream"
+
+
+class SchedulerMode(StrEnum):
+    """Tile scheduler of a grouped GEMM: the kernel, or the host, which assigns a tile to each block."""
+
+    Device = "device"
+    Host = "host"
+
+
+class GemmCoord(NamedTuple):
+    """The extents of a GEMM: (M, K) (K, N) -> (M, N)."""
+
+    m: int
+    n: int
+    k: int
+
+
+class Swizzle(NamedTuple):
+    """Mapping of blocks to tiles."""
+
+    name: str
+    group: int  # rows of tiles that are traversed together
+    stream_k: bool = False  # True if blocks share the tiles of the last wave
+
+
+IdentitySwizzle1 = Swizzle("IdentitySwizzle1", 1)
+IdentitySwizzle2 = Swizzle("IdentitySwizzle2", 2)
+IdentitySwizzle4 = Swizzle("IdentitySwizzle4", 4)
+IdentitySwizzle8 = Swizzle("IdentitySwizzle8", 8)
+HorizontalSwizzle = Swizzle("HorizontalSwizzle", 1)
+StridedDgradIdentitySwizzle1 = Swizzle("StridedDgradIdentitySwizzle1", 8)
+StridedDgradIdentitySwizzle4 = Swizzle("StridedDgradIdentitySwizzle4", 8)
+"""The strided-dgrad swizzles equal the default one, because residue classes of pixels are matrices of a batch here."""
+BatchedIdentitySwizzle = Swizzle("BatchedIdentitySwizzle", 8)
+ThreadblockSwizzleStreamK = Swizzle("ThreadblockSwizzleStreamK", 8, stream_k=True)
+
+
+class TensorDescription:
+    """The description of an operand.
+
+    Args:
+        element: element type, "void" for no operand.
+        layout: layout, such as "row".
+        alignment: elements of which the address and row strides are multiples; 0 for 16 bytes.
+    """
+
+    __slots__ = ("alignment", "element", "layout")
+
+    def __init__(self, element: object, layout: object = "row", alignment: int = 0):
+        self.element = "void" if element == "void" else element_name(element)
+        self.layout = layout_name(layout, interleaved=True)
+        self.alignment = alignment
+
+    def __repr__(self) -> str:
+        return f"TensorDescription(element={self.element!r}, layout={self.layout!r}, alignment={self.alignment})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorDescription) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    @property
+    def interleaved(self) -> bool:
+        """True if columns (rows, of ``RowMajorInterleaved32``) are in runs of 32."""
+        return self.layout.endswith("interleaved-32")
+
+    @property
+    def plain(self) -> str:
+        """The contiguous index, ``row`` or ``column``; for interleaved layouts within a run."""
+        return {"column-interleaved-32": "row", "row-interleaved-32": "column"}.get(self.layout, self.layout)
+
+    def _key(self) -> tuple[str, str, int]:
+        return self.element, self.layout, self.alignment
+
+
+def _three(value: Sequence[int], what: str) -> tuple[int, int, int]:
+    found = tuple([int(x) for x in value])
+    if len(found) != 3 or min(found) < 1:
+        raise ShapeError(f"{what} is {list(value)}; it must be three positive numbers")
+    return found  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class MathInstruction:
+    """An instruction: its shape (M, N, K), and the elements of A, B and the accumulator.
+
+    ``[64, N, 16]`` is wgmma (K of 32 bytes), ``[16, 8, 16]`` and similar shapes are mma.sync, and ``[1, 1, 1]`` is a
+    scalar FMA.
+    """
+
+    instruction_shape: Sequence[int]
+    element_a: str
+    element_b: str
+    element_accumulator: str
+    opcode_class: str = OpcodeClass.TensorOp
+    math_operation: str = MathOperation.multiply_add
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "instruction_shape", _three(self.instruction_shape, "instruction_shape"))
+        for name in ("element_a", "element_b", "element_accumulator"):
+            put(self, name, element_name(getattr(self, name), name))
+        put(self, "opcode_class", known(OpcodeClass, self.opcode_class, "opclass"))
+        put(self, "math_operation", known(MathOperation, self.math_operation, "math_operation"))
+
+    @property
+    def in_parts(self) -> bool:
+        """True if memory holds three tf32 parts of f32, which wgmma multiplies."""
+        return self.instruction_shape[0] == 64 and self.math_operation == MathOperation.multiply_add_fast_f32
+
+
+def known(kind: type[StrEnum], value: object, what: str) -> StrEnum:
+    """Return the enumeration member that a value names.  Raises UnsupportedError."""
+    try:
+        return kind(str(value))
+    except ValueError:
+        raise UnsupportedError(f"{what}={value!r} is not supported; use one of {', '.join(kind)}") from None
+
+
+@dataclass(frozen=True)
+class TileDescription:
+    """The tile of a block, and the distribution of work over blocks and warps."""
+
+    threadblock_shape: Sequence[int]  # (M, N, K)
+    stages: int = 0  # stages of the shared memory pipeline; 0 for as many as fit
+    warp_count: Sequence[int] | None = None  # along M, N and K; None for the default
+    math_instruction: MathInstruction | None = None
+    cluster_shape: Sequence[int] = (1, 1, 1)  # blocks that share operands
+    kernel_schedule: str | None = None  # "cooperative", "pingpong" or "few_rows"
+    tile_scheduler: str | None = None  # "persistent", "stream_k" or "split_k"
+    epilogue_schedule: str | None = None  # "deferred" stores a tile during the next main loop; or "immediate"
+    parts: int = 1  # split-K slices
+    transposed: bool = False  # True for a tile of D^T = B^T A^T
+    # The kernel that is described. It has more details, such as the tile order; changing a field removes it.
+    kernel: Choice | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "threadblock_shape", _three(self.threadblock_shape, "threadblock_shape"))
+        put(self, "cluster_shape", _three(self.cluster_shape, "cluster_shape"))
+        if self.warp_count is not None:
+            put(self, "warp_count", _three(self.warp_count, "warp_count"))
+
+    def replace(self, changes: Mapping[str, object]) -> TileDescription:
+        """Return a description with other fields.
+
+        A new ``threadblock_shape`` resets the fields that depend on it, unless they are given as well.  Raises
+        UnsupportedError for an unknown field.
+        """
+        names = [f.name for f in fields(self) if f.name != "kernel"]
+        for name in changes:
+            if name not in names:
+                raise UnsupportedError(f"tile_description has no field {name!r}; use one of {', '.join(names)}")
+        usual: dict[str, object] = {"kernel": None}
+        i = self.math_instruction
+        if "threadblock_shape" in changes:
+            usual |= {"warp_count": None, "epilogue_schedule": None, "transposed": False}
+            if i is not None and i.instruction_shape[0] == 64:  # The N of wgmma is the N of the tile.
+                _, n, _ = _three(changes["threadblock_shape"], "threadblock_shape")  # type: ignore[arg-type]
+                usual["math_instruction"] = replace(i, instruction_shape=(64, n, i.instruction_shape[2]))
+        return replace(self, **{**usual, **changes})  # type: ignore[arg-type]
+
+    @property
+    def in_parts(self) -> bool:
+        """True if the kernel multiplies f32 that is split into tf32 parts first."""
+        return self.math_instruction is not None and self.math_instruction.in_parts
+
+    @property
+    def name(self) -> str:
+        """Short name, such as ``128x256x64_4_2x1x1``."""
+        text = "x".join(map(str, self.threadblock_shape)) + f"_{self.stages}_" + "x".join(map(str, self.cluster_shape))
+        more = (self.kernel_schedule, self.tile_scheduler, self.epilogue_schedule)
+        return text + "".join(f"_{x}" for x in more if x) + f"_{self.parts}" * (self.parts > 1)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the description as data."""
+        from cute_dialect.op.select.kernel_choice import encode
+
+        found: dict[str, object] = asdict(replace(self, kernel=None))
+        found["kernel"] = None if self.kernel is None else encode(self.kernel)
+        return found
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> TileDescription:
+        """Return the description of :meth:`to_json`.  Raises ValueError, TypeError for other data."""
+        from cute_dialect.op.select.kernel_choice import decode
+
+        values, i, kernel = dict(given), given["math_instruction"], given["kernel"]
+        values["math_instruction"] = None if i is None else MathInstruction(**i)
+        values["kernel"] = None if kernel is None else decode(kernel)
+        return cls(**values)

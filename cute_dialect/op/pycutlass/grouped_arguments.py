@@ -1,0 +1,377 @@
+"""The arguments of a pointer-array GEMM: Python lists of arrays of any sizes, checked, then launched and waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from cute_dialect.kernels.pointer_array_gemm import COLUMNS, ListedConfig
+from cute_dialect.op.arrays.memory import new_memory
+from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError, named
+from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.pointer_arrays import Copies, check_results, table_like
+from cute_dialect.op.execute.variants import Variant
+from cute_dialect.op.grouped.known_lists import Slice
+from cute_dialect.op.problems.plan_operands import Kinds, check
+from cute_dialect.op.problems.pointer_table import Laid, extents_of, laid_flat, sizes_of, tiles_of, turns_of
+from cute_dialect.op.pycutlass.arguments import Arguments, Transfer, check_gpu, each_matrix, on_the_cpu
+from cute_dialect.op.pycutlass.describe import GemmCoord
+from cute_dialect.op.pycutlass.functors import OutputOp
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, stream_of, view_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+    from cute_dialect.interp import RunReport
+    from cute_dialect.op.pycutlass.grouped_operation import GemmOperationGrouped
+    from cute_dialect.runtime.launch import CallOptions, Kernel
+
+__all__ = ["GemmGroupedArguments", "GroupArguments", "Numbers", "numbers_of", "problems_of"]
+
+
+class Numbers(NamedTuple):
+    """Alpha per GEMM, and beta for all."""
+
+    host: Sequence[float]  # alpha of each GEMM
+    device: ArrayView | None = None  # alpha as an f32 array on a GPU
+    beta: float = 0.0
+
+    @property
+    def plain(self) -> bool:
+        """True if every alpha is 1."""
+        return self.device is None and all([x == 1.0 for x in self.host])
+
+
+def numbers_of(call: str, alpha: object, beta: float, count: int, on_cpu: bool) -> Numbers:
+    """Return the numbers of a call.  ``alpha`` is a number, a list of numbers or an array of shape (G,).
+
+    Raises ShapeError, DeviceError, LayoutError.
+    """
+    if isinstance(alpha, int | float) and not isinstance(alpha, bool):
+        return Numbers([float(alpha)] * count, None, beta)
+    given: Any = alpha
+    if isinstance(alpha, list | tuple):
+        values = cast("Sequence[object]", alpha)
+        if len(values) == count and all(isinstance(x, int | float) for x in values):
+            return Numbers([float(cast(float, x)) for x in values], None, beta)
+    try:
+        view = view_of(given)
+    except NotAnArray:
+        view = None
+    if view is None or (view.shape, view.dtype) != ((count,), "f32"):
+        got = repr(given) if view is None else f"{view.dtype} of {view.shape}"
+        raise ShapeError(
+            f"{call}: alpha is {got}; it must be a number, a list of {count} numbers, or an f32 array of ({count},)"
+        )
+    if view.device < 0:
+        return Numbers([float(x) for x in given.tolist()], None, beta)
+    if on_cpu:
+        raise DeviceError(f'{call}: alpha is on GPU {view.device}; with device="cpu" it must be in CPU memory')
+    if view.strides != (1,) and count > 1:
+        raise LayoutError(f"{call}: alpha has strides {view.strides}; it must be contiguous")
+    return Numbers([1.0] * count, view._replace(strides=(1,)), beta)
+
+
+class GroupArguments(Arguments):
+    """Checked operands of GEMMs of any sizes, with :meth:`launch`, :meth:`sync` and :meth:`bind`.
+
+    ``D`` holds the results, ``kernels`` the names of the kernels of the last launch.
+    """
+
+    def __init__(
+        self, operation: GemmOperationGrouped, found: Sequence[Operands], D: Sequence[Any], numbers: Numbers,
+        stream: object = None, options: CallOptions | None = None, call: str = "GemmGroupedArguments",
+    ):  # fmt: skip
+        super().__init__(cast(Any, operation), found[0], list(D), stream, options or {}, call=call)
+        self.grouped = operation
+        self.found = [x._replace(alpha=alpha) for x, alpha in zip(found, numbers.host)]
+        self.numbers = numbers
+        check_results(call, found)
+        _check_places(call, found)
+        flipped = operation.flipped
+        self.extents = [extents_of(x, flipped=flipped) for x in self.found]
+        # Bytes that one copy moves, for each GEMM; 0 for empty ones.
+        self.sizes = sizes_of(call, operation.listed, self.found, flipped=flipped, most=operation.at_once)
+        first = found[0]
+        self._of_bias = first.along, "f32" if first.bias is None else first.bias.dtype
+        with named(call, "GemmOperationGrouped"):
+            self._variant(operation.at_once)  # Report unsupported combinations before the launch.
+        self.kernels: list[str] = []
+        self._copies: Copies | None = None
+
+    @property
+    def variants(self) -> list[Variant]:
+        """The kernels of the GEMMs, one per copy size, the largest first."""
+        return [self._variant(size) for size in sorted({*self.sizes} - {0}, reverse=True)]
+
+    def _variant(self, size: int) -> Variant:
+        alpha = 1.0 if self.numbers.plain else 0.5
+        return self.grouped.variant(alpha, self.numbers.beta, *self._of_bias, size=size)
+
+    @property
+    def problem(self) -> str:
+        """The extents of all GEMMs as text."""
+        return "+".join(["x".join(map(str, size)) for size in self.problem_sizes])
+
+    def sources(self) -> list[Variant]:
+        """Return the kernels to launch: those of the GEMMs, and the one that schedules tiles."""
+        found = self.variants
+        return found if self.grouped.listed.host or not found else [*found, self.grouped.tiles_variant()]
+
+    @property
+    def problem_sizes(self) -> list[GemmCoord]:
+        """The extents of each GEMM."""
+        return [GemmCoord(x.d.shape[0], x.d.shape[1], x.a.shape[1]) for x in self.found]
+
+    def launch(self) -> RunReport | None:
+        """Launch without waiting.  On the CPU, run the interpreter and return its report."""
+        first = self.found[0].d
+        if not self.on_cpu:
+            check_gpu(self.call, self.operation, self.found[0])
+        self.kernels = []
+        if not any(self.sizes):
+            return None
+        if first.device >= 0:
+            raw = stream_of(self.stream, (first,))
+            self._run(self._laid(self.found), raw, self.options)
+            self._waits_for(first.device, raw)
+            return None
+        copies = Copies(self.found, bias=True)
+        laid = self._laid(copies.there)
+        if self.on_cpu:
+            report = self._run(laid, None, self.options)
+            copies.back()
+            return report
+        self._copies = copies
+        flat = Operands(laid.a, laid.b, laid.d, laid.c, laid.bias)
+        self._transfer = Transfer(flat, self.options.get("device"))
+        x = self._transfer.operands
+        options = cast("CallOptions", {n: v for n, v in self.options.items() if n != "device"})
+        raw = 0 if self.stream is None else stream_of(self.stream, (x.d,))
+        self._run(laid._replace(a=x.a, b=x.b, d=x.d, c=x.c, bias=x.bias), raw, options)
+        self._waits_for(x.d.device, raw)
+        return None
+
+    def _laid(self, found: Sequence[Operands]) -> Laid:
+        return laid_flat(self.grouped.listed, found, flipped=self.grouped.flipped)
+
+    def _calls(self, laid: Laid) -> list[tuple[Kernel, Variant, tuple[object, ...]]]:
+        """Return the kernels and their arguments.  One kernel computes all GEMMs of the same copy size."""
+        import numpy as np
+
+        like, on_cpu = laid.d, self.on_cpu
+        tile, host = self.grouped.listed.tile, self.grouped.listed.host
+        found: list[tuple[Kernel, Variant, tuple[object, ...]]] = []
+        for variant in self.variants:
+            config = variant.configured
+            assert isinstance(config, ListedConfig)
+            mine = [size == config.size for size in self.sizes]
+            extents = [x if here else (0, *x[1:]) for x, here in zip(self.extents, mine)]
+            table = laid.table.copy()
+            table[[not here for here in mine], 0] = 0
+            problems = table_like(table, like)
+            if host:
+                turns = table_like(turns_of(extents, tile), like)
+            else:
+                turns = new_memory(like, len(extents), "i32")
+                tiles = self.grouped.tiles_variant()
+                found.append((self.grouped.kernel(tiles, on_cpu), tiles, (problems, turns)))
+            given: list[object] = [x for x in (laid.c, laid.bias) if x is not None]
+            kind = np.float64 if config.elements[2] == "f64" else np.float32
+            if variant.epilogue.alpha == "arg":
+                given.append(self.numbers.device or table_like(np.array(self.numbers.host, kind), like))
+            if variant.epilogue.beta == "arg":
+                given.append(table_like(np.full(len(extents), self.numbers.beta, kind), like))
+            blocks = int(tiles_of(extents, tile).sum())
+            operands = (laid.a, laid.b, laid.d, problems, turns, blocks, *given)
+            found.append((self.grouped.kernel(variant, on_cpu), variant, operands))
+        return found
+
+    def _run(self, laid: Laid, stream: object, options: CallOptions) -> RunReport | None:
+        report = None
+        for kernel, variant, given in self._calls(laid):
+            report = kernel(*given, stream=stream, **options)
+            self.kernels.append(variant.name)
+        return report
+
+    def prepared(self) -> tuple[Any, tuple[int, int, int], list[Slice], ArrayView, object] | None:
+        """Return the data for replays at other addresses, or None if the call cannot be replayed.
+
+        The data are the table, its columns of A, B and D, the launches, an array in the table's memory, and objects
+        to keep alive.  A call can be replayed if the host schedules tiles and the kernels read A and B only.
+        """
+        if not self.grouped.listed.host or not any(self.sizes):
+            return None
+        columns = tuple([COLUMNS.index(n) for n in ("a", "b", "c")])
+        laid = self._laid(self.found)
+        if laid.c is not None or laid.bias is not None or self.numbers.device is not None or self.grouped.flipped:
+            return None
+        import numpy as np
+
+        parts: list[Slice] = []
+        keep: list[object] = []
+        for kernel, variant, given in self._calls(laid):
+            launch = kernel.by_address(*given)
+            config = variant.configured
+            if launch is None or not isinstance(config, ListedConfig):
+                return None
+            turns, *more = (cast(ArrayView, x) for x in (given[4], *given[6:]))
+            here = np.array([size == config.size for size in self.sizes])
+            parts.append(Slice(launch, here, turns.pointer, tuple([x.pointer for x in more])))
+            keep.append(given[4:])
+        return laid.table, cast("tuple[int, int, int]", columns), parts, laid.d, keep
+
+    def bind(self) -> Callable[..., None]:
+        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
+        if self.found[0].d.device < 0:
+            raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
+        check_gpu(self.call, self.operation, self.found[0])
+        calls = (
+            [kernel.bind(*given) for kernel, _, given in self._calls(self._laid(self.found))] if any(self.sizes) else []
+        )
+        if len(calls) == 1:
+            return calls[0]
+
+        def call(stream: object = None) -> None:
+            for each in calls:
+                each(stream)
+
+        return call
+
+    def shown(self) -> Variant:
+        """Return the first kernel of the GEMMs."""
+        return (self.variants or [self._variant(16)])[0]
+
+    def sync(self) -> None:
+        """Wait for the launch; results in NumPy arrays are valid afterwards."""
+        super().sync()
+        copies, self._copies = self._copies, None
+        if copies is not None:
+            copies.back()
+
+
+def _check_places(call: str, found: Sequence[Operands]) -> None:
+    """Raise DeviceError if GEMMs have arrays of several libraries or devices."""
+    first = found[0].d
+    for i, x in enumerate(found):
+        places = [(v.library, v.device) for v in (first, x.d) if v.library != "address"]
+        if len(set(places)) > 1:
+            first_one, this = [
+                f"a {library} array on {'the CPU' if device < 0 else f'GPU {device}'}" for library, device in places
+            ]
+            raise DeviceError(
+                f"{call}: D of problem {i} is {this}, but that of problem 0 is {first_one}; use one library and device"
+            )
+
+
+def problems_of(
+    call: str, kinds: Kinds, A: object, B: object, C: object, D: object, *, beta: float = 0.0, bias: object = None,
+    sizes: Sequence[Sequence[int]] | None = None, on_cpu: bool | None = False,
+) -> tuple[list[Operands], list[Any]]:  # fmt: skip
+    """Return the checked operands of GEMMs of any sizes, and their results, which are allocated if absent.
+
+    Args:
+        A, B, C, D: lists of arrays, or of addresses, which need ``sizes``.
+        sizes: (M, N, K) of each GEMM.
+        on_cpu: True or False if the arrays must be in CPU or GPU memory, None for either.
+
+    Raises:
+        OpError: if an operand does not fit.
+    """
+    if not isinstance(A, list | tuple):
+        raise ShapeError(f"{call}: A is a {type(A).__name__}; pass a list with one matrix per problem")
+    count = len(cast("Sequence[object]", A)) if sizes is None else len(sizes)
+    if count == 0:
+        raise ShapeError(f"{call}: the lists are empty; pass at least one problem")
+    coords = [None] * count if sizes is None else [GemmCoord(*size) for size in sizes]
+    operands = cast("Sequence[object]", (A, B, C, D))
+    lists = [_each(call, n, x, count, coords, kinds) for n, x in zip("ABCD", operands)]
+    biases = [None] * count if bias is None else _each_bias(call, bias, count)
+    found: list[Operands] = []
+    results: list[Any] = []
+    for i, (a, b, c, d) in enumerate(zip(*lists)):
+        try:
+            x, made = check(
+                call, kinds, a, b, c, d, beta=beta, bias=biases[i], problem=coords[i], on_cpu=on_cpu
+            )  # fmt: skip
+        except (NotAnArray, ShapeError, LayoutError) as e:
+            raise type(e)(f"{e} (problem {i})") from None
+        if len(x.d.shape) != 2:
+            raise ShapeError(f"{call}: a list must hold matrices, got a batch of shape {x.d.shape} (problem {i})")
+        found.append(x)
+        results.append(made)
+    for what in ("along", "bias"):
+        first = getattr(found[0], what)
+        for i, x in enumerate(found):
+            one = getattr(x, what)
+            if what == "along" and one != first:
+                raise ShapeError(
+                    f"{call}: the bias of problem {i} is along {one}, but that of problem 0 along {first}; "
+                    "use one direction for all"
+                )
+            if what == "bias" and first is not None and one is not None and one.dtype != first.dtype:
+                raise EpilogueError(
+                    f"{call}: the biases have dtypes {first.dtype} and {one.dtype}; all must have the same dtype"
+                )
+    return found, results
+
+
+def _each(
+    call: str, name: str, given: object, count: int, sizes: Sequence[GemmCoord | None], kinds: Kinds
+) -> list[object]:  # fmt: skip
+    """Return one operand of each GEMM.  Raises ShapeError."""
+    if given is None:
+        return [None] * count
+    items: list[object] = (
+        list(cast("list[object]", given)) if isinstance(given, list | tuple) else cast(Any, given).tolist()
+    )
+    if len(items) != count:
+        raise ShapeError(f"{call}: {name} has {len(items)} matrices; pass {count}, one per problem")
+    return [each_matrix(call, name, [x], 1, size, kinds)[0] for x, size in zip(items, sizes)]
+
+
+def _each_bias(call: str, bias: object, count: int) -> list[object]:
+    """Return the bias of each GEMM, from a list or one for all.  Raises ShapeError."""
+    if not isinstance(bias, list | tuple):
+        return [bias] * count
+    found = list(cast("Sequence[object]", bias))
+    missing = sum([x is None for x in found])
+    if len(found) != count or missing:
+        more = f", {missing} of them None" * (missing > 0)
+        raise ShapeError(f"{call}: bias has {len(found)} arrays{more}; pass {count}, one per problem")
+    return found
+
+
+class GemmGroupedArguments(GroupArguments):
+    """The operands of a call of :class:`~cute_dialect.op.pycutlass.grouped_operation.GemmOperationGrouped`.
+
+    Args:
+        operation: the operation.
+        problem_sizes: (M, N, K) of each GEMM if A and B are flat arrays, which then have the described layouts.
+        A, B, C, D: lists of arrays, or of addresses; D is allocated if it is None.
+        output_op: the numbers of the epilogue, from the operation's ``epilogue_type``.
+        bias: a list of (N,) or (M, 1), or one for all.
+        stream: stream of the launch.
+        options: options of a kernel call, such as ``device="cpu"``, and those of the interpreter.
+
+    Raises:
+        OpError: if an operand does not fit.
+    """
+
+    def __init__(
+        self, operation: GemmOperationGrouped, problem_sizes: Sequence[Sequence[int]] | None, A: object, B: object,
+        C: object = None, D: object = None, output_op: OutputOp | None = None, *, bias: object = None,
+        stream: object = None, **options: Unpack[CallOptions],
+    ):  # fmt: skip
+        call, output_op = "GemmGroupedArguments", output_op or OutputOp()
+        if not isinstance(output_op, OutputOp):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise EpilogueError(
+                f"{call}: output_op is {output_op}; it must come from operation.epilogue_type(alpha, beta)"
+            )
+        operation = operation.with_numbers(output_op.arguments)
+        on_cpu = on_the_cpu(options)
+        found, results = problems_of(
+            call, operation.kinds, A, B, C, D, beta=output_op.beta, bias=bias, sizes=problem_sizes, on_cpu=on_cpu
+        )
+        numbers = numbers_of(call, output_op.alpha, output_op.beta, len(found), on_cpu)
+        super().__init__(operation, found, results, numbers, stream, options, call)

@@ -1,0 +1,360 @@
+"""A GEMM operation with one tile: described, compiled and run.
+
+operation = GemmOperationUniversal(90, tile, A, B, C, LinearCombination("f16", 8, "f32", "f32"))
+op.compiler.add_module([operation]) arguments = GemmArguments(operation, GemmCoord(m, n, k), a, b, c, d,
+operation.epilogue_type(1.0, 0.5)) operation.run(arguments) arguments.sync()
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING
+
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+from cute_dialect.kernels.simt_gemm import ExactConfig
+from cute_dialect.kernels.split_k_reduce import ReduceConfig
+from cute_dialect.op.arrays.elements import element_name
+from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
+from cute_dialect.op.execute.calling_convention import Recipe
+from cute_dialect.op.execute.variants import Configured, SgemmRung, Variant, compiled, splitting
+from cute_dialect.op.problems.plan_operands import Kinds, Type
+from cute_dialect.op.pycutlass.configure import KernelRequest, configured
+from cute_dialect.op.pycutlass.describe import MathOperation, Swizzle, TensorDescription, TileDescription
+from cute_dialect.op.pycutlass.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
+from cute_dialect.op.pycutlass.operation_base import DescribedOperation, chip_here
+from cute_dialect.op.pycutlass.visitor_args import check_kernel, example_graph
+from cute_dialect.op.select.kernel_choice import Choice
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Self
+
+    from cute_dialect.kernels.epilogue_graph import Graph
+    from cute_dialect.kernels.finish_reduction import CombineConfig
+    from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
+    from cute_dialect.op.execute.calling_convention import Operands
+    from cute_dialect.op.execute.launch_sequence import Split
+
+__all__ = ["GemmOperationUniversal", "check_warps"]
+
+
+class GemmOperationUniversal(DescribedOperation):
+    """``D = f(A B, C)`` with one tile, for operands of given elements and layouts.  Nothing is compiled yet.
+
+    Args:
+        chip: compute capability, 80 (mma.sync) or 90.
+        tile_description: the tile.
+        A, B, C: descriptions of the operands.
+        epilogue_functor: the epilogue, or a traced one.
+        swizzling_functor: order of the tiles.
+        visitor: a traced epilogue, which replaces the functor; True if the functor is one; or a function of (value,
+            row, column) in the kernel language.
+        D: description of D, by default that of C.
+
+    Raises:
+        UnsupportedError: if there is no such kernel.
+    """
+
+    def __init__(
+        self, chip: int, tile_description: TileDescription, A: TensorDescription, B: TensorDescription,
+        C: TensorDescription, epilogue_functor: EpilogueFunctor | Traced | None = None,
+        swizzling_functor: Swizzle | None = None, visitor: Traced | Hook | bool | None = None, *,
+        D: TensorDescription | None = None,
+    ):  # fmt: skip
+        super().__init__()
+        self.chip = chip
+        self.A, self.B, self.C = A, B, C
+        self.D = D or C
+        if self.D.element == "void":
+            raise DtypeError("Gemm: C is void, so the element type of D is unknown; pass D")
+        if C.element != "void" and (C.element, C.layout) != (self.D.element, self.D.layout):
+            raise UnsupportedError(
+                f"Gemm: C is {C.element}, {C.layout}-major; it must be {self.D.element}, {self.D.layout}-major, like D"
+            )
+        self.interleaved = _interleaved(A, B, C, self.D)
+        if self.interleaved and (isinstance(epilogue_functor, Traced) or isinstance(visitor, Traced)):
+            name = next(x.name for x in (epilogue_functor, visitor) if isinstance(x, Traced))
+            raise UnsupportedError(f"Gemm: interleaved matrices do not support traced epilogues ({name})")
+        accumulator = _accumulator(tile_description, A.element)
+        if isinstance(epilogue_functor, Traced):
+            epilogue_functor, visitor = None, epilogue_functor if visitor in (True, None) else visitor
+        self.epilogue_functor = epilogue_functor or LinearCombination(self.D.element, self.D.alignment, accumulator)
+        if self.epilogue_functor.element_output != self.D.element:
+            raise EpilogueError(
+                f"Gemm: epilogue_functor is {self.epilogue_functor!r}; its result must be {self.D.element}, like D"
+            )
+        self.swizzling_functor = swizzling_functor
+        if visitor is True:
+            raise EpilogueError("Gemm: visitor=True needs a traced epilogue_functor; pass op.epilogue.trace(…)")
+        self.traced = visitor if isinstance(visitor, Traced) else None
+        self.visitor = visitor or None
+        self._hook = None if visitor is True or isinstance(visitor, Traced) else visitor or None
+        self._graph: Graph | None = None
+        self.tile_description = tile_description
+        self._configured = {(False, False): self._configure(False, False)}
+        self._partial: GemmOperationUniversal | None = None
+        self._sharing: dict[tuple[str, int], GemmOperationUniversal | None] = {}
+        self._numbered: dict[tuple[float, ...], Self] = {}
+        self.variants()  # Report unsupported combinations now.
+
+    # ------------------------------------------------------------------------------------------------------ kernels
+
+    def _configure(self, batch: bool, array: bool) -> Configured:
+        i = self.tile_description.math_instruction
+        accumulator = _accumulator(self.tile_description, self.A.element)
+        layouts = self.A.plain, self.B.plain, self.D.plain
+        element_a = self.A.element if i is None else i.element_a
+        element_b = self.B.element if i is None else i.element_b
+        asked = KernelRequest(element_a, element_b, accumulator, self.D.element, *layouts, batch, array, chip=self.chip)
+        floats = {self.A.element, self.B.element} <= {"f32", "tf32"} and element_a == element_b in ("f32", "tf32")
+        if (element_a, element_b) != (self.A.element, self.B.element) and not floats:
+            what = f"{self.A.element} and {self.B.element}"
+            raise DtypeError(f"Gemm: the math_instruction is for {element_a} and {element_b}; A and B have {what}")
+        found = configured(self.tile_description, asked, self.swizzling_functor)
+        if self.interleaved:
+            if not isinstance(found, WarpConfig):
+                raise UnsupportedError(
+                    f"Gemm: kernel {found.name} does not support interleaved matrices; use mma.sync [16, 8, 32]"
+                )
+            found = found._replace(interleaved=True, vectors=(16,))
+        if self.chip < 90 and _needs_hopper(found):
+            raise UnsupportedError(f"Gemm: the tile uses wgmma, which sm_{self.chip} lacks; use an mma.sync tile")
+        return found
+
+    @property
+    def kinds(self) -> Kinds:
+        """Elements and layouts of the operands."""
+        a, b, c, d = (Type(x.element, x.plain) for x in (self.A, self.B, self.C, self.D))
+        return Kinds(a, b, None if c.element == "void" else c, d)
+
+    @property
+    def saturates(self) -> bool:
+        """True if i32 accumulators saturate, so that partial sums cannot be added up."""
+        i = self.tile_description.math_instruction
+        return i is not None and i.math_operation == MathOperation.multiply_add_saturate
+
+    def variant(
+        self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, batch: bool = False,
+        array: bool = False, graph: Graph | None = None,
+    ) -> Variant:  # fmt: skip
+        """Return the kernel for such a call.
+
+        Args:
+            alpha, beta: values other than 1 and 0 become launch arguments.
+            bias, bias_type: index of the bias ("n" or "m"), and its type.
+            batch: True for a batch.
+            array: True for pointer arrays.
+            graph: graph of a traced epilogue with the call's arrays, by default with its examples.
+        """
+        if (batch, array) not in self._configured:
+            self._configured[batch, array] = self._configure(batch, array)
+        if self.interleaved and beta != 0.0:
+            raise UnsupportedError(f"Gemm: beta={beta} is not supported for interleaved matrices; use beta=0")
+        epilogue = self.epilogue_for(alpha, beta, bias, bias_type, graph)
+        found = Variant(self._configured[batch, array], epilogue, self.D.layout == "column", chip_here())
+        if epilogue.graph is not None:
+            check_kernel(found)
+        return found
+
+    def epilogue_for(
+        self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", graph: Graph | None = None
+    ) -> Epilogue:  # fmt: skip
+        """Return the epilogue of a kernel; ``graph`` is that of a traced one, by default of its examples."""
+        if self.traced is None:
+            return self.epilogue_functor.epilogue(alpha, beta, bias, bias_type, self._hook)
+        if graph is None:
+            graph = self._graph = self._graph or example_graph(self.traced, self.kinds)
+        return self.epilogue_functor.visited(graph)
+
+    def variants(self) -> list[Variant]:
+        """Return the kernels for any alpha, without and with C, and those that split single operands into tf32 parts.
+
+        For a traced epilogue, return the kernel for its examples.
+        """
+        if self.traced is not None:
+            return [self.variant(batch=len(self.traced.examples["accum"].shape) == 3), *self.splitters()]
+        betas = (0.0,) if self.C.element == "void" or self.interleaved else (0.0, 0.5)
+        of_any = (
+            [] if isinstance(self._configured[False, False], SgemmRung) else [self.variant(0.5, beta) for beta in betas]
+        )
+        return [self.variant(), *of_any, *self.splitters()]
+
+    @property
+    def in_parts(self) -> bool:
+        """True if the kernel multiplies f32 that other kernels split into tf32 parts first."""
+        return self.tile_description.in_parts
+
+    def splitters(self, batch_a: bool = False, batch_b: bool = False) -> list[Variant]:
+        """Return the kernels that split A and B, or batches of them, into tf32 parts; none if nothing is split."""
+        if not self.in_parts:
+            return []
+        return [Variant(x, chip=chip_here()) for x in splitting(self.A.layout, self.B.layout, batch_a, batch_b)]
+
+    def variant_for(self, x: Operands, *, array: bool = False) -> Variant:
+        """Return the kernel for a call's operands.  ``array`` is True for pointer arrays."""
+        bias_type = "f32" if x.bias is None else x.bias.dtype
+        found = self.variant(
+            x.alpha, x.beta, x.along, bias_type, batch=array or len(x.d.shape) == 3, array=array, graph=x.graph
+        )
+        if x.graph is not None:
+            check_kernel(found, x.b.shape[-1])
+        check_warps(found)
+        return found
+
+    def recipe_of(self, variant: Variant) -> Recipe:
+        """Return the calling convention of a kernel."""
+        return variant.recipe()
+
+    def combiner(self, config: CombineConfig) -> Variant:
+        """Return the kernel that combines partial reductions."""
+        return Variant(config, chip=chip_here())
+
+    @property
+    def sums(self) -> str:
+        """Type of accumulators in memory: f32, f64 or i32."""
+        found = self.epilogue_functor.element_accumulator
+        return "f32" if found == "f16" else found
+
+    def reduction_variant(self, x: Operands, sums: str) -> Variant:
+        """Return the kernel that adds up split-K slices and computes the epilogue."""
+        e = self.epilogue_for(x.alpha, x.beta, x.along, "f32" if x.bias is None else x.bias.dtype, x.graph)
+        config = ReduceConfig(sums, self.D.element, len(x.d.shape) == 3)
+        return Variant(config, e, self.D.layout == "column", chip_here())
+
+    def alone(self) -> dict[str, object]:
+        """Return the fields of the tile for a kernel without split-K and stream-K."""
+        td = self.tile_description
+        usual: dict[str, object] = {"epilogue_schedule": None, "tile_scheduler": None, "parts": 1}
+        if td.kernel_schedule == "few_rows":
+            usual |= {"kernel_schedule": None, "cluster_shape": (1, 1, 1), "stages": 0, "warp_count": None}
+        return usual
+
+    def partial(self) -> GemmOperationUniversal:
+        """Return the operation of the same tile whose result is the accumulator."""
+        if self._partial is None:
+            td = self.tile_description.replace(self.alone())
+            of = TensorDescription(self.sums, self.D.layout)
+            functor = LinearCombination(self.sums, 0, self.epilogue_functor.element_accumulator)
+            void = TensorDescription("void", self.D.layout)
+            self._partial = GemmOperationUniversal(self.chip, td, self.A, self.B, void, functor, D=of)
+        return self._partial
+
+    def sharing(self, split: Split, x: Operands) -> GemmOperationUniversal | None:
+        """Return the operation of the same tile with split-K or stream-K.
+
+        Returns None if there is none, or if the blocks of this call would not all be resident at once.
+        """
+        paired = x.graph is not None and (x.graph.paired or x.graph.whole_rows)
+        if self.choice is None or paired or (len(x.d.shape) == 3 and split.mode == "stream"):
+            return None
+        c = self.choice.config
+        steps = -(-x.a.shape[-1] // c.tile[2])
+        parts = min(split.parts, steps)
+        stream = split.mode == "stream"
+        if parts < 2:
+            return self
+        more = {"tile_scheduler": "stream_k"} if stream else {"tile_scheduler": "split_k", "parts": parts}
+        if (split.mode, parts) not in self._sharing:
+            td = self.tile_description.replace(self.alone() | more)
+            try:
+                made = GemmOperationUniversal(
+                    self.chip, td, self.A, self.B, self.C, self.epilogue_functor, self.swizzling_functor, self.visitor,
+                    D=self.D,
+                )  # fmt: skip
+            except (UnsupportedError, EpilogueError):
+                made = None
+            self._sharing[split.mode, parts] = made
+        found = self._sharing[split.mode, parts]
+        if found is None or found.choice is None or stream:
+            return found
+        c = found.choice.config
+        transposed = found.variant().recipe().transposed
+        *batch, m, n = x.d.shape
+        m, n = (n, m) if transposed else (m, n)
+        tiles = -(-m // (c.tile[0] * c.cluster_m)) * -(-n // (c.tile[1] * c.cluster_n)) * c.cluster
+        tiles *= batch[0] if batch else 1
+        return found if tiles * parts <= c.at_once else None
+
+    def with_numbers(self, numbers: tuple[float, ...]) -> Self:
+        """Return a copy whose activation has other parameters, which are constants of its kernels; without any, this
+        operation.
+
+        Raises EpilogueError.
+        """
+        if numbers and numbers not in self._numbered:
+            found = copy(self)
+            found.epilogue_functor = self.epilogue_functor.with_numbers(numbers)
+            found._sharing, found._numbered = {}, {}
+            self._numbered[numbers] = found
+        return self._numbered[numbers] if numbers else self
+
+    def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
+        """Compile the kernel for the GPU, for these numbers."""
+        for variant in (self.first() if self.traced is not None else self.variant(alpha, beta), *self.splitters()):
+            compiled(variant)
+
+    @property
+    def needs_hopper(self) -> bool:
+        """True if the kernel runs on sm_90 only."""
+        return _needs_hopper(self._configured[False, False])
+
+    @property
+    def by_tma(self) -> bool:
+        """True if addresses and row strides of the operands must be multiples of 16 bytes."""
+        return self.choice is not None and not self.in_parts
+
+    @property
+    def choice(self) -> Choice | None:
+        """The Hopper kernel, or None for others."""
+        found = self._configured[False, False]
+        return found if isinstance(found, Choice) else None
+
+    # ------------------------------------------------------------------------------------------------------- calls
+
+    def epilogue_type(self, *numbers: float, **arguments: object) -> OutputOp | VisitorOutputOp:
+        """Return the numbers of a call: ``alpha``, ``beta`` and the parameters of the activation.
+
+        For a traced epilogue, pass its arguments and results by name, and ``problem_size``, (M, N), for flat arrays.
+        """
+        if self.traced is None:
+            return self.epilogue_functor.epilogue_type(*numbers, **arguments)
+        if numbers:
+            raise EpilogueError(f"epilogue {self.traced.name}: arguments must be passed by name, got {numbers}")
+        return VisitorOutputOp(arguments)
+
+
+def _interleaved(A: TensorDescription, B: TensorDescription, C: TensorDescription, D: TensorDescription) -> bool:
+    """Return True if the matrices are interleaved.  Raises UnsupportedError unless all are, with 8-bit integers."""
+    given = [A, B, D] if C.element == "void" else [A, B, C, D]
+    if not any([x.interleaved for x in given]):
+        return False
+    column, row = "column-interleaved-32", "row-interleaved-32"
+    wanted = [column, row, *[column] * (len(given) - 2)]
+    if [x.layout for x in given] != wanted or not {A.element, B.element, D.element} <= {"i8", "ui8"}:
+        raise UnsupportedError(
+            "Gemm: interleaved matrices must be 8-bit integers, A, C and D ColumnMajorInterleaved32, and B "
+            "RowMajorInterleaved32; got " + ", ".join([f"{x.element} {x.layout}" for x in given])
+        )
+    return True
+
+
+def _accumulator(td: TileDescription, element: str) -> str:
+    """Return the type of the accumulator."""
+    i = td.math_instruction
+    if i is not None:
+        return i.element_accumulator
+    return {"i8": "i32", "ui8": "i32", "f64": "f64"}.get(element_name(element), "f32")
+
+
+def check_warps(variant: Variant) -> None:
+    """Raise EpilogueError if an mma.sync kernel does not support the epilogue; f64 kernels compute none in f32."""
+    kernel = variant.kernel if isinstance(variant.configured, WarpConfig) else None
+    if isinstance(kernel, WarpConfig):
+        try:
+            kernel.check()
+        except ValueError as e:
+            raise EpilogueError(f"Gemm: {e}") from None
+
+
+def _needs_hopper(found: Configured) -> bool:
+    return isinstance(found, (Choice, ExactConfig))
