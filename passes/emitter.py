@@ -32,9 +32,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Emitter, Leaf
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle
 from cute_dialect.dialect import make
+from cute_dialect.dialect.memory_types import constrained_int
 from cute_dialect.dialect.typed_values import bind as bind_leaves
 from cute_dialect.dialect.typed_values import dynamic_leaves
 from cute_dialect.dialect.types import TYPES, CuteType, Payload
+from cute_dialect.dialect.views import AssumeOp
 from cute_dialect.ir.editing import make_op
 
 NSW = {"overflowFlags": IntegerOverflowAttr([IntegerOverflowFlag.NSW])}
@@ -289,7 +291,4 @@ def _slot(slot: Dyn, leaf: Leaf, emitter: ArithEmitter) -> SSAValue:
     value = emitter.value(leaf, slot.width)
     if slot.div <= 1:
         return value
-    from cute_dialect.dialect.memory_types import constrained_int
-    from cute_dialect.dialect.views import AssumeOp
-
     return emitter.emit(make_op(AssumeOp, [value], [constrained_int(slot.width, slot.div)]))

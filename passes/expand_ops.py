@@ -38,15 +38,17 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, width_of
 from cute_dialect.algebra.trees import map_leaves
-from cute_dialect.dialect.access import GetScalarsOp, scalar_payloads
+from cute_dialect.dialect.access import ALIASES, GetScalarsOp, scalar_payloads
 from cute_dialect.dialect.arith import ComparisonOp, EqualOp
 from cute_dialect.dialect.base import CuteOp, is_tensor
+from cute_dialect.dialect.registry import core_ops
 from cute_dialect.dialect.typed_values import Typed, dynamic_leaves, track
 from cute_dialect.dialect.types import CuteType, Payload
 from cute_dialect.ir.editing import make_op
 from cute_dialect.ir.xdsl_compat import insert_op
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.emitter import ArithEmitter, bind, constant, integer, rebuild, static
+from cute_dialect.passes.expand_tensor import EXPANSIONS, on_layout_of_tensor
 from cute_dialect.passes.fold_static import comparison
 
 _HELP = __doc__ or ""
@@ -79,8 +81,6 @@ class ExpandOpsPass(Pass):
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
         """Yield core ops not in :data:`SURVIVING`, and tensor ops that have an expansion."""
-        from cute_dialect.passes.expand_tensor import on_layout_of_tensor
-
         table = expansions()
         for o in op.walk():
             if o is not op and o.name in table and not on_layout_of_tensor(o):
@@ -171,10 +171,6 @@ Expansion = Callable[[Operation, ExpandContext], None]
 @cache
 def expansions() -> Mapping[str, Expansion]:
     """Return the expansion functions by op name."""
-    from cute_dialect.dialect.access import ALIASES
-    from cute_dialect.dialect.registry import core_ops
-    from cute_dialect.passes.expand_tensor import EXPANSIONS
-
     table: dict[str, Expansion] = dict(EXPANSIONS)
     for op in (*core_ops(), *ALIASES):
         if op.name not in SURVIVING:
@@ -185,8 +181,6 @@ def expansions() -> Mapping[str, Expansion]:
 def _expand_core(op: Operation, ctx: ExpandContext) -> None:
     assert isinstance(op, CuteOp)
     if op.LIFT and is_tensor(op.operands[0].type):
-        from cute_dialect.passes.expand_tensor import EXPANSIONS
-
         EXPANSIONS[op.name](op, ctx)
         return
     declared = [t for t in op.result_types if isinstance(t, CuteType)]

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
+from cute_dialect.algebra.leaf import Dyn
+from cute_dialect.algebra.trees import map_leaves
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout
 from cute_dialect.dialect import algebra, sizes, views
 from cute_dialect.dialect.base import CuteOp
@@ -67,15 +69,12 @@ def _slice(op: Operation, ctx: ExpandContext) -> None:
 
 
 def _offset_type(offset: IntTuple) -> IntTupleType:
-    from cute_dialect.algebra.leaf import Dyn
-    from cute_dialect.algebra.trees import map_leaves
-
     return IntTupleType(map_leaves(lambda x: Dyn(x.width, x.div) if isinstance(x, Dyn) else x, offset))
 
 
 def _placed(op: Operation, ctx: ExpandContext) -> None:
     """Expand ``local_tile`` and similar ops by running their ``place`` method on run-time values."""
-    from cute_dialect.dialect.tensors import PlacedOp
+    from cute_dialect.dialect.tensors import PlacedOp  # late: start-up
 
     assert isinstance(op, PlacedOp)
     tensor = op.operands[0]
@@ -92,7 +91,7 @@ def _placed(op: Operation, ctx: ExpandContext) -> None:
 
 
 def _recast_tensor(op: Operation, ctx: ExpandContext) -> None:
-    from cute_dialect.dialect.tensors import recast
+    from cute_dialect.dialect.tensors import recast  # late: start-up
 
     tensor = op.operands[0]
     t, declared = tensor.type, op.results[0].type

@@ -78,7 +78,7 @@ class PassTable:
         """
         if not row.origin:
             return row.load()
-        from cute_dialect.passes.base import Pass
+        from cute_dialect.passes.base import Pass  # late: start-up
 
         try:
             found: object = row.load()
@@ -140,7 +140,7 @@ class PassTable:
 
     def _load_module(self, name: str) -> None:
         module = _import(name)
-        from cute_dialect.passes.base import Pass
+        from cute_dialect.passes.base import Pass  # late: start-up
 
         mine = (module.__name__, module.__name__ + ".")
         found = [
@@ -216,7 +216,7 @@ def _what_is_wrong(found: object, name: str) -> str:
     """Return the reason why an object cannot be the pass ``name``; empty if it can."""
     from dataclasses import MISSING, fields, is_dataclass  # imported here, because they slow down the start of cute-opt
 
-    from cute_dialect.passes.base import Pass, PassOptions, can_be_written
+    from cute_dialect.passes.base import Pass, PassOptions, can_be_written  # late: start-up
 
     if not isinstance(found, type) or not issubclass(found, Pass):
         return f"expected a subclass of cute_dialect.passes.base.Pass, got {found!r}"

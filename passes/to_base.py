@@ -172,6 +172,6 @@ def _lower_symbol(
             ctx.remark(f"this register tensor is kept in local memory: {reason}", alloca)
         if low.smem is None:
             return [new]
-        from cute_dialect.passes.lowering.smem import finish
+        from cute_dialect.passes.lowering.smem import finish  # late: start-up
 
         return [*finish(low, new), new]

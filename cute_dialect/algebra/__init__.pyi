@@ -30,12 +30,9 @@ from cute_dialect.algebra.inverses import (
 from cute_dialect.algebra.layout import (
     append_to_rank as append_to_rank,
     coalesce as coalesce,
-    dice as dice,
     group_modes as group_modes,
     prepend_to_rank as prepend_to_rank,
     recast_layout as recast_layout,
-    slice_ as slice_,
-    slice_and_offset as slice_and_offset,
 )
 from cute_dialect.algebra.layout_pictures import (
     layout_table as layout_table,
@@ -53,6 +50,11 @@ from cute_dialect.algebra.make_layouts import (
     make_layout as make_layout,
     make_layout_like as make_layout_like,
     make_ordered_layout as make_ordered_layout,
+)
+from cute_dialect.algebra.slicing import (
+    dice as dice,
+    slice_ as slice_,
+    slice_and_offset as slice_and_offset,
 )
 from cute_dialect.algebra.text import (
     parse_composed_layout as parse_composed_layout,

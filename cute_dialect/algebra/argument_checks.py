@@ -24,7 +24,9 @@ from types import CodeType, FunctionType
 from typing import cast
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.text import parse_composed_layout
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle
+from cute_dialect.algebra.verify import verify_composed_layout, verify_layout
 
 _DEPTH = 100
 """Largest nesting depth of an argument."""
@@ -62,16 +64,12 @@ def _tree(x: object, allowed: tuple[type, ...], depth: int = 0) -> object:
 
 
 def _legal(x: object) -> None:
-    from cute_dialect.algebra.verify import verify_composed_layout, verify_layout
-
     (verify_composed_layout if isinstance(x, ComposedLayout) else verify_layout)(x)  # type: ignore[arg-type]
 
 
 def _text(x: object) -> object:
     """Parse text as a layout; return any other value unchanged."""
     if isinstance(x, str):
-        from cute_dialect.algebra.text import parse_composed_layout
-
         return parse_composed_layout(x)
     return x
 

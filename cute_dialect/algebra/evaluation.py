@@ -14,6 +14,7 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, absolute, add, co
 from cute_dialect.algebra.leaf import div as leaf_div
 from cute_dialect.algebra.leaf import mod as leaf_mod
 from cute_dialect.algebra.leaf import select as leaf_select
+from cute_dialect.algebra.make_layouts import basis_like
 from cute_dialect.algebra.trees import (
     check_range,
     column_major,
@@ -74,11 +75,9 @@ def evaluate(coord: Coord, layout: AnyLayout) -> IntTuple:
     outer = layout.outer
     index = arithmetic_add(layout.offset, _evaluate(coord, outer.shape, outer.stride))
     if isinstance(layout.inner, Swizzle):
-        from cute_dialect.algebra.swizzle import apply_swizzle
-
         if isinstance(index, tuple):
             raise AlgebraError(f"expected an integer index for the swizzle, got the arithmetic tuple {shown(index)}")
-        return apply_swizzle(layout.inner, index)
+        return layout.inner(index)
     return evaluate(index, layout.inner)
 
 
@@ -365,8 +364,6 @@ def idx2crd(index: IntTuple, shape: IntTuple | AnyLayout) -> IntTuple:
         return index
     if not all(shape):
         # An empty mode has no digits, so the coordinate is computed as the image under the identity layout.
-        from cute_dialect.algebra.make_layouts import basis_like
-
         return _evaluate(index, shape, basis_like(shape))  # type: ignore[arg-type]
     out: list[IntTuple] = []
     last = len(shape) - 1

@@ -1,9 +1,7 @@
-"""Layout manipulation: coalescing, grouping, padding, recasting, slicing.
+"""Layout manipulation: coalescing, grouping, padding, recasting.
 
 >>> coalesce(Layout("(2,(1,6)):(1,(6,2))"))
 Layout("12:1")
->>> slice_((UNDERSCORE, 2), Layout("(6,5):(5,1)")), evaluate((UNDERSCORE, 2), Layout("(6,5):(5,1)"))
-(Layout("(6):(5)"), 2)
 """
 
 from __future__ import annotations
@@ -12,21 +10,14 @@ from collections.abc import Callable
 from math import gcd
 from typing import TypeAlias, TypeVar
 
-from cute_dialect.algebra.arithmetic import arithmetic_add, shape_div_leaf
-from cute_dialect.algebra.evaluation import (
-    evaluate,
-)
+from cute_dialect.algebra.arithmetic import shape_div_leaf
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, ceil_div, mul
 from cute_dialect.algebra.trees import (
     check_range,
-    is_static,
     shown,
     tree_leaves,
-    weakly_congruent,
 )
 from cute_dialect.algebra.values import (
-    UNDERSCORE,
-    AnyLayout,
     Basis,
     ComposedLayout,
     Coord,
@@ -329,126 +320,10 @@ def _swizzle_base(swizzle: Swizzle, by: int) -> Swizzle:
     return Swizzle(swizzle.bits, swizzle.base + by, swizzle.shift)
 
 
-# -------------------------------------------------------------------------------------------------- slice, dice
-
-
-def tree_slice(coord: Coord, tree: T) -> T:
-    """Return the subtrees at which the coordinate has ``_``.  Subtrees kept inside a tuple are spliced into its level.
-
-    >>> tree_slice((3, (UNDERSCORE, 0)), (1, (2, 3))), tree_slice((1, UNDERSCORE), (2, (3, 4)))
-    ((2,), ((3, 4),))
-    """
-    if coord is UNDERSCORE:
-        return tree
-    return tuple(_pick(coord, tree, True)) if type(coord) is tuple else ()  # type: ignore[return-value]
-
-
-def tree_dice(coord: Coord, tree: T) -> T:
-    """Return the subtrees at which the coordinate has an integer: the counterpart of :func:`tree_slice`.
-
-    >>> tree_dice((3, (UNDERSCORE, 0)), (1, (2, 3)))
-    (1, 3)
-    """
-    if coord is UNDERSCORE:
-        return ()  # type: ignore[return-value]
-    return tuple(_pick(coord, tree, False)) if type(coord) is tuple else tree  # type: ignore[return-value]
-
-
-def _pick(coord: tuple[Coord, ...], tree: object, free: bool) -> list[object]:
-    out: list[object] = []
-    if not isinstance(tree, tuple):
-        raise AlgebraError(f"expected a tree nested like the coordinate {shown(coord)}, got {shown(tree)}")
-    for c, t in zip(coord, tree):  # type: ignore[call-overload]
-        if type(c) is tuple:  # type: ignore
-            out += _pick(c, t, free)  # type: ignore
-        elif (c is UNDERSCORE) is free:
-            out.append(t)  # type: ignore
-    return out
-
-
-def slice_(coord: Coord, value: T) -> T:
-    """Return the modes of a tree or layout at which the coordinate has ``_``.
-
-    The offset of a sliced layout is not part of the result; it is ``evaluate(coord, layout)``.  In a composed layout it
-    is added to the offset.  A swizzled layout may slice to a plain layout, see
-    :func:`cute_dialect.algebra.swizzle.slice_swizzled`.
-
-    Raises:
-        AlgebraError: the coordinate is not weakly congruent with the value.
-
-    >>> slice_((UNDERSCORE, 2, (UNDERSCORE, 0)), Layout("(3,5,(2,4)):(40,8,(4,1))"))
-    Layout("(3,2):(40,4)")
-    """
-    _check_slice(coord, value)
-    if isinstance(value, Layout):
-        return _slice_layout(coord, value)  # type: ignore[return-value]
-    if isinstance(value, ComposedLayout):
-        return _slice_composed(coord, value, False)[0]  # type: ignore[return-value]
-    return tree_slice(coord, value)
-
-
-def slice_and_offset(coord: Coord, value: T) -> tuple[T, IntTuple]:
-    """Return :func:`slice_` and the offset that a tensor with this layout must add to its pointer or iterator.
-
-    The offset of a plain layout is ``evaluate(coord, layout)``; the offset of a tree is 0.
-    """
-    _check_slice(coord, value)
-    if isinstance(value, Layout):
-        return _slice_layout(coord, value), evaluate(coord, value)  # type: ignore[return-value]
-    if isinstance(value, ComposedLayout):
-        return _slice_composed(coord, value, True)  # type: ignore[return-value]
-    return tree_slice(coord, value), 0
-
-
-def _check_slice(coord: Coord, value: object) -> None:
-    plain = value.outer if isinstance(value, ComposedLayout) else value
-    tree = plain.shape if isinstance(plain, Layout) else plain
-    if not weakly_congruent(coord, tree):  # type: ignore[arg-type]
-        raise AlgebraError(f"expected a coordinate that fits {shown(tree)}, got {shown(coord)}")
-
-
-def _slice_layout(coord: Coord, value: Layout) -> Layout:
-    return raw_layout(tree_slice(coord, value.shape), tree_slice(coord, value.stride))
-
-
-def _slice_composed(coord: Coord, value: ComposedLayout, moved: bool) -> tuple[AnyLayout, IntTuple]:
-    inner, offset, outer = value.inner, value.offset, value.outer
-    if isinstance(inner, Swizzle):
-        from cute_dialect.algebra.swizzle import slice_swizzled
-
-        return slice_swizzled(coord, value, moved)
-    offset = arithmetic_add(offset, evaluate(coord, outer))
-    return ComposedLayout(inner, offset, _slice_layout(coord, outer)), 0
-
-
-def dice(coord: Coord, value: T) -> T:
-    """Return the modes of a tree or layout at which the static coordinate has an integer.
-
-    For a composed layout, the outer layout is diced and the offset is kept.
-
-    Raises:
-        AlgebraError: the coordinate is dynamic, or not weakly congruent with the value.
-
-    >>> dice(((1, UNDERSCORE), UNDERSCORE), Layout("((3,2),5):((2,1),6)"))
-    Layout("(3):(2)")
-    """
-    if isinstance(value, ComposedLayout):
-        return ComposedLayout(value.inner, value.offset, dice(coord, value.outer))  # type: ignore[return-value]
-    if not is_static(coord):
-        raise AlgebraError(f"expected a static coordinate, got {shown(coord)}")
-    tree = value.shape if isinstance(value, Layout) else value
-    if not weakly_congruent(coord, tree):  # type: ignore[arg-type]
-        raise AlgebraError(f"expected a coordinate that fits {shown(tree)}, got {shown(coord)}")
-    if isinstance(value, Layout):
-        return raw_layout(tree_dice(coord, value.shape), tree_dice(coord, value.stride))  # type: ignore[return-value]
-    return tree_dice(coord, value)
-
-
 __all__ = [
     "append_to_rank",
     "coalesce",
     "coalesce_keeping",
-    "dice",
     "downcast",
     "flat_modes",
     "fold_modes",
@@ -456,9 +331,5 @@ __all__ = [
     "group_modes",
     "prepend_to_rank",
     "recast_layout",
-    "slice_",
-    "slice_and_offset",
-    "tree_dice",
-    "tree_slice",
     "upcast",
 ]

@@ -310,6 +310,11 @@ def or_(a: Leaf, b: Leaf) -> Leaf:
     return _or_like("or", a, b)
 
 
+def mask_operand(mask: int, x: Leaf) -> int:
+    """Return an unsigned 32-bit mask as an operand next to ``x``: in 32-bit instructions, bit 31 is the sign bit."""
+    return mask - (1 << 32) if mask >> 31 and isinstance(x, Dyn) and x.width <= 32 else mask
+
+
 def xor(a: Leaf, b: Leaf) -> Leaf:
     """Return the bitwise exclusive or.  A static 0 operand gives the other operand."""
     return _or_like("xor", a, b)

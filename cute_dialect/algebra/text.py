@@ -32,6 +32,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.trees import column_major, shown, tile_text
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     Basis,
@@ -215,8 +216,6 @@ class _Reader:
         shape: IntTuple = self.tree("shape")  # type: ignore[assignment]
         if self.accept(":"):
             return raw_layout(shape, self.tree("stride"))  # type: ignore[arg-type]
-        from cute_dialect.algebra.trees import column_major
-
         try:
             return raw_layout(shape, column_major(shape))
         except AlgebraError as e:
@@ -349,31 +348,4 @@ def to_text(value: Payload, kind: str | None = None) -> str:
     >>> to_text(ComposedLayout(Swizzle(2, 3, 3), 5, Layout((8, 8))))
     'S<2,3,3> o 5 o (8,8):(1,8)'
     """
-    if isinstance(value, Layout):
-        return f"{_tree_text(value.shape)}:{_tree_text(value.stride)}"
-    if isinstance(value, tuple):
-        return _tile_text(value) if kind == "tile" or (kind is None and _has_layout(value)) else _tree_text(value)
-    if isinstance(value, ComposedLayout):
-        inner, offset, outer = value.inner, value.offset, value.outer
-        if type(inner) is Swizzle and inner.bits == 0 and type(offset) is int and offset == 0:
-            return to_text(outer)
-        return f"{to_text(inner)} o {_tree_text(offset)} o {to_text(outer)}"
-    return str(value)
-
-
-def _tree_text(value: Payload) -> str:
-    if type(value) is tuple:
-        return "(" + ",".join([_tree_text(v) for v in value]) + ")"
-    return str(value)
-
-
-def _tile_text(value: Payload) -> str:
-    if type(value) is tuple:
-        return "[" + ";".join([_tile_text(v) for v in value]) + "]"
-    return str(value)
-
-
-def _has_layout(value: Payload) -> bool:
-    if type(value) is tuple:
-        return any(_has_layout(v) for v in value)
-    return type(value) is Layout
+    return tile_text(value) if kind == "tile" else shown(value)

@@ -27,6 +27,7 @@ from cute_dialect.algebra.values import (
     Swizzle,
     Tile,
     raw_layout,
+    tree_text,
 )
 
 Tree: TypeAlias = "IntTuple | Coord | Stride | Tile"
@@ -34,10 +35,17 @@ P = TypeVar("P", bound=Payload)
 
 
 def shown(value: object) -> str:
-    """Return the text of a value for use in messages."""
-    from cute_dialect.algebra.text import to_text
+    """Return the canonical text of a value.  A tuple that contains a layout is a tile."""
+    return tile_text(value) if _has_layout(value) else tree_text(value)  # type: ignore[arg-type]
 
-    return to_text(value)  # type: ignore[arg-type]
+
+def tile_text(tile: Payload) -> str:
+    """Return the canonical text of a tile, also if it contains no layout."""
+    return "[" + ";".join([tile_text(t) for t in tile]) + "]" if type(tile) is tuple else str(tile)
+
+
+def _has_layout(value: object) -> bool:
+    return type(value) is tuple and any([type(v) is Layout or _has_layout(v) for v in value])  # type: ignore[reportUnknownVariableType]
 
 
 # -------------------------------------------------------------------------------------------------- structure

@@ -1,8 +1,8 @@
 """Value classes of the layout algebra: underscore, basis elements, layouts, swizzles, composed layouts.
 
 An integer leaf is an ``int`` or a :class:`~cute_dialect.algebra.leaf.Dyn`, and a tuple is a Python ``tuple``.  All
-values are immutable, hashable and compared structurally.  This module holds data only.  Operations are defined in the
-modules above it, which the few methods that need them import on first use.
+values are immutable, hashable and compared structurally.  This module holds data only.  The package connects the
+constructor of a layout to :mod:`.verify` and its call to :mod:`.evaluation`, so that neither is imported here.
 
 >>> Layout((4, (2, 3)))
 Layout("(4,(2,3)):(1,(4,8))")
@@ -12,10 +12,10 @@ Layout("(4,(2,3)):(1,(4,8))")
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from cute_dialect.algebra.leaf import AlgebraError, Leaf
+from cute_dialect.algebra.leaf import AlgebraError, Leaf, and_, mask_operand, mul, shl, shr, xor
 
 
 class Underscore:
@@ -74,8 +74,6 @@ class Basis(_Frozen):
         return hash((self.value, self.path))
 
     def __rmul__(self, n: Leaf) -> Basis:
-        from cute_dialect.algebra.leaf import mul
-
         return Basis(mul(n, self.value), self.path)
 
     def __str__(self) -> str:
@@ -117,9 +115,7 @@ class Layout(_Frozen):
     stride: Stride
 
     def __new__(cls, shape: IntTuple | str, stride: Stride | str | None = None) -> Layout:
-        from cute_dialect.algebra.verify import checked_layout
-
-        return checked_layout(shape, stride)
+        return _make_layout(shape, stride)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Layout and self.shape == other.shape and self.stride == other.stride
@@ -128,9 +124,7 @@ class Layout(_Frozen):
         return hash((self.shape, self.stride))
 
     def __call__(self, *coord: Coord) -> IntTuple:
-        from cute_dialect.algebra.evaluation import evaluate
-
-        return evaluate(coord[0] if len(coord) == 1 else coord, self)
+        return _evaluate(coord[0] if len(coord) == 1 else coord, self)
 
     def __getitem__(self, index: int) -> Layout:
         modes = layout_modes(self)
@@ -142,9 +136,7 @@ class Layout(_Frozen):
         return iter(layout_modes(self))
 
     def __str__(self) -> str:
-        from cute_dialect.algebra.text import to_text
-
-        return to_text(self)
+        return f"{tree_text(self.shape)}:{tree_text(self.stride)}"
 
     def __repr__(self) -> str:
         return f'Layout("{self}")'
@@ -176,6 +168,9 @@ def layout_modes(layout: Layout) -> list[Layout]:
 
 class Swizzle(_Frozen):
     """``S<b,m,s>``: xor ``bits`` bits, starting at bit ``base``, with those ``shift`` bits above (below if negative).
+
+    The swizzle of ``x`` is ``x ^ ((x & ymask) >> shift)``, with a left shift if ``shift`` is negative.  A dynamic leaf
+    takes three instructions, or none if its divisibility proves that the bits read are 0.
 
     Source: the CuTe documentation of layouts, "Swizzle".
 
@@ -214,9 +209,21 @@ class Swizzle(_Frozen):
         return hash((self.bits, self.base, self.shift, "S"))
 
     def __call__(self, x: Leaf) -> Leaf:
-        from cute_dialect.algebra.swizzle import apply_swizzle
+        ymask, _ = self.masks()
+        s = self.shift
+        if type(x) is int:
+            return x ^ ((x & ymask) >> s if s >= 0 else (x & ymask) << -s)
+        moved = and_(x, mask_operand(ymask, x))
+        return xor(x, shr(moved, s) if s >= 0 else shl(moved, -s))
 
-        return apply_swizzle(self, x)
+    def masks(self) -> tuple[int, int]:
+        """Return the masks ``(ymask, zmask)`` of the bits that the swizzle reads and of the bits that it flips.
+
+        >>> [bin(m) for m in Swizzle(2, 1, 3).masks()]
+        ['0b110000', '0b110']
+        """
+        mask = (1 << self.bits) - 1
+        return mask << (self.base + max(0, self.shift)), mask << (self.base - min(0, self.shift))
 
     def __str__(self) -> str:
         return f"S<{self.bits},{self.base},{self.shift}>"
@@ -258,14 +265,13 @@ class ComposedLayout(_Frozen):
         return hash((self.inner, self.offset, self.outer))
 
     def __call__(self, *coord: Coord) -> IntTuple:
-        from cute_dialect.algebra.evaluation import evaluate
-
-        return evaluate(coord[0] if len(coord) == 1 else coord, self)
+        return _evaluate(coord[0] if len(coord) == 1 else coord, self)
 
     def __str__(self) -> str:
-        from cute_dialect.algebra.text import to_text
-
-        return to_text(self)
+        inner, offset = self.inner, self.offset
+        if type(inner) is Swizzle and inner.bits == 0 and type(offset) is int and offset == 0:
+            return str(self.outer)
+        return f"{inner} o {tree_text(offset)} o {self.outer}"
 
     def __repr__(self) -> str:
         return f'ComposedLayout("{self}")'
@@ -277,6 +283,24 @@ class ComposedLayout(_Frozen):
 Tile: TypeAlias = "Layout | Underscore | tuple[Tile, ...]"
 AnyLayout: TypeAlias = Layout | ComposedLayout
 Payload: TypeAlias = "IntTuple | Coord | Stride | Tile | Layout | ComposedLayout | Swizzle"
+
+_make_layout: Callable[[IntTuple | str, Stride | str | None], Layout]
+_evaluate: Callable[[Coord, AnyLayout], IntTuple]
+
+
+def connect(
+    make_layout: Callable[[IntTuple | str, Stride | str | None], Layout],
+    evaluate: Callable[[Coord, AnyLayout], IntTuple],
+) -> None:
+    """Set the functions that ``Layout(…)`` and a call of a layout run."""
+    global _make_layout, _evaluate
+    _make_layout, _evaluate = make_layout, evaluate
+
+
+def tree_text(tree: Payload) -> str:
+    """Return the canonical text of a tree of leaves."""
+    return "(" + ",".join([tree_text(t) for t in tree]) + ")" if type(tree) is tuple else str(tree)
+
 
 __all__ = [
     "UNDERSCORE",
@@ -291,6 +315,8 @@ __all__ = [
     "Swizzle",
     "Tile",
     "Underscore",
+    "connect",
     "layout_modes",
     "raw_layout",
+    "tree_text",
 ]

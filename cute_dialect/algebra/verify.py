@@ -17,7 +17,8 @@ from operator import index as to_int
 
 from cute_dialect.algebra.arithmetic import arithmetic_add
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
-from cute_dialect.algebra.trees import congruent, shown, tree_leaves, weakly_congruent
+from cute_dialect.algebra.text import parse_layout, parse_shape, parse_stride
+from cute_dialect.algebra.trees import column_major, congruent, shown, tree_leaves, weakly_congruent
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     Basis,
@@ -198,19 +199,13 @@ def checked_layout(shape: object, stride: object = None) -> Layout:
     >>> checked_layout("(4,8)", "(8,1)"), checked_layout([4, 8])
     (Layout("(4,8):(8,1)"), Layout("(4,8):(1,4)"))
     """
-    from cute_dialect.algebra.trees import column_major
-
     if isinstance(shape, str):
-        from cute_dialect.algebra.text import parse_layout, parse_shape
-
         if stride is None:
             layout = parse_layout(shape)
             verify_layout(layout)
             return layout
         shape = parse_shape(shape)
     if isinstance(stride, str):
-        from cute_dialect.algebra.text import parse_stride
-
         stride = parse_stride(stride)
     extents: IntTuple = _normal(shape, "shape")  # type: ignore[assignment]
     steps: Stride = column_major(extents) if stride is None else _normal(stride, "stride")  # type: ignore[assignment]

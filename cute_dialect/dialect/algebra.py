@@ -16,12 +16,11 @@ from cute_dialect.algebra.compose import composition
 from cute_dialect.algebra.inverses import left_inverse, right_inverse
 from cute_dialect.algebra.layout import (
     coalesce,
-    dice,
     group_modes,
     recast_layout,
-    slice_,
 )
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.slicing import dice, slice_
 from cute_dialect.algebra.trees import flatten, is_static, tree_flatten
 from cute_dialect.dialect.asm import int_property, parse_ints, print_ints
 from cute_dialect.dialect.base import CuteOp, cute_op

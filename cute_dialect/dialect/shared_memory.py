@@ -13,7 +13,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.evaluation import cosize
 from cute_dialect.algebra.leaf import AlgebraError, add
-from cute_dialect.algebra.swizzle import masks
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
 from cute_dialect.arch.targets import DEFAULT_TARGET
@@ -77,7 +76,7 @@ def _codomain(layout: Layout | ComposedLayout) -> int:
 
 
 def _moved_within(swizzle: Swizzle) -> int:
-    _, changed = masks(swizzle)
+    _, changed = swizzle.masks()
     return 1 << changed.bit_length()
 
 

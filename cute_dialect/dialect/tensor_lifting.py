@@ -13,8 +13,8 @@ from typing import cast
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.arithmetic import tuple_add
-from cute_dialect.algebra.layout import slice_and_offset
 from cute_dialect.algebra.leaf import Dyn
+from cute_dialect.algebra.slicing import slice_and_offset
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.dialect.base import CuteOp
 from cute_dialect.dialect.memory_types import (

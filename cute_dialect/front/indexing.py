@@ -330,7 +330,7 @@ def sliced(tensor: Tensor, where: Any) -> Tensor:
 def part(where: Any, layout: Layout) -> tuple[Layout, int]:
     """Return the layout and offset of the part of a static layout that a static coordinate selects."""
     from cute_dialect.algebra.evaluation import evaluate
-    from cute_dialect.algebra.layout import slice_
+    from cute_dialect.algebra.slicing import slice_
     from cute_dialect.algebra.values import Layout
 
     narrow = Layout(_narrowed(layout.shape, where), layout.stride)

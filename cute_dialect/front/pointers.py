@@ -261,9 +261,7 @@ def recast_ptr(ptr: Pointer, swizzle: Swizzle | None = None, dtype: builtins.typ
         if not ptr.memspace.swizzled:
             spaces = " or ".join(space.words for space in AddressSpace if space.swizzled)
             raise KernelTypeError("F262", f"a swizzle needs a pointer to {spaces}, got {ptr!r}")
-        from cute_dialect.algebra.swizzle import masks
-
-        block = 1 << masks(swizzle)[1].bit_length()
+        block = 1 << swizzle.masks()[1].bit_length()
         if ptr.alignment < block:
             raise KernelTypeError(
                 "F262", f"{swizzle} permutes blocks of {block} bytes, but {ptr!r} is aligned to {ptr.alignment} bytes",

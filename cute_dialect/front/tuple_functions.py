@@ -343,7 +343,7 @@ def slice_(x: LayoutLike, coord: Coord) -> LayoutLike:
     ((2,), (4):(1))
     """
     if is_tree(x):
-        from cute_dialect.algebra.layout import tree_slice
+        from cute_dialect.algebra.slicing import tree_slice
 
         return _part(x, coord, tree_slice)
     return apply("cute.slice", as_layout(x), Tree(coord, "coord"))
@@ -356,7 +356,7 @@ def dice(x: LayoutLike, coord: Coord) -> LayoutLike:
     ((4, 3), (8):(4))
     """
     if is_tree(x):
-        from cute_dialect.algebra.layout import tree_dice
+        from cute_dialect.algebra.slicing import tree_dice
 
         return _part(x, coord, tree_dice)
     return apply("cute.dice", as_layout(x), Tree(map_tree(_open_or_zero, coord), "coord"))

@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.swizzle import apply_swizzle
 from cute_dialect.algebra.text import to_text
 from cute_dialect.algebra.trees import product, product_each
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Swizzle
 from cute_dialect.spaces import AddressSpace
+from cute_dialect.viz.cells import Cell, Panel
 from cute_dialect.viz.drawing import Drawing, Path
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.layouts import listed
 from cute_dialect.viz.palette import kind
-from cute_dialect.viz.panels import Cell, Panel, beside
+from cute_dialect.viz.panels import beside
 from cute_dialect.viz.subjects import Sizes, element_bits, extents, static_given
 from cute_dialect.viz.threads import WARP, CopyParts, copy_parts, is_copy
 
@@ -192,7 +192,7 @@ def _requests(
         if not isinstance(offset, int):
             raise DrawingError(f"{to_text(layout)} gives coordinates, not offsets in memory")
         at = offset * width // 8
-        return cast("int", apply_swizzle(pointer, at)) if pointer is not None else at
+        return cast("int", pointer(at)) if pointer is not None else at
 
     out: list[_Request] = []
     for r in range(repeats):

@@ -7,14 +7,13 @@ import os
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cute_dialect.files import replace_file
+from cute_dialect.viz.cells import Panel
 from cute_dialect.viz.errors import DrawingError
+from cute_dialect.viz.latex import document
 from cute_dialect.viz.palette import style
-
-if TYPE_CHECKING:
-    from cute_dialect.viz.panels import Panel
 
 __all__ = ["Drawing", "Path", "file_format", "text"]
 
@@ -88,8 +87,6 @@ class Drawing:
 
         Raises DrawingError if the drawing is not a grid of cells.
         """
-        from cute_dialect.viz.latex import document
-
         return document(self.title, self.panels, self.places)
 
     def png(self, scale: float = 2.0) -> bytes:

@@ -7,13 +7,10 @@ C where the two meet.  Source of the style: CUTLASS ``include/cute/util/print_la
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from cute_dialect.viz.cells import Panel, edges
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.palette import tone
-
-if TYPE_CHECKING:
-    from cute_dialect.viz.panels import Panel
 
 __all__ = ["document"]
 
@@ -109,8 +106,6 @@ def _panel(p: Panel, top: int, left: int) -> list[str]:
 
 def _heavier(p: Panel) -> list[tuple[int, int, int, int, int]]:
     """Return the lines of nested modes and the borders: (row, column) of both ends, and the weight."""
-    from cute_dialect.viz.panels import edges
-
     out: list[tuple[int, int, int, int, int]] = []
     for i in range(1, p.rows):
         weight = max((w for span, w in p.row_breaks if i % span == 0), default=0)

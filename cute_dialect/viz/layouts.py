@@ -8,15 +8,15 @@ from typing import Any, cast
 
 from cute_dialect.algebra.evaluation import evaluate, idx2crd
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.swizzle import apply_swizzle, masks
 from cute_dialect.algebra.text import parse_tile, to_text
 from cute_dialect.algebra.tiling import zipped_divide
 from cute_dialect.algebra.trees import column_major, is_static, product, tree_leaves
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout, Swizzle, layout_modes
+from cute_dialect.viz.cells import Border, Cell, Panel, breaks, few, grid
 from cute_dialect.viz.drawing import Drawing, Path
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.palette import kind, level
-from cute_dialect.viz.panels import Border, Cell, Panel, beside, breaks, few, grid
+from cute_dialect.viz.panels import beside
 from cute_dialect.viz.subjects import (
     Sizes,
     Subject,
@@ -163,7 +163,7 @@ def _colours(subject: Subject, values: Iterable[object]) -> Callable[[object], s
 
 def _unit(offset: int, swizzle: Swizzle) -> int:
     """Return the index of the swizzle unit at an offset, within the row of units that the swizzle permutes."""
-    _, changed = masks(swizzle)
+    _, changed = swizzle.masks()
     return (offset & changed) >> (changed & -changed).bit_length() - 1
 
 
@@ -387,8 +387,8 @@ def draw_swizzle(x: Any, *, bits: int | None = None, sizes: Sizes = None, file: 
     def offsets(i: int, j: int) -> tuple[int, int]:
         before = cast("int", evaluate((i, j) if len(counts) == 2 else j, plain))
         if unit:  # The swizzle applies to byte addresses.
-            return before, cast("int", apply_swizzle(swizzle, before * unit // 8)) * 8 // unit
-        return before, cast("int", apply_swizzle(swizzle, before))
+            return before, cast("int", swizzle(before * unit // 8)) * 8 // unit
+        return before, cast("int", swizzle(before))
 
     def cell(which: int) -> Callable[[int, int], Cell]:
         def made(i: int, j: int) -> Cell:
@@ -415,7 +415,7 @@ def draw_swizzle(x: Any, *, bits: int | None = None, sizes: Sizes = None, file: 
 
 
 def _low(swizzle: Swizzle) -> int:
-    _, changed = masks(swizzle)
+    _, changed = swizzle.masks()
     return (changed & -changed).bit_length() - 1 if changed else swizzle.base
 
 
@@ -423,14 +423,14 @@ def _units(swizzle: Swizzle) -> Drawing:
     """Draw a swizzle alone: rows are the bits that it reads, columns the bits that it changes."""
     n = 1 << swizzle.bits
     few(2 * n * n)
-    read, _ = masks(swizzle)
+    read, _ = swizzle.masks()
     low = (read & -read).bit_length() - 1 if read else 0
     base = _low(swizzle)
 
     def cell(after: bool) -> Callable[[int, int], Cell]:
         def made(i: int, j: int) -> Cell:
             before = i << low | j << base
-            unit = _unit(cast("int", apply_swizzle(swizzle, before)), swizzle)
+            unit = _unit(cast("int", swizzle(before)), swizzle)
             number = unit if after else j
             return Cell((str(number),), f"row {i}: unit {j} → {unit}", kind(number), f"r{i}u{number}")
 

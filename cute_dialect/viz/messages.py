@@ -7,9 +7,10 @@ import re
 from dataclasses import replace
 from hashlib import sha256
 
+from cute_dialect.viz.cells import Panel
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.layouts import draw_layout
-from cute_dialect.viz.panels import Panel, beside
+from cute_dialect.viz.panels import beside
 
 __all__ = ["draw_message", "layouts_in"]
 

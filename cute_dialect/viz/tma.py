@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from cute_dialect.algebra.swizzle import apply_swizzle
 from cute_dialect.algebra.values import Swizzle
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.gmma import SWIZZLES
 from cute_dialect.arch.tensor_map import TensorMapSpec
+from cute_dialect.viz.cells import Cell, Panel, grid
 from cute_dialect.viz.drawing import Drawing, Path
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.palette import kind
-from cute_dialect.viz.panels import Cell, Panel, beside, grid
+from cute_dialect.viz.panels import beside
 
 __all__ = ["TmaBox", "draw_tma", "is_tma", "tma_box"]
 
@@ -65,7 +65,7 @@ class TmaBox(NamedTuple):
         if not self.swizzle:
             return byte
         bits = SWIZZLES.index(self.swizzle)
-        return cast("int", apply_swizzle(Swizzle(bits, 4, 3), byte))
+        return cast("int", Swizzle(bits, 4, 3)(byte))
 
 
 def is_tma(x: Any) -> bool:

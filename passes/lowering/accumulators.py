@@ -19,6 +19,7 @@ from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.passes.lowering.build import UNWRITTEN, BaseBuilder
 from cute_dialect.passes.lowering.fragments import Cell, FragmentView, Member, Registers, bits_as
 from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.upstream import llvm
 from cute_dialect.upstream.llvm_types import LLVMStructType
 
 
@@ -81,8 +82,6 @@ def _member(cell: Cell, made: Mapping[SSAValue, Cell]) -> Cell:
 
 def read_unit(build: BaseBuilder, registers: Registers, view: FragmentView, unit: Unit) -> SSAValue:
     """Return a unit of the view's fragment as a struct; ``unit.cells`` count from the start of the fragment."""
-    from cute_dialect.upstream import llvm
-
     cells = registers.cells[view.fragment]
     whole = struct_of(cells, unit, registers.made)
     if whole is not None:

@@ -20,7 +20,6 @@ from typing import NamedTuple
 from cute_dialect.algebra.common_modes import Mode, common_modes
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, divisibility, mul
-from cute_dialect.algebra.swizzle import apply_swizzle
 from cute_dialect.algebra.values import ComposedLayout, Layout, Payload, Swizzle, layout_modes
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 
@@ -52,7 +51,7 @@ class Side(NamedTuple):
             return offset
         swizzle, start = self.composed.inner, self.composed.offset
         assert isinstance(swizzle, Swizzle) and isinstance(start, int | Dyn)
-        return apply_swizzle(swizzle, _plus(start, offset))
+        return swizzle(_plus(start, offset))
 
     @property
     def in_registers(self) -> bool:

@@ -29,7 +29,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from cute_dialect.dialect.atom_types import is_tensor_map
 from cute_dialect.ir.editing import all_ops
 from cute_dialect.passes.base import PassError
-from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered
+from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered, struct
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm
 
@@ -101,7 +101,7 @@ def _gpu_func(low: Lowering, op: Operation) -> None:
     outputs = [lowered(x) for x in t.outputs]
     if kernel and outputs:
         raise PassError(f"expected a kernel without results, got {len(outputs)}", op)
-    result = llvm.LLVMVoidType() if not outputs else outputs[0] if len(outputs) == 1 else llvm_struct(outputs)
+    result = llvm.LLVMVoidType() if not outputs else outputs[0] if len(outputs) == 1 else struct(outputs)
     attributes: dict[str, Attribute] = {
         k: v for k, v in {**op.attributes, **op.properties}.items() if k not in _KEPT_ELSEWHERE
     }
@@ -142,17 +142,10 @@ def _map_attributes() -> Mapping[str, Attribute]:
     }
 
 
-def llvm_struct(types: list[Attribute]) -> Attribute:
-    """Return the struct type for several results of a device function."""
-    from cute_dialect.passes.lowering.types import struct
-
-    return struct(types)
-
-
 def _gpu_return(low: Lowering, op: Operation) -> None:
     values = [low.value(o) for o in op.operands]
     if len(values) > 1:
-        packed = low.build.poison(llvm_struct([v.type for v in values]))
+        packed = low.build.poison(struct([v.type for v in values]))
         for i, v in enumerate(values):
             packed = low.build.insert(v, packed, (i,))
         values = [packed]
@@ -161,7 +154,7 @@ def _gpu_return(low: Lowering, op: Operation) -> None:
 
 def _launch_func(low: Lowering, op: Operation) -> None:
     """Lower ``gpu.launch_func``, including xDSL's own op; empty arguments are not passed."""
-    from cute_dialect.upstream.gpu import LaunchFuncOp
+    from cute_dialect.upstream.gpu import LaunchFuncOp  # late: start-up
 
     segments = cast("DenseArrayBase[IntegerType]", op.properties["operandSegmentSizes"])
     sizes = list(segments.get_values())

@@ -24,7 +24,8 @@ from cute_dialect.dialect.memory_types import MemRefType, element_bits, integer_
 from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.fragments import Lane, Member, register_of, whole_register
-from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.passes.lowering.memory import load_element, store_element
+from cute_dialect.passes.lowering.types import lowered, pointer
 from cute_dialect.passes.lowering.types import vector as vector_type
 from cute_dialect.passes.lowering.walk import Lowering
 from cute_dialect.upstream import llvm
@@ -163,21 +164,15 @@ def _write(low: Lowering, tensor: SSAValue, t: MemRefType, offset: int, value: S
     if view is not None:
         low.registers.write(view, offset, value)
         return
-    from cute_dialect.passes.lowering.memory import store_element
-
     new = low.build.lane(*value) if isinstance(value, Lane) else value
     store_element(low.build, new, _address(low, tensor, t, offset), t.element)
 
 
 def _load(low: Lowering, tensor: SSAValue, t: MemRefType, offset: int) -> SSAValue:
-    from cute_dialect.passes.lowering.memory import load_element
-
     return load_element(low.build, _address(low, tensor, t, offset), t.element)
 
 
 def _address(low: Lowering, tensor: SSAValue, t: MemRefType, offset: int) -> SSAValue:
-    from cute_dialect.passes.lowering.types import pointer
-
     base = low.build.part(low.value(tensor), (0,), pointer(t.space))
     return low.address(base, t.data.ptr, offset, small=True)
 

@@ -11,7 +11,7 @@ and type of the tensor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -22,9 +22,11 @@ from cute_dialect.dialect.shared_memory import MAX_SMEM, SMEM_BASE_ALIGN, storag
 from cute_dialect.ir.editing import all_ops
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import lowered, pointer
-from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm
+
+if TYPE_CHECKING:
+    from cute_dialect.passes.lowering.walk import Handler, Lowering
 
 MAX_STATIC = DEFAULT_TARGET.static_shared
 """Largest static shared memory that ptxas accepts, in bytes (CUDA C++ Programming Guide, "Compute Capabilities")."""

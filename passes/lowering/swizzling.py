@@ -20,13 +20,13 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra.leaf import Dyn, Leaf, add, mul, xor
-from cute_dialect.algebra.swizzle import apply_swizzle, masks
 from cute_dialect.algebra.values import Swizzle
 from cute_dialect.dialect.memory_types import integer_width
 from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.lowering.bits import low_zeros, up_to
 from cute_dialect.passes.lowering.build import inserted_at
 from cute_dialect.passes.lowering.folding import constant_of
+from cute_dialect.passes.lowering.smem import segment_alignment
 from cute_dialect.upstream import llvm
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def swizzled_address(low: Lowering, address: SSAValue, swizzle: Swizzle) -> SSAV
         mask = up_to(mask + together, low_zeros(mask))
         rest -= together
     moved, mask = _apply(low, swizzle, inner, mask)
-    swizzled_rest = apply_swizzle(swizzle, rest)
+    swizzled_rest = swizzle(rest)
     assert isinstance(swizzled_rest, int)
     flipped = swizzled_rest & mask
     if isinstance(moved, int):
@@ -165,11 +165,11 @@ def _apply(low: Lowering, swizzle: Swizzle, x: Leaf, mask: int) -> tuple[Leaf, i
     if isinstance(x, int):
         assert x == 0
         return 0, 0
-    read, _ = masks(swizzle)
+    read, _ = swizzle.masks()
     if not mask & read:
         return x, mask
     s = swizzle.shift
-    return apply_swizzle(swizzle, x), mask | ((mask & read) >> s if s >= 0 else (mask & read) << -s)
+    return swizzle(x), mask | ((mask & read) >> s if s >= 0 else (mask & read) << -s)
 
 
 def _leaf(low: Lowering, value: SSAValue) -> Dyn:
@@ -177,8 +177,6 @@ def _leaf(low: Lowering, value: SSAValue) -> Dyn:
 
 
 def _aligned(low: Lowering, root: SSAValue, period: int) -> bool:
-    from cute_dialect.passes.lowering.smem import segment_alignment
-
     owner = root.owner
     return (
         isinstance(owner, Operation)
@@ -190,5 +188,5 @@ def _aligned(low: Lowering, root: SSAValue, period: int) -> bool:
 def _by_number(low: Lowering, address: SSAValue, swizzle: Swizzle) -> SSAValue:
     # The structure of the address is unknown, so it is converted to an integer.
     number = low.build.once(("number", address), lambda: make_op(llvm.OPS["ptrtoint"], [address], [IntegerType(32)]))
-    moved = low.ssa(apply_swizzle(swizzle, _leaf(low, number)))
+    moved = low.ssa(swizzle(_leaf(low, number)))
     return low.build.once(("pointer", moved), lambda: make_op(llvm.OPS["inttoptr"], [moved], [address.type]))

@@ -248,7 +248,7 @@ class Lowering:
         """Return the address that a swizzled pointer refers to."""
         if swizzle is None:
             return address
-        from cute_dialect.passes.lowering.swizzling import swizzled_address
+        from cute_dialect.passes.lowering.swizzling import swizzled_address  # late: start-up
 
         return swizzled_address(self, address, swizzle)
 

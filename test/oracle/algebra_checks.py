@@ -28,7 +28,7 @@ from cute_dialect.algebra import (
     inverses,
     layout,
     make_layouts,
-    swizzle,
+    slicing,
     text,
     tiled_copy,
     tiling,
@@ -394,9 +394,9 @@ def check_exact_recast(rng: Random) -> None:
 def check_exact_slice(rng: Random) -> None:
     value = any_layout(rng)
     coord = random_coord(rng, value.shape)
-    exact(lambda c, x: layout.slice_(c, x), ref.slice_layout, coord, value)
+    exact(lambda c, x: slicing.slice_(c, x), ref.slice_layout, coord, value)
     if trees.is_static(coord):
-        exact(layout.dice, lambda c, x: ref.slice_layout(c, x, False), coord, value)
+        exact(slicing.dice, lambda c, x: ref.slice_layout(c, x, False), coord, value)
 
 
 def check_exact_tile_to_shape(rng: Random) -> None:
@@ -655,7 +655,7 @@ def check_slice(rng: Random) -> None:
         return UNDERSCORE if rng.random() < 0.5 else rng.randrange(ref.product(s))
 
     coord = choose(shape)
-    part, offset = layout.slice_and_offset(coord, value)
+    part, offset = slicing.slice_and_offset(coord, value)
 
     def free(c, s):
         """Return all full coordinates that match c, in the order of the slice."""
@@ -748,7 +748,7 @@ def check_swizzled_slice(rng: Random) -> None:
     given = with_dynamic(rng, coord, rng.random() < 0.5, 0.7) if dynamic else coord
     if dynamic and rng.random() < 0.3:
         value = ComposedLayout(s, Dyn(32, gcd(offset, 64) or 64, offset, NUMBERS), outer)
-    part, moved = swizzle.slice_swizzled(given, value)
+    part, moved = slicing.slice_swizzled(given, value)
     divisors_hold(part)
     divisors_hold(moved)
     part, moved = numbers(part), numbers(moved)

@@ -45,18 +45,17 @@ class Allocation(NamedTuple):
             return ""
         from cute_dialect.algebra import text  # late: start-up
         from cute_dialect.algebra.leaf import AlgebraError  # late: start-up
-        from cute_dialect.algebra.swizzle import apply_swizzle  # late: start-up
         from cute_dialect.algebra.values import ComposedLayout, Swizzle  # late: start-up
 
         try:
             layout = text.parse_composed_layout(found[3])
-            byte = apply_swizzle(text.parse_swizzle(found[2]), offset) if found[2] else offset
+            byte = text.parse_swizzle(found[2])(offset) if found[2] else offset
             assert isinstance(byte, int)
             index = byte * 8 // int(bits[1])
             if isinstance(layout, ComposedLayout):
                 if not isinstance(layout.inner, Swizzle) or not isinstance(layout.offset, int):
                     return ""
-                plain = apply_swizzle(layout.inner, index)
+                plain = layout.inner(index)
                 assert isinstance(plain, int)
                 index, layout = plain - layout.offset, layout.outer
             linear = _search(_flat(layout.shape), _flat(layout.stride), index)

@@ -15,7 +15,7 @@ from cute_dialect.algebra import (
     inverses,
     layout,
     make_layouts,
-    swizzle,
+    slicing,
     text,
     tiling,
     trees,
@@ -654,7 +654,7 @@ SLICE = [
 
 @pytest.mark.parametrize(("kind", "source", "coord", "expected"), SLICE)
 def test_slice(kind: str, source: str, coord: str, expected: str) -> None:
-    check(expected, layout.slice_, text.parse_coord(coord), getattr(text, f"parse_{kind}")(source))
+    check(expected, slicing.slice_, text.parse_coord(coord), getattr(text, f"parse_{kind}")(source))
 
 
 DICE = [
@@ -671,16 +671,16 @@ DICE = [
 
 @pytest.mark.parametrize(("kind", "source", "coord", "expected"), DICE)
 def test_dice(kind: str, source: str, coord: str, expected: str) -> None:
-    check(expected, layout.dice, text.parse_coord(coord), getattr(text, f"parse_{kind}")(source))
+    check(expected, slicing.dice, text.parse_coord(coord), getattr(text, f"parse_{kind}")(source))
 
 
 def test_pointer_offset_of_swizzled_slices() -> None:
     value = guess("S<2,0,2> o 0 o (4,4):(1,4)")
-    assert swizzle.slice_pointer_offset(text.parse_coord("(_,1)"), value) == 5
-    assert swizzle.slice_pointer_offset(text.parse_coord("(_,_)"), value) == 0
+    assert slicing.slice_pointer_offset(text.parse_coord("(_,1)"), value) == 5
+    assert slicing.slice_pointer_offset(text.parse_coord("(_,_)"), value) == 0
     staged = guess("S<3,3,3> o 0 o ((8,8),64,3):((64,512),1,4096)")
-    assert swizzle.slice_pointer_offset(text.parse_coord("(_,_,2)"), staged) == 8192
-    assert show(swizzle.slice_pointer_offset(text.parse_coord("(_,_,?{div=2})"), staged)) == "?{div=8192}"
+    assert slicing.slice_pointer_offset(text.parse_coord("(_,_,2)"), staged) == 8192
+    assert show(slicing.slice_pointer_offset(text.parse_coord("(_,_,?{div=2})"), staged)) == "?{div=8192}"
 
 
 # --------------------------------------------------------------------------------------------------------- inverses

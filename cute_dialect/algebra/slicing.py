@@ -1,18 +1,21 @@
-"""Swizzles: application to integers, and slicing of swizzled layouts.
+"""Slicing of trees and layouts: the modes at which a coordinate has ``_``, or at which it has integers.
 
->>> apply_swizzle(Swizzle(3, 4, 3), 130)
-146
+>>> slice_((UNDERSCORE, 2), Layout("(6,5):(5,1)")), evaluate((UNDERSCORE, 2), Layout("(6,5):(5,1)"))
+(Layout("(6):(5)"), 2)
 """
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+from cute_dialect.algebra.arithmetic import arithmetic_add
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import evaluate, size
-from cute_dialect.algebra.layout import slice_and_offset, tree_dice, tree_slice
-from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, and_, compare, select, shl, shr, sub, xor
+from cute_dialect.algebra.leaf import AlgebraError, Leaf, add, and_, compare, mask_operand, select, sub, xor
 from cute_dialect.algebra.trees import is_static, shown, tree_leaves, weakly_congruent
 from cute_dialect.algebra.values import (
     UNDERSCORE,
+    AnyLayout,
     ComposedLayout,
     Coord,
     IntTuple,
@@ -21,33 +24,120 @@ from cute_dialect.algebra.values import (
     raw_layout,
 )
 
+T = TypeVar("T")
 
-def masks(swizzle: Swizzle) -> tuple[int, int]:
-    """Return the masks ``(ymask, zmask)`` of the bits that the swizzle reads and of the bits that it flips.
 
-    >>> [bin(m) for m in masks(Swizzle(2, 1, 3))]
-    ['0b110000', '0b110']
+def tree_slice(coord: Coord, tree: T) -> T:
+    """Return the subtrees at which the coordinate has ``_``.  Subtrees kept inside a tuple are spliced into its level.
+
+    >>> tree_slice((3, (UNDERSCORE, 0)), (1, (2, 3))), tree_slice((1, UNDERSCORE), (2, (3, 4)))
+    ((2,), ((3, 4),))
     """
-    mask = (1 << swizzle.bits) - 1
-    return mask << (swizzle.base + max(0, swizzle.shift)), mask << (swizzle.base - min(0, swizzle.shift))
+    if coord is UNDERSCORE:
+        return tree
+    return tuple(_pick(coord, tree, True)) if type(coord) is tuple else ()  # type: ignore[return-value]
 
 
-def apply_swizzle(swizzle: Swizzle, x: Leaf) -> Leaf:
-    """Return ``x ^ ((x & ymask) >> shift)``, with a left shift if ``shift`` is negative.
+def tree_dice(coord: Coord, tree: T) -> T:
+    """Return the subtrees at which the coordinate has an integer: the counterpart of :func:`tree_slice`.
 
-    A dynamic leaf takes three instructions.  It takes none if its divisibility proves that the bits read are 0.
+    >>> tree_dice((3, (UNDERSCORE, 0)), (1, (2, 3)))
+    (1, 3)
     """
-    ymask, _ = masks(swizzle)
-    s = swizzle.shift
-    if type(x) is int:
-        return x ^ ((x & ymask) >> s if s >= 0 else (x & ymask) << -s)
-    moved = and_(x, _operand(ymask, x))
-    return xor(x, shr(moved, s) if s >= 0 else shl(moved, -s))
+    if coord is UNDERSCORE:
+        return ()  # type: ignore[return-value]
+    return tuple(_pick(coord, tree, False)) if type(coord) is tuple else tree  # type: ignore[return-value]
 
 
-def _operand(mask: int, x: Leaf) -> int:
-    # Masks are unsigned 32-bit numbers.  In a 32-bit instruction bit 31 is the sign bit of the operand.
-    return mask - (1 << 32) if mask >> 31 and isinstance(x, Dyn) and x.width <= 32 else mask
+def _pick(coord: tuple[Coord, ...], tree: object, free: bool) -> list[object]:
+    out: list[object] = []
+    if not isinstance(tree, tuple):
+        raise AlgebraError(f"expected a tree nested like the coordinate {shown(coord)}, got {shown(tree)}")
+    for c, t in zip(coord, tree):  # type: ignore[call-overload]
+        if type(c) is tuple:  # type: ignore
+            out += _pick(c, t, free)  # type: ignore
+        elif (c is UNDERSCORE) is free:
+            out.append(t)  # type: ignore
+    return out
+
+
+def slice_(coord: Coord, value: T) -> T:
+    """Return the modes of a tree or layout at which the coordinate has ``_``.
+
+    The offset of a sliced layout is not part of the result; it is ``evaluate(coord, layout)``.  In a composed layout it
+    is added to the offset.  A swizzled layout may slice to a plain layout, see
+    :func:`slice_swizzled`.
+
+    Raises:
+        AlgebraError: the coordinate is not weakly congruent with the value.
+
+    >>> slice_((UNDERSCORE, 2, (UNDERSCORE, 0)), Layout("(3,5,(2,4)):(40,8,(4,1))"))
+    Layout("(3,2):(40,4)")
+    """
+    _check_slice(coord, value)
+    if isinstance(value, Layout):
+        return _slice_layout(coord, value)  # type: ignore[return-value]
+    if isinstance(value, ComposedLayout):
+        return _slice_composed(coord, value, False)[0]  # type: ignore[return-value]
+    return tree_slice(coord, value)
+
+
+def slice_and_offset(coord: Coord, value: T) -> tuple[T, IntTuple]:
+    """Return :func:`slice_` and the offset that a tensor with this layout must add to its pointer or iterator.
+
+    The offset of a plain layout is ``evaluate(coord, layout)``; the offset of a tree is 0.
+    """
+    _check_slice(coord, value)
+    if isinstance(value, Layout):
+        return _slice_layout(coord, value), evaluate(coord, value)  # type: ignore[return-value]
+    if isinstance(value, ComposedLayout):
+        return _slice_composed(coord, value, True)  # type: ignore[return-value]
+    return tree_slice(coord, value), 0
+
+
+def _check_slice(coord: Coord, value: object) -> None:
+    plain = value.outer if isinstance(value, ComposedLayout) else value
+    tree = plain.shape if isinstance(plain, Layout) else plain
+    if not weakly_congruent(coord, tree):  # type: ignore[arg-type]
+        raise AlgebraError(f"expected a coordinate that fits {shown(tree)}, got {shown(coord)}")
+
+
+def _slice_layout(coord: Coord, value: Layout) -> Layout:
+    return raw_layout(tree_slice(coord, value.shape), tree_slice(coord, value.stride))
+
+
+def _slice_composed(coord: Coord, value: ComposedLayout, moved: bool) -> tuple[AnyLayout, IntTuple]:
+    inner, offset, outer = value.inner, value.offset, value.outer
+    if isinstance(inner, Swizzle):
+        return slice_swizzled(coord, value, moved)
+    offset = arithmetic_add(offset, evaluate(coord, outer))
+    return ComposedLayout(inner, offset, _slice_layout(coord, outer)), 0
+
+
+def dice(coord: Coord, value: T) -> T:
+    """Return the modes of a tree or layout at which the static coordinate has an integer.
+
+    For a composed layout, the outer layout is diced and the offset is kept.
+
+    Raises:
+        AlgebraError: the coordinate is dynamic, or not weakly congruent with the value.
+
+    >>> dice(((1, UNDERSCORE), UNDERSCORE), Layout("((3,2),5):((2,1),6)"))
+    Layout("(3):(2)")
+    """
+    if isinstance(value, ComposedLayout):
+        return ComposedLayout(value.inner, value.offset, dice(coord, value.outer))  # type: ignore[return-value]
+    if not is_static(coord):
+        raise AlgebraError(f"expected a static coordinate, got {shown(coord)}")
+    tree = value.shape if isinstance(value, Layout) else value
+    if not weakly_congruent(coord, tree):  # type: ignore[arg-type]
+        raise AlgebraError(f"expected a coordinate that fits {shown(tree)}, got {shown(coord)}")
+    if isinstance(value, Layout):
+        return raw_layout(tree_dice(coord, value.shape), tree_dice(coord, value.stride))  # type: ignore[return-value]
+    return tree_dice(coord, value)
+
+
+# -------------------------------------------------------------------------------------------- swizzled layouts
 
 
 def slice_swizzled(coord: Coord, value: ComposedLayout, moved: bool = True) -> tuple[ComposedLayout | Layout, Leaf]:
@@ -81,7 +171,7 @@ def slice_swizzled(coord: Coord, value: ComposedLayout, moved: bool = True) -> t
     if _interacts(swizzle, part):
         return _decayed(swizzle, base, part), _without(fixed, only) if moved else 0
     plain = compose(_linear_map(swizzle, base), part)
-    return plain, add(apply_swizzle(swizzle, base), _without(fixed, only)) if moved else 0
+    return plain, add(swizzle(base), _without(fixed, only)) if moved else 0
 
 
 def slice_pointer_offset(coord: Coord, layout: ComposedLayout) -> IntTuple:
@@ -96,7 +186,7 @@ def slice_pointer_offset(coord: Coord, layout: ComposedLayout) -> IntTuple:
     if base is None:
         return 0
     rest = _without(fixed, only)
-    return rest if _interacts(swizzle, part) else add(apply_swizzle(swizzle, base), rest)
+    return rest if _interacts(swizzle, part) else add(swizzle(base), rest)
 
 
 def _fixed_and_free(coord: Coord, value: ComposedLayout) -> tuple[Swizzle, Layout, Leaf | None, Leaf, Leaf]:
@@ -118,8 +208,8 @@ def _fixed_and_free(coord: Coord, value: ComposedLayout) -> tuple[Swizzle, Layou
     fixed = _scalar(
         evaluate(tree_dice(coord, coord), raw_layout(tree_dice(coord, outer.shape), tree_dice(coord, outer.stride)))
     )
-    fields = masks(swizzle)[0] | masks(swizzle)[1]
-    only = and_(fixed, _operand(fields, fixed))
+    fields = swizzle.masks()[0] | swizzle.masks()[1]
+    only = and_(fixed, mask_operand(fields, fixed))
     return swizzle, part, _xor(offset, only), fixed, only  # type: ignore[arg-type]
 
 
@@ -130,11 +220,11 @@ def _without(fixed: Leaf, only: Leaf) -> Leaf:
 
 def _interacts(swizzle: Swizzle, part: Layout) -> bool:
     # True if a bit that the swizzle reads and the bit that it flips are both used by the free modes.
-    ymask, zmask = masks(swizzle)
+    ymask, zmask = swizzle.masks()
     last = _scalar(evaluate(sub(size(part), 1), part))
     assert type(last) is int
     active = last & (ymask | zmask)
-    swizzled = apply_swizzle(swizzle, active)
+    swizzled = swizzle(active)
     assert type(swizzled) is int
     return active & ~swizzled != 0
 
@@ -179,13 +269,16 @@ def _linear_map(swizzle: Swizzle, base: Leaf) -> Layout:
 def _signed(base: Leaf, bit: int, clear: int, set_: int) -> Leaf:
     if type(base) is int:
         return set_ if base & bit else clear
-    tested = and_(base, _operand(bit, base))
+    tested = and_(base, mask_operand(bit, base))
     return select(compare("eq", tested, 0), clear, set_)
 
 
 __all__ = [
-    "apply_swizzle",
-    "masks",
+    "dice",
+    "slice_",
+    "slice_and_offset",
     "slice_pointer_offset",
     "slice_swizzled",
+    "tree_dice",
+    "tree_slice",
 ]
