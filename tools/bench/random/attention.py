@@ -222,7 +222,9 @@ class RandomAttention(NamedTuple):
         return max(self._share(x, y, 4) for x, y in zip(got, want))
 
     def _share(self, found: torch.Tensor, want: torch.Tensor, times: float = 1) -> float:
-        scale = want.square().mean().sqrt()
+        # A row that sums few products is larger than the average row, and so is the rounding error of its products.
+        squares = want.square()
+        scale = squares.mean(-1, keepdim=True).maximum(squares.mean()).sqrt()
         limit = times * LIMITS[self.element] * (want.abs() + scale) + 2.0**-24
         share = float(((found.double() - want).abs() / limit).max())
         if not share <= 1:
