@@ -1,4 +1,4 @@
-"""Atomic replacement of files, so that concurrent readers see the old or the new file; names of GPU tables."""
+"""Paths that users pass, atomic replacement of files, and names of GPU tables."""
 
 from __future__ import annotations
 
@@ -6,17 +6,37 @@ import os
 import re
 from errno import ENOTDIR
 from pathlib import Path
+from typing import cast
 
-__all__ = ["PACKAGE", "gpu_file_name", "replace_file"]
+__all__ = ["PACKAGE", "checked_path", "gpu_file_name", "replace_file"]
 
 PACKAGE = os.path.dirname(__file__) + "/"
 """Folder of the package as in its code objects: a path like ``./cute_dialect/`` is not normalized."""
 
 
+def checked_path(call: str, name: str, given: object, error: type[Exception]) -> str:
+    """Return a path that a user passed, as text.
+
+    Raises ``error`` if it is not a path, or if it contains a NUL, for which Python raises ValueError.
+
+    >>> checked_path("save", "folder", Path("out"), ValueError)
+    'out'
+    >>> checked_path("save", "folder", 3, ValueError)
+    Traceback (most recent call last):
+        ...
+    ValueError: save: folder must be a path, got 3
+    """
+    path: object = os.fspath(cast("str | os.PathLike[str]", given)) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(path, str) or "\0" in path:
+        raise error(f"{call}: {name} must be a path, got {given!r}")
+    return path
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file under a temporary name in the same folder, then rename it.  Raises OSError.
 
-    Creates the folder if needed.  The permissions are those of any new file.
+    Concurrent readers see the old or the new file.  Creates the folder if needed.  The permissions are those of any
+    new file.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -62,6 +62,8 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise LoweringError(f"{path}: error: cannot read it: {e.strerror}") from e
     except UnicodeDecodeError as e:
         raise LoweringError(f"{path}: error: not UTF-8 text (byte {e.start})") from e
+    except ValueError as e:  # a NUL in the path
+        raise LoweringError(f"{path!r}: error: cannot read it: {e}") from e
 
 
 def is_text(source: str) -> bool:

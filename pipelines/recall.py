@@ -127,6 +127,6 @@ def _given_text(source: str | os.PathLike[str] | ModuleOp, filename: str | None)
         try:
             with open(path, encoding="utf-8") as f:
                 return f.read(), filename or path
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):  # unreadable, not UTF-8, or a NUL in the path
             return None
     return None

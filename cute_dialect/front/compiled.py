@@ -471,15 +471,17 @@ class Compiled:
             file_name: the name of both files, without ``.o`` and ``.h``.
             function_prefix: prefix of the functions' names; by default ``file_name``.
         """
-        from pathlib import Path
         from tempfile import TemporaryDirectory
 
+        from cute_dialect.runtime.export.c_text import ExportError
         from cute_dialect.runtime.export.object_file import compile_object
 
+        if not file_name or not isinstance(file_name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ExportError(f"export_to_c: file_name must be a name of letters, digits and _, got {file_name!r}")
         name = function_prefix or file_name
         with TemporaryDirectory() as folder:
             sources = {file: path.read_bytes() for file, path in self.export(folder, ("c",), name=name).items()}
-        return compile_object(sources, name, Path(file_path), file_name)
+        return compile_object(sources, name, file_path, file_name)
 
 
 _observers: list[Callable[[Compiled, Sequence[Any]], None]] = []

@@ -10,9 +10,10 @@ import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from cute_dialect.front.annotations import is_constexpr, is_number_type
+from cute_dialect.front.annotations import TensorAnnotation, is_constexpr, is_number_type
 from cute_dialect.front.arguments import Spec, StaticSpec
 from cute_dialect.front.compiled import CALL_OPTIONS, Compiled
 from cute_dialect.front.constant_keys import restored, snapshot, static_key
@@ -122,13 +123,25 @@ def read_call(
             values[name] = empty
             specs[name] = StaticSpec(empty, static_key(empty))
         else:
-            note = notes.get(name)
-            if note is None or is_constexpr(note):
-                raise KernelTypeError("F116", f"'{traced.name}': missing a required argument: '{name}'")
-            values[name] = note
-            specs[name] = spec_of(note, note, name)
+            values[name] = notes.get(name)
+            specs[name] = _of_annotation(traced, values[name], name)
     key = (reified.key, tuple(specs.items()))
     return Call(reified.function, signature, specs, values, key, next(iter(specs)) if receiver else "")
+
+
+def _of_annotation(traced: Traced, note: object, name: str) -> Spec:
+    """Return the spec of an omitted argument.  Raises F116 if the parameter's annotation does not determine it."""
+    found: Spec | None = None
+    if note is not None and not is_constexpr(note):
+        with suppress(KernelTypeError):
+            found = spec_of(note, None if isinstance(note, TensorAnnotation) else note, name)
+    if found is None or isinstance(found, StaticSpec):  # The annotation itself would be a constant.
+        hint = "pass an array, or annotate the parameter with an element type and a layout"
+        is_tensor = isinstance(note, TensorAnnotation) or getattr(note, "__name__", "") == "Tensor"
+        raise KernelTypeError(
+            "F116", f"'{traced.name}': missing a required argument: '{name}'", hint=hint if is_tensor else ""
+        )
+    return found
 
 
 def _of_default(default: object, note: object, name: str) -> Spec:

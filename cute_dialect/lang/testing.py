@@ -258,11 +258,15 @@ def check(
 
     Raises AssertionError, or an error of the interpreter.
     """
-    import copy
-
+    if not callable(f):
+        raise UsageError(f"check: f must be a host function, got {f!r}")
+    if not isinstance(args, tuple | list):
+        raise UsageError(f"check: args must be a tuple of arguments, as in check(f, (x, y), …), got {_what(args)}")
+    if not isinstance(schedules, tuple | list | str):
+        raise UsageError(f"check: schedules must be names of schedules, got {schedules!r}")
     before = [_copied(a) for a in args]
-    expected = _expected(reference, before, copy.copy(args), list(inspect.signature(f).parameters))
-    for schedule in schedules:
+    expected = _expected(reference, before, list(inspect.signature(f).parameters))
+    for schedule in (schedules,) if isinstance(schedules, str) else schedules:
         for mine, first in zip(args, before):
             _restore(mine, first)
         f(*args, device="cpu", checks=checks, schedule=schedule)
@@ -283,19 +287,46 @@ def _restore(x: Any, first: Any) -> None:
         kept[...] = first
 
 
-def _expected(reference: Any, before: list[Any], args: Any, names: list[str]) -> dict[int, Any]:
+def _expected(reference: Any, before: list[Any], names: list[str]) -> dict[int, Any]:
+    """Return the expected contents of arguments, by position.  Raises UsageError."""
     if callable(reference):
         copies = [_copied(b) for b in before]
+        try:
+            inspect.signature(reference).bind(*copies)
+        except TypeError as e:
+            raise UsageError(f"check: reference is called with copies of the {len(copies)} arguments: {e}") from None
+        except ValueError:  # Builtins may have no signature.
+            pass
         reference(*copies)
         return {i: c for i, c in enumerate(copies) if hasattr(c, "shape")}
     if isinstance(reference, Mapping):
         unknown = [n for n in reference if n not in names]
         if unknown:
             raise UsageError(f"check: the function has no parameter '{unknown[0]}'; parameters: {', '.join(names)}")
-        return {names.index(n): x for n, x in reference.items()}
-    if len(reference) > len(args):
-        raise UsageError(f"check: got {len(reference)} references for {len(args)} arguments")
-    return {i: x for i, x in enumerate(reference) if x is not None}
+        found = {names.index(n): x for n, x in reference.items()}
+    elif isinstance(reference, tuple | list):
+        found = dict(enumerate(reference))
+    else:
+        raise UsageError(
+            f"check: reference must be a mapping from parameter names to arrays, a tuple of arrays or a function, got "
+            f"{_what(reference)}"
+        )
+    if max(found, default=-1) >= len(before):
+        raise UsageError(f"check: got {max(found) + 1} references for {len(before)} arguments")
+    found = {i: x for i, x in found.items() if x is not None}
+    for i, x in found.items():
+        for what, array in (("the argument", before[i]), ("the reference", x)):
+            try:
+                _numbers(array)
+            except (TypeError, ValueError):
+                raise UsageError(
+                    f"check: {what} '{names[i]}' must hold numbers to be compared, got {_what(array)}"
+                ) from None
+    return found
+
+
+def _what(x: object) -> str:
+    return f"an array of shape {tuple(x.shape)}" if hasattr(x, "shape") else repr(x)  # pyright: ignore
 
 
 def __dir__() -> list[str]:

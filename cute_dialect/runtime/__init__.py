@@ -25,11 +25,8 @@ def load(folder: str | os.PathLike[str]) -> CompiledModule:
 
     Raises ``ArtifactError``.
     """
-    import os
-
+    from cute_dialect.files import checked_path
     from cute_dialect.runtime.artifact import ArtifactError, load_artifact
     from cute_dialect.runtime.launch import CompiledModule
 
-    if not isinstance(folder, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArtifactError(f"load: folder must be a path, got {folder!r}")
-    return CompiledModule(load_artifact(folder))
+    return CompiledModule(load_artifact(checked_path("load", "folder", folder, ArtifactError)))

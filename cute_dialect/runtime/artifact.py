@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 
 from cute_dialect.errors import CuteError
+from cute_dialect.files import checked_path
 from cute_dialect.runtime.manifest import FORMAT, Manifest
 
 __all__ = [
@@ -85,7 +86,7 @@ def save_artifact(artifact: Artifact, folder: str | os.PathLike[str]) -> str:
     import shutil
     import tempfile
 
-    target = os.path.abspath(str(os.fspath(folder)))
+    target = os.path.abspath(checked_path("save", "folder", folder, ArtifactError))
     try:
         _check_replaceable(target)
         parent = os.path.dirname(target)

@@ -22,8 +22,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from cute_dialect.files import replace_file
-from cute_dialect.op.errors import OpError, UnsupportedError
+from cute_dialect.files import checked_path, replace_file
+from cute_dialect.op.errors import ArgumentError, OpError, UnsupportedError
 from cute_dialect.op.execute.kernel_source import Source, whole
 from cute_dialect.op.execute.kernels import Libraries
 from cute_dialect.op.keywords import checks_keywords
@@ -82,7 +82,7 @@ def write(
 
     Raises UnsupportedError for a folder with other contents.
     """
-    to = Path(folder)
+    to = Path(checked_path("save", "folder", folder, ArgumentError))
     if to.exists() and any(to.iterdir()) and not (to / _FILE).exists():
         raise UnsupportedError(f"save: {to} exists and does not contain a plan; choose another folder")
     to.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def load(folder: str | os.PathLike[str]) -> Any:
 
     It has the kernels of the folder only, and needs no compiler.  Raises UnsupportedError.
     """
-    path = Path(folder) / _FILE
+    path = Path(checked_path("load", "folder", folder, ArgumentError)) / _FILE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:

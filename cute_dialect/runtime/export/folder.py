@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import cast
 
+from cute_dialect.files import checked_path
 from cute_dialect.runtime.artifact import Artifact, artifact_files
 from cute_dialect.runtime.export.c_files import c_files
 from cute_dialect.runtime.export.c_text import ExportError
@@ -58,7 +59,7 @@ def export(
     files: dict[str, bytes] = {}
     for form in wanted:
         files.update(_files(artifact, target, form, own))
-    return _write(Path(os.fspath(folder)), files)
+    return _write(Path(checked_path("export", "folder", folder, ExportError)), files)
 
 
 def _formats(given: object) -> list[str]:

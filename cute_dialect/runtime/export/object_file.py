@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from cute_dialect.files import checked_path
 from cute_dialect.runtime.export.c_text import ExportError
 
 __all__ = ["compile_object", "cuda_headers"]
@@ -28,11 +29,14 @@ def cuda_headers() -> Path | None:
     return next((folder for folder in found if (folder / "cuda.h").is_file()), None)
 
 
-def compile_object(sources: dict[str, bytes], name: str, folder: Path, file_name: str) -> dict[str, Path]:
+def compile_object(
+    sources: dict[str, bytes], name: str, file_path: str | os.PathLike[str], file_name: str
+) -> dict[str, Path]:  # fmt: skip
     """Compile ``NAME.c``, write ``FILE_NAME.o`` and ``FILE_NAME.h`` to a folder, and return both files by name.
 
     Raises ExportError if there is no C compiler or no ``cuda.h``, or if the compiler fails.
     """
+    folder = Path(checked_path("export_to_c", "file_path", file_path, ExportError))
     compiler = shlex.split(os.environ.get("CC") or "cc")
     headers = cuda_headers()
     if shutil.which(compiler[0]) is None:

@@ -114,9 +114,10 @@ def run(x: cute.Tensor[Float32]):
 
 cute.compile(run)
 #: KernelTypeError
-#: arguments.py:6:1: error F122: argument 'x' must be an array for Tensor[Float32], got TensorAnnotation Tensor[Float32]
+#: arguments.py:6:1: error F116: 'run': missing a required argument: 'x'
 #:     6 | cute.compile(run)
 #:       | ^^^^^^^^^^^^^^^^^
+#: hint: pass an array, or annotate the parameter with an element type and a layout
 
 # ===== layouts and extents in one annotation
 cute.Tensor[Float32, "(4,8):(8,1)", 4]
@@ -279,6 +280,19 @@ cute.compile(run, X)
 #: arguments.py:6:1: error F116: 'run': missing a required argument: 'n'
 #:     6 | cute.compile(run, X)
 #:       | ^^^^^^^^^^^^^^^^^^^^
+
+# ===== an array that is missing
+@cute.jit
+def run(x: cute.Tensor, y: cute.Tensor):
+    pass
+
+
+cute.compile(run, X)
+#: KernelTypeError
+#: arguments.py:6:1: error F116: 'run': missing a required argument: 'y'
+#:     6 | cute.compile(run, X)
+#:       | ^^^^^^^^^^^^^^^^^^^^
+#: hint: pass an array, or annotate the parameter with an element type and a layout
 
 # ===== an argument that is misspelt
 @cute.jit
@@ -611,9 +625,10 @@ def run(x: cute.Tensor["f32", "m"]):
 
 cute.compile(run)
 #: KernelTypeError
-#: arguments.py:6:1: error F122: argument 'x' must be an array for Tensor[Float32, 'm'], got TensorAnnotation Tensor[Float32, 'm']
+#: arguments.py:6:1: error F116: 'run': missing a required argument: 'x'
 #:     6 | cute.compile(run)
 #:       | ^^^^^^^^^^^^^^^^^
+#: hint: pass an array, or annotate the parameter with an element type and a layout
 
 # ===== a promise on one side
 @cute.jit

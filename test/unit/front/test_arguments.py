@@ -282,6 +282,20 @@ def test_invalid_arguments_are_rejected() -> None:
     run(*arrays(), device="cpu")
 
 
+def test_compile_needs_arguments_without_a_complete_annotation() -> None:
+    def traced(annotation: object) -> Any:
+        def run(x: Any, y: Any) -> None: ...
+
+        run.__annotations__ = {"y": annotation}
+        return cute.trace(cute.jit(run), np.zeros(32, np.float32))
+
+    for annotation in (cute.Int32, cute.Tensor[cute.Float32, "(?):(1)"]):
+        assert traced(annotation).specs["y"] is not None
+    for annotation in (cute.Tensor, cute.Tensor[cute.Float32], cute.Pointer, cute.Constexpr, int, Any, None):
+        with pytest.raises(cute.KernelTypeError, match="F116: 'run': missing a required argument: 'y'"):
+            traced(annotation)
+
+
 def test_a_kernel_has_the_types_of_its_annotations() -> None:
     seen: list[Any] = []
 

@@ -118,6 +118,30 @@ def test_check_compares_and_finds_races() -> None:
         check(racy, (x, y))
 
 
+WRONG_REFERENCES: list[tuple[object, str]] = [
+    (3, "check: reference must be a mapping from parameter names to arrays, a tuple of arrays or a function, got 3"),
+    (np.ones(2), "check: reference must be a mapping .*, got an array of shape \\(2,\\)"),
+    (lambda x: x, "check: reference is called with copies of the 2 arguments: too many positional arguments"),
+    ({"y": "a"}, "check: the reference 'y' must hold numbers to be compared, got 'a'"),
+    ((None, object()), "check: the reference 'y' must hold numbers to be compared, got <object"),
+    ((None, None, 1), "check: got 3 references for 2 arguments"),
+]
+
+
+@pytest.mark.parametrize("reference,message", WRONG_REFERENCES, ids=[text[7:45] for _, text in WRONG_REFERENCES])
+def test_check_rejects_wrong_references(reference: Any, message: str) -> None:
+    with pytest.raises(cute.UsageError, match=f"^{message}"):
+        check(double, arrays(), reference)
+
+
+def test_check_rejects_arguments_that_are_not_a_tuple() -> None:
+    x, y = arrays()
+    with pytest.raises(cute.UsageError, match=r"^check: args must be a tuple .*, got an array of shape"):
+        check(double, x, y)
+    with pytest.raises(cute.UsageError, match=r"^check: f must be a host function, got 3"):
+        check(3, (x, y))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
 def test_prefixes_of_names() -> None:
     @cute.kernel
     def body(x):

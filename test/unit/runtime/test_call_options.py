@@ -424,9 +424,11 @@ def test_kernel_names_are_checked(gpu: FakeDriver) -> None:
     for name, said in ((5, "kernel: name must be a string, got 5"), (None, "kernel: name must be a string, got None")):
         with pytest.raises(LaunchError, match=f"^{said}$"):
             CompiledModule(artifact()).kernel(name)  # type: ignore[arg-type]
-    for folder in (5, None, b"x"):
-        with pytest.raises(ArtifactError, match=f"^load: folder must be a path, got {folder!r}$"):
+    for folder in (5, None, b"x", "\0"):
+        with pytest.raises(ArtifactError, match=f"^load: folder must be a path, got {re.escape(repr(folder))}$"):
             load(folder)  # type: ignore[arg-type]
+        with pytest.raises(ArtifactError, match=f"^save: folder must be a path, got {re.escape(repr(folder))}$"):
+            CompiledModule(artifact()).save(folder)  # type: ignore[arg-type]
     with pytest.raises(LaunchError) as e:
         CompiledModule(artifact()._replace(code=())).kernel("add")(*matrices())
     assert str(e.value) == (

@@ -20,10 +20,12 @@ from several_launches import ALL
 
 import cute_dialect.lang as cute
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.compilation import LoweringError
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.export.c_program import write_program
 from cute_dialect.runtime.export.c_text import ExportError, Function, Scalar
+from cute_dialect.runtime.export.object_file import compile_object
 from cute_dialect.runtime.launch import CompiledModule
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -394,6 +396,18 @@ def test_kernels_without_machine_code_are_not_exported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError, match=r"^export: cannot write .*/file.*; choose another folder$"):
         compile_cute(NUMBERS).kernel("all").export(tmp_path / "file", ("ptx",))
+
+
+@pytest.mark.parametrize("folder", ["\0", 3, None])
+def test_folders_must_be_paths(folder: Any, add: CompiledModule) -> None:
+    with pytest.raises(ExportError) as e:
+        add.kernel("add").export(folder)
+    assert str(e.value) == f"export: folder must be a path, got {folder!r}"
+    with pytest.raises(ExportError) as e:
+        compile_object({}, "add", folder, "add")
+    assert str(e.value) == f"export_to_c: file_path must be a path, got {folder!r}"
+    with pytest.raises(LoweringError, match="cannot read it: embedded null byte"):
+        compile_cute("\0", emit="base")
 
 
 def test_two_dynamic_leaves_in_a_mode(add: CompiledModule, tmp_path: Path) -> None:
