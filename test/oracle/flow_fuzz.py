@@ -12,6 +12,7 @@ count. F211 (a value used outside its branch or loop) is a bug of the front end.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -31,7 +32,8 @@ def main() -> int:
     args = parser.parse_args()
     kinds, codes = Counter[str](), Counter[str]()
     starts = range(args.seed, args.seed + args.count, CHUNK)
-    with ProcessPoolExecutor() as pool:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with ProcessPoolExecutor(cores) as pool:
         for found, by_code in pool.map(tally, starts, [min(CHUNK, args.seed + args.count - s) for s in starts]):
             kinds += found
             codes += by_code
