@@ -21,7 +21,6 @@ only in part.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import cast
 
 from xdsl.dialects import arith
@@ -55,9 +54,9 @@ from cute_dialect.passes.lowering.folding import constant_of
 from cute_dialect.passes.lowering.packed import read_packed, write_packed
 from cute_dialect.passes.lowering.types import struct
 from cute_dialect.passes.lowering.walk import Handler, Lowering, memory_type
-from cute_dialect.upstream import llvm
+from cute_dialect.upstream import llvm, vector
 from cute_dialect.upstream.attrs import attr
-from cute_dialect.upstream.op import TableOp
+from cute_dialect.upstream.op import TableOp, table_dialect
 from cute_dialect.upstream.opaque_types import opaque_class, opaque_type
 
 NOT_CARRIED: Mapping[str, str] = {
@@ -142,16 +141,8 @@ def handlers(base: Callable[[str], Handler | None], report: Report) -> Callable[
 # -------------------------------------------------------------------------------------------- what nvgpu ops need
 
 
-@cache
-def _ops(dialect: str) -> Mapping[str, type[TableOp]]:
-    from cute_dialect.upstream import table_dialects as small
-
-    found = {"nvgpu": small.NVGPU, "vector": small.VECTOR}[dialect]
-    return {o.name.split(".", 1)[1]: cast("type[TableOp]", o) for o in found.operations}
-
-
 def _nvgpu(name: str) -> type[TableOp]:
-    return _ops("nvgpu")[name]
+    return cast("type[TableOp]", table_dialect("nvgpu").find_op(name))
 
 
 def _cast(low: Lowering, value: SSAValue, t: Attribute) -> SSAValue:
@@ -290,7 +281,7 @@ def _rows(low: Lowering, matrix: SSAValue) -> list[SSAValue]:
     assert isinstance(t, VectorType)
     count, width = t.get_shape()
     row = VectorType(cast("VectorType[Attribute]", t).element_type, [width])
-    extract = _ops("vector")["extract"]
+    extract = vector.OPS["extract"]
     return [low.build.emit(extract(matrix, [], static_position=(i,), result_types=[row])) for i in range(count)]
 
 
@@ -311,7 +302,7 @@ def _matrix(low: Lowering, rows: Sequence[SSAValue]) -> SSAValue:
             for i, o in enumerate(owners)
         ):
             return source
-    insert = _ops("vector")["insert"]
+    insert = vector.OPS["insert"]
     held = low.build.poison(result)
     for i, r in enumerate(rows):
         held = low.build.emit(insert(r, held, [], static_position=(i,), result_types=[result]))

@@ -91,7 +91,7 @@ def _by_table(
     """Infer the types with the rules of the upstream table."""
     from xdsl.dialects.builtin import DenseArrayBase
 
-    from cute_dialect.upstream.op import SEGMENTS, infer_results
+    from cute_dialect.upstream.spec import SEGMENTS, infer_results  # late: start-up
 
     spec = op_class.spec()
     segments = properties.get(SEGMENTS[0])

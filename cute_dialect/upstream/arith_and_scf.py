@@ -77,7 +77,7 @@ def _complete(name: str) -> Dialect:
     ops: dict[str, type[Operation]] = {op.name.split(".", 1)[1]: op for op in theirs.operations}
     found: list[type[Attribute]] = list(theirs.attributes)
     if name == "scf":
-        from cute_dialect.upstream import scf_ops
+        from cute_dialect.upstream import scf_ops  # late: start-up
 
         ops |= {op.name.split(".", 1)[1]: op for op in scf_ops.OPS}
     if not has_table(name):

@@ -9,7 +9,7 @@ Building a class takes 50 microseconds and there are 800 ops, so that each class
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
@@ -30,9 +30,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.ir.editing import fill_op
 from cute_dialect.ir.xdsl_compat import stored_operands
+from cute_dialect.upstream.attrs import attrs
 from cute_dialect.upstream.constraints import accepts
-from cute_dialect.upstream.lazy import MadeLater
-from cute_dialect.upstream.spec import ArgSpec, OpSpec, Types
+from cute_dialect.upstream.lazy import MadeLater, TableDialect
+from cute_dialect.upstream.opaque_types import opaque_types
+from cute_dialect.upstream.spec import SEGMENTS, ArgSpec, OpSpec, Types, infer_results
 from cute_dialect.upstream.tables import OpRow, table
 
 Operand = SSAValue | Operation | Sequence[SSAValue | Operation] | None
@@ -291,9 +293,6 @@ def _segments(sizes: tuple[int, ...]) -> DenseArrayBase:
     return DenseArrayBase.from_list(_I32, sizes)
 
 
-SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
-
-
 def _one_or_all(arg: ArgSpec, values: list[SSAValue]) -> SSAValue | Sequence[SSAValue] | None:
     if arg.arity == "":
         return values[0]
@@ -302,36 +301,17 @@ def _one_or_all(arg: ArgSpec, values: list[SSAValue]) -> SSAValue | Sequence[SSA
     return values
 
 
-def infer_results(spec: OpSpec, types: Types, props: Mapping[str, Attribute]) -> list[Attribute]:
-    """Infer the result types from operand `types` and `props`. Raises TypeError if upstream's rules do not determine
-    them.
-    """
-    known = {name: group for name, group in types.items() if group}
-    spec.infer(known, {name: len(group) for name, group in types.items()})
-    from cute_dialect.upstream.infer import special_results
-
-    special = special_results(spec.name, known, props)
-    if special is not None:
-        return special
-    found: list[Attribute] = []
-    for res in spec.results:
-        if res.name not in known and res.arity == "":
-            raise TypeError(f"'{spec.name}' needs result_types: the type of '{res.name}' cannot be inferred")
-        found.extend(known.get(res.name, ()))
-    return found
-
-
 class FormatOp(TableOp):
     """`TableOp` with upstream's declarative assembly format."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        from cute_dialect.upstream.asm import parse_op
+        from cute_dialect.upstream.format_parser import parse_op  # late: start-up
 
         return parse_op(cls, parser)
 
     def print(self, printer: Printer) -> None:
-        from cute_dialect.upstream.asm_print import print_op
+        from cute_dialect.upstream.format_printer import print_op  # late: start-up
 
         print_op(self, printer)
 
@@ -402,3 +382,9 @@ def make_ops(
 
     names = {name: cls.__name__ for name, cls in mine.items()} | {name: cls for name, (cls, _) in special.items()}
     return TableOps((*rows, *(name for name in mine if name not in rows)), make, names)
+
+
+@cache
+def table_dialect(name: str) -> TableDialect:
+    """Build a dialect entirely from its table: dlti, index, memref or nvgpu."""
+    return TableDialect(name, make_ops(name), attrs(name), opaque_types(name))

@@ -22,6 +22,15 @@ def _own(module: str, name: str) -> Callable[[], Dialect]:
     return load
 
 
+def _from_table(name: str) -> Callable[[], Dialect]:
+    def load() -> Dialect:
+        from cute_dialect.upstream.op import table_dialect  # late: start-up
+
+        return table_dialect(name)
+
+    return load
+
+
 def _builtin() -> Dialect:
     from xdsl.dialects.builtin import Builtin
 
@@ -32,18 +41,18 @@ BASE_DIALECTS: dict[str, Callable[[], Dialect]] = {
     "builtin": _builtin,
     "arith": _own("arith_and_scf", "ARITH"),
     "cf": _own("arith_and_scf", "CF"),
-    "dlti": _own("table_dialects", "DLTI"),
+    "dlti": _from_table("dlti"),
     "func": _own("arith_and_scf", "FUNC"),
     "gpu": _own("gpu", "GPU"),
-    "index": _own("table_dialects", "INDEX"),
+    "index": _from_table("index"),
     "llvm": _own("llvm", "LLVM"),
     "math": _own("arith_and_scf", "MATH"),
-    "memref": _own("table_dialects", "MEMREF"),
-    "nvgpu": _own("table_dialects", "NVGPU"),
+    "memref": _from_table("memref"),
+    "nvgpu": _from_table("nvgpu"),
     "nvvm": _own("nvvm", "NVVM"),
     "scf": _own("arith_and_scf", "SCF"),
     "ub": _own("arith_and_scf", "UB"),
-    "vector": _own("table_dialects", "VECTOR"),
+    "vector": _own("vector", "VECTOR"),
 }
 """Dialect name -> factory."""
 

@@ -33,9 +33,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Data, TypeAttribute
 
 from cute_dialect.upstream.attrs import TextAttr, attr, attrs
-from cute_dialect.upstream.llvm_types import LLVMPointerType, LLVMStructType, LLVMTokenType
+from cute_dialect.upstream.llvm_types import LLVMArrayType, LLVMPointerType, LLVMStructType, LLVMTokenType
+from cute_dialect.upstream.opaque_types import opaque_type
 from cute_dialect.upstream.tables import OpRow, table
-from cute_dialect.upstream.typed import element_type, is_vector, vector
+from cute_dialect.upstream.typed import element_type, is_vector, numbers, vector
+
+SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
+"""Properties with the numbers of values of variadic operands and results."""
 
 Types = dict[str, tuple[Attribute, ...]]
 """Known types by operand or result name. A variadic one has several types, an absent optional one none."""
@@ -387,6 +391,60 @@ _RULES: Mapping[str, Callable[[Attribute], tuple[Attribute, ...]]] = {
 }
 
 
+# -------------------------------------------------------------------------------------------------- result types
+
+
+def infer_results(spec: OpSpec, types: Types, props: Mapping[str, Attribute]) -> list[Attribute]:
+    """Infer the result types from operand `types` and `props`. Raises TypeError if upstream's rules do not determine
+    them.
+    """
+    known = {name: group for name, group in types.items() if group}
+    spec.infer(known, {name: len(group) for name, group in types.items()})
+    special = _special_results(spec.name, known, props)
+    if special is not None:
+        return special
+    found: list[Attribute] = []
+    for res in spec.results:
+        if res.name not in known and res.arity == "":
+            raise TypeError(f"'{spec.name}' needs result_types: the type of '{res.name}' cannot be inferred")
+        found.extend(known.get(res.name, ()))
+    return found
+
+
+def _special_results(name: str, types: Types, props: Mapping[str, Attribute]) -> list[Attribute] | None:
+    """Return the result types that upstream infers in C++ (`inferReturnTypes`), or None if there is no such rule."""
+    match name:
+        case "vector.shuffle":
+            v1 = types["v1"][0]
+            if is_vector(v1):
+                return [vector(v1.element_type, (len(numbers(props.get("mask"))), *v1.get_shape()[1:]))]
+        case "llvm.extractvalue":
+            if "container" in types:
+                inner = container_element(types["container"][0], numbers(props.get("position")))
+                return None if inner is None else [inner]
+        case "llvm.shufflevector":
+            v1 = types["v1"][0]
+            if is_vector(v1):
+                return [vector(v1.element_type, [len(numbers(props.get("mask")))], v1)]
+        case "memref.distinct_objects":
+            return list(types.get("operands", ()))
+        case _:
+            pass
+    return None
+
+
+def container_element(container: Attribute, position: tuple[int, ...]) -> Attribute | None:
+    """Return the type at `position` in nested structs and arrays, or None if there is none."""
+    for index in position:
+        if isinstance(container, LLVMStructType) and 0 <= index < len(container.types):
+            container = container.types[index]
+        elif isinstance(container, LLVMArrayType) and 0 <= index < container.size:
+            container = container.element_type
+        else:
+            return None
+    return container
+
+
 class _Cache:
     """Cache of parsed table text."""
 
@@ -414,8 +472,6 @@ def _make_type(text: str) -> Attribute:
         return LLVMTokenType()
     if text == "vector<2xi16>":
         return VectorType(IntegerType(16), [2])
-    from cute_dialect.upstream.opaque_types import opaque_type
-
     return opaque_type(text[1:])
 
 

@@ -93,7 +93,7 @@ def _loop(site: InsertionPoint, loops: tuple[Mode, ...], store: object) -> None:
 
 
 def _splat(site: InsertionPoint, value: SSAValue, n: int) -> SSAValue:
-    from cute_dialect.upstream.table_dialects import VECTOR  # late: start-up
+    from cute_dialect.upstream.vector import OPS  # late: start-up
 
-    broadcast = next(op for op in VECTOR.operations if op.name == "vector.broadcast")
+    broadcast = OPS["broadcast"]
     return site.emit(make_op(broadcast, [value], [VectorType(value.type, [n])]))

@@ -46,7 +46,7 @@ TEST = Path(__file__).parents[1]
 CORPUS = TEST / "errors"
 PACKAGE = TEST.parent / "cute_dialect"
 
-SCANNED = ("", "algebra", "arch", "cute_nvgpu", "dialect", "ir", "ops", "passes", "upstream")
+SCANNED = ("", "algebra", "arch", "cute_nvgpu", "dialect", "ir", "passes", "upstream")
 """Scanned folders of the package, with their subfolders; ``""`` is the package folder itself."""
 
 LANGUAGE = ("front", "lang")
@@ -56,7 +56,6 @@ OPERATIONS = ("op",)
 """Folders of the operations, which are checked separately."""
 
 NOT_SCANNED = {
-    "upstream/generate.py": "a tool of this project's developers, it makes upstream/tables",
     "arch/__main__.py": "lists the atoms, reads nothing",
     "files.py": "says of a path what the system does; the programs that write files have tests",
     "lang/torch_cpu.py": "answers torch's questions about GPUs for programs that are run on the interpreter",

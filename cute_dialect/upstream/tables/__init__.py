@@ -1,4 +1,4 @@
-"""Declarations of upstream MLIR, one generated module per dialect (see `upstream/generate.py`)."""
+"""Declarations of upstream MLIR, one generated module per dialect (see `tools/upstream_tables.py`)."""
 
 from importlib import import_module
 from importlib.util import find_spec

@@ -1,7 +1,9 @@
 """The `custom<…>` directives of upstream's assembly formats, each with a parser and a printer in `_DIRECTIVES`."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -18,14 +20,16 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import UnresolvedOperand
 
-from cute_dialect.upstream.asm import ParseState
-from cute_dialect.upstream.asm_attrs import operand_list, parse_optional_attr
-from cute_dialect.upstream.asm_print import PrintState
 from cute_dialect.upstream.attrs import at_punctuation, attr
-from cute_dialect.upstream.fmt import Custom
-from cute_dialect.upstream.infer import container_element
+from cute_dialect.upstream.format_elements import Custom
+from cute_dialect.upstream.format_values import operand_list, parse_optional_attr
 from cute_dialect.upstream.opaque_types import AsyncTokenType
+from cute_dialect.upstream.spec import container_element
 from cute_dialect.upstream.typed import is_vector, items, numbers, vector
+
+if TYPE_CHECKING:
+    from cute_dialect.upstream.format_parser import ParseState
+    from cute_dialect.upstream.format_printer import PrintState
 
 Args = Sequence[str]
 _I32 = IntegerType(32)
@@ -410,8 +414,8 @@ def _print_global_memref(state: PrintState, args: Args) -> None:
     state.space, state.punctuation = True, False
 
 
-_Reader = Callable[[ParseState, Args], bool]
-_Printer = Callable[[PrintState, Args], None]
+_Reader = Callable[["ParseState", Args], bool]
+_Printer = Callable[["PrintState", Args], None]
 _DIRECTIVES: Mapping[str, tuple[_Reader, _Printer]] = {
     "InsertExtractValueElementType": (_parse_element_type, _nothing),
     "ShuffleType": (_parse_shuffle_type, _nothing),

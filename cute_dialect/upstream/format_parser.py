@@ -5,7 +5,7 @@ omitted parts from the type rules of the op (`OpSpec.infer`).
 """
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -15,17 +15,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 
-from cute_dialect.upstream.asm_attrs import (
-    literal,
-    operand_list,
-    optional_literal,
-    parse_attr,
-    parse_optional_attr,
-    parse_type,
-    type_list,
-)
 from cute_dialect.upstream.attrs import at_punctuation
-from cute_dialect.upstream.fmt import (
+from cute_dialect.upstream.format_directives import parse_custom
+from cute_dialect.upstream.format_elements import (
     Custom,
     Dict,
     Element,
@@ -39,10 +31,21 @@ from cute_dialect.upstream.fmt import (
     Var,
     format_of,
 )
-from cute_dialect.upstream.op import SEGMENTS, TableOp, infer_results
-from cute_dialect.upstream.spec import ArgSpec, OpSpec, Types
+from cute_dialect.upstream.format_values import (
+    literal,
+    operand_list,
+    optional_literal,
+    parse_attr,
+    parse_optional_attr,
+    parse_type,
+    type_list,
+)
+from cute_dialect.upstream.spec import SEGMENTS, ArgSpec, OpSpec, Types, infer_results
 
-TableOpT = TypeVar("TableOpT", bound=TableOp)
+if TYPE_CHECKING:
+    from cute_dialect.upstream.op import TableOp
+
+TableOpT = TypeVar("TableOpT", bound="TableOp")
 _I32 = IntegerType(32)
 
 
@@ -93,8 +96,6 @@ class ParseState:
             self.set_types(element.inputs, list(signature.inputs), pos)
             self.set_types(element.outputs, list(signature.outputs), pos)
         elif isinstance(element, Custom):
-            from cute_dialect.upstream.directives import parse_custom
-
             parse_custom(self, element)
         elif isinstance(element, OiList):
             left = list(element.clauses)
@@ -190,8 +191,6 @@ class ParseState:
                 self.props[element.name] = found
             return found is not None
         if isinstance(element, Custom):
-            from cute_dialect.upstream.directives import parse_custom
-
             return parse_custom(self, element)
         if isinstance(element, Group):
             return any(self.optional(inner) for inner in element.then)

@@ -1,4 +1,4 @@
-"""The ops vector.transfer_read and vector.transfer_write, whose text upstream parses in C++."""
+"""The vector dialect of upstream MLIR. Upstream parses vector.transfer_read and vector.transfer_write in C++."""
 
 from collections.abc import Sequence
 from typing import Self, cast
@@ -13,12 +13,16 @@ from xdsl.dialects.builtin import (
     ShapedType,
     TensorType,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from cute_dialect.upstream.op import SEGMENTS, TableOp
+from cute_dialect.upstream.attrs import attrs
+from cute_dialect.upstream.lazy import TableDialect
+from cute_dialect.upstream.op import TableOp, make_ops
+from cute_dialect.upstream.opaque_types import opaque_types
+from cute_dialect.upstream.spec import SEGMENTS
 from cute_dialect.upstream.typed import Vector, element_type, is_vector, items
 from cute_dialect.upstream.typed import vector as make_vector
 
@@ -158,4 +162,7 @@ class TransferWriteOp(_TransferOp):
         printer.print_list([vector, base.type], printer.print_attribute)
 
 
-OPS: tuple[type[Operation], ...] = (TransferReadOp, TransferWriteOp)
+OPS = make_ops("vector", (TransferReadOp, TransferWriteOp))
+"""All ops of the dialect by name without prefix: `OPS["broadcast"]`."""
+
+VECTOR = TableDialect("vector", OPS, attrs("vector"), opaque_types("vector"))

@@ -16,6 +16,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from cute_dialect.upstream.attrs import TextAttr, at_punctuation
+from cute_dialect.upstream.llvm_types import LLVMPointerType
+from cute_dialect.upstream.opaque_types import opaque_class
 from cute_dialect.upstream.spec import NUMBER_TYPES, ArgSpec, AttrSpec
 from cute_dialect.upstream.typed import number, numbers
 
@@ -56,9 +58,6 @@ def parse_type(parser: Parser, arg: ArgSpec) -> Attribute:
         found = parser.parse_optional_type()
         if found is not None:
             return found
-        from cute_dialect.upstream.llvm_types import LLVMPointerType
-        from cute_dialect.upstream.opaque_types import opaque_class
-
         cls = LLVMPointerType if arg.stripped == "llvm.ptr" else opaque_class(arg.stripped)
         assert cls is not None
         return cls.new(cls.parse_parameter(parser))
@@ -161,8 +160,6 @@ def _parse_flags(parser: Parser, attr: AttrSpec) -> Attribute | None:
 
 def print_stripped(printer: Printer, type_: Attribute) -> None:
     """Print a type without `!dialect.mnemonic`, unless nothing would remain: `<3>`, but `!llvm.ptr`."""
-    from cute_dialect.upstream.llvm_types import LLVMPointerType
-
     if type_ == LLVMPointerType() or not isinstance(type_, Data):
         printer.print_attribute(type_)
     else:

@@ -4,6 +4,7 @@ Spacing follows upstream: no space inside `<>()[]{}` and before a comma (`PrintS
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
     IntegerAttr,
@@ -11,12 +12,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.printer import Printer
 
-from cute_dialect.upstream.asm_attrs import (
-    print_attr,
-    print_stripped,
-)
 from cute_dialect.upstream.attrs import TextAttr
-from cute_dialect.upstream.fmt import (
+from cute_dialect.upstream.format_directives import print_custom
+from cute_dialect.upstream.format_elements import (
     Custom,
     Dict,
     Element,
@@ -30,14 +28,20 @@ from cute_dialect.upstream.fmt import (
     Var,
     format_of,
 )
-from cute_dialect.upstream.op import SEGMENTS, TableOp
-from cute_dialect.upstream.spec import OpSpec
+from cute_dialect.upstream.format_values import (
+    print_attr,
+    print_stripped,
+)
+from cute_dialect.upstream.spec import SEGMENTS, OpSpec
+
+if TYPE_CHECKING:
+    from cute_dialect.upstream.op import TableOp
 
 
 class PrintState:
     """Printer state: the spacing between elements, and the attributes already printed."""
 
-    def __init__(self, op: TableOp, printer: Printer) -> None:
+    def __init__(self, op: "TableOp", printer: Printer) -> None:
         self.op = op
         self.spec = op.spec()
         self.printer = printer
@@ -77,8 +81,6 @@ class PrintState:
             self.dictionary(element.kind)
             self.punctuation = False
         elif isinstance(element, Custom):
-            from cute_dialect.upstream.directives import print_custom
-
             print_custom(self, element)
         elif isinstance(element, OiList):
             for clause in element.clauses:
@@ -200,7 +202,7 @@ class PrintState:
         self.printer.print_op_attributes(shown, print_keyword=kind == "attr-dict-with-keyword")
 
 
-def print_op(op: TableOp, printer: Printer) -> None:
+def print_op(op: "TableOp", printer: Printer) -> None:
     """Print the custom form of `op`, after its name."""
     state = PrintState(op, printer)
     elements = format_of(state.spec.name, state.spec.format or "")
