@@ -128,7 +128,7 @@ class CompileError(CuteError):
         self.original: BaseException | None = None
         self.is_located = False
         self.stated: Place | None = None
-        """The position given to the constructor, or None. ``front.trace.locate`` sets it."""
+        """The position given to the constructor, or None. ``lang.tracing.tracer.locate`` sets it."""
 
     def __str__(self) -> str:
         head = f"{self.place}: " if self.place is not None else ""

@@ -2,8 +2,8 @@
 
 Errors are shortened in three places:
 
-- where the outermost call of the language ends (``front.trace.finish_error``), so that ``traceback.print_exc``, pytest
-  and logging show the user's frames only;
+- where the outermost call of the language ends (``lang.tracing.tracer.finish_error``), so that ``traceback.print_exc``,
+  pytest and logging show the user's frames only;
 - in ``sys.excepthook``, for every error that ends a program;
 - in ``_render_traceback_``, which IPython and Jupyter call to print an error.
 

@@ -14,9 +14,9 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, cast
 
-from cute_dialect.front.errors import CompileError
-from cute_dialect.front.examples import examples_of
-from cute_dialect.front.jit import KernelFunction, Traced
+from cute_dialect.lang.calls.decorators import KernelFunction, Traced
+from cute_dialect.lang.calls.examples import examples_of
+from cute_dialect.lang.tracing.errors import CompileError
 from cute_dialect.pipelines.compilation import LoweringError
 from cute_dialect.tools.check_mlir import finding_of
 from cute_dialect.tools.check_report import Finding, Related
@@ -157,7 +157,7 @@ def functions_of(module: ModuleType) -> Iterator[tuple[str, Traced]]:
 def _check(
     file: str, name: str, function: Traced, arguments: Any, launch: dict[str, Any], chip: str | None, remarks: bool
 ) -> list[Finding]:
-    from cute_dialect.front.compiling import trace
+    from cute_dialect.lang.calls.compile import trace
 
     try:
         given = arguments()

@@ -18,9 +18,9 @@ from cute_dialect.explore.runs import Run, copy_of, default_text, run
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from cute_dialect.front.compiled import Compiled
-    from cute_dialect.front.examples import Example
-    from cute_dialect.front.jit import Traced
+    from cute_dialect.lang.calls.compiled import Compiled
+    from cute_dialect.lang.calls.decorators import Traced
+    from cute_dialect.lang.calls.examples import Example
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = ["ExploreError", "SourceError", "Subject", "of_mlir", "of_python"]
@@ -133,8 +133,8 @@ def of_python(options: argparse.Namespace) -> Subject:
 
 def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
     """Map the functions with examples to callbacks that trace them with their first example."""
-    from cute_dialect.front.errors import CompileError
-    from cute_dialect.front.examples import examples_of
+    from cute_dialect.lang.calls.examples import examples_of
+    from cute_dialect.lang.tracing.errors import CompileError
     from cute_dialect.tools.check_python import functions_of, imported
 
     with _arguments_of(options.file, ()), redirect_stdout(sys.stderr):
@@ -153,8 +153,8 @@ def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
 
 
 def _example_call(options: argparse.Namespace, name: str, function: Traced, example: Example) -> _Call:
-    from cute_dialect.front.compiling import trace
-    from cute_dialect.front.errors import CompileError
+    from cute_dialect.lang.calls.compile import trace
+    from cute_dialect.lang.tracing.errors import CompileError
 
     try:
         given = example.arguments()
@@ -174,8 +174,8 @@ def _example_call(options: argparse.Namespace, name: str, function: Traced, exam
 
 def _with_memory(made: Compiled, args: tuple[Any, ...]) -> Sequence[object] | None:
     """Return copies of the arguments of an example, or None if they are fake tensors without data."""
-    from cute_dialect.front.arguments import unpack
-    from cute_dialect.front.errors import CompileError
+    from cute_dialect.lang.calls.arguments import unpack
+    from cute_dialect.lang.tracing.errors import CompileError
     from cute_dialect.runtime.binding import LaunchError
 
     try:
@@ -190,8 +190,8 @@ def _copies(leaves: Sequence[object]) -> list[object]:
 
 def _program(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
     """Run the file as a program on the interpreter; return the first call of each function that it calls."""
-    from cute_dialect.front.compiled import observed
-    from cute_dialect.front.target import running_on
+    from cute_dialect.lang.calls.compiled import observed
+    from cute_dialect.lang.calls.target import running_on
 
     found: dict[str, Callable[[], _Call]] = {}
 
@@ -221,7 +221,7 @@ def _execute(file: str) -> None:
         CompileError: a kernel does not compile.
         ExploreError: the program fails.
     """
-    from cute_dialect.front.errors import CompileError
+    from cute_dialect.lang.tracing.errors import CompileError
 
     try:
         with redirect_stdout(sys.stderr):

@@ -105,8 +105,8 @@ def collect(module: CompiledModule, trace: ModuleOp, sources: Sequence[str]) -> 
 
 def _stages(groups: Groups, module: CompiledModule, trace: ModuleOp) -> list[Pane]:
     """Return the panes of the trace and of each stage that changed the IR."""
-    from cute_dialect.front.type_names import type_names
     from cute_dialect.ir.printing import ir_text
+    from cute_dialect.lang.tracing.type_names import type_names
 
     text = of_mlir(ir_text(trace, debuginfo=True, source_names=True, aliases=type_names(trace)))
     panes = [Pane("trace", "cute IR", "mlir", text.lines, linked(groups, text))]

@@ -47,8 +47,8 @@ class Drawings(NamedTuple):
 
 def drawings_of(module: ModuleOp, groups: Groups) -> Drawings:
     """Draw the layouts of the values and types of a traced module."""
-    from cute_dialect.front.type_names import type_names
     from cute_dialect.ir.diagnostics import location_frames
+    from cute_dialect.lang.tracing.type_names import type_names
 
     values: dict[int, list[Value]] = {}
     album = _Album()
@@ -216,8 +216,8 @@ def _cut(mode: IntTuple) -> IntTuple:
 
 
 def _product(type: Attribute) -> Drawing | None:
-    from cute_dialect.front.atoms import MmaAtom
-    from cute_dialect.front.tiled import TiledMma
+    from cute_dialect.lang.machine.atoms import MmaAtom
+    from cute_dialect.lang.machine.tiled_mma import TiledMma
     from cute_dialect.viz.threads import draw_mma
 
     made = TiledMma(type, MmaAtom(type.data.atom, None))  # type: ignore[attr-defined, arg-type]

@@ -23,7 +23,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.cp_async_mainloop import Staged, WarpsOfK, over_k, tile_copy, tile_layout
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.epilogue_emit import Fused
@@ -31,6 +30,7 @@ from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, 
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
+from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["AmpereConfig", "AmpereGemm", "ampere_gemm_text", "compute_tile"]
 

@@ -12,12 +12,12 @@ At the end, each block writes its sums to a row of ``parts``, as the kernels of 
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.packed_rows import THREADS, PackedPlan, Values, is_packed_length, total
 from cute_dialect.kernels.packed_tile import LANES, RowTile
 from cute_dialect.kernels.row_grads import part_stride
 from cute_dialect.kernels.rows import add, pivot_of, wide
 from cute_dialect.kernels.traced_text import printed
+from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["is_packed_norm_length", "packed_norm_blocks", "packed_norm_text"]
 

@@ -19,12 +19,12 @@ Cross entropy: ``dx = (e^(x - lse) - [column is the target]) g``, without a redu
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.row_config import MAX_CLUSTER, Plan, RowConfig, capacity, fewest_threads, short_threads, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, part, widened
 from cute_dialect.kernels.row_sharing import Sharing, Turn
 from cute_dialect.kernels.rows import add, deviations, pivot_of, power, where_mine, wide
 from cute_dialect.kernels.traced_text import printed
+from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = [
     "entropy_backward_text", "entropy_class", "gradient_class", "longest_gradient", "norm_backward_text",

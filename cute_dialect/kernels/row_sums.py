@@ -16,12 +16,12 @@ from math import ceil, inf
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.row_config import HINTS, MAX_THREADS, Plan, RowConfig, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, combined, part
 from cute_dialect.kernels.row_sharing import Sharing
 from cute_dialect.kernels.rows import LN_2, LOWEST, Softmax, Sums, add, pivot_of, power, same, wide
 from cute_dialect.kernels.traced_text import printed
+from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["SUMS", "loss_parts", "loss_text", "sum_class", "sum_program", "sum_text"]
 

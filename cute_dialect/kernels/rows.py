@@ -22,11 +22,11 @@ from math import inf
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.row_config import OPS, Plan, RowConfig, capacity, check, has_two, row_class
 from cute_dialect.kernels.row_memory import Line, Place, RowMemory, combined, mapped, part
 from cute_dialect.kernels.row_sharing import Sharing
 from cute_dialect.kernels.traced_text import printed
+from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = [
     "LOWEST",

@@ -21,13 +21,13 @@ from math import inf
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.row_config import RowConfig, width
 from cute_dialect.kernels.row_grads import LayerGradient, RmsGradient
 from cute_dialect.kernels.row_memory import part
 from cute_dialect.kernels.row_sharing import Sharing
 from cute_dialect.kernels.rows import LN_2, LOWEST, MaxBackward, Softmax, add, equal, pivot_of, power, wide
 from cute_dialect.kernels.traced_text import printed
+from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["OPERATIONS", "StreamedPlan", "elements_text", "statistics_text"]
 

@@ -16,11 +16,11 @@ consecutive elements.
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.packed_tile import LANES, RowTile, VectorTile
 from cute_dialect.kernels.row_memory import part
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.kernels.transpose import BYTES
+from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["VECTOR_COLUMNS", "most_columns", "narrow_text"]
 

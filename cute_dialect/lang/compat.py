@@ -1,57 +1,9 @@
-"""Names for programs written for CuTe DSL: ``import cute_dialect.lang.compat as cutlass``.
+"""The public path of :mod:`cute_dialect.compat.cutlass`."""
 
-::
-
-    python -m cute_dialect.lang.compat FILE [ARGS…]                 runs an unmodified program on the GPU
-    python -m cute_dialect.lang.compat --device=cpu FILE [ARGS…]    on the interpreter
-
-The program is not modified: its imports of ``cutlass`` resolve to this module, in this process only
-(:mod:`cute_dialect.lang.run_program`).  ``docs/porting.md`` lists the differences between the two languages.
-"""
-
-from __future__ import annotations
-
-from importlib import import_module
-
-_MODULES = {
-    "cute": "cute_dialect.lang",
-    **{name: f"cute_dialect.lang.{name}" for name in ("cuda", "pipeline", "testing", "torch", "utils")},
-}
-_NAMES = {
-    "const_expr": ("cute_dialect.front.expressions", "const_expr"),
-    "dynamic_expr": ("cute_dialect.front.expressions", "dynamic_expr"),
-    "dsl_user_op": ("cute_dialect.front.expressions", "dsl_user_op"),
-    "as_numeric": ("cute_dialect.front.numeric", "as_number"),
-    "dtype": ("cute_dialect.front.runtime_tensor", "number_type"),
-    "base_dsl": ("cute_dialect.lang", "dsl"),
-    "cutlass_dsl": ("cute_dialect.lang", "dsl"),
-    "range": ("cute_dialect.front.loop_ranges", "loop_range"),
-    "range_constexpr": ("cute_dialect.front.loop_ranges", "range_constexpr"),
-    "range_dynamic": ("cute_dialect.front.loop_ranges", "loop_range"),
-    "T": ("cute_dialect.lang.extras", "T"),
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        found: object = import_module(_MODULES[name])
-    elif name in _NAMES:
-        module, own = _NAMES[name]
-        found = getattr(import_module(module), own)
-    elif name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    else:
-        own = import_module("cute_dialect.lang.dsl")
-        found = getattr(own if name in own.__all__ else import_module("cute_dialect.lang"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*_MODULES, *_NAMES, *dir(import_module("cute_dialect.lang"))})
-
+from cute_dialect.compat.cutlass import __dir__ as __dir__
+from cute_dialect.compat.cutlass import __getattr__ as __getattr__
 
 if __name__ == "__main__":
-    from cute_dialect.lang.run_program import main
+    from cute_dialect.compat.run_program import main
 
     raise SystemExit(main())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cute_dialect.front.compiled import load as load_module
-from cute_dialect.front.runtime_tensor import (
+from cute_dialect.lang.calls.compiled import load as load_module
+from cute_dialect.lang.calls.runtime_tensor import (
     FakeStream,
     RuntimePointer,
     RuntimeTensor,
@@ -13,7 +13,7 @@ from cute_dialect.front.runtime_tensor import (
     make_fake_tensor,
     make_ptr,
 )
-from cute_dialect.front.target import current_target
+from cute_dialect.lang.calls.target import current_target
 
 __all__ = [
     "FakeStream", "RuntimePointer", "RuntimeTensor", "current_target", "from_dlpack", "load_module",

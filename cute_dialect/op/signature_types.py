@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from cute_dialect.front.signature_types import Array
+from cute_dialect.lang.values.signature_types import Array
 
 __all__ = ["Array", "Arrays", "Epilogue", "Factor", "Operand", "Sizes"]
 

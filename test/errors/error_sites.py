@@ -49,7 +49,7 @@ PACKAGE = TEST.parent / "cute_dialect"
 SCANNED = ("", "algebra", "arch", "cute_nvgpu", "dialect", "ir", "passes", "upstream")
 """Scanned folders of the package, with their subfolders; ``""`` is the package folder itself."""
 
-LANGUAGE = ("front", "lang")
+LANGUAGE = ("lang", "compat")
 """Folders of the language, which are checked separately."""
 
 OPERATIONS = ("op",)
@@ -58,7 +58,7 @@ OPERATIONS = ("op",)
 NOT_SCANNED = {
     "arch/__main__.py": "lists the atoms, reads nothing",
     "files.py": "says of a path what the system does; the programs that write files have tests",
-    "lang/torch_cpu.py": "answers torch's questions about GPUs for programs that are run on the interpreter",
+    "compat/torch_cpu.py": "answers torch's questions about GPUs for programs that are run on the interpreter",
 }
 
 NOT_FOR_USERS = {
@@ -224,28 +224,28 @@ def install(folders: Sequence[str]) -> set[object]:
 
 
 WITHOUT_A_TEST: dict[str, int] = {
-    "front/atoms.py": 2,
-    "front/branches.py": 1,
-    "front/compiled.py": 3,
-    "front/copies.py": 2,
-    "front/dtypes.py": 1,
-    "front/im2col.py": 1,
-    "front/merge.py": 2,
-    "front/promises.py": 1,
-    "front/runtime_loops.py": 4,
-    "front/shared.py": 1,
-    "front/specs.py": 1,
-    "front/tiled.py": 2,
-    "front/tiled_copies.py": 1,
-    "front/tma.py": 4,
-    "front/tuples.py": 2,
-    "lang/dsl.py": 1,
-    "lang/mlir/arith.py": 2,
-    "lang/mlir/nvvm.py": 1,
-    "lang/mlir/packs.py": 2,
-    "lang/mlir/vector.py": 2,
-    "lang/pipeline.py": 2,
-    "lang/testing.py": 1,
+    "lang/machine/atoms.py": 2,
+    "lang/control/branches.py": 1,
+    "lang/calls/compiled.py": 3,
+    "lang/machine/copies.py": 2,
+    "lang/values/dtypes.py": 1,
+    "lang/machine/im2col.py": 1,
+    "lang/control/containers.py": 2,
+    "lang/calls/promises.py": 1,
+    "lang/control/runtime_loops.py": 4,
+    "lang/values/shared_memory.py": 1,
+    "lang/calls/specs.py": 1,
+    "lang/machine/tiled_mma.py": 2,
+    "lang/machine/tiled_copy.py": 1,
+    "lang/machine/tma.py": 4,
+    "lang/values/int_tuples.py": 2,
+    "compat/dsl.py": 1,
+    "compat/mlir/arith.py": 2,
+    "compat/mlir/nvvm.py": 1,
+    "compat/mlir/packs.py": 2,
+    "compat/mlir/vector.py": 2,
+    "lang/lib/pipeline.py": 2,
+    "compat/testing.py": 1,
 }
 """Modules -> number of errors without a test. A number is lowered when a test is added, and never raised."""
 
@@ -406,7 +406,7 @@ def _columns(path: Path, seen: Iterable[Diagnostic]) -> list[str]:
 
 def _wrap_what_is_converted() -> None:
     """Also wrap the sites in functions that the language converts, because it compiles them from their source."""
-    from cute_dialect.front import convert, source
+    from cute_dialect.lang.rewrite import convert, source
 
     node_of, agrees = source.node_of, source._agrees  # pyright: ignore
     package = str(PACKAGE)

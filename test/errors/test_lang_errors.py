@@ -11,7 +11,7 @@ import pytest
 from lang_corpus import NONE, Case, cases_of, difference, files
 
 import cute_dialect.lang as cute
-from cute_dialect.front.trace import active
+from cute_dialect.lang.tracing.tracer import active
 
 CASES = [case for path in files() for case in cases_of(path)]
 

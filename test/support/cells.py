@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.front.numeric import as_number
-from cute_dialect.front.trace import current, parse_type
+from cute_dialect.lang.tracing.tracer import current, parse_type
+from cute_dialect.lang.values.dtypes import type_of_mlir
+from cute_dialect.lang.values.numeric import as_number
 
 
 class Cells:

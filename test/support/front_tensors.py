@@ -8,8 +8,8 @@ from typing import Any
 
 from tracing import run_kernel_on_cpu, trace_kernel
 
-from cute_dialect.front.tensors import Tensor
-from cute_dialect.front.trace import current, parse_type
+from cute_dialect.lang.tracing.tracer import current, parse_type
+from cute_dialect.lang.values.tensors import Tensor
 
 
 def shared_tensor(text: str) -> Tensor:

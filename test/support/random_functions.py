@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from traced import Traced
 
-from cute_dialect.front.dtypes import Boolean, Float32, Int32
-from cute_dialect.front.errors import CuteError
+from cute_dialect.lang.tracing.errors import CuteError
+from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32
 
 HEADER = """
 from dataclasses import dataclass, replace

@@ -7,10 +7,10 @@ from typing import Any
 
 from evaluate_ops import evaluate
 
-from cute_dialect.front.convert import converted
-from cute_dialect.front.dtypes import Boolean, Float32, Int32, Numeric
-from cute_dialect.front.module import empty_module, kernel_function, trace_boundary
-from cute_dialect.front.trace import LaunchFacts, parse_type
+from cute_dialect.lang.rewrite.convert import converted
+from cute_dialect.lang.tracing.module import empty_module, kernel_function, trace_boundary
+from cute_dialect.lang.tracing.tracer import LaunchFacts, parse_type
+from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Numeric
 
 KINDS = {int: Int32, float: Float32, bool: Boolean}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cute_dialect.front.module import empty_module, kernel_function, trace_boundary
-from cute_dialect.front.trace import LaunchFacts, parse_type
+from cute_dialect.lang.tracing.module import empty_module, kernel_function, trace_boundary
+from cute_dialect.lang.tracing.tracer import LaunchFacts, parse_type
 
 
 def trace_kernel(

@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from cute_dialect.front import signature_types
+from cute_dialect.lang.values import signature_types
 from cute_dialect.op import signature_types as op_signature_types
 from cute_dialect.tools.docs.reference_text import anchor, constant_text, entry_text, markdown, summary
 from cute_dialect.tools.docs.site_names import public_names
@@ -36,14 +36,14 @@ MODULES: Mapping[str, str] = {
     "cute_dialect.lang.nvgpu.cpasync": "cute.nvgpu.cpasync",
     "cute_dialect.lang.nvgpu.warp": "cute.nvgpu.warp",
     "cute_dialect.lang.nvgpu.warpgroup": "cute.nvgpu.warpgroup",
-    "cute_dialect.lang.hopper": "cute.hopper",
-    "cute_dialect.lang.pipeline": "cute.pipeline",
-    "cute_dialect.lang.utils": "cute.utils",
+    "cute_dialect.lang.lib.hopper": "cute.hopper",
+    "cute_dialect.lang.lib.pipeline": "cute.pipeline",
+    "cute_dialect.lang.lib.schedulers": "cute.utils",
     "cute_dialect.lang.math": "cute.math",
     "cute_dialect.lang.runtime": "cute.runtime",
-    "cute_dialect.lang.testing": "cute.testing",
-    "cute_dialect.lang.cuda": "cute.cuda",
-    "cute_dialect.lang.torch": "cute.torch",
+    "cute_dialect.compat.testing": "cute.testing",
+    "cute_dialect.compat.cuda": "cute.cuda",
+    "cute_dialect.compat.torch": "cute.torch",
     "cute_dialect.interp": "interp",
     "cute_dialect.op": "op",
     "cute_dialect.op.emit": "op.emit",
@@ -75,17 +75,13 @@ class Page(NamedTuple):
     sections: tuple[Section, ...]
 
 
-_FRONT, _LANG, _OP = "cute_dialect.front.", "cute_dialect.lang.", "cute_dialect.op."
+_LANG, _OP = "cute_dialect.lang.", "cute_dialect.op."
 
 
-def _front(title: str, *homes: str, intro: str = "", alphabetical: bool = False) -> Section:
+def _lang(title: str, *homes: str, intro: str = "", alphabetical: bool = False) -> Section:
     return Section(
-        title, tuple(h if h.startswith(("cute.", "cute_dialect.")) else _FRONT + h for h in homes), intro, alphabetical
+        title, tuple(h if h.startswith(("cute.", "cute_dialect.")) else _LANG + h for h in homes), intro, alphabetical
     )
-
-
-def _lang(title: str, *homes: str, intro: str = "") -> Section:
-    return Section(title, tuple(h if h.startswith(("cute.", "cute_dialect.")) else _LANG + h for h in homes), intro)
 
 
 def _op(title: str, *homes: str, intro: str = "") -> Section:
@@ -97,109 +93,111 @@ PAGES: Mapping[str, Page] = {
         "Kernels and launches",
         "Decorators, compilation, control flow and printing. The guide is [language.md](../language.md).",
         (
-            _front("Decorators", "jit", "generics", "examples", "convert", "expressions"),
-            _front("Compilation", "compiling", "compiled", "explain", "target", "descriptions"),
-            _front("Compiler options", "options", intro="Pass them as `cute.compile[option, …](function, …)`."),
-            _front("Annotations of parameters", "annotations"),
-            _front("Loops", "loop_ranges"),
-            _front("Printing and assertions", "printing"),
-            _lang("Autotuning", "autotuning"),
+            _lang("Decorators", "calls.decorators", "calls.generics", "calls.examples", "rewrite.convert",
+                  "control.static_markers"),
+            _lang("Compilation", "calls.compile", "calls.compiled", "calls.explain", "calls.target",
+                  "machine.descriptions"),
+            _lang("Compiler options", "calls.options", intro="Pass them as `cute.compile[option, …](function, …)`."),
+            _lang("Annotations of parameters", "values.annotations"),
+            _lang("Loops", "control.loop_ranges"),
+            _lang("Printing and assertions", "machine.printf"),
+            _lang("Autotuning", "lib.autotune"),
         ),
     ),
     "layouts": Page(
         "Layouts",
         "Layouts, shapes and coordinates. [layouts.md](../layouts.md) explains the algebra with drawings.",
         (
-            _front("Construction", "layout_makers"),
-            _front("Classes", "layouts", "cute_dialect.algebra.values"),
-            _front("Layout algebra", "layout_functions"),
-            _front("Trees of integers", "tuple_functions", "tuples"),
-            _front("Integer arithmetic on trees", "tuple_arithmetic"),
-            _front("Drawing", "cute_dialect.viz.dispatch"),
+            _lang("Construction", "values.layout_makers"),
+            _lang("Classes", "values.layouts", "cute_dialect.algebra.values"),
+            _lang("Layout algebra", "values.layout_functions"),
+            _lang("Trees of integers", "values.tuple_functions", "values.int_tuples"),
+            _lang("Integer arithmetic on trees", "values.tuple_arithmetic"),
+            _lang("Drawing", "cute_dialect.viz.dispatch"),
         ),
     ),
     "tensors_and_memory": Page(
         "Tensors and memory",
         "Tensors, pointers, shared memory and register vectors.",
         (
-            _front("Tensors", "tensors", "promises"),
-            _front("Pointers", "cute_dialect.spaces", "pointers"),
-            _front("Shared memory", "shared"),
-            _front("Structures in shared memory", "structs"),
-            _front("Vectors in registers", "vectors", "vector_functions", "reductions"),
+            _lang("Tensors", "values.tensors", "calls.promises"),
+            _lang("Pointers", "cute_dialect.spaces", "values.pointers"),
+            _lang("Shared memory", "values.shared_memory"),
+            _lang("Structures in shared memory", "values.structs"),
+            _lang("Vectors in registers", "values.vectors", "values.vector_functions", "values.reductions"),
         ),
     ),
     "numbers": Page(
         "Numbers",
         "Number types, and the functions of numbers and vectors in `cute.math`. Most of them exist in `cute` as well.",
         (
-            _front("Number types", "dtypes"),
-            _front("Integer division and promises", "division"),
-            _front("Functions", "math_ops"),
-            _front("Fast math", "emission"),
+            _lang("Number types", "values.dtypes"),
+            _lang("Integer division and promises", "values.division"),
+            _lang("Functions", "values.math"),
+            _lang("Fast math", "tracing.emission"),
         ),
     ),
     "arch": Page(
         "Threads and machine instructions",
         "`cute.arch`: indices, barriers, fences, atomics, warp functions and inline PTX.",
         (
-            _front("Indices and sizes", "arch_ids"),
-            _front("Warps", "warps", "elect"),
-            _front("Barriers, fences, asynchronous copies, approximations", "arch_ops", "machine",
+            _lang("Indices and sizes", "machine.ids"),
+            _lang("Warps", "machine.warps", "machine.elect"),
+            _lang("Barriers, fences, asynchronous copies, approximations", "machine.sync", "machine.operands",
                    "cute_dialect.lang.arch", alphabetical=True),
-            _front("Atomics and ordered accesses", "atomics"),
-            _front("Pairs of Float32", "packed"),
-            _front("Inline PTX, timers", "inline"),
-            _front("Constants", "cute.arch.FULL_MASK", "cute.arch.WARP_SIZE"),
+            _lang("Atomics and ordered accesses", "machine.atomics"),
+            _lang("Pairs of Float32", "machine.packed"),
+            _lang("Inline PTX, timers", "machine.inline_ptx"),
+            _lang("Constants", "cute.arch.FULL_MASK", "cute.arch.WARP_SIZE"),
         ),
     ),
     "copies_and_tma": Page(
         "Copies and TMA",
         "Copies of tensors, copy atoms, tiled copies, `cp.async` and TMA.",
         (
-            _front("Copies", "copies"),
-            _front("Atoms", "atoms"),
-            _front("Tiled copies", "tiled_copies"),
+            _lang("Copies", "machine.copies"),
+            _lang("Atoms", "machine.atoms"),
+            _lang("Tiled copies", "machine.tiled_copy"),
             _lang("Descriptors of plain and bulk copies", "nvgpu.common"),
             _lang("cp.async and TMA descriptors", "nvgpu.cpasync"),
-            _front("TMA", "tma", "im2col"),
+            _lang("TMA", "machine.tma", "machine.im2col"),
         ),
     ),
     "mma": Page(
         "Matrix multiply-accumulate",
         "Tiled MMAs, `cute.gemm`, the MMA descriptors of warps and warpgroups, and helpers for Hopper GEMMs.",
         (
-            _front("Tiled MMAs", "tiled"),
+            _lang("Tiled MMAs", "machine.tiled_mma"),
             _lang("Warp instructions", "nvgpu.warp", intro="`ldmatrix`, `stmatrix`, `movmatrix` and `mma.sync`."),
-            _lang("Warpgroup instructions", "nvgpu.warpgroup", "cute_dialect.front.wgmma",
+            _lang("Warpgroup instructions", "nvgpu.warpgroup", "cute_dialect.lang.machine.wgmma",
                   intro="`wgmma`, for sm_90a."),
-            _lang("Helpers for Hopper GEMMs", "hopper"),
+            _lang("Helpers for Hopper GEMMs", "lib.hopper"),
         ),
     ),
     "pipelines_and_schedulers": Page(
         "Pipelines and tile schedulers",
         "Producer-consumer pipelines in shared memory, tile schedulers and properties of the GPU.",
         (
-            _lang("Pipelines", "pipeline"),
-            _lang("Tile schedulers and properties of the GPU", "utils"),
+            _lang("Pipelines", "lib.pipeline"),
+            _lang("Tile schedulers and properties of the GPU", "lib.schedulers"),
         ),
     ),
     "runtime": Page(
         "Arguments, testing and streams",
         "Array arguments of host functions, timing and checking of kernels, CUDA streams and torch tensors.",
         (
-            _front("Arguments", "runtime_tensor"),
-            _lang("Timing, tuning and checking", "testing"),
-            _lang("CUDA streams", "cuda"),
-            _lang("Torch", "torch", "torch_ops"),
+            _lang("Arguments", "calls.runtime_tensor"),
+            _lang("Timing, tuning and checking", "cute_dialect.compat.testing"),
+            _lang("CUDA streams", "cute_dialect.compat.cuda"),
+            _lang("Torch", "cute_dialect.compat.torch", "cute_dialect.compat.torch_ops"),
         ),
     ),
     "interpreter": Page(
         "Interpreter",
         "`from cute_dialect import interp`. The guide is [interpreter.md](../interpreter.md).",
         (
-            _front("Reports", "cute_dialect.interp.reports.run_report"),
-            _front("Runs of lowered modules", "cute_dialect.interp.exec.launch", "cute_dialect.interp.options",
+            _lang("Reports", "cute_dialect.interp.reports.run_report"),
+            _lang("Runs of lowered modules", "cute_dialect.interp.exec.launch", "cute_dialect.interp.options",
                    "cute_dialect.interp.memory.arguments", "cute_dialect.interp.memory.tensor_map"),
         ),
     ),
@@ -207,13 +205,13 @@ PAGES: Mapping[str, Page] = {
         "Errors",
         "Every error for a mistake in a program is a `cute.CuteError`.",
         (
-            _front("Base classes", "cute_dialect.errors"),
-            _front("Compilation", "errors", "cute_dialect.algebra.leaf", "cute_dialect.arch.errors",
+            _lang("Base classes", "cute_dialect.errors"),
+            _lang("Compilation", "tracing.errors", "cute_dialect.algebra.leaf", "cute_dialect.arch.errors",
                    "cute_dialect.pipelines.compilation"),
-            _front("Launches", "cute_dialect.runtime.binding", "cute_dialect.runtime.arrays",
+            _lang("Launches", "cute_dialect.runtime.binding", "cute_dialect.runtime.arrays",
                    "cute_dialect.runtime.call_options", "cute_dialect.runtime.settings", "cute_dialect.runtime.driver"),
-            _front("Runs on the interpreter", "cute_dialect.interp.errors"),
-            _front("Files and drawings", "cute_dialect.runtime.artifact", "cute_dialect.runtime.export.c_text",
+            _lang("Runs on the interpreter", "cute_dialect.interp.errors"),
+            _lang("Files and drawings", "cute_dialect.runtime.artifact", "cute_dialect.runtime.export.c_text",
                    "cute_dialect.viz.errors"),
         ),
     ),

@@ -154,9 +154,13 @@ def _inline(text: str) -> str:
     return re.sub(r"(?<=[^\s|])  (?=[A-Z`])", " ", text.replace("``", "`"))
 
 
+_PRIVATE = "tracing|values|rewrite|control|machine|calls|lib"
+"""Folders of the language that are not part of public names."""
+
+
 def _short(found: re.Match[str]) -> str:
     name = found[1]
-    name = re.sub(r"^cute_dialect\.lang\b", "cute", name)
+    name = re.sub(rf"^cute_dialect\.lang\b(?!\.(?:{_PRIVATE})\.)", "cute", name)
     name = re.sub(r"^cute_dialect\.op\.epilogue\b", "op.epilogue", name)
     if name.startswith(("cute_dialect.", ".")):
         name = name.rpartition(".")[2]

@@ -7,7 +7,7 @@ from importlib import import_module
 
 for name in (
     "lang",
-    "front.compiling",
+    "lang.calls.compile",
     "tools.split_input",
     "tools.lsp.mlir_analysis",
     "tools.lsp.python_analysis",

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple, cast
 
-from cute_dialect.front.numeric import Numeric
+from cute_dialect.lang.values.numeric import Numeric
 from cute_dialect.tools.lsp.analysis_results import Place, ValueInfo
 from cute_dialect.viz.messages import layouts_in
 
@@ -137,7 +137,7 @@ def described(name: str, value: object, depth: int = _DEEPEST) -> ValueInfo | No
     kind = type(value)
     if isinstance(value, ModuleType | type) or not kind.__module__.startswith("cute_dialect."):
         return None
-    if kind.__repr__ is object.__repr__ or kind.__module__.startswith("cute_dialect.front.jit"):
+    if kind.__repr__ is object.__repr__ or kind.__module__.startswith("cute_dialect.lang.calls.decorators"):
         return None
     try:
         text = repr(value)

@@ -14,7 +14,7 @@ Operands of two types are named by both: ``i8_ui8`` stands for signed bytes in A
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["BITS", "FACTORS", "OUTPUTS", "factors", "number", "outputs_of", "rounded", "sums_of", "swapped"]
 

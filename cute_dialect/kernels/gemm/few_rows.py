@@ -29,7 +29,6 @@ True
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.epilogue import Addends
 from cute_dialect.kernels.gemm.epilogue_emit import Fused
 from cute_dialect.kernels.gemm.epilogue_store import ColumnStore, RowStore
@@ -41,6 +40,7 @@ from cute_dialect.kernels.gemm.operands import check_extents
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
+from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["few_rows", "few_rows_text", "launch"]
 

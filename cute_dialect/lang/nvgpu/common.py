@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cute_dialect.front.atoms import CopyOp, MmaOp, element_text
-from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.lang.machine.atoms import CopyOp, MmaOp, element_text
+from cute_dialect.lang.tracing.errors import KernelTypeError
 
 if TYPE_CHECKING:
-    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.lang.values.dtypes import Numeric
 
 
 __all__ = [

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cute_dialect.front.atoms import CopyOp
-from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.front.im2col import Im2colOp as Im2colOp
-from cute_dialect.front.im2col import make_im2col_tma_atom as make_im2col_tma_atom
-from cute_dialect.front.tma import TmaOp as TmaOp
-from cute_dialect.front.tma import create_tma_multicast_mask as create_tma_multicast_mask
-from cute_dialect.front.tma import make_tiled_tma_atom as make_tiled_tma_atom
-from cute_dialect.front.tma import prefetch_descriptor as prefetch_descriptor
-from cute_dialect.front.tma import tma_partition as tma_partition
+from cute_dialect.lang.lib.tensor_maps import copy_tensormap as copy_tensormap
+from cute_dialect.lang.lib.tensor_maps import cp_fence_tma_desc_release as cp_fence_tma_desc_release
+from cute_dialect.lang.lib.tensor_maps import fence_tma_desc_acquire as fence_tma_desc_acquire
+from cute_dialect.lang.lib.tensor_maps import fence_tma_desc_release as fence_tma_desc_release
+from cute_dialect.lang.lib.tensor_maps import update_tma_descriptor as update_tma_descriptor
+from cute_dialect.lang.machine.atoms import CopyOp
+from cute_dialect.lang.machine.im2col import Im2colOp as Im2colOp
+from cute_dialect.lang.machine.im2col import make_im2col_tma_atom as make_im2col_tma_atom
+from cute_dialect.lang.machine.tma import TmaOp as TmaOp
+from cute_dialect.lang.machine.tma import create_tma_multicast_mask as create_tma_multicast_mask
+from cute_dialect.lang.machine.tma import make_tiled_tma_atom as make_tiled_tma_atom
+from cute_dialect.lang.machine.tma import prefetch_descriptor as prefetch_descriptor
+from cute_dialect.lang.machine.tma import tma_partition as tma_partition
 from cute_dialect.lang.nvgpu.common import BulkCopyOp, BulkReduceOp
 from cute_dialect.lang.nvgpu.common import LoadCacheMode as LoadCacheMode
-from cute_dialect.lang.tensor_maps import copy_tensormap as copy_tensormap
-from cute_dialect.lang.tensor_maps import cp_fence_tma_desc_release as cp_fence_tma_desc_release
-from cute_dialect.lang.tensor_maps import fence_tma_desc_acquire as fence_tma_desc_acquire
-from cute_dialect.lang.tensor_maps import fence_tma_desc_release as fence_tma_desc_release
-from cute_dialect.lang.tensor_maps import update_tma_descriptor as update_tma_descriptor
+from cute_dialect.lang.tracing.errors import KernelTypeError
 
 __all__ = [
     "G2S",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cute_dialect.front.atoms import CopyOp, MmaOp, element_text
-from cute_dialect.front.dtypes import Boolean, Float16, Float32, Float64, Int32, TFloat32
+from cute_dialect.lang.machine.atoms import CopyOp, MmaOp, element_text
 from cute_dialect.lang.nvgpu.common import OperandMajorMode, check_kind, major_text, triple
+from cute_dialect.lang.values.dtypes import Boolean, Float16, Float32, Float64, Int32, TFloat32
 
 if TYPE_CHECKING:
-    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.lang.values.dtypes import Numeric
 
 
 __all__ = [

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cute_dialect.front.atoms import MmaOp, element_text
-from cute_dialect.front.dtypes import Float32, TFloat32
-from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.front.wgmma import SmemLayoutAtomKind as SmemLayoutAtomKind
-from cute_dialect.front.wgmma import commit_group as commit_group
-from cute_dialect.front.wgmma import fence as fence
-from cute_dialect.front.wgmma import make_smem_layout_atom as make_smem_layout_atom
-from cute_dialect.front.wgmma import wait_group as wait_group
+from cute_dialect.lang.machine.atoms import MmaOp, element_text
+from cute_dialect.lang.machine.wgmma import SmemLayoutAtomKind as SmemLayoutAtomKind
+from cute_dialect.lang.machine.wgmma import commit_group as commit_group
+from cute_dialect.lang.machine.wgmma import fence as fence
+from cute_dialect.lang.machine.wgmma import make_smem_layout_atom as make_smem_layout_atom
+from cute_dialect.lang.machine.wgmma import wait_group as wait_group
 from cute_dialect.lang.nvgpu.common import OperandMajorMode as OperandMajorMode
 from cute_dialect.lang.nvgpu.common import check_kind, major_text, triple
+from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.values.dtypes import Float32, TFloat32
 
 if TYPE_CHECKING:
-    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.lang.values.dtypes import Numeric
 
 
 __all__ = [

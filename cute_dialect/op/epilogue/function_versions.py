@@ -20,7 +20,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.front.dependencies import Watched
+    from cute_dialect.lang.calls.cache.dependencies import Watched
 
 __all__ = ["current"]
 
@@ -50,7 +50,7 @@ def current(function: Any) -> Any:
     if known is not None and known.function is function and not known.watched.has_changed():
         return known.stands_for
     # imported late: calls without user functions do not need the language
-    from cute_dialect.front.dependencies import watched_by
+    from cute_dialect.lang.calls.cache.dependencies import watched_by
 
     if len(_versions) >= _MOST:
         _versions.clear()

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cute_dialect.front.digests import NoDigest, Walk
+from cute_dialect.lang.calls.cache.digests import NoDigest, Walk
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.pipelines.cache import default_cache, key_of, key_of_sources, same_tools, tools
 from cute_dialect.pipelines.lowered_again import lowered_again, reading

@@ -71,7 +71,7 @@ def test_star_import_and_dir_match_the_stub(package: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_import_lazily(package: str) -> None:
-    start = f"('{package}.', 'cute_dialect.front.')"
+    start = f"'{package}.'"
     own = {f"{package}.{module}" for module in IMPORTED.get(package, ())}
     code = (
         f"import sys, {package} as p; names = lambda: {{m for m in sys.modules if m.startswith({start})}}; "

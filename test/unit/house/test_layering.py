@@ -15,7 +15,7 @@ from cute_dialect.cute_nvgpu.family import Family
 ROOT = Path(__file__).parents[3]
 LAYERS = (
     "type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks", "ir",
-    "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "front", "lang", "kernels", "op", "explore", "tools",
+    "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "lang", "compat", "kernels", "op", "explore", "tools",
 )  # fmt: skip
 XDSL_FREE = ("type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks")
 VENDOR = ("mlir", "cuda", "torch", "cupy")
@@ -35,6 +35,9 @@ INNER_LAYERS = {
 RECORDS = ("cute_nvgpu.FAMILIES", "cute_nvgpu.TO_NVGPU", "cute_nvgpu.family")
 """Records that dialect and passes may import from the families. The records name everything else as strings."""
 
+PUBLIC_PATHS = ("compat", "cuda", "extras", "testing", "torch")
+"""Modules of ``lang`` that only import the public names of a module of ``compat``."""
+
 BY_NAME = {
     "cute_dialect.dialect.registry": "module_of_op, module_of_type, modules_of_ops, modules_of_types",
     "cute_dialect.passes.algo_to_arch": "tile_of_op, module_of_atom",
@@ -51,6 +54,8 @@ def layer_of(module: str) -> str | None:
         return None
     if ".".join(parts).startswith(RECORDS):
         return "ir"  # Records contain only strings.
+    if parts[0] == "lang" and parts[1:2] and parts[1] in PUBLIC_PATHS:
+        return "compat"
     if parts[0] in ("universe", "__main__", "__version__"):
         return None
     return "dialect" if parts[0] == "upstream" else parts[0]

@@ -171,7 +171,7 @@ def test_all_frames(tmp_path: Path) -> None:
 def test_all_frames_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_TRACEBACK", "full")
     text = "".join(traceback.format_exception(error_of(tmp_path, "python")))
-    assert "front/trace.py" in text and "direct cause" in text
+    assert "lang/tracing/tracer.py" in text and "direct cause" in text
 
 
 def test_foreign_errors_are_not_changed(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ import pytest
 from pipelines_support import FakeArray
 
 import cute_dialect.lang as cute
-from cute_dialect.lang import autotuning, tuned_tables
-from cute_dialect.lang.timing import contest, is_slower
+from cute_dialect.lang.lib import autotune as autotuning
+from cute_dialect.lang.lib import tuned_tables
+from cute_dialect.lang.lib.timing import contest, is_slower
 
 
 @cute.kernel

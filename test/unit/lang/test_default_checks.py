@@ -10,7 +10,7 @@ import pytest
 
 import cute_dialect.lang as cute
 from cute_dialect import op
-from cute_dialect.front import compiled
+from cute_dialect.lang.calls import compiled
 from cute_dialect.pipelines import cpu
 from cute_dialect.runtime.call_options import CHECKS, OptionError, read_checks
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.interp import InterpError
 from cute_dialect.lang import pipeline
 from cute_dialect.lang.nvgpu import BulkCopyOp, cpasync
+from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.ptxas import assemble
 

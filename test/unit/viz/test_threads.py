@@ -15,8 +15,8 @@ from tensor_layouts import mode, size
 
 import cute_dialect.lang as cute
 from cute_dialect.arch import ATOMS, CopyAtom, MmaAtom
-from cute_dialect.front.trace import parse_type
 from cute_dialect.lang.nvgpu import cpasync, warp
+from cute_dialect.lang.tracing.tracer import parse_type
 from cute_dialect.viz import DrawingError, draw, draw_banks, draw_copy, draw_mma, draw_tma
 from cute_dialect.viz.banks import cycles
 

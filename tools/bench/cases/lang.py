@@ -154,9 +154,9 @@ def _stages(
     traced: Any, arguments: tuple[Any, ...], *, receiver: bool
 ) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return a function that traces, and one that compiles to PTX."""
-    from cute_dialect.front.keys import compile_traced
-    from cute_dialect.front.options import Options
-    from cute_dialect.front.specializations import read_call
+    from cute_dialect.lang.calls.compile_traced import compile_traced
+    from cute_dialect.lang.calls.options import Options
+    from cute_dialect.lang.calls.specializations import read_call
 
     options = Options("sm_90a", cache=False)
 

@@ -1,0 +1,1 @@
+"""Modules for programs written for CuTe DSL."""

@@ -1,0 +1,50 @@
+"""CUDA streams and contexts for programs that use them explicitly (names: CuTe DSL's). Kernels do not need them.
+
+Without a GPU, calls on the interpreter need no context, and streams have no effect.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from cute_dialect.lang.calls.target import default_device
+from cute_dialect.lang.values.annotations import Stream
+
+__all__ = ["CUstream", "CUstream_flags", "default_stream", "initialize_cuda_context", "stream_sync"]
+
+
+class CUstream_flags(IntEnum):
+    """Flags of streams."""
+
+    CU_STREAM_DEFAULT = 0
+    CU_STREAM_NON_BLOCKING = 1
+
+
+CUstream = Stream
+
+
+def initialize_cuda_context(device_id: int = 0) -> None:
+    """Make the primary context of a GPU current.  Raises NoGpuError if kernels run on the GPU and there is none."""
+    if default_device() == "cpu":
+        return
+    from cute_dialect.runtime.driver import driver
+
+    driver().set_context(driver().primary_context(device_id))
+
+
+def default_stream() -> Stream:
+    """Return the default stream."""
+    return Stream(0)
+
+
+def stream_sync(stream: Stream | int) -> None:
+    """Wait until all work on a stream is complete."""
+    if default_device() == "cpu":
+        return
+    from cute_dialect.runtime.driver import driver
+
+    driver().synchronize(getattr(stream, "handle", stream))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

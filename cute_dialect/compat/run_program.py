@@ -1,0 +1,357 @@
+"""Runs an unmodified program written for CuTe DSL. Its imports are redirected, in this process only.
+
+* ``cutlass`` and its modules, and ``cute_viz``: a finder on ``sys.meta_path`` creates modules that forward to this
+  package.
+* Modules in the program's source tree (``from cute.ampere.kernel.dense_gemm.tensorop_gemm import …``): the file with
+  the last name.  It must be in the program's folder, and no other finder may provide the module.
+* ``cuda.bindings.driver``: :mod:`cute_dialect.compat.cuda` if cuda-python is not installed.
+* ``torch`` on the interpreter: :mod:`cute_dialect.compat.torch_cpu`, for files in the program's folder. torch itself is
+  not modified.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import builtins
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location, spec_from_loader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cute_dialect.compat.unsupported import LATER_CHIPS, STATEMENTS, VENDOR, refused
+from cute_dialect.lang.calls.target import running_on
+from cute_dialect.runtime.settings import word
+
+__all__ = ["MODULES", "answered_imports", "main", "run"]
+
+MODULES = {
+    "cute_viz": "cute_dialect.viz",
+    "cutlass": "cute_dialect.compat.cutlass",
+    "cutlass._mlir": "cute_dialect.compat.mlir",
+    "cutlass._mlir.dialects": "cute_dialect.compat.mlir",
+    "cutlass._mlir.dialects.arith": "cute_dialect.compat.mlir.arith",
+    "cutlass._mlir.dialects.llvm": "cute_dialect.compat.mlir.llvm",
+    "cutlass._mlir.dialects.math": "cute_dialect.compat.mlir.math",
+    "cutlass._mlir.dialects.nvvm": "cute_dialect.compat.mlir.nvvm",
+    "cutlass._mlir.dialects.vector": "cute_dialect.compat.mlir.vector",
+    "cutlass._mlir.ir": "cute_dialect.compat.mlir.ir",
+    "cutlass._mlir._mlir_libs": "cute_dialect.compat.mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir": "cute_dialect.compat.mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir._mlir": "cute_dialect.compat.mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir._mlir.ir": "cute_dialect.compat.mlir.ir",
+    "cutlass.base_dsl": "cute_dialect.compat.cutlass",
+    "cutlass.base_dsl.arch": "cute_dialect.compat.cutlass",
+    "cutlass.base_dsl.typing": "cute_dialect.compat.cutlass",
+    "cutlass.cute": "cute_dialect.lang",
+    "cutlass.base_dsl.runtime": "cute_dialect.compat.cutlass",
+    "cutlass.base_dsl.runtime.cuda": "cute_dialect.compat.cuda",
+    "cutlass.cute.arch": "cute_dialect.compat.legacy_arch",
+    "cutlass.cute.arch.nvvm_wrappers": "cute_dialect.compat.legacy_arch",
+    "cutlass.cute.atom": "cute_dialect.lang",
+    "cutlass.cute.core": "cute_dialect.lang",
+    "cutlass.cute.tensor": "cute_dialect.lang",
+    "cutlass.cute.math": "cute_dialect.lang.math",
+    "cutlass.cute.nvgpu": "cute_dialect.lang.nvgpu",
+    "cutlass.cute.nvgpu.common": "cute_dialect.lang.nvgpu.common",
+    "cutlass.cute.nvgpu.cpasync": "cute_dialect.lang.nvgpu.cpasync",
+    "cutlass.cute.nvgpu.warp": "cute_dialect.lang.nvgpu.warp",
+    "cutlass.cute.nvgpu.warpgroup": "cute_dialect.lang.nvgpu.warpgroup",
+    "cutlass.cute.runtime": "cute_dialect.lang.runtime",
+    "cutlass.cute.testing": "cute_dialect.compat.testing",
+    "cutlass.cute.typing": "cute_dialect.compat.cutlass",
+    "cutlass.cutlass_dsl": "cute_dialect.compat.cutlass",
+    "cutlass.cuda": "cute_dialect.compat.cuda",
+    "cutlass.pipeline": "cute_dialect.lang.lib.pipeline",
+    "cutlass.testing": "cute_dialect.compat.testing",
+    "cutlass.torch": "cute_dialect.compat.torch",
+    "cutlass.utils": "cute_dialect.lang.lib.schedulers",
+    "cutlass.utils.hardware_info": "cute_dialect.lang.lib.schedulers",
+    "cutlass.utils.hopper_helpers": "cute_dialect.lang.lib.hopper",
+    "cutlass.utils.layout": "cute_dialect.lang.lib.schedulers",
+    "cutlass.utils.tensor_helpers": "cute_dialect.compat.torch",
+}
+"""Maps the modules of CuTe DSL to the modules of this package."""
+REFUSED = {
+    "cutlass.for_generate": STATEMENTS,
+    "cutlass.while_generate": STATEMENTS,
+    "cutlass.yield_out": STATEMENTS,
+    "cutlass.cutlass_dsl.for_generate": STATEMENTS,
+    "cutlass.cutlass_dsl.while_generate": STATEMENTS,
+    "cutlass.cutlass_dsl.yield_out": STATEMENTS,
+    "cutlass.cute.experimental": VENDOR,
+    "cutlass._mlir.dialects.cute": VENDOR,
+    "cutlass._mlir.dialects.cute_nvgpu": VENDOR,
+    "cutlass.base_dsl.tvm_ffi_builder": VENDOR,
+    "cutlass.cute._tvm_ffi_args_spec_converter": VENDOR,
+    "cutlass.cute.nvgpu.tcgen05": LATER_CHIPS,
+    "cutlass.cute.nvgpu.warp.LdMatrix16x16x8bOp": LATER_CHIPS,
+    "cutlass.cute.nvgpu.warp.MmaMXF4Op": LATER_CHIPS,
+    "cutlass.cute.nvgpu.warp.StMatrix16x8x8bOp": LATER_CHIPS,
+    "cutlass.cutlass_dsl.tvm_ffi_provider": VENDOR,
+    "cutlass.pipeline.PipelineAsyncUmma": LATER_CHIPS,
+    "cutlass.pipeline.PipelineTmaUmma": LATER_CHIPS,
+    "cutlass.pipeline.PipelineUmmaAsync": LATER_CHIPS,
+    "cutlass.utils.TmemAllocator": LATER_CHIPS,
+    "cutlass.utils.blackwell_helpers": LATER_CHIPS,
+    "cutlass.utils.blockscaled_layout": LATER_CHIPS,
+}
+"""Modules and names that can be imported but not used, with the reason."""
+_DRIVER = "cuda.bindings.driver"
+
+
+class _Answering(Loader):
+    """Loader of a module whose names are looked up on access."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        made = ModuleType(spec.name, self.doc(spec.name))
+        made.__path__ = []
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        def get(name: str) -> object:
+            if name.startswith("__"):
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            return self.answer(f"{module.__name__}.{name}", name)
+
+        module.__dict__["__getattr__"] = get
+
+    def doc(self, module: str) -> str:
+        """Return the docstring of a module."""
+        raise NotImplementedError
+
+    def answer(self, full: str, name: str) -> object:
+        """Return the value of a name; ``full`` is the name qualified by its module."""
+        raise NotImplementedError
+
+
+class _Forwarding(_Answering):
+    """Loader of a module that forwards its attributes to another module."""
+
+    def __init__(self, target: str):
+        self.target = target
+
+    def doc(self, module: str) -> str:
+        return f"Answered by {self.target}."
+
+    def answer(self, full: str, name: str) -> object:
+        if full in MODULES:
+            return import_module(full)
+        if full in REFUSED:
+            return refused(full, REFUSED[full])
+        return getattr(import_module(self.target), name)
+
+
+class _Refusing(_Answering):
+    """Loader of a module whose names raise an error when used."""
+
+    def __init__(self, why: str):
+        self.why = why
+
+    def doc(self, module: str) -> str:
+        return f"{module} {self.why}."
+
+    def answer(self, full: str, name: str) -> object:
+        return refused(full, self.why)
+
+
+class _Package(Loader):
+    """Loader of an empty package."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        made = ModuleType(spec.name)
+        made.__path__ = []
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        return
+
+
+class _Own(SourceFileLoader):
+    """Loader of a file in the program's folder, whose imports are redirected like the program's."""
+
+    def __init__(self, name: str, path: str, namespace: dict[str, Any]):
+        super().__init__(name, path)
+        self.namespace = namespace
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = self.namespace
+        super().exec_module(module)
+
+
+class CutlassFinder(MetaPathFinder):
+    """Finder of ``cutlass`` and ``cute_viz``. It precedes installed packages of these names."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of a module of these packages.  Raises ModuleNotFoundError for an unknown module."""
+        if fullname.partition(".")[0] not in ("cutlass", "cute_viz"):
+            return None
+        why = next((REFUSED[m] for m in REFUSED if fullname == m or fullname.startswith(f"{m}.")), None)
+        if why is not None:
+            return spec_from_loader(fullname, _Refusing(why), is_package=True)
+        if fullname not in MODULES:
+            known = ", ".join(m for m in MODULES if m.count(".") < 2)
+            raise ModuleNotFoundError(f"'{fullname}' is not available; available modules: {known}, …", name=fullname)
+        return spec_from_loader(fullname, _Forwarding(MODULES[fullname]), is_package=True)
+
+
+class BesideFinder(MetaPathFinder):
+    """Finder of modules in the program's folder, and of the CUDA driver, if no other finder provides them."""
+
+    def __init__(self, folder: Path, namespace: dict[str, Any]):
+        self.folder = folder
+        self.namespace = namespace
+        self.packages: set[str] = set()
+        self.files: dict[str, Path] = {}
+
+    def read(self, source: str) -> None:
+        """Record the dotted imports of a file whose last name is a file in the folder."""
+        for name in _dotted_imports(source):
+            parts = name.split(".")
+            path = self.folder / f"{parts[-1]}.py"
+            if len(parts) < 2 or name in self.files or not path.is_file():
+                continue
+            self.files[name] = path
+            self.packages |= {".".join(parts[:k]) for k in range(1, len(parts))}
+            self.read(path.read_text())
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of a module that no other finder provides, or None."""
+        if fullname in self.files:
+            loader = _Own(fullname, str(self.files[fullname]), self.namespace)
+            return spec_from_loader(fullname, loader, is_package=False)
+        if fullname in self.packages or _DRIVER.startswith(f"{fullname}."):
+            return spec_from_loader(fullname, _Package(), is_package=True)
+        if fullname == _DRIVER:
+            return spec_from_loader(fullname, _Forwarding("cute_dialect.compat.cuda"), is_package=True)
+        return None
+
+
+class SiblingFinder(MetaPathFinder):
+    """Finder of modules and packages in the program's folder, whose imports are redirected like the program's."""
+
+    def __init__(self, folder: Path, namespace: dict[str, Any]):
+        self.folder = folder
+        self.namespace = namespace
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of a file in the program's folder or a package there, or None."""
+        *packages, name = fullname.split(".")
+        folder = self.folder.joinpath(*packages)
+        file, package = folder / f"{name}.py", folder / name / "__init__.py"
+        found = package if package.is_file() else file
+        if not found.is_file():
+            return None
+        loader = _Own(fullname, str(found), self.namespace)
+        return spec_from_file_location(
+            fullname, found, loader=loader, submodule_search_locations=[str(found.parent)] if found == package else None
+        )
+
+
+def _dotted_imports(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+
+
+@contextmanager
+def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, Any], BesideFinder]]:
+    """Redirect the imports of programs in a folder; yields the builtins to run them with, and the finder of files.
+
+    ``cpu``: redirect ``torch`` for the interpreter.
+    """
+    namespace = dict(vars(builtins))
+    if cpu:
+        from cute_dialect.compat.torch_cpu import import_with
+
+        namespace["__import__"] = import_with(builtins.__import__)
+    first: list[MetaPathFinder] = [CutlassFinder(), SiblingFinder(folder, namespace)]
+    last = BesideFinder(folder, namespace)
+    before, modules = list(sys.meta_path), set(sys.modules)
+    replaced = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "cutlass"}
+    for name in replaced:
+        del sys.modules[name]
+    sys.meta_path[:] = [*first, *before, last]  # pyright: ignore[reportArgumentType]
+    try:
+        yield namespace, last
+    finally:
+        sys.meta_path[:] = before
+        for name in [n for n in sys.modules if n not in modules or n in replaced]:
+            spec = getattr(sys.modules[name], "__spec__", None)
+            if isinstance(getattr(spec, "loader", None), _Forwarding | _Refusing | _Package | _Own):
+                del sys.modules[name]
+        sys.modules.update(replaced)
+
+
+def run(path: Path, arguments: Sequence[str] = (), *, cpu: bool = False) -> dict[str, Any]:
+    """Run a program with arguments like ``python FILE ARGS…``, and return its globals.
+
+    ``cpu``: run its kernels on the interpreter, with a stand-in for torch's CUDA module.
+    """
+    path = path.resolve()
+    source = path.read_text()
+    code = compile(source, str(path), "exec", dont_inherit=True)
+    module = ModuleType("__main__")
+    module.__file__ = str(path)
+    saved = sys.argv, list(sys.path), sys.modules.get("__main__")
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.parent))
+    sys.modules["__main__"] = module
+    device = running_on("cpu") if cpu else nullcontext()
+    try:
+        with device, answered_imports(path.parent, cpu=cpu) as (namespace, beside), _torch_mode(cpu):
+            beside.read(source)
+            module.__dict__["__builtins__"] = namespace
+            exec(code, module.__dict__)
+    finally:
+        sys.argv, sys.path[:], main_module = saved
+        if main_module is not None:
+            sys.modules["__main__"] = main_module
+    return module.__dict__
+
+
+@contextmanager
+def _torch_mode(cpu: bool) -> Generator[None]:
+    from importlib.util import find_spec
+
+    if not cpu or find_spec("torch") is None:
+        yield
+        return
+    from cute_dialect.compat.torch_cpu import on_cpu
+
+    with on_cpu():
+        yield
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``python -m cute_dialect.lang.compat`` and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cute_dialect.lang.compat", description="Run a program that was written for CuTe DSL."
+    )
+    parser.add_argument("--device", choices=["gpu", "cpu"], help="cpu: the interpreter (default without a GPU)")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
+    args = parser.parse_args(argv)
+    if not args.file.is_file():
+        parser.error(f"file not found: {args.file}")
+    device = args.device or word("CUTE_DEVICE", ("gpu", "cpu")) or ("gpu" if _has_gpu() else "cpu")
+    run(args.file, args.arguments, cpu=device == "cpu")
+    return 0
+
+
+def _has_gpu() -> bool:
+    from cute_dialect.runtime.driver import CudaError, driver
+
+    try:
+        driver()
+    except (CudaError, ImportError):
+        return False
+    return True

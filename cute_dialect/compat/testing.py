@@ -1,0 +1,333 @@
+"""Timing, tuning and checking of kernels: ``cute.testing``.
+
+::
+
+    us = cute.testing.benchmark(compiled, workspace_generator=make_arguments, workspace_count=10, iterations=100)
+    cute.testing.check(add, (a, b, c), {"c": a + b})        # every schedule of the interpreter, with race detection
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import cute_dialect.lang as cute
+from cute_dialect.errors import CuteError, UsageError
+from cute_dialect.lang.calls.target import default_device, without_checks
+from cute_dialect.lang.lib import autotune as autotuning
+from cute_dialect.lang.machine.printf import assert_ as assert_
+from cute_dialect.lang.values.annotations import Stream
+
+if TYPE_CHECKING:
+    from cute_dialect.lang.values.signature_types import Array
+
+__all__ = [
+    "CantImplementError", "JitArguments", "assert_", "assert_close", "autotune_jit", "benchmark", "check", "convert",
+    "get_workspace_count", "tune",
+]  # fmt: skip
+
+_ROUNDS = 10
+"""Maximum number of rounds."""
+_L2_BYTES = 64 << 20
+"""More than the L2 cache of any supported GPU (H100, H200: 50 MB), so that its contents are evicted."""
+
+
+class CantImplementError(CuteError):
+    """Raised by a program that cannot implement a configuration."""
+
+
+class JitArguments:
+    """The arguments of one call."""
+
+    def __init__(self, *args: object, **kwargs: object):
+        self.args = args
+        self.kwargs = kwargs
+
+    def __repr__(self) -> str:
+        return f"JitArguments({', '.join([*map(repr, self.args), *(f'{k}={v!r}' for k, v in self.kwargs.items())])})"
+
+
+def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterations: int) -> int:
+    """Return the number of argument sets a benchmark needs so that each is evicted from L2 before it is reused.
+
+    >>> get_workspace_count(1 << 20, 2, 100), get_workspace_count(1 << 30, 2, 100), get_workspace_count(8, 0, 3)
+    (65, 2, 3)
+    """
+    if one_workspace_bytes < 1:
+        return 1
+    return max(
+        1, min(warmup_iterations + iterations, _L2_BYTES // one_workspace_bytes + 1 + (one_workspace_bytes > _L2_BYTES))
+    )
+
+
+def benchmark(
+    callable: Callable[..., object],
+    *,
+    warmup_iterations: int = 10,
+    iterations: int = 100,
+    stream: Stream | int | None = None,
+    kernel_arguments: JitArguments | None = None,
+    workspace_generator: Callable[[], JitArguments] | None = None,
+    workspace_count: int = 1,
+    use_cuda_graphs: bool = False,
+) -> float:
+    """Return the median time of a call in microseconds, by CUDA events; on the interpreter, by host time and
+    without checks.
+
+    Args:
+        callable: the function to time.
+        warmup_iterations: calls before the measurement.
+        iterations: measured calls.
+        stream: the stream on which the calls launch.
+        kernel_arguments: the arguments of every call.
+        workspace_generator: creates the arguments of a call; called ``workspace_count`` times. Calls use them in turn.
+        workspace_count: number of argument sets.
+        use_cuda_graphs: accepted for compatibility; launches are always queued without waiting.
+    """
+    if iterations < 1 or warmup_iterations < 0 or workspace_count < 1:
+        raise UsageError(
+            "benchmark: iterations and workspace_count must be at least 1 and warmup_iterations at least 0, got "
+            f"{iterations}, {workspace_count} and {warmup_iterations}"
+        )
+    if kernel_arguments is not None and workspace_generator is not None:
+        raise UsageError("benchmark: pass either kernel_arguments or workspace_generator")
+    made = [workspace_generator() for _ in range(workspace_count)] if workspace_generator is not None else []
+    for arguments in made:
+        if not isinstance(arguments, JitArguments):
+            raise UsageError(f"benchmark: workspace_generator must return JitArguments, got {type(arguments).__name__}")
+    turns = itertools.cycle(made or [kernel_arguments or JitArguments()])
+
+    def call() -> None:
+        arguments = next(turns)
+        callable(*arguments.args, **arguments.kwargs)
+
+    with without_checks():
+        for _ in range(warmup_iterations):
+            call()
+        times = _host_times(call, iterations) if default_device() == "cpu" else _gpu_times(call, iterations, stream)
+        return statistics.median(times)
+
+
+def _host_times(call: Callable[[], None], iterations: int) -> Iterator[float]:
+    for _ in range(iterations):
+        start = time.perf_counter()
+        call()
+        yield 1e6 * (time.perf_counter() - start)
+
+
+def _gpu_times(call: Callable[[], None], iterations: int, stream: Stream | int | None) -> Iterator[float]:
+    from cute_dialect.runtime.driver import driver
+
+    gpu = driver()
+    handle = int(stream.handle if isinstance(stream, Stream) else stream) if stream is not None else 0
+    events = [(gpu.new_event(), gpu.new_event()) for _ in range(iterations)]
+    for start, end in events:
+        gpu.record(start, handle)
+        call()
+        gpu.record(end, handle)
+    for start, end in events:
+        yield gpu.elapsed(start, end)
+
+
+def tune(
+    func: Callable[..., Callable[[], object]], params_dict: Mapping[str, Sequence[object]],
+    kernel_arguments: JitArguments | None = None, warmup_iterations: int = 10, iterations: int = 100,
+    stream: Stream | int | None = None,
+) -> dict[str, object]:  # fmt: skip
+    """Time each combination of ``params_dict`` and return the parameters of the fastest kernel.
+
+    ``func`` takes the arguments and the parameters, and returns a function without arguments to time.  Combinations for
+    which it raises :class:`CantImplementError` are skipped; those with another error are skipped with a warning. Raises
+    CantImplementError if no combination is left.
+    """
+    given = kernel_arguments or JitArguments()
+    best: tuple[float, dict[str, object]] | None = None
+    for values in itertools.product(*params_dict.values()):
+        params = dict(zip(params_dict, values))
+        try:
+            made = func(*given.args, **given.kwargs, **params)
+        except CantImplementError:
+            continue
+        except Exception as e:
+            warnings.warn(f"tune: {params} is skipped: {type(e).__name__}: {e}", RuntimeWarning, stacklevel=2)
+            continue
+        if not callable(made):
+            raise UsageError(f"tune: func must return a function without arguments, got {type(made).__name__}")
+        us = benchmark(made, warmup_iterations=warmup_iterations, iterations=iterations, stream=stream)
+        if best is None or us < best[0]:
+            best = us, params
+    if best is None:
+        raise CantImplementError(f"tune: no combination of {dict(params_dict)} can be implemented")
+    return best[1]
+
+
+def autotune_jit(
+    params_dict: Mapping[str, Sequence[object]], update_on_change: Sequence[str] = (), warmup_iterations: int = 10,
+    iterations: int = 100,
+) -> Callable[[Callable[..., object]], autotuning.Autotuned]:  # fmt: skip
+    """Decorate a host function so that its constants in ``params_dict`` are chosen by timing.
+
+    This is ``cute.autotune`` with CuTe DSL's interface.  The first call times every combination with its own arguments,
+    also on the interpreter.  A call with a new value of an argument named in ``update_on_change`` does so again.
+    Combinations that raise :class:`CantImplementError` are skipped, results are not compared, and no table is written.
+
+    ::
+
+        @cute.testing.autotune_jit(params_dict={"threads": [64, 128, 256]}, update_on_change=["columns"])
+        @cute.jit
+        def row_sum(x: cute.Tensor, out: cute.Tensor, columns: cute.Constexpr, threads: cute.Constexpr = 128): ...
+    """
+    candidates = [dict(zip(params_dict, values)) for values in itertools.product(*params_dict.values())]
+    share = -(-iterations // _ROUNDS)
+    how = autotuning.TuneOptions(
+        tuple(update_on_change), None, None, -(-iterations // share), share, None, saved=False, compared=False,
+        on_cpu=True, warmup=warmup_iterations,
+    )  # fmt: skip
+
+    def decorate(f: Callable[..., object]) -> autotuning.Autotuned:
+        return autotuning.make(f, candidates, how)
+
+    return decorate
+
+
+_THREADS = 256
+
+
+@cute.kernel
+def _convert_kernel(src: cute.Tensor, dst: cute.Tensor) -> None:
+    i = cute.arch.block_idx().x * _THREADS + cute.arch.thread_idx().x
+    if i < cute.size(dst):
+        dst[i] = src[i].to(dst.element_type)
+
+
+@cute.jit
+def convert(src: cute.Tensor, dst: cute.Tensor) -> None:
+    """Copy the elements of a tensor into another of the same shape, converted to its element type.
+
+    A host function: called with arrays it runs; called in a host function it is inlined.
+    """
+    if cute.is_static(src.shape) and cute.is_static(dst.shape) and src.shape != dst.shape:
+        raise UsageError(f"convert: src and dst must have the same shape, got {src.shape} and {dst.shape}")
+    cute.assert_(cute.equal(src.shape, dst.shape), "convert: src and dst must have the same shape")
+    _convert_kernel(src, dst).launch(grid=cute.ceil_div(cute.size(dst), _THREADS), block=_THREADS)
+
+
+def assert_close(actual: Array, expected: Array, rtol: float = 1e-5, atol: float = 1e-8) -> None:
+    """Raise AssertionError unless two arrays agree: ``|actual - expected| <= atol + rtol * |expected|``."""
+    import numpy as np
+
+    np.testing.assert_allclose(_numbers(actual), _numbers(expected), rtol=rtol, atol=atol)
+
+
+def _numbers(x: Any) -> Any:
+    """Return an array (or a tensor over one) as float64, or integers unchanged."""
+    import numpy as np
+
+    x = getattr(x, "array", x)
+    if hasattr(x, "detach"):
+        x = x.detach().cpu()
+        x = x.double() if x.is_floating_point() else x
+    found = np.asarray(x)
+    return found if found.dtype.kind in "iub" else found.astype(np.float64)
+
+
+_SCHEDULES = ("round-robin", "random")
+
+
+def check(
+    f: Callable[..., object], args: Sequence[object],
+    reference: Mapping[str, object] | Sequence[object] | Callable[..., object] = (), *,
+    schedules: Sequence[str] = _SCHEDULES, checks: Sequence[str] | str = "all",
+    rtol: float = 1e-5, atol: float = 1e-8,
+) -> None:  # fmt: skip
+    """Run a host function on the interpreter under each schedule with all checks, and compare its results.
+
+    Args:
+        f: the host function.
+        args: its arguments. Arrays hold the results of the last run afterwards.
+        reference: the expected contents of arrays, by parameter name or position (None: not compared), or a function
+            that writes them into copies of the arguments.
+        schedules: the schedules of the interpreter.
+        checks: the checks of the interpreter.
+        rtol, atol: tolerances of the comparison.
+
+    Raises AssertionError, or an error of the interpreter.
+    """
+    if not callable(f):
+        raise UsageError(f"check: f must be a host function, got {f!r}")
+    if not isinstance(args, tuple | list):
+        raise UsageError(f"check: args must be a tuple of arguments, as in check(f, (x, y), …), got {_what(args)}")
+    if not isinstance(schedules, tuple | list | str):
+        raise UsageError(f"check: schedules must be names of schedules, got {schedules!r}")
+    before = [_copied(a) for a in args]
+    expected = _expected(reference, before, list(inspect.signature(f).parameters))
+    for schedule in (schedules,) if isinstance(schedules, str) else schedules:
+        for mine, first in zip(args, before):
+            _restore(mine, first)
+        f(*args, device="cpu", checks=checks, schedule=schedule)
+        for at, want in expected.items():
+            assert_close(args[at], want, rtol, atol)
+
+
+def _copied(x: Any) -> Any:
+    kept = getattr(x, "array", x)
+    return kept.clone() if hasattr(kept, "clone") else kept.copy() if hasattr(kept, "copy") else kept
+
+
+def _restore(x: Any, first: Any) -> None:
+    kept = getattr(x, "array", x)
+    if hasattr(kept, "copy_"):
+        kept.copy_(first)
+    elif hasattr(kept, "copy"):
+        kept[...] = first
+
+
+def _expected(reference: Any, before: list[Any], names: list[str]) -> dict[int, Any]:
+    """Return the expected contents of arguments, by position.  Raises UsageError."""
+    if callable(reference):
+        copies = [_copied(b) for b in before]
+        try:
+            inspect.signature(reference).bind(*copies)
+        except TypeError as e:
+            raise UsageError(f"check: reference is called with copies of the {len(copies)} arguments: {e}") from None
+        except ValueError:  # Builtins may have no signature.
+            pass
+        reference(*copies)
+        return {i: c for i, c in enumerate(copies) if hasattr(c, "shape")}
+    if isinstance(reference, Mapping):
+        unknown = [n for n in reference if n not in names]
+        if unknown:
+            raise UsageError(f"check: the function has no parameter '{unknown[0]}'; parameters: {', '.join(names)}")
+        found = {names.index(n): x for n, x in reference.items()}
+    elif isinstance(reference, tuple | list):
+        found = dict(enumerate(reference))
+    else:
+        raise UsageError(
+            f"check: reference must be a mapping from parameter names to arrays, a tuple of arrays or a function, got "
+            f"{_what(reference)}"
+        )
+    if max(found, default=-1) >= len(before):
+        raise UsageError(f"check: got {max(found) + 1} references for {len(before)} arguments")
+    found = {i: x for i, x in found.items() if x is not None}
+    for i, x in found.items():
+        for what, array in (("the argument", before[i]), ("the reference", x)):
+            try:
+                _numbers(array)
+            except (TypeError, ValueError):
+                raise UsageError(
+                    f"check: {what} '{names[i]}' must hold numbers to be compared, got {_what(array)}"
+                ) from None
+    return found
+
+
+def _what(x: object) -> str:
+    return f"an array of shape {tuple(x.shape)}" if hasattr(x, "shape") else repr(x)  # pyright: ignore
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,255 @@
+"""Torch tensors for kernels: ``cute.torch``. The names are those of CuTe DSL; torch is imported on the first call.
+
+>>> dtype(cute.Float16), is_fp8_dtype(cute.Float8E5M2)
+(torch.float16, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import cute_dialect.lang as cute
+from cute_dialect.compat.torch_ops import custom_op
+from cute_dialect.errors import UsageError
+from cute_dialect.lang.calls.runtime_tensor import RuntimeTensor, from_dlpack
+from cute_dialect.runtime.host_arrays import remember
+
+if TYPE_CHECKING:
+    import torch
+
+    from cute_dialect.lang.values.dtypes import Numeric
+
+__all__ = [
+    "GaussianInitConfig", "RandomInitConfig", "ScalarInitConfig", "TensorInitType", "convert_cute_tensor",
+    "create_and_permute_torch_tensor", "create_cute_tensor_for_fp8", "current_stream", "custom_op",
+    "cute_tensor_like",
+    "default_stream", "dtype", "from_dlpack", "get_leading_dim", "is_fp8_dtype", "matrix",
+]  # fmt: skip
+
+
+class TensorInitType(Enum):
+    """The initial contents of a new tensor."""
+
+    SKIP = "skip"
+    SCALAR = "scalar"
+    RANDOM = "random"
+    GAUSSIAN = "gaussian"
+
+
+@dataclass(frozen=True)
+class RandomInitConfig:
+    """Configuration of random integers from ``min_val`` to ``max_val - 1``. Every type represents the defaults."""
+
+    min_val: int = -2
+    max_val: int = 2
+
+
+@dataclass(frozen=True)
+class ScalarInitConfig:
+    """Configuration of a constant fill."""
+
+    value: float = 0.0
+
+
+@dataclass(frozen=True)
+class GaussianInitConfig:
+    """Configuration of normally distributed numbers, multiplied by ``scale``."""
+
+    mean: float = 0.0
+    std: float = 1.0
+    scale: float = 1.0
+
+
+InitConfig: TypeAlias = ScalarInitConfig | RandomInitConfig | GaussianInitConfig
+
+
+def dtype(kind: type[Numeric]) -> torch.dtype:  # pyright: ignore[reportGeneralTypeIssues]
+    """Return the torch dtype of an element type. Raises UsageError if torch has none."""
+    import torch
+
+    name = "float32" if kind is cute.TFloat32 else getattr(kind, "torch", "")
+    found = getattr(torch, name, None) if name else None
+    if found is None:
+        raise UsageError(f"torch has no dtype for {kind!r}")
+    return found
+
+
+def is_fp8_dtype(kind: type[Numeric]) -> bool:
+    """Return True for an 8-bit float type."""
+    return kind in (cute.Float8E4M3FN, cute.Float8E5M2, cute.Float8E8M0FNU)
+
+
+def get_leading_dim(tensor: torch.Tensor) -> int:
+    """Return the dimension of stride 1, the last one of extent greater than 1. Raises UsageError if there is none."""
+    ones = [i for i, stride in enumerate(tensor.stride()) if stride == 1]
+    several = [i for i in ones if tensor.shape[i] > 1]
+    if not ones:
+        raise UsageError(f"the tensor must have a dimension of stride 1, got strides {tuple(tensor.stride())}")
+    return (several or ones)[-1]
+
+
+def create_and_permute_torch_tensor(
+    shape: Sequence[int],
+    dtype: torch.dtype,  # pyright: ignore[reportGeneralTypeIssues]
+    permute_order: Sequence[int] | None = None,
+    init_type: TensorInitType = TensorInitType.RANDOM,
+    init_config: InitConfig | None = None, device: torch.device | str | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """Return a new tensor, by default on the CPU.
+
+    Args:
+        shape: the shape in memory order, before the permutation.
+        dtype: a torch dtype.
+        permute_order: the permutation of the dimensions, as for ``Tensor.permute``.
+        init_type: the initial contents.
+        init_config: the configuration of ``init_type``.
+
+    Raises UsageError for an ``init_config`` of another ``init_type``.
+    """
+    import torch
+
+    wide = torch.empty(*shape, dtype=torch.float32, device=device)
+    _filled(wide, init_type, init_config, unsigned=dtype == torch.uint8)
+    made = wide.to(dtype)
+    return made if permute_order is None else made.permute(*permute_order)
+
+
+def _filled(wide: torch.Tensor, init_type: TensorInitType, config: InitConfig | None, *, unsigned: bool) -> None:
+    kind = {
+        TensorInitType.SCALAR: ScalarInitConfig, TensorInitType.RANDOM: RandomInitConfig,
+        TensorInitType.GAUSSIAN: GaussianInitConfig,
+    }.get(init_type)  # fmt: skip
+    if config is not None and kind is not None and not isinstance(config, kind):
+        raise UsageError(f"init_config: {init_type} needs a {kind.__name__}, got {config!r}")
+    match init_type:
+        case TensorInitType.RANDOM:
+            found = config or (RandomInitConfig(0, 4) if unsigned else RandomInitConfig())
+            wide.random_(found.min_val, found.max_val)
+        case TensorInitType.SCALAR:
+            wide.fill_((config or ScalarInitConfig()).value)
+        case TensorInitType.GAUSSIAN:
+            found = config or GaussianInitConfig()
+            wide.normal_(found.mean, found.std).mul_(found.scale)
+        case TensorInitType.SKIP:
+            return
+
+
+def matrix(
+    l: int, mode0: int, mode1: int, is_mode0_major: bool, cutlass_dtype: type[Numeric],  # noqa: E741  (CuTe DSL's name)
+    init_type: TensorInitType = TensorInitType.RANDOM,
+    init_config: InitConfig | None = None, device: torch.device | str | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """Return ``l`` matrices as a float32 tensor of shape (mode0, mode1, l).
+
+    Args:
+        cutlass_dtype: an element type, which represents all numbers exactly.
+        is_mode0_major: True if dimension 0 is contiguous, False if dimension 1 is.
+    """
+    import torch
+
+    shape = (l, mode1, mode0) if is_mode0_major else (l, mode0, mode1)
+    order = (2, 1, 0) if is_mode0_major else (1, 2, 0)
+    if init_config is None and init_type is TensorInitType.RANDOM and cutlass_dtype in (cute.Uint8, cute.Uint4):
+        init_config = RandomInitConfig(0, 4)
+    made = create_and_permute_torch_tensor(shape, torch.float32, order, init_type, init_config, device)
+    return made.to(_stored(cutlass_dtype)).to(torch.float32) if cutlass_dtype.is_float else made
+
+
+def _stored(kind: type[Numeric]) -> torch.dtype:  # pyright: ignore[reportGeneralTypeIssues]
+    """Return the torch dtype that stores elements of a type."""
+    import torch
+
+    try:
+        return dtype(kind)
+    except TypeError:
+        return torch.uint8
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def cute_tensor_like(
+    data_ref: torch.Tensor, cutlass_dtype: type[Numeric], is_dynamic_layout: bool, assumed_align: int | None = None
+) -> tuple[RuntimeTensor, torch.Tensor]:
+    """Return the numbers of ``data_ref`` in another element type, as a kernel argument and as a torch tensor.
+
+    The tensor is on the GPU if there is one. Its layout is that of ``data_ref``. Kernels on the interpreter may reach
+    it by its address (``data_ptr()``).
+    """
+    stored = _stored(cutlass_dtype)
+    made = data_ref.to(device=_device(), dtype=stored)
+    if made is data_ref:
+        made = made.clone()
+    remember(made)
+    tensor = from_dlpack(made, assumed_align=assumed_align, dtype=cutlass_dtype)
+    if is_dynamic_layout:
+        tensor.mark_layout_dynamic(get_leading_dim(made))
+    return tensor, made
+
+
+def convert_cute_tensor(
+    f32_torch_tensor: torch.Tensor, cute_tensor: RuntimeTensor, dtype: type[Numeric], is_dynamic_layout: bool = True
+) -> RuntimeTensor:
+    """Write numbers into the memory of a tensor, rounded to its element type, and return the tensor.
+
+    Numbers beyond the range of an 8-bit float become its largest finite number, as in GPU conversions (PTX ISA, "cvt",
+    .satfinite).
+
+    Args:
+        is_dynamic_layout: ignored; the layout of ``cute_tensor`` is already marked.
+    """
+    kept: Any = cute_tensor.array
+    if not hasattr(kept, "copy_"):
+        raise UsageError(f"cute_tensor must be made from a torch tensor, got {cute_tensor!r}")
+    stored = _stored(dtype)
+    kept = kept if kept.dtype == stored else kept.view(stored)
+    if is_fp8_dtype(dtype):
+        import torch
+
+        most = torch.finfo(stored).max
+        f32_torch_tensor = f32_torch_tensor.clamp(-most, most)
+    kept.copy_(f32_torch_tensor.to(stored))
+    return cute_tensor
+
+
+def create_cute_tensor_for_fp8(
+    storage_tensor: torch.Tensor,
+    dtype: type[Numeric],
+    leading_dim: int,
+    source_f32_tensor: torch.Tensor | None = None,
+) -> RuntimeTensor:
+    """Return a kernel argument over a torch tensor, with dynamic extents. 8-bit floats may be stored as bytes.
+
+    Args:
+        source_f32_tensor: for 8-bit floats, the numbers to write into the tensor.
+    """
+    tensor = from_dlpack(storage_tensor, assumed_align=16, dtype=dtype)
+    tensor.mark_layout_dynamic(leading_dim=leading_dim)
+    if is_fp8_dtype(dtype) and source_f32_tensor is not None:
+        convert_cute_tensor(source_f32_tensor, tensor, dtype)
+    return tensor
+
+
+def current_stream() -> cute.Stream:
+    """Return torch's current stream for launches; a null stream without a GPU."""
+    import torch
+
+    handle = torch.cuda.current_stream().cuda_stream if torch.cuda.is_available() else 0
+    return cute.Stream(handle)
+
+
+def default_stream() -> cute.Stream:
+    """Return torch's default stream for launches; a null stream without a GPU."""
+    import torch
+
+    return cute.Stream(torch.cuda.default_stream().cuda_stream if torch.cuda.is_available() else 0)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Decorated functions: arguments, specializations, compilation and calls."""

@@ -1,0 +1,190 @@
+"""Ahead-of-time compilation: ``cute.compile``, in parallel or in the background."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.lang.calls.compiled import Compiled
+from cute_dialect.lang.calls.decorators import BoundMethod, JitFunction, KernelFunction, Traced
+from cute_dialect.lang.calls.options import CompileOption, options_of, said
+from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
+from cute_dialect.lang.tracing.tracer import finishes_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cute_dialect.lang.values.signature_types import Int, Shape
+
+
+__all__ = ["compile", "compile_async", "precompile", "trace"]
+
+
+class _Compile:
+    """Compile a function before it is called.
+
+    ``cute.compile(f, x, y)`` or ``cute.compile[cute.OptLevel(2)](f, x, y)``.  Arguments are arrays, tensors without
+    memory, numbers or element types.  ``cute.trace`` takes the same arguments and generates no machine code.
+    """
+
+    __slots__ = ("_options", "_traced")
+
+    def __init__(self, options: tuple[CompileOption, ...] = (), *, traced: bool = False):
+        self._options = options
+        self._traced = traced
+
+    def __getitem__(self, options: CompileOption | tuple[CompileOption, ...]) -> _Compile:
+        """Return the compiler with options set: ``cute.compile[cute.OptLevel(2)](f, x)``."""
+        given = options if isinstance(options, tuple) else (options,)
+        for option in given:
+            made = option() if isinstance(option, type) else option
+            if not isinstance(made, CompileOption):
+                raise KernelTypeError("F103", f"cute.compile[…] takes options such as cute.OptLevel(3), got {option!r}")
+        return _Compile((*self._options, *[o() if isinstance(o, type) else o for o in given]), traced=self._traced)
+
+    def __repr__(self) -> str:
+        name = "cute.trace" if self._traced else "cute.compile"
+        return f"{name}[{', '.join(map(repr, self._options))}]" if self._options else name
+
+    @finishes_errors
+    def __call__(
+        self, function: Callable[..., Any], *args: Any, chip: str | None = None, options: str = "", cache: bool = True,
+        grid: Shape = None, block: Shape = None, cluster: Shape = None, smem: Int | None = None,
+        device: str | int | None = None, **kwargs: Any,
+    ) -> Compiled:  # fmt: skip
+        """Compile a function for these arguments: arrays, tensors without memory, numbers or element types.
+
+        A function with a parameter named like one of the options below receives that argument itself.
+
+        Args:
+            function: a function under ``@cute.jit`` or ``@cute.kernel``.
+            chip: the target architecture; by default that of the current GPU.
+            options: options as text, such as ``"--opt-level 2"``.
+            cache: use the compile cache on disk.
+            grid, block, cluster, smem: sizes of the launch; a kernel needs grid and block.
+            device: the default device of the result's calls; ``"cpu"`` generates no machine code.
+        """
+        sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem}
+        return self._compile(function, args, kwargs, sizes, chip, options, cache, device)
+
+    def _compile(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], sizes: dict[str, Any], chip: str | None,
+        options: str, cache: bool, device: Any,
+    ) -> Compiled:  # fmt: skip
+        from cute_dialect.lang.calls.specializations import head_of, read_call
+
+        traced, receiver = _traced(function)
+        own = head_of(traced).signature.parameters
+        if device is not None and "device" in own:
+            kwargs["device"], device = device, None
+        if isinstance(traced, JitFunction):
+            kwargs.update({k: v for k, v in sizes.items() if v is not None})
+        else:
+            kwargs.update({k: sizes.pop(k) for k in list(sizes) if k in own and sizes[k] is not None})
+        made = options_of(traced, device, said(options, self._options), chip=chip, cache=cache)
+        if isinstance(traced, KernelFunction):
+            if sizes.get("grid") is None or sizes.get("block") is None:
+                raise KernelTypeError(
+                    "F115", f"cute.compile: the kernel '{traced.name}' needs grid and block",
+                    hint="cute.compile(kernel, …, grid=…, block=…)",
+                )  # fmt: skip
+            from cute_dialect.lang.calls.host import Launch
+
+            launch = Launch(traced, (*receiver, *args), kwargs, receiver=bool(receiver))
+            found = traced.find_launch(launch, sizes.pop("grid"), sizes, made)
+        else:
+            call = read_call(traced, (*receiver, *args), kwargs, partial=True, receiver=bool(receiver))
+            found = traced.table.find(call, made)
+        if device is not None:
+            found = found.on(device)
+        if not self._traced:
+            found.kernel(cpu=_on_cpu() if device is None else device == "cpu")
+        return found
+
+
+compile = _Compile()
+trace = _Compile(traced=True)
+"""Like :data:`compile`, but only traces: the IR is in ``.mlir()``, and machine code is generated on demand."""
+
+
+def _on_cpu() -> bool:
+    """Return True if calls run on the interpreter by default, so that machine code is not needed yet."""
+    from cute_dialect.lang.calls.target import default_device
+
+    return default_device() == "cpu"
+
+
+def _traced(function: Any) -> tuple[Traced, tuple[Any, ...]]:
+    """Return the decorated function, and its receiver if it is a method."""
+    if isinstance(function, Traced):
+        return function, ()
+    if isinstance(function, BoundMethod):
+        return function.function, (function.__self__,)
+    call = getattr(type(function), "__call__", None)  # noqa: B004  (it may be decorated)
+    if isinstance(call, Traced):
+        return call, (function,)
+    raise CompileError(
+        "F102", f"cute.compile takes a function decorated with @cute.jit or @cute.kernel, got {function!r}",
+        hint="decorate the function",
+    )  # fmt: skip
+
+
+def compile_async(function: Callable[..., Any], *args: Any, **kwargs: Any) -> concurrent.futures.Future[Compiled]:
+    """Compile in the background: ``cute.compile_async(f, x).result()``.
+
+    Tracing runs in a thread of this process, compilation in another process.
+    """
+    import contextvars
+
+    return _pool().submit(contextvars.copy_context().run, _elsewhere, function, *args, **kwargs)
+
+
+def precompile(calls: Iterable[tuple[Any, Sequence[Any]]], workers: int | None = None) -> list[Compiled]:
+    """Compile many specializations in parallel. Errors are raised when all are done.
+
+    Tracing runs in this process, one function after another.  On a terminal a progress bar is shown
+    (``CUTE_PROGRESS``). ``Ctrl-C`` starts no further compilation.
+
+    Args:
+        calls: pairs of a function and its arguments.
+        workers: number of compiling processes; by default one per available CPU.
+    """
+    from cute_dialect.runtime.progress import Task
+
+    count = workers if workers is not None else len(os.sched_getaffinity(0))
+    pool = concurrent.futures.ThreadPoolExecutor(count, thread_name_prefix="cute-compile")
+    made: list[concurrent.futures.Future[Compiled]] = []
+    wanted = list(calls)
+    try:
+        with Task("compiling", len(wanted), "kernels") as task:
+            for function, args in wanted:
+                try:
+                    kind = trace(function, *args)
+                except Exception as e:
+                    made.append(concurrent.futures.Future())
+                    made[-1].set_exception(e)
+                else:
+                    made.append(pool.submit(_ready, kind))
+            for done in concurrent.futures.as_completed(made):
+                name = "" if done.exception() is not None else done.result().name
+                task.advance(name=name)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return [m.result() for m in made]
+
+
+def _elsewhere(function: Any, *args: Any, **kwargs: Any) -> Compiled:
+    return _ready(trace(function, *args, **kwargs))
+
+
+def _ready(kind: Compiled) -> Compiled:
+    kind.kernel(cpu=kind.device == "cpu" or (kind.device is None and _on_cpu()), elsewhere=True)
+    return kind
+
+
+@lru_cache(maxsize=1)
+def _pool() -> concurrent.futures.ThreadPoolExecutor:
+    return concurrent.futures.ThreadPoolExecutor(thread_name_prefix="cute-compile")

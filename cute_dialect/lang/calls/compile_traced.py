@@ -1,0 +1,89 @@
+"""Cache keys of traced modules: the text without locations, the pipeline and its options.
+
+Code that only moved hits the cache, unless its kernels have assertions, which print their source lines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
+
+    from cute_dialect.lang.calls.options import Options
+    from cute_dialect.pipelines.stages import Emit
+    from cute_dialect.runtime.launch import CompiledModule
+
+__all__ = ["CompileResult", "artifact_key", "compile_traced", "kernel_assertions"]
+
+
+class CompileResult(NamedTuple):
+    """A compiled module, and its cache key; None if it is not cached."""
+
+    module: CompiledModule
+    key: str | None
+
+
+def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
+    """Return the cache key of a traced module."""
+    from cute_dialect.pipelines.recall import text_key
+
+    chip, level = _chip(options, emit), _level(options, emit)
+    return text_key(_text(module), emit=emit, chip=chip, opt_level=level, ptxas=options.ptxas)
+
+
+def _text(module: ModuleOp) -> str:
+    """Return the text of a module, with the source lines of its kernels' assertions, which GPU code prints."""
+    from cute_dialect.ir.printing import ir_text
+
+    text = ir_text(module, source_names=True)
+    places = [place for op in kernel_assertions(module) for place in _places(op)] if "cf.assert" in text else []
+    return "".join([text, *places])
+
+
+def kernel_assertions(module: ModuleOp) -> list[Operation]:
+    """Return the assertions in a module's kernels."""
+    from cute_dialect.ir.editing import all_ops
+
+    kernels = [op for op in module.ops if op.name == "gpu.module"]
+    return [op for kernel in kernels for op in all_ops(kernel) if op.name == "cf.assert"]
+
+
+def _places(op: Operation) -> list[str]:
+    from cute_dialect.ir.diagnostics import location_frames
+
+    return [f"// {f.function} {f.position.file}:{f.position.line}\n" for f in location_frames(op.location)]
+
+
+def _chip(options: Options, emit: Emit) -> str | None:
+    return None if emit == "base" else options.chip
+
+
+def _level(options: Options, emit: Emit) -> int | None:
+    return None if emit == "base" else options.opt_level
+
+
+def compile_traced(
+    module: ModuleOp, options: Options, emit: Emit, *, keep_stages: bool = False, elsewhere: bool = False
+) -> CompileResult:
+    """Compile a traced module, or load it from the compile cache.
+
+    ``elsewhere``: compile in another process.  Raises :class:`cute_dialect.pipelines.stages.CompileError`.
+    """
+    from cute_dialect.pipelines.elsewhere import compile_elsewhere
+    from cute_dialect.pipelines.recall import text_key
+    from cute_dialect.pipelines.stages import compile_module
+
+    chip, level = _chip(options, emit), _level(options, emit)
+    lineinfo = emit != "base" and options.lineinfo
+    text = _text(module) if options.cache and emit != "base" and not keep_stages and not options.lineinfo else None
+    given: Any = {"emit": emit, "chip": chip, "opt_level": level, "lineinfo": lineinfo, "cache": options.cache}
+    given["ptxas"] = options.ptxas
+    if elsewhere:
+        made = compile_elsewhere(module, text=text, **given)
+    else:
+        made = compile_module(module, text=text, keep_stages=keep_stages, **given)
+    return CompileResult(
+        made, None if text is None else text_key(text, emit=emit, chip=chip, opt_level=level, ptxas=options.ptxas)
+    )

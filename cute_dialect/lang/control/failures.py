@@ -1,0 +1,166 @@
+"""Translation of Python's own errors during tracing: unbound names, endless recursion, ``raise``.
+
+A value that a branch or loop could not merge is an error only when it is read.  Python then reports the name as
+unbound; this module replaces that report with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+from types import CodeType, TracebackType
+from typing import TYPE_CHECKING
+
+from cute_dialect.lang.control.branches import Lost, regions
+from cute_dialect.lang.control.python_errors import RAISE, as_ours
+from cute_dialect.lang.rewrite.convert import is_converted, is_users
+from cute_dialect.lang.rewrite.jumps import VALUE
+from cute_dialect.lang.tracing.errors import CompileError, MergeError, Place, StaticError, UnboundError
+from cute_dialect.lang.tracing.parsing import parsed
+from cute_dialect.lang.tracing.source_location import is_user_code, place_at
+
+if TYPE_CHECKING:
+    from cute_dialect.lang.rewrite.analysis import Site
+    from cute_dialect.lang.tracing.tracer import Tracer
+
+__all__ = ["explained", "translated"]
+
+_NAME = re.compile(r"'([^']+)'")
+
+
+def translated(error: BaseException, tracer: Tracer) -> CompileError | None:
+    """Return the language's error for a Python error raised during tracing, or None to keep Python's."""
+    if isinstance(error, CompileError):
+        return None
+    frames = _frames(error.__traceback__)
+    if not frames:
+        return None
+    if isinstance(error, UnboundLocalError | NameError) and (lost := _unbound(error, frames, tracer)) is not None:
+        return lost
+    if isinstance(error, RecursionError):
+        return _recursion(frames)
+    code, index = frames[-1]
+    if regions(tracer) and is_converted(code) and code.co_code[index] == RAISE:
+        return CompileError(
+            "F156", f"this raise would run at compile time, whatever the run-time condition: {type(error).__name__}: "
+            f"{error}", hint="use 'assert' for a check at run time", place=place_at(code, index),
+        )  # fmt: skip
+    return as_ours(error, error.__traceback__) if isinstance(error, Exception) else None
+
+
+def _frames(at: TracebackType | None) -> list[tuple[CodeType, int]]:
+    found: list[tuple[CodeType, int]] = []
+    while at is not None:
+        found.append((at.tb_frame.f_code, at.tb_lasti))
+        at = at.tb_next
+    return found
+
+
+def _unbound(error: NameError, frames: list[tuple[CodeType, int]], tracer: Tracer) -> CompileError | None:
+    match = _NAME.search(str(error))
+    code, index = frames[-1]
+    if match is None or not is_converted(code):
+        return None
+    name = match[1]
+    lost: Lost | None = tracer.state.get("lost", {}).get((name, code.co_filename))
+    if lost is None:
+        return None
+    made = _lost(name, lost)
+    made.place = place_at(code, index)
+    return made
+
+
+def _lost(name: str, lost: Lost) -> CompileError:
+    site, error = lost.site, lost.error
+    shown = "the returned value" if name == VALUE else f"'{name}'"
+    loop = site.kind in ("for", "while")
+    note = ("the loop" if loop else "the branch", site.place)
+    line = site.place.line
+    if isinstance(error, MergeError):
+        text = (
+            error.message if error.message.startswith(shown) else f"{shown} differs after this branch: {error.message}"
+        )
+        return MergeError(error.code, text, hint=error.hint, notes=error.notes or [note])
+    if error == "target":
+        return UnboundError(
+            "F222", f"{shown} is the variable of a run-time loop (line {line}) and has no value after the loop",
+            hint="copy it to another name inside the loop", notes=[note],
+        )  # fmt: skip
+    where = f"in a loop that may run zero times (line {line})" if loop else _side(site, error)
+    return UnboundError("F210", f"{shown} is set only {where}", hint=f"assign {shown} before line {line}", notes=[note])
+
+
+def _side(site: Site, side: str) -> str:
+    line = site.place.line
+    if site.text:
+        return f"if no {site.text} ran before it (line {line})"
+    truth = "true" if side == "side" else "false"
+    return f"if `{site.place.text()}` is {truth} (line {line})"
+
+
+def _recursion(frames: list[tuple[CodeType, int]]) -> CompileError | None:
+    counts: dict[CodeType, int] = {}
+    for code, _ in frames:
+        if is_converted(code):
+            counts[code] = counts.get(code, 0) + 1
+    if not counts or max(counts.values()) < 20:
+        return None
+    code = max(counts, key=lambda c: counts[c])
+    first = next(i for c, i in frames if c is code)
+    return CompileError(
+        "F161", f"'{code.co_name}' recurses without end at compile time: the condition that ends it is known only at "
+        "run time", hint="write a loop", place=place_at(code, first),
+    )  # fmt: skip
+
+
+_SOURCELESS = "kernels are compiled from their source: save the program in a file, or use a notebook"
+_UNCONVERTED = "this function is not compiled as kernel code; see cute.jit and cute.convert_package"
+
+
+def explained(error: StaticError) -> None:
+    """Add a hint that names the Python code that asked for a run-time value: an unconverted function, or one in C."""
+    if error.is_located:  # An inner trace has already explained the error.
+        return
+    for code, index in reversed(_frames(error.__traceback__)):
+        if not is_user_code(code):
+            continue
+        if is_converted(code):
+            error.hint = _asked_by(error, place_at(code, index)) or error.hint
+            return
+        if error.code not in ("F143", "F145"):
+            return
+        why = "an operator, a property or a C function called it"
+        if not linecache.getlines(code.co_filename):
+            why = "it has no source (F102)"
+        elif not is_users(code.co_filename, None):
+            why = "it belongs to a library; see cute.convert_package"
+        if error.code == "F143":
+            error.hint = _UNCONVERTED if linecache.getlines(code.co_filename) else _SOURCELESS
+        error.notes.append((f"'{code.co_name}' was not compiled as kernel code: {why}", place_at(code, index)))
+        return
+
+
+def _asked_by(error: StaticError, place: Place) -> str:
+    """Return the hint for converted code in which Python itself asks for a truth value or an index, or ""."""
+    if error.code not in ("F143", "F144"):
+        return ""
+    text = place.text().strip()
+    if linecache.getline(place.file, place.line).lstrip().startswith("case "):
+        return "write each alternative that captures a name as a separate case"
+    try:
+        node = parsed(text, mode="eval").body
+    except SyntaxError:
+        return ""
+    if error.code == "F144":
+        if not isinstance(node, ast.Subscript):
+            return ""
+        return (
+            f"`{ast.unparse(node.value)}` is a Python object, which is indexed at compile time: make it a tensor (an "
+            "array argument or cute.make_rmem_tensor), use 'x if c else y', or pass the index as cute.Constexpr"
+        )
+    if isinstance(node, ast.Call):
+        return f"Python's `{ast.unparse(node.func)}` needs the values at compile time: compare them in a loop"
+    if isinstance(node, ast.Compare):
+        return "Python compares these objects at compile time: compare their numbers instead"
+    return ""

@@ -1,0 +1,296 @@
+"""``for`` loops: Python's own over static iterables, ``scf.for`` over ranges, ``scf.while`` if a jump may end it.
+
+A kernel's loop over a static range is traced once, as a run-time loop.  It is unrolled instead if its body needs the
+index as a Python number, or changes values that a run-time loop cannot carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.files import PACKAGE
+from cute_dialect.lang.control.boolean_ops import both, inverted
+from cute_dialect.lang.control.branches import check_iterator, regions
+from cute_dialect.lang.control.counters import choose_counter
+from cute_dialect.lang.control.generators import GeneratorFor
+from cute_dialect.lang.control.loop_ranges import LoopRange, UnrolledRange
+from cute_dialect.lang.control.mutable_state import same
+from cute_dialect.lang.control.runtime_loops import Rolled
+from cute_dialect.lang.rewrite.convert import is_converted
+from cute_dialect.lang.tracing.errors import CompileError, LimitError, LoopError, StaticError, SyntaxErrorInKernel
+from cute_dialect.lang.tracing.recorder import remark
+from cute_dialect.lang.tracing.tracer import locate
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+    from cute_dialect.lang.rewrite.analysis import Site
+    from cute_dialect.lang.tracing.tracer import Tracer
+
+__all__ = ["MOST_TURNS", "For", "StaticFor", "loop_over"]
+
+MOST_TURNS = 4096
+"""Maximum number of iterations of a loop that is unrolled at compile time."""
+
+_IMMUTABLE = (range, tuple, UnrolledRange)
+
+
+class StaticFor:
+    """A ``for`` loop that Python runs at compile time."""
+
+    __slots__ = ("iterable", "iterated")
+    __cute_iterates__ = True
+    rolled = False
+    enters = False
+    caught = ()
+
+    def __init__(self, iterable: Iterable[Any]):
+        self.iterable = iterable
+        self.iterated: tuple[Any, ...] = ()
+        """The iterable, while the loop runs."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.iterable) if type(self.iterable) in _IMMUTABLE else self.elements()
+
+    def elements(self) -> Iterator[Any]:
+        """Iterate over an iterable that the loop body may change."""
+        self.iterated = (self.iterable,)
+        try:
+            for element in self.iterable:  # noqa: UP028  ('yield from' closes a generator after a 'break')
+                yield element
+        finally:
+            self.iterated = ()
+
+    def over(self, flags: Sequence[Any]) -> bool:
+        """Return True if a jump with a static condition has ended the loop."""
+        return any(f is True for f in flags)
+
+
+class For(Rolled):
+    """A ``for`` over a run-time range, or over a static range that is traced once if possible."""
+
+    def __init__(
+        self, tracer: Tracer, numbers: LoopRange, site: Site, values: Mapping[str, Any], *, static: range | None
+    ):
+        self.begin(tracer, site, values)
+        self.numbers = numbers
+        self.static = static
+        self.rolled = self.enters = True
+        self.replaces = static is None or len(static) > MOST_TURNS  # Shorter loops are unrolled.
+        self.caught: tuple[type[BaseException], ...] = (Exception,) if static is not None else ()
+        self.bounds()
+        self.last_op = tracer.block.last_op  # The bounds stay if the trace of the body is discarded.
+        self.guess()
+
+    def bounds(self) -> None:
+        """Choose the type of the index and the loop counter."""
+        from cute_dialect.lang.values.dtypes import Boolean, Int32
+        from cute_dialect.lang.values.numeric import as_number, literal, promoted
+
+        start, stop, step = (as_number(x) for x in (self.numbers.start, self.numbers.stop, self.numbers.step))
+        for x in (start, stop, step):
+            if not type(x).is_integer:
+                raise LoopError("F224", f"range bounds must be integers, got {x.describe()}", notes=self.note())
+        if step.is_static and step.value == 0:
+            raise LoopError("F223", "the step of range is 0", notes=self.note())
+        bounds = (self.numbers.start, self.numbers.stop, self.numbers.step)
+        written = [x for x, y in zip((start, stop, step), bounds) if not isinstance(y, int)]
+        kind = Int32
+        for n, x in enumerate(written or (start, stop, step)):
+            kind = type(x) if n == 0 else promoted(kind.exactly(0), x, "add")
+        if kind is Boolean:
+            kind = Int32
+        start, stop, step = (
+            literal(kind, y) if isinstance(y, int) and (x is not step or y > 0) else x
+            for x, y in zip((start, stop, step), bounds)
+        )
+        self.counter = choose_counter(
+            self.tracer, kind, kind(start), kind(stop), step, bounded=self.site.path.startswith(PACKAGE)
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        from xdsl.ir import Block
+
+        if not self.rolled:
+            return next(self.iterator)
+        if self.ended:
+            raise StopIteration
+        self.body = Block()
+        counter = self.counter
+        self.index = self.body.insert_arg(counter.kind.attribute, 0)
+        if counter.left is not None:
+            self.body.insert_arg(counter.left.ssa.type, 1)
+        self.open_round(self.body)
+        self.tracer.block = self.body
+        self.number_now = counter.index(self.index)
+        return self.number_now
+
+    def carry_flag(self, i: int, after: Any) -> bool:
+        return False
+
+    def over(self, flags: Sequence[Any]) -> bool:
+        """Return True if a jump with a static condition has ended the loop."""
+        return any(f is True for f in flags)
+
+    def leave(self, values: Mapping[str, Any]) -> None:
+        """End an iteration: compare the values, and emit the loop if all changes are carried."""
+        tracer = self.tracer
+        del regions(tracer)[self.depth + 1 :]
+        out = self.ending(values)
+        heap = self.snap.state()
+        flags = [out[self.names.index(f)] for f in self.site.flags]
+        if self.compare(out, heap) or self.settle():
+            return
+        if self.counter.left is not None or any(f is not False for f in flags):
+            self.make_while(out, heap, flags)
+        else:
+            self.make_for(out, heap)
+        if self.static is not None and not any(f is not False for f in flags):
+            for i, name in enumerate(self.site.names):  # The last index is known.
+                if (name,) == self.site.targets and same(out[i], self.number_now):
+                    self.final[i] = self.static[-1]
+
+    def enter(self) -> Sequence[Any]:
+        if self.rolled:
+            return super().enter()
+        self.enters = False
+        return [self.values[i] for i in self.site.entering]
+
+    def make_for(self, out: Sequence[Any], heap: Mapping[int, Any]) -> None:
+        """Emit the ``scf.for``."""
+        from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
+        from xdsl.ir import Region
+
+        tracer = self.tracer
+        tracer.op("scf.yield", self.outgoing(out, heap), ())
+        self.forbid_copies()
+        tracer.block = self.saved
+        del regions(tracer)[self.depth :]
+        counter = self.counter
+        operands = [counter.start.ssa, counter.stop.ssa, counter.step.ssa, *self.initial()]
+        types = [v.type for v in operands[3:]]
+        properties = {} if counter.kind.signed else {"unsignedCmp": UnitAttr()}
+        attributes = {"cute.unroll": IntegerAttr(self.numbers.unroll, i32)} if self.numbers.unroll > 1 else None
+        op = tracer.op("scf.for", operands, types, properties, regions=[Region(self.body)], attributes=attributes)
+        self.finished(op.results)
+
+    def forbid_copies(self) -> None:
+        """Prevent ptxas from unrolling the loop if the range was given ``unroll=1``."""
+        if self.numbers.unroll != 1:
+            return
+        from xdsl.dialects.builtin import StringAttr
+
+        code = {"ptxCode": StringAttr('.pragma "nounroll";')}
+        pragma = self.tracer.op("nvvm.inline_ptx", [], [], code, segments=[0, 0, 0])
+        pragma.detach()
+        first = self.body.first_op
+        assert first is not None
+        self.body.insert_op_before(pragma, first)
+
+    def make_while(self, out: Sequence[Any], heap: Mapping[int, Any], flags: Sequence[Any]) -> None:
+        """Emit an ``scf.while`` with a counter, for loops that a jump may end or whose step has an unknown sign.
+
+        With an unknown sign the last carried value is the continue flag.
+        """
+        from xdsl.ir import Block, Region
+
+        from cute_dialect.lang.values.dtypes import Boolean
+
+        tracer, counter = self.tracer, self.counter
+        if any(f is not False for f in flags):
+            text = "this loop is compiled as a while loop because a jump may end it early"
+            remark("R1", text, self.site.place)
+        else:
+            self.forbid_copies()
+        ends = [Boolean(f).ssa for f in flags]
+        following = [(counter.kind.of(self.index) + counter.step).ssa]
+        head: list[SSAValue] = [counter.start.ssa]
+        goes: list[SSAValue] = []
+        if counter.left is not None:
+            left = type(counter.left).of(self.body.args[1])
+            following.append((left - counter.size).ssa)
+            goes = [Boolean(left >= counter.size).ssa]
+            head.append(counter.left.ssa)
+        tracer.op("scf.yield", [*following, *self.outgoing(out, heap), *ends, *goes], ())
+        types = [*(a.type for a in self.body.args), *(v.type for v in (*ends, *goes))]
+        for v in (*ends, *goes):
+            self.body.insert_arg(v.type, len(self.body.args))
+        before = Block(arg_types=types)
+        tracer.block = before
+        at = len(types) - len(goes)
+        goes_on: Any = Boolean.of(before.args[at]) if goes else counter.kind.of(before.args[0]) < counter.stop
+        for argument in before.args[at - len(ends) : at]:
+            flag = inverted(Boolean.of(argument))
+            goes_on = both(goes_on, lambda flag=flag: flag)
+        tracer.op("scf.condition", [goes_on.ssa, *before.args], ())
+        tracer.block = self.saved
+        del regions(tracer)[self.depth :]
+        false = [tracer.constant(False, v.type) for v in ends]
+        first = [counter.runs.ssa] if goes else []
+        op = tracer.op(
+            "scf.while", [*head, *self.initial(), *false, *first], types, regions=[Region(before), Region(self.body)]
+        )
+        results = list(op.results)
+        self.finished(results[len(head) : at - len(ends)])
+        for name, value in zip(self.site.flags, results[at - len(ends) : at]):
+            self.final[self.names.index(name)] = Boolean.of(value)
+
+    def again(self, error: BaseException) -> bool:
+        """Unroll the loop over a static range if tracing it once failed."""
+        if self.static is None or not self.rolled or isinstance(error, RecursionError | LimitError):
+            return False
+        if isinstance(error, SyntaxErrorInKernel) and error.code in ("F150", "F158"):
+            return False
+        if len(self.static) > MOST_TURNS:
+            if isinstance(error, StaticError) and error.code != "F141":
+                locate(error)
+                raise StaticError(
+                    "F141", f"this loop of {len(self.static)} iterations cannot be a run-time loop: {error.message}",
+                    hint=f"loops of at most {MOST_TURNS} iterations are unrolled at compile time",
+                    notes=[("here", error.place)],
+                ) from error  # fmt: skip
+            return False
+        if isinstance(error, CompileError):
+            locate(error)
+            why = f" ({error.place})" if error.place is not None else ""
+            text = f"the {len(self.static)} iterations of this loop are unrolled: {error.message}{why}"
+            remark("R2", text, self.site.place)
+        self.walk()
+        return True
+
+    def walk(self) -> None:
+        """Continue as a Python loop at compile time."""
+        assert self.static is not None
+        self.dropped()
+        self.rolled = False
+        self.enters = True
+        self.caught = ()
+        self.iterator = iter(self.static)
+
+
+def loop_over(
+    tracer: Tracer | None, iterable: Any, site: Site, values: Mapping[str, Any]
+) -> For | StaticFor | GeneratorFor:
+    """Return the loop over the iterable of a ``for``."""
+    cls = type(iterable)
+    if cls is range:
+        if tracer is None or tracer.kind != "kernel" or len(iterable) < 2:
+            return StaticFor(iterable)
+        return For(tracer, LoopRange(iterable.start, iterable.stop, iterable.step), site, values, static=iterable)
+    if cls is LoopRange:
+        if tracer is None:
+            return StaticFor(iterable.python())
+        return For(tracer, iterable, site, values, static=None)
+    if cls is GeneratorType and tracer is not None and is_converted(iterable.gi_code):
+        check_iterator(tracer, iterable)
+        return GeneratorFor(tracer, iterable, site, values)
+    if cls is UnrolledRange:
+        return StaticFor(iterable.numbers)
+    if tracer is not None and isinstance(iterable, Iterator):
+        check_iterator(tracer, iterable)
+    return StaticFor(iterable)

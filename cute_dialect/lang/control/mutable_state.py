@@ -1,0 +1,563 @@
+"""Snapshots of the Python objects that a run-time branch or loop can change.
+
+A place is an element of a list or dict, an attribute of an instance, class or function, or a captured variable of a
+closure.  A :class:`Snapshot` copies the places reachable from the names that a region reads.  The region can then be
+traced again from the same state, and the states that its sides leave can be merged::
+
+    xs = [a]
+    if a > 3:                  # snapshot: the list's element is a
+        xs[0] = 7              # state after this side: [7]
+                               # the other side starts from a again; afterwards xs[0] is an scf.if result
+
+The search follows containers, instances and their classes, closures, parameter defaults, and the module-level objects
+that the user's functions name.  State that Python cannot copy (iterators, arrays, module globals) is compared instead,
+and a change raises an error.  Libraries and the language's own values are not searched.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+import io
+import sys
+import warnings
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from gc import get_referents
+from operator import length_hint
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+from weakref import ref
+
+from cute_dialect.lang.rewrite.convert import is_users
+from cute_dialect.lang.tracing.errors import LimitError
+from cute_dialect.lang.tracing.source_location import is_package_class
+from cute_dialect.lang.values.dtypes import Numeric
+from cute_dialect.lang.values.forms import Dynamic, same_static
+
+__all__ = [
+    "LIMIT",
+    "Snapshot",
+    "U",
+    "attributes_of",
+    "empty_like",
+    "is_mutable",
+    "kept_in",
+    "names_read",
+    "parts_of",
+    "same",
+    "set_part",
+]
+
+LIMIT = 20_000
+"""Maximum number of objects that a snapshot may reach."""
+
+
+WATCHED = 1 << 16
+"""Maximum size, in bytes, of an array whose contents are compared before and after a region."""
+
+
+class _Unbound:
+    """Placeholder for the value of an unbound name."""
+
+    def __repr__(self) -> str:
+        return "<unbound>"
+
+
+U = _Unbound()
+
+(
+    _LEAF, _LIST, _DICT, _SET, _INSTANCE, _TUPLE, _FUNCTION, _CELL, _SLOTS, _METHOD, _ITERATOR, _PARTIAL, _VALUE,
+    _DEQUE, _CLASS, _MODULE, _OPAQUE, _DECORATED,
+) = range(18)  # fmt: skip
+_KINDS: dict[type, int] = {
+    int: _LEAF, float: _LEAF, bool: _LEAF, str: _LEAF, bytes: _LEAF, type(None): _LEAF, complex: _LEAF, range: _LEAF,
+    type: _CLASS, ModuleType: _MODULE, BuiltinFunctionType: _OPAQUE, slice: _LEAF, _Unbound: _LEAF, list: _LIST,
+    dict: _DICT, set: _SET, tuple: _TUPLE, FunctionType: _FUNCTION, CellType: _CELL, MethodType: _METHOD,
+    partial: _PARTIAL, deque: _DEQUE, bytearray: _LIST, frozenset: _TUPLE, GeneratorType: _ITERATOR, CodeType: _LEAF,
+    FrameType: _LEAF,
+}  # fmt: skip
+_USERS: set[type] = set()
+"""User-defined classes among those in ``_KINDS``. The search continues from an instance to its class."""
+_WITH_DICT: set[type] = set()
+"""Subclasses of containers whose instances have attributes in addition to elements."""
+_FOREIGN = frozenset(("xdsl", "mlir", "numpy", "torch", "jax", "jaxlib", "cupy", "cuda", "ml_dtypes"))
+_SLOT_NAMES: dict[type, tuple[str, ...]] = {}
+_NAMES_READ: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
+
+
+def _kind(cls: type) -> int:
+    kind = _KINDS[cls] = _new_kind(cls)
+    if kind not in (_LEAF, _VALUE) and _is_users_class(cls):
+        _USERS.add(cls)
+    if kind in (_LIST, _DICT, _SET, _TUPLE, _DEQUE) and cls.__dictoffset__:
+        _WITH_DICT.add(cls)
+    return kind
+
+
+def _new_kind(cls: type) -> int:
+    if issubclass(cls, Dynamic):
+        return _VALUE if hasattr(cls, "__cute_places__") else _LEAF
+    if issubclass(cls, type):
+        return _CLASS
+    if cls.__module__ == "numpy" and cls.__name__ == "ndarray":
+        return _ITERATOR  # It is compared rather than restored.
+    if issubclass(cls, enum.Enum) or cls.__module__.split(".")[0] in _FOREIGN:
+        return _LEAF
+    for base, kind in ((list, _LIST), (dict, _DICT), (set, _SET), (tuple, _TUPLE), (ModuleType, _MODULE)):
+        if issubclass(cls, base):
+            return kind
+    if (issubclass(cls, Iterator) and not _is_users_class(cls)) or hasattr(cls, "tobytes"):
+        return _ITERATOR
+    if is_package_class(cls):
+        if hasattr(cls, "__cute_places__"):
+            return _VALUE
+        return _DECORATED if cls.__module__ == "cute_dialect.lang.calls.decorators" else _LEAF
+    names = tuple(n for c in cls.__mro__ for n in _slots(c) if n not in ("__dict__", "__weakref__"))
+    if names:
+        _SLOT_NAMES[cls] = names
+        return _SLOTS
+    return _INSTANCE if cls.__dictoffset__ else _OPAQUE
+
+
+@lru_cache(maxsize=4096)
+def _is_users_class(cls: type) -> bool:
+    """Return True for a user-defined class, or one of this package's kernel code."""
+    module = sys.modules.get(cls.__module__)
+    if module is None or cls.__module__ == "__main__":
+        return True
+    file = getattr(module, "__file__", None)
+    return file is not None and is_users(file, cls.__module__)
+
+
+def _is_users_module(names: Mapping[str, Any]) -> bool:
+    """Return True if these are the globals of a user's module."""
+    name = names.get("__name__", "")
+    file = names.get("__file__")
+    if name.split(".")[0] == "cute_dialect":
+        return False
+    return name not in sys.modules or name == "__main__" or (file is not None and is_users(file, name))
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    named = cls.__dict__.get("__slots__", ())
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def kept_in(obj: Any) -> dict[Any, Any] | list[Any] | set[Any] | None:
+    """Return a copy of a mutable object's contents by index, key or attribute; None for values and classes."""
+    kind = _KINDS.get(type(obj))
+    return _kept(obj, _kind(type(obj)) if kind is None else kind)
+
+
+def _kept(obj: Any, kind: int) -> dict[Any, Any] | list[Any] | set[Any] | None:
+    if kind in (_LIST, _DEQUE):
+        return list(obj)
+    if kind == _DICT:
+        return dict(obj)
+    if kind == _INSTANCE:
+        return dict(obj.__dict__)
+    if kind == _SET:
+        return set(obj)
+    if kind == _CELL:
+        try:
+            return [obj.cell_contents]
+        except ValueError:
+            return [U]
+    if kind == _SLOTS:
+        kept = {n: getattr(obj, n) for n in _SLOT_NAMES[type(obj)] if hasattr(obj, n)}
+        kept.update(getattr(obj, "__dict__", {}))
+        return kept
+    if kind == _VALUE:
+        return {n: getattr(obj, n) for n in obj.__cute_places__}
+    return None
+
+
+def _attributes(cls: type) -> dict[str, Any]:
+    """Return the attributes of a class, except those that Python computes on first access."""
+    return {
+        n: v for n, v in vars(cls).items()
+        if not (n.startswith("__") and n.endswith("__")) or isinstance(v, FunctionType | classmethod | staticmethod)
+    }  # fmt: skip
+
+
+def is_mutable(obj: Any) -> bool:
+    """Return True if an object has mutable state, so that aliases see each other's changes."""
+    kind = _KINDS.get(type(obj))
+    if kind is None:
+        kind = _kind(type(obj))
+    if kind in (_INSTANCE, _SLOTS):
+        return not _is_frozen(type(obj))
+    return kind in (_LIST, _DICT, _SET, _CELL, _DEQUE, _ITERATOR)
+
+
+def _is_frozen(cls: type) -> bool:
+    params = getattr(cls, "__dataclass_params__", None)
+    return params is not None and params.frozen
+
+
+def put_back(obj: Any, kept: Any) -> None:
+    """Restore an object's contents."""
+    kind = _KINDS[type(obj)]
+    if kind == _LIST:
+        obj[:] = kept
+    elif kind == _DEQUE:
+        obj.clear()
+        obj.extend(kept)
+    elif kind in (_DICT, _SET):
+        obj.clear()
+        obj.update(kept)
+    elif kind == _CELL:
+        if kept[0] is U:
+            del obj.cell_contents
+        else:
+            obj.cell_contents = kept[0]
+    elif kind == _INSTANCE:
+        obj.__dict__.clear()
+        obj.__dict__.update(kept)
+    elif kind == _CLASS:
+        now = _attributes(obj)
+        for name in now.keys() - kept.keys():
+            delattr(obj, name)
+        for name, value in kept.items():
+            if now.get(name, U) is not value:
+                setattr(obj, name, value)
+    else:
+        now = kept_in(obj)
+        assert isinstance(now, dict)
+        for name in now:
+            if name not in kept:
+                object.__delattr__(obj, name)
+        for name, value in kept.items():
+            if now.get(name, U) is not value:
+                object.__setattr__(obj, name, value)
+
+
+def put(obj: Any, slot: Any, value: Any) -> None:
+    """Set an element, an attribute or a captured variable."""
+    kind = _KINDS[type(obj)]
+    if kind in (_LIST, _DICT, _DEQUE):
+        obj[slot] = value
+    elif kind == _CELL:
+        obj.cell_contents = value
+    elif kind == _INSTANCE:
+        obj.__dict__[slot] = value
+    elif kind == _CLASS:
+        setattr(obj, slot, value)
+    else:
+        object.__setattr__(obj, slot, value)
+
+
+def parts_of(obj: Any, kept: Any, attributes: Any = None) -> dict[tuple[bool, Any], Any]:
+    """Return the parts of a container or instance by ``(True, index or key)`` and ``(False, attribute)``.
+
+    Args:
+        obj: the container or instance.
+        kept: its contents, as returned by :func:`kept_in`.
+        attributes: the attributes of an instance of a container class, if not the current ones.
+    """
+    items = _KINDS[type(obj)] in (_LIST, _DICT, _DEQUE, _TUPLE)
+    parts = {(items, k): v for k, v in (kept.items() if isinstance(kept, dict) else enumerate(kept))}
+    if type(obj) in _WITH_DICT:
+        held: dict[str, Any] = obj.__dict__ if attributes is None else attributes
+        parts.update(((False, k), v) for k, v in held.items())
+    return parts
+
+
+def empty_like(obj: Any, kept: Any) -> Any:
+    """Return a new object of the same class, whose parts are then set.
+
+    Args:
+        obj: a container or instance.
+        kept: its contents, as returned by :func:`kept_in`. Only their number and the keys matter.
+    """
+    if _KINDS[type(obj)] not in (_LIST, _DICT, _DEQUE):
+        return object.__new__(type(obj))
+    made = copy.copy(obj)
+    if type(obj) in _WITH_DICT:
+        made.__dict__.clear()
+    put_back(made, kept)
+    return made
+
+
+def set_part(obj: Any, part: tuple[bool, Any], value: Any) -> None:
+    """Set an element or attribute of an object that :func:`empty_like` made."""
+    is_item, key = part
+    if is_item:
+        obj[key] = value
+    else:
+        object.__setattr__(obj, key, value)
+
+
+def _led_to(f: FunctionType) -> list[Any]:
+    """Return the objects reachable from a function.
+
+    These are its captured variables and, for a user's function, its attributes, parameter defaults and the module-level
+    objects that its code names.
+    """
+    code = f.__code__
+    found: list[Any] = [*(f.__closure__ or ())]
+    if f.__defaults__:
+        found += f.__defaults__
+    if f.__kwdefaults__:
+        found += f.__kwdefaults__.values()
+    if is_users(code.co_filename, f.__module__):
+        found.append(f.__dict__)
+        names = names_read(code)
+        for name in names:
+            value = f.__globals__.get(name)
+            if value is not None:
+                found.append(value)
+                if isinstance(value, ModuleType):
+                    found += attributes_of(value, names)
+    elif f.__dict__:
+        found.append(f.__dict__)
+    return found
+
+
+def names_read(code: CodeType) -> Collection[str]:
+    """Return the global and attribute names in a function and its nested functions."""
+    known = _NAMES_READ.get(id(code))
+    if known is None or known[0] is not code:
+        names: dict[str, None] = {}
+        todo = [code]
+        while todo:
+            c = todo.pop()
+            names.update(dict.fromkeys(c.co_names))
+            todo += [k for k in c.co_consts if isinstance(k, CodeType)]
+        known = _NAMES_READ[id(code)] = (code, tuple(names))
+    return known[1]
+
+
+def attributes_of(module: ModuleType, names: Collection[str]) -> list[Any]:
+    """Return the values of these names in a user's module and in the user's modules that it refers to."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    todo = [module]
+    while todo:
+        held = vars(todo.pop())
+        if id(held) in seen or not _is_users_module(held):
+            continue
+        seen.add(id(held))
+        values = [held[n] for n in names if n in held]
+        found += values
+        todo += [v for v in values if isinstance(v, ModuleType)]
+    return found
+
+
+def _behind(obj: Any) -> list[Any]:
+    """Return the objects behind a C object: the receiver of a bound method, the source of a view or iterator."""
+    receiver = getattr(obj, "__self__", None)
+    if receiver is not None:
+        return [receiver]
+    if isinstance(obj, MappingProxyType):
+        return [*obj.values()]
+    if isinstance(obj, ref):
+        return [obj()]
+    return _referents(obj)
+
+
+def _referents(obj: Any) -> list[Any]:
+    found: list[Any] = []
+    for part in get_referents(obj):
+        # Such a dict may be the table of a cache or class, which must not be restored.
+        found += part.values() if type(part) is dict else (part,)
+    return found
+
+
+class Snapshot:
+    """The state of the reachable mutable objects at one point.
+
+    Args:
+        roots: the objects at which the search starts.
+        names: the globals of the region's function; None if a function among the roots leads to them.
+    """
+
+    __slots__ = ("iterators", "objects", "seen", "spaces")
+
+    def __init__(self, roots: Iterable[Any], names: Mapping[str, Any] | None = None):
+        self.objects: dict[int, tuple[Any, Any]] = {}
+        self.iterators: dict[int, tuple[Any, Any]] = {}
+        self.spaces: dict[int, tuple[Mapping[str, Any], dict[str, Any]]] = {}
+        self.seen: dict[int, Any] = {}
+        if names is not None:
+            self.watch(names)
+        self.add(roots)
+
+    def watch(self, names: Mapping[str, Any]) -> None:
+        """Watch the globals of a user's module for later comparison."""
+        if id(names) not in self.spaces and _is_users_module(names):
+            self.spaces[id(names)] = (names, dict(names))
+
+    def add(self, roots: Iterable[Any]) -> None:
+        """Continue the search from further roots. Objects that are already known keep their recorded state."""
+        seen, objects, kinds = self.seen, self.objects, _KINDS
+        todo = list(roots)
+        while todo:
+            obj = todo.pop()
+            cls = type(obj)
+            kind = kinds.get(cls)
+            if kind is None:
+                kind = _kind(cls)
+            if kind == _LEAF:
+                continue
+            key = id(obj)
+            if key in seen:
+                continue
+            if kind == _CLASS and not _is_users_class(obj):
+                continue
+            seen[key] = obj
+            if cls in _USERS:
+                todo.append(cls)
+            if kind == _TUPLE:
+                todo += obj
+            elif kind == _FUNCTION:
+                todo += self.led_to(obj)
+                self.watch(obj.__globals__)
+            elif kind == _METHOD:
+                todo += (obj.__func__, obj.__self__)
+            elif kind == _PARTIAL:
+                todo += (obj.func, *obj.args, *obj.keywords.values(), obj.__dict__)
+            elif kind == _ITERATOR:
+                self.iterators[key] = (obj, _position(obj))
+                todo += _behind(obj)
+            elif kind == _OPAQUE:
+                todo += _behind(obj)
+            elif kind == _MODULE:
+                self.watch(vars(obj))
+            elif kind == _DECORATED:
+                todo += [getattr(obj, n, None) for n in ("function", "__self__")]
+            elif kind == _CLASS:
+                kept = self.content(obj, kind)
+                objects[key] = (obj, kept)
+                todo += [*kept.values(), *obj.__bases__]
+            else:
+                kept = self.content(obj, kind)
+                objects[key] = (obj, kept)
+                todo += kept.values() if isinstance(kept, dict) else kept or ()
+                if kind == _DICT:
+                    todo += kept  # pyright: ignore
+                elif kind == _INSTANCE and cls not in _USERS:
+                    todo += _referents(obj)
+            if cls in _WITH_DICT:
+                todo.append(obj.__dict__)
+            if len(seen) > LIMIT:
+                raise LimitError(
+                    "F170", f"more than {LIMIT:,} Python objects are reachable from the names in this branch or loop",
+                    hint="keep large Python data in NumPy arrays, or away from functions that kernels call",
+                )  # fmt: skip
+
+    def content(self, obj: Any, kind: int) -> Any:
+        """Return a copy of the contents of a mutable object."""
+        return _attributes(obj) if kind == _CLASS else _kept(obj, kind)
+
+    def led_to(self, f: FunctionType) -> list[Any]:
+        """Return the objects to which the search continues from a function."""
+        return _led_to(f)
+
+    def cells(self) -> list[Any]:
+        return [kept[0] for obj, kept in self.objects.values() if type(obj) is CellType]
+
+    def moved(self) -> Any:
+        """Return an iterator that was advanced, or an array that was changed, since the snapshot; or None."""
+        return next(
+            (obj for obj, before in self.iterators.values() if not _same_position(_position(obj), before)), None
+        )
+
+    def rebound_global(self) -> tuple[str, str] | None:
+        """Return the name and module of a global assigned since the snapshot, or None."""
+        for names, before in self.spaces.values():
+            for name, value in names.items():
+                if name.startswith("__") or value is before.get(name, U):
+                    continue
+                # It was imported meanwhile.
+                if name in before or not isinstance(value, type | ModuleType | FunctionType):
+                    return name, str(names.get("__name__"))
+        return None
+
+    def restore(self, only: Any = None) -> None:
+        """Restore all objects, or one of them."""
+        for obj, kept in self.objects.values() if only is None else (self.objects[id(only)],):
+            if not _holds(_kept_now(obj), kept):
+                put_back(obj, kept)
+
+    def state(self) -> dict[int, Any]:
+        """Return the current contents of all objects."""
+        return {key: _kept_now(obj) for key, (obj, _) in self.objects.items()}
+
+
+def _kept_now(obj: Any) -> Any:
+    kind = _KINDS[type(obj)]
+    return _attributes(obj) if kind == _CLASS else _kept(obj, kind)
+
+
+def _position(obj: Any) -> Any:
+    """Return the state that changes when an iterator advances or a buffer is written."""
+    if isinstance(obj, GeneratorType):
+        frame = obj.gi_frame
+        return () if frame is None or obj.gi_running else (frame.f_lasti, *frame.f_locals.values())
+    if hasattr(obj, "tobytes"):
+        return obj.tobytes() if memoryview(obj).nbytes <= WATCHED else None
+    if isinstance(obj, io.StringIO | io.BytesIO):
+        return None if obj.closed else (obj.tell(), obj.getvalue())
+    try:
+        if (left := length_hint(obj, -1)) >= 0:
+            return left
+    except TypeError:
+        pass
+    if type(obj).__module__ != "itertools":
+        return None
+    try:  # Only __reduce__ shows the state of 'count' and 'product'; Python 3.14 removes it.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return obj.__reduce__()
+    except TypeError:
+        return None
+
+
+def _same_position(now: Any, before: Any) -> bool:
+    """Return True if two positions are equal. Values are compared by identity, because ``==`` may emit ops."""
+    if isinstance(now, tuple) and isinstance(before, tuple):
+        return len(now) == len(before) and all(map(_same_position, now, before))
+    return now is before or (type(now) is type(before) and isinstance(now, int | bytes | str) and now == before)
+
+
+def _holds(now: Any, kept: Any) -> bool:
+    if len(now) != len(kept):
+        return False
+    if isinstance(now, dict):
+        return all(a is b for a, b in zip(now, kept)) and all(a is b for a, b in zip(now.values(), kept.values()))
+    if isinstance(now, set):
+        return {id(x) for x in now} == {id(x) for x in kept}
+    return all(a is b for a, b in zip(now, kept))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Return True if two values are the same object, equal static values, or have the same form and leaves."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Dynamic):
+        if getattr(a, "is_static", False) or getattr(b, "is_static", False):
+            return same_static(a, b)
+        if isinstance(a, Numeric):
+            return a.value is b.value  # Facts may differ.
+        form = a.__cute_form__()
+        if form != b.__cute_form__():
+            return False
+        return all(x is y for x, y in zip(form.take(a), form.take(b)))
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    return same_static(a, b)

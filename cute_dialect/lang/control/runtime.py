@@ -1,0 +1,381 @@
+"""Runtime hooks of converted code: the methods that rewritten expressions and statements call, as ``.rt``."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from types import GeneratorType
+from typing import Any
+
+from cute_dialect.files import PACKAGE
+from cute_dialect.lang.control import match_subjects
+from cute_dialect.lang.control.boolean_ops import both, either, equal, inverted, is_dynamic_truth, truth_of, unequal
+from cute_dialect.lang.control.branches import Branch, pick, regions
+from cute_dialect.lang.control.callees import callee, callee_of_op
+from cute_dialect.lang.control.generators import GeneratorFor, consumers
+from cute_dialect.lang.control.loops import For, StaticFor, loop_over
+from cute_dialect.lang.control.mutable_state import U
+from cute_dialect.lang.control.while_loops import While
+from cute_dialect.lang.rewrite.analysis import Site
+from cute_dialect.lang.tracing.errors import LoopError, StaticError, SyntaxErrorInKernel
+from cute_dialect.lang.tracing.tracer import active
+from cute_dialect.lang.values.forms import Dynamic, is_dynamic
+
+__all__ = ["Hooks", "Text"]
+
+YES, NO = (1,), (0,)
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": equal, "!=": unequal, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "is": operator.is_, "is not": operator.is_not,
+}  # fmt: skip
+
+
+class Text(str):
+    """Text that contains run-time values, shown as ``?``. ``pieces`` are its texts, and values with their formats."""
+
+    __slots__ = ("pieces",)
+    pieces: tuple[str | tuple[Any, str], ...]
+
+
+def _holds_run_time(value: Any) -> bool:
+    """Return True if a value, or an element of a tuple or list, is known only at run time."""
+    if isinstance(value, tuple | list):
+        return any(map(_holds_run_time, value))
+    return is_dynamic(value)
+
+
+def _are_numbers(a: Any, b: Any) -> bool:
+    """Return True if both values are numbers and at least one is a run-time value."""
+    from cute_dialect.lang.values.numeric import is_number
+
+    return (is_dynamic(a) and is_number(a) and is_number(b)) or (is_dynamic(b) and is_number(b) and is_number(a))
+
+
+def _shown(value: Any) -> str:
+    """Return a run-time value as text. Numbers are shown as ``?``; tensors and layouts show their static part."""
+    return f"({','.join(map(_shown, value))})" if isinstance(value, tuple | list) else str(value)
+
+
+def _static_truth(condition: Any) -> bool | None:
+    """Return the truth of a condition, or None if it is known only at run time."""
+    truth = truth_of(condition)
+    return truth if truth is True or truth is False else None
+
+
+class Hooks:
+    """The hooks of one converted function. ``sites`` are the branches and loops of its source, by number."""
+
+    def __init__(self, sites: list[Site], module_globals: Mapping[str, Any]):
+        self.sites = sites
+        for site in sites:
+            site.globals = module_globals
+
+    U = U
+    locals = staticmethod(builtins.locals)
+    callee = staticmethod(callee)
+    callee_of_op = staticmethod(callee_of_op)
+
+    # ------------------------------------------------------------------------------------------ branches and loops
+
+    def If(self, condition: Any, n: int) -> Any:
+        """Return the sides of an ``if`` to trace."""
+        if condition is True:
+            return YES
+        if condition is False:
+            return NO
+        truth = truth_of(condition)
+        if truth is True:
+            return YES
+        if truth is False:
+            return NO
+        tracer = active()
+        assert tracer is not None
+        return Branch(tracer, truth.ssa, self.sites[n])
+
+    def With(self, manager: Any, n: int) -> Any:
+        """Return the sides of a ``with`` to trace: one, unless the manager is a run-time condition."""
+        region = getattr(type(manager), "__cute_region__", None)
+        return YES if region is None else self.If(region(manager), n)
+
+    @staticmethod
+    def manager(manager: Any) -> Any:
+        """Return the context manager that Python's ``with`` enters."""
+        if getattr(type(manager), "__cute_region__", None) is None:
+            return manager
+        from contextlib import nullcontext
+
+        return nullcontext(manager)
+
+    def While(self, n: int, values: Mapping[str, Any]) -> While:
+        """Return the tracer of a ``while``."""
+        return While(active(), self.sites[n], values)
+
+    def For(self, iterable: Any, n: int, values: Mapping[str, Any]) -> For | StaticFor | GeneratorFor:
+        """Return the tracer of a ``for``."""
+        return loop_over(active(), iterable, self.sites[n], values)
+
+    # -------------------------------------------------------------------------------------------------- expressions
+
+    @staticmethod
+    def and_(a: Any, b: Callable[[], Any]) -> Any:
+        truth = truth_of(a)
+        if truth is True or truth is False:
+            return b() if truth else a
+        return both(truth, b) if is_dynamic_truth(a) else pick(_tracer(), truth, b, lambda: a)
+
+    @staticmethod
+    def or_(a: Any, b: Callable[[], Any]) -> Any:
+        truth = truth_of(a)
+        if truth is True or truth is False:
+            return a if truth else b()
+        return either(truth, b) if is_dynamic_truth(a) else pick(_tracer(), truth, lambda: a, b)
+
+    @staticmethod
+    def all_(a: Any, b: Callable[[], Any]) -> Any:
+        """Return the truth of ``a and b()``, as a Boolean."""
+        truth = truth_of(a)
+        if truth is True or truth is False:
+            return truth_of(b()) if truth else False
+        return both(truth, lambda: truth_of(b()))
+
+    @staticmethod
+    def any_(a: Any, b: Callable[[], Any]) -> Any:
+        """Return the truth of ``a or b()``, as a Boolean."""
+        truth = truth_of(a)
+        if truth is True or truth is False:
+            return True if truth else truth_of(b())
+        return either(truth, lambda: truth_of(b()))
+
+    @staticmethod
+    def not_(a: Any) -> Any:
+        if a is True or a is False:
+            return not a
+        truth = truth_of(a)
+        return not truth if truth is True or truth is False else inverted(truth)
+
+    @staticmethod
+    def pick(condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+        truth = truth_of(condition)
+        if truth is True or truth is False:
+            return a() if truth else b()
+        return pick(_tracer(), truth, a, b)
+
+    eq = staticmethod(equal)
+    ne = staticmethod(unequal)
+
+    @staticmethod
+    def compare(word: str, a: Any, b: Any) -> Any:
+        """Return ``a word b``, where ``word`` is a comparison operator."""
+        if word in ("in", "not in"):
+            return Hooks.contains(a, b) if word == "in" else Hooks.lacks(a, b)
+        if word in ("is", "is not"):
+            flag, known = (b, a) if isinstance(a, bool) else (a, b)
+            if isinstance(known, bool) and is_dynamic_truth(flag):  # A comparison with True or False.
+                return flag if known == (word == "is") else inverted(flag)
+            if a is not b and not isinstance(known, bool) and _are_numbers(a, b):
+                raise StaticError(
+                    "F152", f"'{word}' compares two numbers as Python objects, not by value",
+                    hint=f"write '{'==' if word == 'is' else '!='}'",
+                )  # fmt: skip
+        return _COMPARISONS[word](a, b)
+
+    @staticmethod
+    def chain(words: Sequence[str], a: Any, b: Any, *later: Callable[[], Any]) -> Any:
+        """Return ``a word b word later()…``. Each operand is evaluated once."""
+        first = Hooks.compare(words[0], a, b)
+        if len(words) == 1:
+            return first
+        return Hooks.and_(first, lambda: Hooks.chain(words[1:], b, later[0](), *later[1:]))
+
+    @staticmethod
+    def contains(a: Any, b: Any) -> Any:
+        from cute_dialect.lang.control.builtins import contains
+
+        return contains(a, b)
+
+    @staticmethod
+    def lacks(a: Any, b: Any) -> Any:
+        return Hooks.not_(Hooks.contains(a, b))
+
+    @staticmethod
+    def sure(condition: Any) -> bool:
+        """Return the truth of a condition before an operand with ``:=``.  Raises F153 if it is not static."""
+        if (truth := _static_truth(condition)) is None:
+            raise SyntaxErrorInKernel(
+                "F153", "an operand with ':=' or 'yield' follows a condition that is known only at run time",
+                hint="assign the name in a statement before this one",
+            )  # fmt: skip
+        return truth
+
+    @staticmethod
+    def clause(condition: Any) -> bool:
+        """Return the truth of the ``if`` of a comprehension.  Raises F157 if it is not static."""
+        if (truth := _static_truth(condition)) is None:
+            raise StaticError(
+                "F157", "the 'if' of a comprehension is known only at run time, so the length would be too",
+                hint="keep all elements and select their values: [x if c else 0 for …]",
+            )  # fmt: skip
+        return truth
+
+    @staticmethod
+    def text(*parts: str | tuple[Any, int, str]) -> str:
+        """Return the value of an f-string."""
+        pieces: list[str | tuple[Any, str]] = []
+        run_time = False
+        for part in parts:
+            if isinstance(part, str):
+                pieces.append(part)
+                continue
+            value, conversion, spec = part
+            if _holds_run_time(value):
+                run_time = True
+                pieces.append((value, spec))
+                continue
+            if conversion != -1:
+                value = {"r": repr, "s": str, "a": ascii}[chr(conversion)](value)
+            pieces.append(format(value, spec))
+        plain = "".join(p if isinstance(p, str) else _shown(p[0]) for p in pieces)
+        if not run_time:
+            return plain
+        made = Text(plain)
+        made.pieces = tuple(pieces)
+        return made
+
+    # ------------------------------------------------------------------------------------ the structure of a subject
+
+    is_sequence = staticmethod(match_subjects.is_sequence)
+    part_of = staticmethod(match_subjects.part_of)
+    has_keys = staticmethod(match_subjects.has_keys)
+    rest_of = staticmethod(match_subjects.rest_of)
+    is_instance = staticmethod(match_subjects.is_instance)
+    attribute_of = staticmethod(match_subjects.attribute_of)
+
+    # --------------------------------------------------------------------------------------------------- statements
+
+    @staticmethod
+    def let(name: str, value: Any) -> Any:
+        """Return a value assigned to a name. Its SSA value gets the name as a hint."""
+        if isinstance(value, Dynamic) and name != "_" and not getattr(value, "is_static", False):
+            ssa = getattr(value, "ssa", None)
+            if ssa is not None and ssa.name_hint is None and name.isascii():
+                ssa.name_hint = name
+        return value
+
+    @staticmethod
+    def let_each(names: tuple[str, ...], values: Any) -> Any:
+        """Return a value unpacked to these names. Its SSA values get the names as hints."""
+        if type(values) is tuple or type(values) is list:
+            for name, value in zip(names, values):
+                Hooks.let(name, value)
+        elif type(values) is GeneratorType:
+            return _named_each(names, values)
+        return values
+
+    @staticmethod
+    def declared(kind: Callable[[], Any], value: Any) -> Any:
+        """Return the value assigned by ``x: kind = value``. If ``kind`` is a number type, the value is converted."""
+        if active() is None:
+            return value
+        from cute_dialect.lang.values.dtypes import NumericType
+        from cute_dialect.lang.values.numeric import is_number
+
+        try:
+            wanted = kind()
+        except Exception:  # Python does not evaluate annotations of locals either.
+            return value
+        return wanted(value) if isinstance(wanted, NumericType) and is_number(value) else value
+
+    @staticmethod
+    def check(condition: Any, message: Callable[[], Any] | None = None) -> None:
+        """Run ``assert condition, message``.
+
+        A host function checks it at each call.  A kernel checks it at run time, unless asserts are disabled. Asserts in
+        this package's own kernels are checked only in debug builds and on the interpreter.
+        """
+        truth = truth_of(condition)
+        if truth is True:
+            return
+        tracer = active()
+        if truth is False and (tracer is None or not regions(tracer)):
+            raise AssertionError(*(() if message is None else (message(),)))
+        assert tracer is not None
+        if truth is False:
+            from cute_dialect.lang.values.dtypes import Boolean
+
+            truth = Boolean.exactly(False)
+        wanted = tracer.kind == "host" or tracer.state.get("asserts")
+        if not wanted and tracer.state.get("users_asserts"):
+            wanted = not sys._getframe(1).f_code.co_filename.startswith(PACKAGE)
+        if wanted:
+            from xdsl.dialects.builtin import StringAttr
+
+            text = "assertion failed" if message is None else str(message())
+            tracer.op("cf.assert", [truth.ssa], (), {"msg": StringAttr(text)})
+
+    @staticmethod
+    def stores_global(name: str) -> None:
+        """Raise F158 for an assignment to a global in a trace."""
+        if active() is not None:
+            raise SyntaxErrorInKernel(
+                "F158", f"the global '{name}' is assigned in a kernel, which would happen once, at compile time",
+                hint="return the value, or store it in an object passed as an argument",
+            )  # fmt: skip
+
+    @staticmethod
+    def mark() -> Any:
+        """Return the insertion block before a ``try``."""
+        tracer = active()
+        return None if tracer is None else tracer.block
+
+    @staticmethod
+    def caught(mark: Any) -> None:
+        """Raise F155 if a caught exception has left a run-time branch or loop."""
+        tracer = active()
+        if tracer is not None and tracer.block is not mark:
+            raise SyntaxErrorInKernel(
+                "F155", "an exception raised in a run-time branch or loop is caught outside it",
+                hint="catch it inside, or make the condition known at compile time",
+            )  # fmt: skip
+
+    @staticmethod
+    def yielded(value: Any, handles: Sequence[Any]) -> Any:
+        """Return a value that a generator yields.  Raises F160 in a run-time loop that no ``for`` consumes."""
+        tracer = active()
+        if tracer is None:
+            return value
+        for handle in handles:
+            if isinstance(handle, While):
+                handle.yielded = True
+        if not any(getattr(h, "rolled", False) for h in handles):
+            return value
+        waiting = consumers(tracer)
+        if not waiting or waiting[-1] is not sys._getframe(1):
+            raise LoopError(
+                "F160", "a generator yields in a run-time branch or loop, but no 'for' statement consumes it",
+                hint="loop over it with a 'for' statement in kernel code",
+            )  # fmt: skip
+        return value
+
+    @staticmethod
+    def yielded_from(values: Any, handles: Sequence[Any]) -> Any:
+        """Return the iterable of a ``yield from``.  Raises F160 in a run-time branch or loop."""
+        if any(getattr(h, "rolled", False) for h in handles):
+            raise LoopError(
+                "F160", "'yield from' cannot be used in a run-time branch or loop; write 'for x in …: yield x'"
+            )
+        return values
+
+
+def _tracer() -> Any:
+    tracer = active()
+    assert tracer is not None, "a run-time value outside a trace"
+    return tracer
+
+
+def _named_each(names: tuple[str, ...], values: Generator[Any]) -> Generator[Any]:
+    """Yield the values of a generator. Their SSA values get the names as hints."""
+    for name, value in zip(names, values):
+        yield Hooks.let(name, value)
+    yield from values

@@ -1,0 +1,1 @@
+"""Library code written in the language, and autotuning."""

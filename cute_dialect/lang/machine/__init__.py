@@ -1,0 +1,1 @@
+"""Machine instructions: atoms, copies, MMAs, TMA, barriers, warps, atomics and inline PTX."""

@@ -1,0 +1,527 @@
+"""Tiled MMAs: an MMA atom distributed over threads and values, its fragments, and ``gemm``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.algebra.trees import is_static
+from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, check_target, make_mma_atom, refuse
+from cute_dialect.lang.machine.tiled_copy import Tiled, static_payload, tensor_operand, thread_coord
+from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, SSAValue
+
+    from cute_dialect.lang.values.layouts import Layout
+    from cute_dialect.lang.values.signature_types import Condition, Int, LayoutLike, Shape, Tiler
+    from cute_dialect.lang.values.tensors import Tensor
+
+__all__ = ["ThrMma", "TiledMma", "gemm", "make_tiled_mma", "mma_atom_call", "sparse_gemm"]
+
+
+class _Unsaid:
+    """Marks ``accumulate`` as undefined at the start of a loop that changes it."""
+
+    def __repr__(self) -> str:
+        return "<set in some turns>"
+
+
+_UNSAID = _Unsaid()
+
+
+class TiledMma(Tiled):
+    """An MMA of tiles by many threads: an atom, its repetitions along M, N and K, and a permutation of each.
+
+    ``accumulate`` selects whether a ``wgmma`` adds to its accumulators; ``set(Field.ACCUMULATE, x)`` sets it, and None
+    means not set.  ``get_slice(tid)`` returns one thread's slice.
+    """
+
+    __slots__ = ("accumulate",)
+    making = "cute.make_tiled_mma"
+    __cute_places__ = ("accumulate",)
+    __cute_unsaid__ = {"accumulate": _UNSAID}
+
+    atom: MmaAtom
+    accumulate: Any
+
+    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any = None):
+        self.type = type
+        self.atom = atom
+        self.accumulate = accumulate
+
+    def fixed(self) -> tuple[object, ...]:
+        return (self.type, self.atom.op)
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.accumulate,)
+
+    @classmethod
+    def remade(cls, fixed: tuple[Any, ...], parts: Sequence[Any]) -> TiledMma:
+        type, op = fixed
+        return cls(type, MmaAtom(type.data.atom, op), *parts)
+
+    @property
+    def name(self) -> str:
+        return f"a tiled MMA of {self.atom.type}"
+
+    # --------------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def shape_mnk(self) -> tuple[int, int, int]:
+        """The shape ``(M, N, K)`` of one instruction."""
+        return self.atom.shape_mnk
+
+    @property
+    def _tiled(self) -> Any:
+        return self.type.tiled
+
+    @property
+    def tile_shape_mnk(self) -> tuple[int, int, int]:
+        """The extents ``(M, N, K)`` that all threads cover at once."""
+        return self._tiled.tile_size
+
+    def get_tile_size(self, mode: int) -> int:
+        """Return the extent that all threads cover at once along mode 0 (M), 1 (N) or 2 (K)."""
+        return self.tile_shape_mnk[mode]
+
+    @property
+    def permutation_mnk(self) -> tuple[Any, ...]:
+        """The permutation of each of M, N and K, or None."""
+        from cute_dialect.algebra.values import UNDERSCORE
+
+        return tuple(None if p is UNDERSCORE else _tile_value(p) for p in self.type.data.permutation)
+
+    @property
+    def thr_layout_vmnk(self) -> Any:
+        """Layout (thread of the atom, M, N, K) -> thread."""
+        from cute_dialect.lang.values.layouts import Layout
+
+        return Layout(self._tiled.threads)
+
+    @property
+    def thr_id(self) -> Any:
+        """Layout from the instruction's logical threads to the threads of the warp or warpgroup."""
+        return self.atom.thr_id
+
+    @property
+    def size(self) -> int:
+        from cute_dialect.algebra.evaluation import size
+
+        return int(size(self._tiled.threads.shape))
+
+    def tv_layout(self, operand: str) -> Layout:
+        """Return the layout (thread, value) -> column-major index in the whole tile of operand A, B, C or E."""
+        from cute_dialect.lang.values.layouts import Layout
+
+        if operand == "E" and not self.atom.type.SPARSE:
+            raise KernelTypeError("F251", f"{self.name} is dense and has no operand E")
+        tiled = self.type.tiling(operand)
+        return Layout(tiled.layout_tv(operand, self.atom.type.row.layout(operand)))
+
+    @property
+    def tv_layout_A(self) -> Any:
+        """The layout of operand A of one instruction: (thread, value) -> m + M * k."""
+        return self._atom_layout("A")
+
+    @property
+    def tv_layout_B(self) -> Any:
+        """The layout of operand B of one instruction: (thread, value) -> n + N * k."""
+        return self._atom_layout("B")
+
+    @property
+    def tv_layout_C(self) -> Any:
+        """The layout of the accumulator of one instruction: (thread, value) -> m + M * n."""
+        return self._atom_layout("C")
+
+    def _atom_layout(self, operand: str) -> Any:
+        from cute_dialect.lang.values.layouts import Layout
+
+        return Layout(self.atom.type.row.layout(operand))
+
+    @property
+    def tv_layout_A_tiled(self) -> Any:
+        """The layout of operand A of the whole tile; see :meth:`tv_layout`."""
+        return self.tv_layout("A")
+
+    @property
+    def tv_layout_B_tiled(self) -> Any:
+        """The layout of operand B of the whole tile; see :meth:`tv_layout`."""
+        return self.tv_layout("B")
+
+    @property
+    def tv_layout_C_tiled(self) -> Any:
+        """The layout of the accumulator of the whole tile; see :meth:`tv_layout`."""
+        return self.tv_layout("C")
+
+    # ------------------------------------------------------------------------------------------------------- state
+
+    def set(self, field: Any, value: Condition) -> None:
+        """Set ``Field.ACCUMULATE`` to a Python bool or a run-time Boolean."""
+        self._check_field(field)
+        from cute_dialect.lang.values.dtypes import Boolean, Numeric
+
+        if isinstance(value, Numeric):
+            self.accumulate = Boolean(value)
+            if self.accumulate.is_static:
+                self.accumulate = bool(self.accumulate.value)
+        else:
+            self.accumulate = None if value is None else bool(value)
+
+    def get(self, field: Any) -> Condition:
+        """Return a field of the state, or None if it has not been set."""
+        self._check_field(field)
+        return self.accumulate
+
+    def _check_field(self, field: Any) -> None:
+        if str(getattr(field, "value", field)) != "accumulate":
+            raise KernelTypeError(
+                "F254", f"{self.name} has no field {field!r}", hint="the only field is Field.ACCUMULATE"
+            )
+        if not self.atom.is_asynchronous:
+            raise KernelTypeError(
+                "F254", f"{self.name} has no field ACCUMULATE, which only wgmma instructions have",
+                hint="pass C to gemm, or clear the accumulators",
+            )  # fmt: skip
+
+    # ------------------------------------------------------------------------------------------------- partitioning
+
+    def get_slice(self, thr_idx: Int) -> ThrMma:
+        """Return one thread's slice of the tiled MMA."""
+        return ThrMma(self.type, self.atom, self.accumulate, thr_idx)
+
+    def _shape(self, operand: str, shape: Any) -> Any:
+        from cute_dialect.algebra.leaf import AlgebraError
+        from cute_dialect.dialect.inference import infer_types_memo
+        from cute_dialect.lang.tracing.tracer import current, op_class
+        from cute_dialect.lang.values.int_tuples import Tree
+        from cute_dialect.lang.values.layouts import from_value, of_payload
+
+        name = f"cute.tiled.mma.partition_shape_{operand}"
+        given = Tree(_as_tuple(shape), "shape")
+        try:
+            (made,) = infer_types_memo(op_class(name), [self.type, given.type], {})
+        except AlgebraError as e:
+            refuse("F254", f"partition_shape_{operand} by {self.name}", e)
+        if given.is_static:
+            return of_payload("shape", made.data, ())  # pyright: ignore[reportAttributeAccessIssue]
+        return from_value(current().value(name, [self.ssa, given.ssa], [made]))
+
+    def partition_shape_A(self, shape_mk: Shape) -> Shape:
+        """Return the shape ``(V, RestM, RestK)`` of a thread's partition of A, for a shape (M, K)."""
+        return self._shape("A", shape_mk)
+
+    def partition_shape_B(self, shape_nk: Shape) -> Shape:
+        """Return the shape ``(V, RestN, RestK)`` of a thread's partition of B, for a shape (N, K)."""
+        return self._shape("B", shape_nk)
+
+    def partition_shape_C(self, shape_mn: Shape) -> Shape:
+        """Return the shape ``(V, RestM, RestN)`` of a thread's partition of C, for a shape (M, N)."""
+        return self._shape("C", shape_mn)
+
+    def _fragment(self, operand: str, source: Any) -> Tensor:
+        from cute_dialect.dialect.inference import infer_types_memo
+        from cute_dialect.lang.machine.operands import in_kernel
+        from cute_dialect.lang.tracing.tracer import op_class
+        from cute_dialect.lang.values.indexing import coord_text
+        from cute_dialect.lang.values.int_tuples import to_ssa
+        from cute_dialect.lang.values.pointers import element_class
+        from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor
+
+        what = f"make_fragment_{operand} of {self.name}"
+        tracer = in_kernel(what)
+        given = source.ssa if isinstance(source, Tensor) else to_ssa(_as_tuple(source), "shape")
+        name = f"cute.tiled.mma.make_fragment_{operand}"
+        try:
+            element: Any = self.atom.type.element(operand)
+            if str(element).startswith("ui") and not self.atom.type.in_shared_memory(operand):
+                # Memref types are signless, so take the signedness from the atom.
+                (type,) = infer_types_memo(op_class(name), [self.type, given.type], {})
+                return make_rmem_tensor(type.data.layout, element_class(element))  # pyright: ignore
+            made = tracer.value(name, [self.ssa, given])
+        except LayoutError as e:
+            if isinstance(source, Tensor) and not is_static(source.shape_payload):
+                raise KernelTypeError(
+                    "F254", f"{what}: the partition has the shape {coord_text(source.shape_payload)}, but registers "
+                    "need a static shape", hint="partition a tile of static shape, such as cute.local_tile(…)",
+                ) from None  # fmt: skip
+            refuse("F254", what, e, hint=f"the partition is {source!r}", arguments=("the tiled MMA", "the partition"))
+        return Tensor.of(made, source.element_type if made is given and isinstance(source, Tensor) else None)
+
+    def make_fragment_A(self, source: Tensor | Shape) -> Tensor:
+        """Return registers for a partition of A or its shape. If the atom reads A from shared memory, return the
+        partition.
+        """
+        return self._fragment("A", source)
+
+    def make_fragment_B(self, source: Tensor | Shape) -> Tensor:
+        """Return registers for a partition of B or its shape. If the atom reads B from shared memory, return the
+        partition.
+        """
+        return self._fragment("B", source)
+
+    def make_fragment_C(self, source: Tensor | Shape) -> Tensor:
+        """Return accumulator registers for a partition of C or its shape."""
+        return self._fragment("C", source)
+
+    def make_fragment_E(self, source: Tensor | Shape) -> Tensor:
+        """Return registers for a partition of the sparse metadata E or its shape."""
+        return self._fragment("E", source)
+
+    # ------------------------------------------------------------------------------------------------------ describe
+
+    def describe(self) -> str:
+        """Describe the instruction, the operand layouts, and the matrix descriptors of operands in shared memory."""
+        from cute_dialect.lang.machine.descriptions import tiled_mma_text
+
+        return tiled_mma_text(self)
+
+
+def _as_tuple(x: Any) -> Any:
+    return tuple(x) if isinstance(x, list) else x
+
+
+def _tile_value(p: Any) -> Any:
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.algebra.layout import coalesce
+    from cute_dialect.algebra.values import Layout as Payload
+    from cute_dialect.lang.values.layouts import Layout
+
+    if isinstance(p, Payload):
+        n = int(size(p))
+        return n if str(coalesce(p)) == f"{n}:1" else Layout(p)
+    return p
+
+
+class ThrMma(TiledMma):
+    """One thread's slice of a tiled MMA."""
+
+    __slots__ = ("thr_idx",)
+
+    thr_idx: Any
+
+    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any, thr_idx: Any):
+        super().__init__(type, atom, accumulate)
+        self.thr_idx = thr_idx
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.accumulate, self.thr_idx)
+
+    def _partition(self, operand: str, tensor: Any) -> Tensor:
+        from cute_dialect.lang.tracing.tracer import current
+        from cute_dialect.lang.values.tensors import Tensor
+
+        what = f"partition_{operand} by {self.name}"
+        t = tensor_operand(tensor, what, operand)
+        try:
+            made = current().value(f"cute.tiled.mma.partition_{operand}", [self.ssa, t.ssa, thread_coord(self.thr_idx)])
+        except LayoutError as e:
+            refuse("F254", what, e, hint=f"the tensor is {t!r}")
+        return Tensor.of(made, t.element_type)
+
+    def partition_A(self, tensor: Tensor) -> Tensor:
+        """Return the thread's partition ``(V, RestM, RestK, …)`` of A, a tensor (M, K, …)."""
+        return self._partition("A", tensor)
+
+    def partition_B(self, tensor: Tensor) -> Tensor:
+        """Return the thread's partition ``(V, RestN, RestK, …)`` of B, a tensor (N, K, …)."""
+        return self._partition("B", tensor)
+
+    def partition_C(self, tensor: Tensor) -> Tensor:
+        """Return the thread's partition ``(V, RestM, RestN, …)`` of C, a tensor (M, N, …) of any element type or of
+        coordinates.
+        """
+        return self._partition("C", tensor)
+
+    def partition_E(self, tensor: Tensor) -> Tensor:
+        """Return the thread's partition of the sparse metadata E, a tensor of words (M, K / columns, …)."""
+        return self._partition("E", tensor)
+
+
+# --------------------------------------------------------------------------------------------------------------- making
+
+
+def make_tiled_mma(
+    op_or_atom: MmaAtom | MmaOp, atom_layout_mnk: LayoutLike = (1, 1, 1), permutation_mnk: Tiler = None
+) -> TiledMma:
+    """Create a tiled MMA from an atom or a descriptor.
+
+    Args:
+        op_or_atom: an MMA atom or descriptor.
+        atom_layout_mnk: the number of atoms along M, N and K, or a layout of them.
+        permutation_mnk: an extent or a layout for each of M, N and K; None keeps the extent of the atoms.
+
+    For example, ``cute.make_tiled_mma(op, (2, 2, 1))`` has two atoms along M and two along N.
+    """
+    from cute_dialect.algebra.leaf import AlgebraError
+    from cute_dialect.algebra.trees import shape_to_tile
+    from cute_dialect.algebra.values import UNDERSCORE
+    from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
+
+    what = "cute.make_tiled_mma"
+    atom = make_mma_atom(op_or_atom)
+    layout = static_payload(_as_tuple(atom_layout_mnk), f"{what}: atom_layout_mnk")
+    given = (None, None, None) if permutation_mnk is None else tuple(permutation_mnk)
+    if len(given) != 3:
+        raise KernelTypeError(
+            "F251", f"{what}: permutation_mnk needs an entry for each of M, N and K, got {permutation_mnk!r}"
+        )
+    permutation: list[Any] = []
+    for p in given:
+        if p is None:
+            permutation.append(UNDERSCORE)
+        elif isinstance(p, int):
+            permutation.append(shape_to_tile(p))
+        else:
+            permutation.append(static_payload(p, f"{what}: permutation_mnk"))
+    try:
+        return TiledMma(TiledMmaType.of(atom.type, layout, tuple(permutation)), atom)  # pyright: ignore
+    except AlgebraError as e:
+        refuse("F251", what, e)
+
+
+# ------------------------------------------------------------------------------------------------------------- products
+
+
+def _mma_of(x: Any, what: str) -> tuple[MmaAtom, SSAValue]:
+    if isinstance(x, TiledMma):
+        return x.atom, x.ssa
+    if isinstance(x, MmaAtom):
+        return x, x.ssa
+    if isinstance(x, MmaOp):
+        raise KernelTypeError(
+            "F250", f"{what}: mma must be a tiled MMA or an MMA atom, got {x!r}", hint="use cute.make_tiled_mma"
+        )
+    raise KernelTypeError("F250", f"{what}: mma must be a tiled MMA or an MMA atom, got {x!r}")
+
+
+def gemm(
+    mma: TiledMma | MmaAtom,
+    d: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    *,
+    accumulate: Condition | None = None,
+    thread: Int | None = None,
+) -> None:
+    """Compute ``D = A * B + C``, or ``D = A * B`` without C, or ``D = A * B + D`` with ``accumulate``.
+
+    Args:
+        mma: a tiled MMA or an MMA atom.
+        d, a, b, c: a thread's fragments ``(V, M, N)``, ``(V, M, K)``, ``(V, N, K)`` and ``(V, M, N)``; K, or M and N,
+            may be absent.
+        accumulate: add to D. For ``wgmma`` it may be a run-time Boolean, and defaults to ``Field.ACCUMULATE`` if set.
+        thread: the thread index, if ``a`` and ``b`` are whole tiles (M, K) and (N, K) in shared memory, which all
+            threads of the tiled MMA multiply together.
+    """
+    what = "cute.gemm"
+    atom, value = _mma_of(mma, what)
+    if thread is not None:
+        _cooperative(mma, atom, d, a, b, accumulate if accumulate is not None else c is not None, thread)
+        return
+    operands = _operands(atom, what, d, a, b)
+    ssa, ends = _accumulating(mma, atom, value, operands[0], c, accumulate, what)
+    _emit_product(
+        "cute.gemm", what, atom, [ssa, *(t.ssa for t in operands), *ends], [*operands, *([c] if ends else [])]
+    )
+
+
+def sparse_gemm(
+    mma: TiledMma | MmaAtom, d: Tensor, a: Tensor, b: Tensor, e: Tensor, c: Tensor | None = None, *,
+    accumulate: Condition | None = None,
+) -> None:  # fmt: skip
+    """Compute a GEMM with a sparse A; see :func:`gemm`. A holds the kept elements, E the metadata that locates them."""
+    what = "cute.sparse_gemm"
+    atom, value = _mma_of(mma, what)
+    operands = _operands(atom, what, d, a, b, e)
+    ssa, ends = _accumulating(mma, atom, value, operands[0], c, accumulate, what)
+    _emit_product("cute.sparse_gemm", what, atom, [ssa, *(t.ssa for t in operands), *ends], operands)
+
+
+def _operands(atom: MmaAtom, what: str, *tensors: Any) -> list[Any]:
+    from cute_dialect.lang.machine.operands import in_kernel
+
+    in_kernel(what)
+    check_target(what, atom.type.row.arch)
+    return [tensor_operand(t, what, name) for t, name in zip(tensors, ("D", "A", "B", "E"))]
+
+
+def _accumulating(
+    mma: Any, atom: MmaAtom, value: SSAValue, d: Any, c: Any, accumulate: Any, what: str
+) -> tuple[SSAValue, list[SSAValue]]:
+    """Return the MMA with its state, and the operand C if there is one."""
+    from cute_dialect.lang.values.dtypes import Boolean, Numeric
+
+    own = getattr(mma, "accumulate", None)
+    said = accumulate if accumulate is not None else own if atom.is_asynchronous else None
+    if said is _UNSAID:
+        raise KernelTypeError(
+            "F254", f"{what}: ACCUMULATE is undefined here, because an iteration of the loop changes its initial value",
+            hint="set it in the loop before this gemm with mma.set(Field.ACCUMULATE, …), or pass accumulate=",
+        )  # fmt: skip
+    if isinstance(said, Numeric):
+        said = Boolean(said)
+        if said.is_static:
+            said = bool(said.value)
+    if c is not None:
+        tensor_operand(c, what, "C")
+    if said is None:
+        return value, [] if c is None else [c.ssa]
+    if c is not None and c.ssa is not d.ssa:
+        raise KernelTypeError("F254", f"{what}: with accumulate=, C must be D itself")
+    if not isinstance(said, Numeric):
+        return value, [d.ssa] if said else []
+    if not atom.is_asynchronous:
+        raise KernelTypeError(
+            "F254", f"{what}: accumulate must be known at compile time for {atom.type}; only wgmma allows run time",
+            hint="clear the accumulators with acc.fill(0) and always accumulate",
+        )  # fmt: skip
+    from xdsl.dialects.builtin import StringAttr
+
+    from cute_dialect.lang.tracing.tracer import current
+
+    field = {"field": StringAttr("accumulate")}
+    return current().value("cute.atom.set_value", [value, said.ssa], [value.type], field), []
+
+
+def _emit_product(name: str, what: str, atom: MmaAtom, operands: list[SSAValue], tensors: Sequence[Any]) -> None:
+    from cute_dialect.lang.machine.descriptions import atoms_for
+    from cute_dialect.lang.machine.wgmma import note_product
+    from cute_dialect.lang.tracing.tracer import current
+
+    tracer = current()
+    if atom.is_asynchronous:
+        note_product(tracer, tensors[0])
+    try:
+        tracer.op(name, operands)
+    except LayoutError as e:
+        shown = ", ".join(f"{n} {t!r}" for n, t in zip(("D", "A", "B"), tensors))
+        others = atoms_for(tensors, tracer.chip)
+        hint = f"the operands are {shown}" + (f"\n{tracer.chip} has for these elements: {others}" if others else "")
+        refuse("F254", f"{what} by {atom.type}", e, hint=hint)
+
+
+def _cooperative(mma: Any, atom: MmaAtom, d: Any, a: Any, b: Any, accumulate: Any, thread: Any) -> None:
+    from xdsl.dialects.builtin import BoolAttr
+
+    from cute_dialect.lang.tracing.tracer import current
+    from cute_dialect.lang.values.dtypes import Numeric
+
+    what = "cute.gemm of whole tiles"
+    if not isinstance(mma, TiledMma):
+        raise KernelTypeError("F254", f"{what}: mma must be a tiled MMA, got {mma!r}")
+    operands = _operands(atom, what, d, a, b)
+    if isinstance(accumulate, Numeric) and not accumulate.is_static:
+        raise KernelTypeError("F254", f"{what}: accumulate must be known at compile time")
+    properties = {} if accumulate else {"accumulate": BoolAttr.from_bool(False)}
+    ssa = [mma.ssa, *(t.ssa for t in operands), thread_coord(thread)]
+    try:
+        current().op("cute.cooperative_gemm", ssa, None, properties)
+    except LayoutError as e:
+        refuse("F254", what, e)
+
+
+def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
+    """Compute the MMA of one instruction; see :func:`gemm`."""
+    gemm(atom, d, a, b, c)

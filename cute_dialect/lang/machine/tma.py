@@ -1,0 +1,393 @@
+"""TMA: tensor maps built by the host, and their atoms and coordinates in kernels.
+
+The host creates ``atom, coords = cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, tile)`` and passes both
+to a kernel.  There, ``cute.copy(atom, …)`` copies tiles of ``coords`` to or from shared memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cute_dialect.algebra.values import Basis
+from cute_dialect.lang.machine.atoms import CopyAtom, CopyOp, check_target, refuse
+from cute_dialect.lang.machine.operands import in_kernel
+from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
+from cute_dialect.lang.values.pointers import Pointer
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, SSAValue
+
+    from cute_dialect.lang.machine.tiled_mma import TiledMma
+    from cute_dialect.lang.values.dtypes import Int16, Numeric
+    from cute_dialect.lang.values.signature_types import Coord, LayoutLike, Shape, Tiler
+    from cute_dialect.lang.values.tensors import Tensor
+
+__all__ = [
+    "TmaOp",
+    "create_tma_multicast_mask",
+    "make_layout_image_mask",
+    "make_tiled_tma_atom",
+    "make_tiled_tma_atom_A",
+    "make_tiled_tma_atom_B",
+    "prefetch_descriptor",
+    "tma_partition",
+]
+
+
+MAP_BYTES, MAP_ALIGNMENT = 128, 64
+"""Size and alignment of a tensor map in bytes."""
+
+
+class TmaOp(CopyOp):
+    """Base of the descriptors of TMA copies.
+
+    ``direction`` is load, store or reduce.  ``multicast`` is True if a load writes to several blocks of the cluster,
+    and None for other directions.
+    """
+
+    chip: ClassVar[str] = "sm_90"
+    direction: ClassVar[str] = ""
+    multicast: ClassVar[bool | None] = None
+    needs_barrier: ClassVar[bool] = False
+
+    def atom_text(self, dtype: type[Numeric], bits: int | None) -> str:
+        raise KernelTypeError(
+            "F250", f"cute.make_copy_atom: a TMA atom needs a tensor map built by the host, got {self.name}",
+            hint="use cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, cta_tiler) on the host",
+        )  # fmt: skip
+
+
+def _shared_layout(layout: Any, dtype: type[Numeric], what: str) -> tuple[SSAValue, int]:
+    """Return the layout of a tile in shared memory, and the width of the pointer's swizzle in bytes (0: none).
+
+    The swizzle of a composed layout may act on elements, or on bytes (``S<b,4,3>``) as for pointers.
+    """
+    from cute_dialect.algebra.values import Swizzle
+    from cute_dialect.arch.gmma import SWIZZLES
+    from cute_dialect.lang.values.layouts import ComposedLayout, Layout, as_layout
+
+    found = as_layout(layout)
+    if isinstance(found, ComposedLayout):
+        inner = found.inner
+        if isinstance(inner, Swizzle) and (inner.base, inner.shift) == (4, 3) and 0 < inner.bits <= 3:
+            return found.outer.ssa, SWIZZLES[inner.bits]
+        return found.ssa, 0
+    if not isinstance(found, Layout):
+        raise KernelTypeError("F254", f"{what}: smem_layout must be a layout, got {layout!r}")
+    return found.ssa, 0
+
+
+def make_tiled_tma_atom(
+    op: TmaOp, gmem_tensor: Tensor, smem_layout: LayoutLike, cta_tiler: Tiler, num_multicast: int = 1, *,
+    internal_type: type[Numeric] | None = None, oob: str = "zero", l2_promotion: int = 128,
+) -> tuple[CopyAtom, Tensor]:  # fmt: skip
+    """Create the TMA atom of a global tensor and its coordinate tensor. Called on the host.
+
+    Args:
+        op: a TMA descriptor.
+        gmem_tensor: the tensor in global memory.
+        smem_layout: the layout of one tile in shared memory, plain or swizzled.
+        cta_tiler: the tile's extents.
+        num_multicast: number of blocks that share a tile; each loads its part and multicasts it to all of them.
+        internal_type: must be the tensor's element type; use ``cute.recast_tensor`` for another.
+        oob: fill value for out-of-bounds elements, ``"zero"`` or ``"nan"``.
+        l2_promotion: L2 promotion size in bytes.
+    """
+    from cute_dialect.lang.machine.operands import as_attribute
+    from cute_dialect.lang.tracing.tracer import current
+    from cute_dialect.lang.values.int_tuples import Tree
+    from cute_dialect.lang.values.layouts import is_layout
+    from cute_dialect.lang.values.tensors import Tensor
+
+    if not isinstance(op, TmaOp):
+        raise KernelTypeError(
+            "F250", f"cute.nvgpu.cpasync.make_tiled_tma_atom: op must be a TMA descriptor, got {op!r}"
+        )
+    what = f"make_tiled_tma_atom({op.name})"
+    tracer = current()
+    source = global_source(gmem_tensor, op, what, "atom and coordinates")
+    if internal_type is not None and internal_type is not source.element_type:
+        raise KernelTypeError(
+            "F254", f"{what}: internal_type must be the element type {source.element_type!r}, got {internal_type!r}",
+            hint="use cute.recast_tensor",
+        )  # fmt: skip
+    if num_multicast != 1 and not op.multicast:
+        raise KernelTypeError(
+            "F254", f"{what}: num_multicast={num_multicast} needs a multicast load",
+            hint="use cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
+        )  # fmt: skip
+    layout, swizzle = _shared_layout(smem_layout, source.element_type, what)
+    tiler = cta_tiler.ssa if is_layout(cta_tiler) else Tree(_tuple(cta_tiler), "tiler").ssa
+    properties: dict[str, Attribute] = {}
+    given: dict[str, Any] = {
+        "swizzle": swizzle or None, "l2": l2_promotion if l2_promotion != 128 else None,
+        "multicast": num_multicast if num_multicast != 1 else None,
+        "oob": oob if oob != "zero" else None, "reduction": getattr(op, "reduction_kind", None),
+    }  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            properties[name] = as_attribute(value)
+    try:
+        made = tracer.op(f"cute_nvgpu.make_tma_{op.direction}", [reduced(source, op), layout, tiler], None, properties)
+    except LayoutError as e:
+        refuse("F254", what, e, hint=f"the tensor is {source!r}, smem_layout is {smem_layout}")
+    atom, coords = made.results
+    found = CopyAtom(atom.type, op, atom)
+    found.map_modes = _map_modes(coords.type, atom.type.data.rank)
+    return found, Tensor.of(coords)
+
+
+def _map_modes(coords: Any, rank: int) -> tuple[int, ...]:
+    """Return the mode of the tensor for each dimension of its map, or () if the modes are not single dimensions."""
+    strides = coords.layout.stride if isinstance(coords.layout.stride, tuple) else (coords.layout.stride,)
+    found: dict[int, int] = {}
+    for mode, stride in enumerate(strides):
+        if stride == 0:
+            continue
+        if not isinstance(stride, Basis) or stride.value != 1 or len(stride.path) != 1:
+            return ()
+        found[stride.path[0]] = mode
+    return tuple(found[d] for d in range(rank)) if sorted(found) == list(range(rank)) else ()
+
+
+def global_source(tensor: Any, op: TmaOp, what: str, result: str) -> Tensor:
+    """Return the global tensor of a tensor map, after checking that this is the host and that the target supports TMA.
+
+    ``what`` names the function in errors, ``result`` the values that it returns.  Raises F260 in a kernel, F254 for a
+    coordinate tensor.
+    """
+    from cute_dialect.lang.machine.tiled_copy import tensor_operand
+    from cute_dialect.lang.tracing.tracer import current
+
+    if current().kind != "host":
+        raise KernelTypeError(
+            "F260", f"{what}: a tensor map can only be created in a host function",
+            hint=f"create it in the @cute.jit function that launches the kernel, and pass {result}",
+        )  # fmt: skip
+    check_target(op.name, op.chip)
+    source = tensor_operand(tensor, what, "global tensor")
+    if source.element_type is None:
+        raise KernelTypeError("F254", f"{what}: gmem_tensor must be in memory, got a coordinate tensor")
+    return source
+
+
+def reduced(source: Tensor, op: TmaOp) -> SSAValue:
+    """Return a global tensor as an op's map needs it. A reduction depends on the signedness of integers."""
+    from cute_dialect.dialect.tensors import recast_type
+    from cute_dialect.lang.machine.atoms import element_text
+    from cute_dialect.lang.tracing.tracer import current, parse_type
+
+    element = element_text(source.element_type, op.name, signed=True)
+    if op.direction != "reduce" or not element.startswith("ui"):
+        return source.ssa
+    return current().value("cute.recast_tensor", [source.ssa], [recast_type(source.type, parse_type(element))])
+
+
+def _tuple(x: Any) -> Any:
+    return tuple(map(_tuple, x)) if isinstance(x, list | tuple) else x
+
+
+def _of_operand(modes: tuple[int, int], mcast: int, op: Any, gmem: Any, smem: Any, tiler: Any, cluster: Any) -> Any:
+    count = 1
+    if cluster is not None and getattr(op, "multicast", None):
+        shape = getattr(cluster, "shape", cluster)
+        count = int(shape[mcast])
+    return make_tiled_tma_atom(op, gmem, smem, tuple(tiler[m] for m in modes), count)
+
+
+def make_tiled_tma_atom_A(
+    op: TmaOp,
+    gmem_tensor: Tensor,
+    smem_layout: LayoutLike,
+    mma_tiler_mnk: Shape,
+    tiled_mma: TiledMma,
+    cluster_shape_vmnk: Shape = None,
+) -> tuple[CopyAtom, Tensor]:
+    """Create the TMA atom and coordinates of operand A (M, K) of a GEMM. Multicast is along N of the cluster."""
+    del tiled_mma
+    return _of_operand((0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, cluster_shape_vmnk)
+
+
+def make_tiled_tma_atom_B(
+    op: TmaOp,
+    gmem_tensor: Tensor,
+    smem_layout: LayoutLike,
+    mma_tiler_mnk: Shape,
+    tiled_mma: TiledMma,
+    cluster_shape_vmnk: Shape = None,
+) -> tuple[CopyAtom, Tensor]:
+    """Create the TMA atom and coordinates of operand B (N, K) of a GEMM. Multicast is along M of the cluster."""
+    del tiled_mma
+    return _of_operand((1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, cluster_shape_vmnk)
+
+
+# --------------------------------------------------------------------------------------------------------- in a kernel
+
+
+def _tma_atom(atom: Any, what: str) -> CopyAtom:
+    if not isinstance(atom, CopyAtom) or not isinstance(atom.op, TmaOp):
+        raise KernelTypeError("F254", f"{what}: atom must be a TMA atom, got {atom!r}")
+    return atom
+
+
+def map_of(atom: CopyAtom, what: str) -> Pointer:
+    """Return the address of the tensor map of a TMA atom, in generic memory."""
+    op = in_kernel(what).op("cute_nvgpu.arch.tensor_map_address", [_tma_atom(atom, what).ssa])
+    return Pointer.of(op.results[0])
+
+
+def checked_map(pointer: Any, what: str) -> Pointer:
+    """Return the address of a tensor map.  Raises F254 unless it is a pointer aligned to 64 bytes."""
+    if not isinstance(pointer, Pointer):
+        raise KernelTypeError("F254", f"{what}: the address of a tensor map must be a pointer, got {pointer!r}")
+    if pointer.alignment < MAP_ALIGNMENT:
+        raise KernelTypeError(
+            "F254", f"{what}: a tensor map must be aligned to {MAP_ALIGNMENT} bytes, got {pointer!r}",
+            hint="state the alignment: cute.make_ptr(cute.Int64, p.toint(), p.memspace, assumed_align=64)",
+        )  # fmt: skip
+    return pointer
+
+
+def with_map(atom: CopyAtom, pointer: Any, what: str) -> CopyAtom:
+    """Return a TMA atom that uses the tensor map at an address."""
+    found = _tma_atom(atom, what)
+    operands = [found.ssa, checked_map(pointer, what).ssa]
+    value = in_kernel(what).value("cute_nvgpu.arch.tensor_map_at", operands, [found.type])
+    return CopyAtom(found.type, found.op, value, found.state)
+
+
+def prefetch_descriptor(atom: CopyAtom) -> None:
+    """Prefetch the tensor map of a TMA atom."""
+    what = "cute.nvgpu.cpasync.prefetch_descriptor"
+    in_kernel(what).op("cute_nvgpu.arch.prefetch_tensormap", [_tma_atom(atom, what).ssa])
+
+
+def prefetch_tile(atom: CopyAtom, coords: Any, what: str) -> None:
+    """Prefetch one box of a TMA load into the L2 cache."""
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.lang.values.dtypes import Int32
+
+    if coords.is_memory or not hasattr(atom.type, "LOADS") or not atom.type.LOADS:
+        raise KernelTypeError("F254", f"{what}: needs a TMA load and its coordinate tensor, got {coords!r}")
+    if size(coords.shape_payload) != atom.type.values():
+        raise KernelTypeError(
+            "F254", f"{what}: the coordinates must cover one box ({atom.type.values()} elements), got {coords!r}"
+        )
+    where = [Int32(x).ssa for x in coords.iterator]
+    in_kernel(what).op("cute_nvgpu.arch.tma_prefetch", [atom.ssa, *where])
+
+
+def tma_partition(
+    atom: CopyAtom, cta_coord: Coord, cta_layout: LayoutLike, smem_tensor: Tensor, gmem_tensor: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Partition shared memory and coordinates for a TMA atom: ``(tile, rest…)``, with one copy per element of the rest.
+
+    Mode 0 of both tensors is the tile.  With multicast the result is this block's part of the tile.
+
+    Args:
+        atom: a TMA atom.
+        cta_coord: this block's position among the blocks that share the tile.
+        cta_layout: the layout of those blocks.
+        smem_tensor: the tensor in shared memory.
+        gmem_tensor: the TMA coordinate tensor.
+    """
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.lang.machine.tiled_copy import static_payload, tensor_operand
+
+    what = "cute.nvgpu.cpasync.tma_partition"
+    found = _tma_atom(atom, what)
+    smem = tensor_operand(smem_tensor, what, "shared tensor")
+    gmem = tensor_operand(gmem_tensor, what, "tensor of coordinates")
+    if gmem.is_memory or not smem.is_memory:
+        raise KernelTypeError(
+            "F254", f"{what}: needs a tensor in shared memory and a TMA coordinate tensor, got {smem!r} and {gmem!r}"
+        )
+    here, there = _first_size(smem), _first_size(gmem)
+    if here != there:
+        raise KernelTypeError(
+            "F254", f"{what}: mode 0 of both tensors must be the tile, but the sizes are {here} and {there}",
+            hint=f"merge modes with cute.group_modes(t, 0, 2)\nthe tensors are {smem!r} and {gmem!r}",
+        )  # fmt: skip
+    blocks = int(size(static_payload(cta_layout, f"{what}: cta_layout")))
+    if blocks == 1:
+        return smem, gmem
+    if not isinstance(found.op, TmaOp) or not found.op.multicast:
+        raise KernelTypeError(
+            "F254", f"{what}: {found.op.name} loads for one block, but cta_layout has {blocks}",
+            hint="use cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
+        )  # fmt: skip
+    place = cta_layout(cta_coord) if callable(cta_layout) else cta_coord
+    return _slice(smem, smem, blocks, place, what), _slice(gmem, smem, blocks, place, what)
+
+
+def _first_size(tensor: Any) -> Any:
+    from cute_dialect.algebra.evaluation import size
+
+    shape = tensor.shape_payload
+    return size(shape[0]) if isinstance(shape, tuple) else size(shape)
+
+
+def _slice(tensor: Any, smem: Any, blocks: int, place: Any, what: str) -> Any:
+    """Return block ``place``'s part of mode 0 of a tensor. The parts are consecutive in shared memory."""
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.algebra.inverses import right_inverse
+    from cute_dialect.algebra.tiling import logical_divide
+    from cute_dialect.algebra.values import Layout as Payload
+    from cute_dialect.algebra.values import layout_modes, raw_layout
+    from cute_dialect.lang.values.layout_functions import composition
+    from cute_dialect.lang.values.layouts import Layout
+
+    layout = smem.payload
+    plain = layout.outer if not isinstance(layout, Payload) else layout
+    tile = layout_modes(plain)[0] if isinstance(plain.shape, tuple) else plain
+    order = right_inverse(tile)
+    n = int(size(tile))
+    if int(size(order)) != n or n % blocks:
+        raise KernelTypeError("F254", f"{what}: the tile {tile} cannot be split evenly over {blocks} blocks")
+    parts = Layout(logical_divide(order, raw_layout(n // blocks, 1)))
+    rest = (None,) * (len(tensor.shape_payload) - 1 if isinstance(tensor.shape_payload, tuple) else 0)
+    return composition(tensor, (parts, *rest))[((None, place), *rest)]
+
+
+# -------------------------------------------------------------------------------------------------------------- masks
+
+
+def make_layout_image_mask(layout: LayoutLike, coord: Coord, mode: int) -> Int16:
+    """Return an Int16 mask with a bit for each block that a layout reaches from ``coord`` along one mode.
+
+    For ``(2,4):(1,2)`` along mode 1 from (1, 0) these are blocks 1, 3, 5 and 7: ``0b10101010``.
+    """
+    from cute_dialect.algebra.evaluation import evaluate, size
+    from cute_dialect.algebra.values import layout_modes
+    from cute_dialect.lang.machine.tiled_copy import static_payload
+    from cute_dialect.lang.values.dtypes import Int16, Int32
+
+    what = "cute.make_layout_image_mask"
+    payload = static_payload(layout, f"{what}: layout")
+    modes = layout_modes(payload)
+    if not isinstance(coord, tuple | list) or len(coord) != len(modes):
+        raise KernelTypeError("F254", f"{what}: coord must have {len(modes)} modes, got {coord!r}")
+    if int(size(payload)) > 16:
+        raise KernelTypeError("F254", f"{what}: the cluster can have at most 16 blocks, got {payload}")
+    along = modes[mode]
+    pattern = 0
+    for i in range(int(size(along))):
+        pattern |= 1 << int(evaluate(i, along))  # pyright: ignore[reportArgumentType]
+    start: Any = 0
+    for i, (c, m) in enumerate(zip(coord, modes)):
+        if i != mode:
+            start = start + _offset(c, m)
+    mask: Any = Int32(pattern)
+    return Int16(mask << Int32(start))
+
+
+def _offset(coord: Any, mode: Any) -> Any:
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.lang.values.layouts import Layout
+
+    return 0 if int(size(mode)) == 1 else Layout(mode)(coord)
+
+
+def create_tma_multicast_mask(cta_layout_vmnk: LayoutLike, cta_coord_vmnk: Coord, mcast_mode: int) -> Int16:
+    """Return the mask of the blocks of the cluster that share a tile along one mode; see ``make_layout_image_mask``."""
+    return make_layout_image_mask(cta_layout_vmnk, cta_coord_vmnk, mcast_mode)

@@ -1,0 +1,1 @@
+"""Rewriting of Python source: jumps, statements and expressions call the runtime object."""

@@ -1,0 +1,1 @@
+"""The module under construction, its ops and their source positions."""

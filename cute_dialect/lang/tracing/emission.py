@@ -1,0 +1,96 @@
+"""Emission of single-result ops on numbers and vectors, and fast-math flags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cute_dialect.lang.tracing.errors import KernelTypeError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from xdsl.ir import Attribute, SSAValue
+
+__all__ = ["alike", "emit", "fastmath", "float_flags", "no_wrap_flags", "shaped"]
+
+FLAGS = ("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "fast")
+"""Fast-math flags (LLVM LangRef, "Fast-Math Flags")."""
+
+
+def emit(name: str, operands: Sequence[SSAValue], type: Attribute | None = None, **properties: Attribute) -> SSAValue:
+    """Append an op with one result. The result type defaults to that of the first operand."""
+    from cute_dialect.lang.tracing.tracer import current
+
+    return current().value(name, operands, [operands[0].type if type is None else type], properties)
+
+
+def shaped(element: Attribute, like: SSAValue) -> Attribute:
+    """Return ``element``, or a vector of it if ``like`` is a vector."""
+    if like.type.name != "vector":
+        return element
+    from xdsl.dialects.builtin import VectorType
+
+    return VectorType(element, like.type.get_shape())
+
+
+def alike(a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Return two operands with the same type: a number is broadcast if the other operand is a vector."""
+    if a.type != b.type:
+        if a.type.name == "vector":
+            return a, emit("vector.broadcast", [b], a.type)
+        if b.type.name == "vector":
+            return emit("vector.broadcast", [a], b.type), b
+    return a, b
+
+
+def float_flags(flags: str | None = None) -> dict[str, Attribute]:
+    """Return the fast-math property of float ops: that of the enclosing :class:`fastmath`, else ``contract``."""
+    from cute_dialect.lang.tracing.tracer import active, parse_type
+
+    if flags is None:
+        tracer = active()
+        flags = tracer.state.get("fastmath", "contract") if tracer is not None else "contract"
+    return {"fastmath": parse_type(f"#arith.fastmath<{flags}>")}
+
+
+def no_wrap_flags() -> dict[str, Attribute]:
+    """Return the property of integer ops that may wrap."""
+    from cute_dialect.lang.tracing.tracer import parse_type
+
+    return {"overflowFlags": parse_type("#arith.overflow<none>")}
+
+
+class fastmath:
+    """Set the fast-math flags of float ops in a ``with`` block, such as ``"fast"``, ``"none"`` or ``"contract,nsz"``.
+
+    The default is ``contract``, which allows fused multiply-add.  ``nnan`` and ``ninf`` are promises, which the
+    interpreter checks::
+
+        with cute.fastmath("none"):
+            error = a * b - p
+    """
+
+    def __init__(self, flags: str = "fast"):
+        self.flags = ",".join(word.strip() for word in flags.split(","))
+        for word in self.flags.split(","):
+            if word not in FLAGS:
+                raise KernelTypeError("F238", f"fastmath: unknown flag '{word}'; flags: {', '.join(FLAGS)}")
+        self._saved: list[str | None] = []
+
+    def __enter__(self) -> None:
+        from cute_dialect.lang.tracing.tracer import current
+
+        state = current().state
+        self._saved.append(state.get("fastmath"))
+        state["fastmath"] = self.flags
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None) -> None:
+        from cute_dialect.lang.tracing.tracer import current
+
+        saved = self._saved.pop()
+        state = current().state
+        if saved is None:
+            state.pop("fastmath", None)
+        else:
+            state["fastmath"] = saved

@@ -1,0 +1,350 @@
+"""The tracer: the module under construction and the current insertion point.
+
+One trace builds one module: a host function with the kernels that it launches, or a single kernel.  Ops are created by
+name.  cute ops infer their result types, and each op carries the user's source lines as its location.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from cute_dialect.errors import CuteError
+from cute_dialect.lang.tracing.errors import CompileError, LayoutError, Place, StaticError, UnboundError
+from cute_dialect.lang.tracing.source_location import (
+    holds,
+    is_library,
+    is_user_code,
+    location,
+    place_at,
+    user_places,
+)
+from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.settings import word
+from cute_dialect.tracebacks import is_full, shorten
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+__all__ = [
+    "LaunchFacts", "Tracer", "active", "context", "current", "finish_error", "finishes_errors", "parse_type", "tracing",
+]  # fmt: skip
+
+
+class LaunchFacts(NamedTuple):
+    """Sizes of a launch known while its kernel is traced; None for run-time sizes."""
+
+    grid: tuple[int | None, int | None, int | None] = (None, None, None)
+    block: tuple[int | None, int | None, int | None] = (None, None, None)
+    cluster: tuple[int, int, int] = (1, 1, 1)
+
+
+_current: ContextVar[Tracer | None] = ContextVar("cute_dialect_tracer", default=None)
+
+
+@lru_cache(maxsize=1)
+def context() -> Context:
+    """Return the context shared by all traces. It has every dialect, loaded on first use."""
+    from cute_dialect.ir.context import make_context
+
+    return make_context("all")
+
+
+@lru_cache(maxsize=8192)
+def parse_type(text: str) -> Attribute:
+    from xdsl.parser import Parser
+
+    return Parser(context(), text).parse_attribute()
+
+
+class Tracer:
+    """The function being traced, and the block to which ops are appended."""
+
+    def __init__(self, kind: str, module: ModuleOp, function: Operation, *, launch: LaunchFacts, chip: str):
+        self.kind = kind
+        self.module = module
+        self.function = function
+        self.launch = launch
+        self.chip = chip
+        self.entry: Block = function.regions[0].blocks[0]
+        self.block: Block = self.entry
+        self._constants: dict[tuple[object, ...], SSAValue] = {}
+        self._last_constant: Operation | None = None
+        self._parts: set[Operation] = set()
+        self.state: dict[str, Any] = {}
+        """Per-function state of other front-end modules, each under its own key."""
+
+    # ------------------------------------------------------------------------------------------------------ ops
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[SSAValue] = (),
+        types: Sequence[Attribute] | None = None,
+        properties: Mapping[str, Attribute] | None = None,
+        *,
+        segments: Sequence[int] | None = None,
+        regions: Sequence[Region] = (),
+        attributes: Mapping[str, Attribute] | None = None,
+    ) -> Operation:
+        """Append an op.
+
+        ``types``: the result types, inferred by default.  ``segments``: the operandSegmentSizes.
+        """
+        from cute_dialect.ir.editing import make_op
+        from cute_dialect.ir.xdsl_compat import append_op
+
+        cls = op_class(name)
+        props = dict(properties) if properties else {}
+        if types is None:
+            found = self._inferred(cls, [v.type for v in operands], props)
+        else:
+            found = types
+        if segments is not None:
+            from xdsl.dialects.builtin import DenseArrayBase, i32
+
+            props["operandSegmentSizes"] = DenseArrayBase.from_list(i32, list(segments))
+        if regions or attributes:
+            op = cls.create(
+                operands=list(operands), result_types=list(found), properties=props, regions=list(regions),
+                attributes=dict(attributes or {}), location=location(),
+            )  # fmt: skip
+        else:
+            op = make_op(cls, operands, found, props, location())
+        append_op(self.block, op)
+        return op
+
+    def value(
+        self,
+        name: str,
+        operands: Sequence[SSAValue] = (),
+        types: Sequence[Attribute] | None = None,
+        properties: Mapping[str, Attribute] | None = None,
+        **more: Any,
+    ) -> SSAValue:
+        """Append an op with one result and return the result."""
+        (result,) = self.op(name, operands, types, properties, **more).results
+        return result
+
+    def after(
+        self,
+        value: SSAValue,
+        name: str,
+        operands: Sequence[SSAValue] = (),
+        properties: Mapping[str, Attribute] | None = None,
+    ) -> Operation:
+        """Insert an op directly after the definition of ``value``, so that it dominates all uses of the value."""
+        from xdsl.ir import Block
+
+        from cute_dialect.ir.editing import make_op
+
+        cls = op_class(name)
+        props = dict(properties) if properties else {}
+        op = make_op(cls, operands, self._inferred(cls, [v.type for v in operands], props), props, location())
+        owner = value.owner
+        if not isinstance(owner, Block):
+            block = owner.parent
+            assert block is not None, owner
+            block.insert_op_after(op, owner)
+        elif owner.first_op is not None:
+            owner.insert_op_before(op, owner.first_op)
+        else:
+            owner.add_op(op)
+        self._parts.add(op)
+        return op
+
+    def is_part(self, op: Operation) -> bool:
+        """Return True if :meth:`after` inserted ``op``."""
+        return op in self._parts
+
+    def _inferred(self, cls: type[Any], types: Sequence[Attribute], properties: Mapping[str, Attribute]) -> Any:
+        from cute_dialect.algebra.leaf import AlgebraError
+        from cute_dialect.dialect.inference import infer_types_memo
+
+        try:
+            return infer_types_memo(cls, types, properties)
+        except AlgebraError as e:
+            raise LayoutError("F240", str(e)) from None
+
+    def constant(self, value: int | float, type: Attribute) -> SSAValue:
+        """Return a constant. Equal constants share one op at the top of the function."""
+        from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
+
+        key = (float(value).hex() if isinstance(value, float) else int(value), type)
+        known = self._constants.get(key)
+        if known is None:
+            integer = isinstance(type, IntegerType | IndexType)
+            attribute: Any = IntegerAttr(int(value), type) if integer else FloatAttr(float(value), type)  # pyright: ignore
+            known = self._constants[key] = self._at_top("arith.constant", type, {"value": attribute})
+        return known
+
+    def static(self, type: str | Attribute) -> SSAValue:
+        """Return the value of a static cute type. Equal types share one op at the top of the function."""
+        t = parse_type(type) if isinstance(type, str) else type
+        known = self._constants.get((None, t))
+        if known is None:
+            known = self._constants[None, t] = self._at_top("cute.static", t, {})
+        return known
+
+    def at_top(self, name: str, type: Attribute, operands: Sequence[SSAValue] = ()) -> SSAValue:
+        """Return the result of an op at the top of the function (an atom, tiled copy or tiled MMA), shared if equal."""
+        key = (name, type, *operands)
+        known = self._constants.get(key)
+        if known is None:
+            known = self._constants[key] = self._at_top(name, type, {}, operands)
+        return known
+
+    def _at_top(
+        self, name: str, type: Attribute, properties: Mapping[str, Attribute], operands: Sequence[SSAValue] = ()
+    ) -> SSAValue:
+        from cute_dialect.ir.editing import make_op
+
+        op = make_op(op_class(name), operands, [type], properties, location())
+        if self._last_constant is not None:
+            self.entry.insert_op_after(op, self._last_constant)
+        elif self.entry.first_op is not None:
+            self.entry.insert_op_before(op, self.entry.first_op)
+        else:
+            self.entry.add_op(op)
+        self._last_constant = op
+        return op.results[0]
+
+    @property
+    def last_constant(self) -> Operation | None:
+        """The last constant at the top of the function."""
+        return self._last_constant
+
+    @contextmanager
+    def into(self, block: Block) -> Generator[Block]:
+        """Append to ``block`` within the ``with`` block."""
+        saved, self.block = self.block, block
+        try:
+            yield block
+        finally:
+            self.block = saved
+
+
+@lru_cache(maxsize=2048)
+def op_class(name: str) -> type[Any]:
+    found = context().get_optional_op(name)
+    if found is None:
+        # unreachable: the front-end names registered ops only
+        raise ValueError(f"unknown op '{name}'")
+    return found
+
+
+def active() -> Tracer | None:
+    """Return the tracer of the running trace, or None."""
+    return _current.get()
+
+
+def current() -> Tracer:
+    """Return the tracer of the running trace.  Raises F100 if there is none."""
+    found = _current.get()
+    if found is None:
+        raise CompileError(
+            "F100",
+            "this works only while a function under @cute.kernel or @cute.jit is traced",
+            hint="call it inside such a function",
+        )
+    return found
+
+
+@contextmanager
+def tracing(tracer: Tracer) -> Generator[Tracer]:
+    """Make ``tracer`` current within the ``with`` block, and locate errors that leave it in the user's source."""
+    token = _current.set(tracer)
+    try:
+        yield tracer
+    except CompileError as e:
+        if isinstance(e, StaticError):
+            from cute_dialect.lang.control.failures import explained
+
+            explained(e)
+        locate(e)
+        raise
+    except Exception as e:
+        from cute_dialect.lang.control.failures import translated
+
+        meant = translated(e, tracer)
+        if meant is None:
+            raise
+        meant.__traceback__ = e.__traceback__
+        locate(meant)
+        if not isinstance(meant, UnboundError) and not isinstance(e, RecursionError):
+            meant.original = e
+        raise meant from (meant.original if is_full() else None)
+    finally:
+        _current.reset(token)
+
+
+def finish_error(error: CuteError) -> None:
+    """Add the user's call to an error that leaves the outermost call, and shorten the traceback.
+
+    The call becomes the place of an error that has none, otherwise the last entry of its call chain. Errors inside a
+    trace are unchanged.
+    """
+    if active() is not None:
+        return
+    here = next(iter(user_places()), None)
+    if isinstance(error, CompileError):
+        if error.place is None:
+            error.place = here
+        elif here is not None and here != error.place and error.calls[-1:] != [here]:
+            error.calls.append(here)
+    elif isinstance(error, LaunchError) and error.call is None:
+        error.call = here
+    if word("CUTE_TRACEBACK", ("user", "full")) != "full":
+        shorten(error)
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def finishes_errors(call: _F) -> _F:
+    """Decorate the outermost function of a call so that :func:`finish_error` completes the errors that leave it."""
+
+    @wraps(call)
+    def finishing(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except CuteError as error:
+            finish_error(error)
+            raise
+
+    return cast("_F", finishing)
+
+
+def locate(error: CompileError) -> None:
+    """Set the place and call chain of an error from the user's frames in its traceback.
+
+    Each trace that the error leaves calls this again, so the frames of a host function follow those of its kernels.
+    """
+    frames: list[tuple[CodeType, Place]] = []
+    at = error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        if is_user_code(code):
+            frames.append((code, place_at(code, at.tb_lasti)))
+        at = at.tb_next
+    frames.reverse()
+    if not error.is_located:
+        error.is_located, error.stated = True, error.place
+    if error.stated is None:  # An error raised in a library is reported at the line that called the library.
+        outside = next((n for n, (code, _) in enumerate(frames) if not is_library(code)), 0)
+        frames = frames[outside:]
+    calls = [place for _, place in frames]
+    if error.stated is not None:  # Frames that contain the stated place led to it and are not its callers.
+        inner = [n for n, (code, _) in enumerate(frames) if holds(code, error.stated)]
+        calls = calls[inner[-1] + 1 if inner else 0 :]
+    elif places := calls or user_places()[:1]:
+        error.place, *calls = places
+    before: list[Place | None] = [error.place, *calls]
+    error.calls = [p for p, inside in zip(calls, before) if inside is None or not p.encloses(inside)]

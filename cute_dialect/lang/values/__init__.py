@@ -1,0 +1,1 @@
+"""Values of the language: numbers, vectors, shapes, layouts, pointers and tensors."""
