@@ -25,7 +25,7 @@ def load(folder: str | os.PathLike[str]) -> CompiledModule:
 
     Raises ``ArtifactError``.
     """
-    from cute_dialect.files import checked_path
+    from cute_dialect.files import checked_path  # late: start-up
     from cute_dialect.runtime.artifact import ArtifactError, load_artifact
     from cute_dialect.runtime.launch import CompiledModule
 

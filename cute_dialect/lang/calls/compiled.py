@@ -473,7 +473,7 @@ class Compiled:
         """
         from tempfile import TemporaryDirectory
 
-        from cute_dialect.runtime.export.c_text import ExportError
+        from cute_dialect.runtime.export.c_text import ExportError  # late: start-up
         from cute_dialect.runtime.export.object_file import compile_object
 
         if not file_name or not isinstance(file_name, str):  # pyright: ignore[reportUnnecessaryIsInstance]

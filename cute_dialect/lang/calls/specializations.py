@@ -1,7 +1,8 @@
 """The specializations of a function, each compiled at the first call that needs it.
 
 A specialization is selected by the static parts of the arguments, the generic parameters and the compile options.
-Each call compares the functions, globals and objects that its trace read (:mod:`cute_dialect.lang.calls.cache.dependencies`).
+Each call compares the functions, globals and objects that its trace read
+(:mod:`cute_dialect.lang.calls.cache.dependencies`).
 """
 
 from __future__ import annotations
