@@ -34,8 +34,9 @@ def shared_tab(made: Collected, trace: ModuleOp) -> Tab:
             segments = {str(e.data["segment"].data): (0, 0) for e in listed.data}  # type: ignore[union-attr]
             for a in shared_allocations(op, segments).known:
                 total = max(total, a.start + a.size)
-                groups = lines.get(a.name, ())
-                row = Row((name, a.name, a.start, a.size, a.type), groups, made.source.line_of(groups))
+                buffer = a.name.strip("%'")
+                groups = lines.get(buffer, ())
+                row = Row((name, buffer, a.start, a.size, a.type), groups, made.source.line_of(groups))
                 if row not in rows:
                     rows.append(row)
     static = [f"{k['name']}: {k['smem']} bytes static" for k in made.code.kernels if k.get("smem")]
@@ -64,7 +65,7 @@ def _allocating(made: Collected, trace: ModuleOp, kernel: str) -> dict[str, tupl
         for n, op in enumerate(made_by):
             hint = op.results[0].name_hint
             chain = tuple((f.position.file, f.position.line) for f in op_frames(op))
-            found[f"%{hint}" if hint else f"alloc_smem #{n}"] = made.groups.of_chain(chain)
+            found[hint or f"alloc_smem #{n}"] = made.groups.of_chain(chain)
     return found
 
 

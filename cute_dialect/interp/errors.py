@@ -79,7 +79,7 @@ class InterpError(CuteError):
         lines += _source(self.frames[0].position) if self.frames else ()
         for text, position in callers(self.frames):
             lines += [f"{position}: note: {text}", *_source(position)]
-        if self.op:
+        if self.op and not (self.frames and is_python(self.frames[0].position)):
             lines.append(f"  op: {self.op_text or self.op}")
         if self.thread is not None:
             where = f"  thread ({', '.join(map(str, self.thread))})"
@@ -162,6 +162,21 @@ def op_text(op: Operation) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
+def is_python(position: Position | None) -> bool:
+    """Return True for a position in a kernel of the language, whose author has not seen the IR."""
+    return position is not None and position.file != "-" and not position.file.endswith(".mlir")
+
+
+def value_name(name: str, op: Operation) -> str:
+    """Return the name of a value as its source spells it: ``'tile'`` in Python, ``%tile`` in MLIR.
+
+    Args:
+        name: the value's name without a prefix.
+        op: an op with a location in that source.
+    """
+    return f"'{name}'" if is_python(location_position(op.location)) else f"%{name}"
+
+
 def op_name(op: Operation) -> str:
     """Return the name of an op, also if the context does not know it (`builtin.unregistered`)."""
     if op.name == "builtin.unregistered":
@@ -186,5 +201,5 @@ def location_text(op: Operation) -> str:
 
 def _source(position: Position) -> list[str]:
     """Return the source line with its marker. Nothing for a `.mlir` file, since the op itself is shown."""
-    text = None if position.file.endswith(".mlir") else source_line(position.file, position.line)
+    text = source_line(position.file, position.line) if is_python(position) else None
     return marked_line(text, position) if text is not None and text.strip() else []

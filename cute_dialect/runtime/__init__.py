@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cute_dialect.files import checked_path
+
 if TYPE_CHECKING:  # pragma: no cover
     import os
 
@@ -25,7 +27,6 @@ def load(folder: str | os.PathLike[str]) -> CompiledModule:
 
     Raises ``ArtifactError``.
     """
-    from cute_dialect.files import checked_path  # late: start-up
     from cute_dialect.runtime.artifact import ArtifactError, load_artifact
     from cute_dialect.runtime.launch import CompiledModule
 

@@ -71,7 +71,9 @@ def origin(op: Operation, number: int) -> Origin:
 
     def text() -> str:
         where = location_text(op)
-        return unwritten_cell(cells, number) or f"register {number} of {op.name}" + (f" at {where}" if where else "")
+        return unwritten_cell(cells, number, op) or f"register {number} of {op.name}" + (
+            f" at {where}" if where else ""
+        )
 
     return Origin(text, cells is not None)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from cute_dialect.interp.errors import attr_of, op_name
+from cute_dialect.interp.errors import attr_of, location_text, op_name, value_name
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -59,6 +59,8 @@ class Allocation(NamedTuple):
                 assert isinstance(plain, int)
                 index, layout = plain - layout.offset, layout.outer
             linear = _search(_flat(layout.shape), _flat(layout.stride), index)
+            if linear is not None and found[1] == "i8" and isinstance(layout.shape, int) and layout.stride == 1:
+                return f"byte {linear}"  # Bytes that hold elements of any type.
             return "" if linear is None else f"element {_shown(_unravel(linear, layout.shape)[0])}"
         except (AlgebraError, TypeError):  # a layout with run-time values
             return ""
@@ -137,13 +139,14 @@ def shared_allocations(kernel: Operation, segments: Mapping[str, tuple[int, int]
     """Return the tensors in shared memory, from the kernel's `cute.smem` and the `segments` (symbol → start, size)."""
     out: list[Allocation] = []
     described: set[str] = set()
+    located = next((op for op in kernel.walk() if location_text(op)), kernel)  # Functions may have no location.
     listed: object = getattr(attr_of(kernel, "cute.smem"), "data", ())
     for number, entry in enumerate(cast("tuple[object, ...]", listed) if isinstance(listed, tuple) else ()):
         name, segment, text = (_field(entry, k, "data") for k in ("name", "segment", "type"))
         at, size = (_field(_field(entry, k, "value"), "", "data") for k in ("offset", "bytes"))
         if isinstance(segment, str) and isinstance(at, int) and isinstance(size, int) and segment in segments:
             described.add(segment)
-            shown = f"%{name}" if name else f"alloc_smem #{number}"
+            shown = value_name(str(name), located) if name else f"alloc_smem #{number}"
             out.append(Allocation(shown, segments[segment][0] + at, size, str(text)))
     plain = [Allocation(f"@{name}", *place) for name, place in segments.items() if name not in described]
     return Allocations(out + plain if len(segments) > 1 else out)
@@ -155,8 +158,11 @@ def _field(entry: object, key: str, what: str) -> object:
     return getattr(held, what, None)
 
 
-def unwritten_cell(attribute: object, number: int) -> str:
-    """Return `element (3, 0) of %acc` for register `number` of a `cute.unwritten` attribute, empty if unknown."""
+def unwritten_cell(attribute: object, number: int, op: Operation) -> str:
+    """Return `element (3, 0) of %acc` for register `number` of a `cute.unwritten` attribute, empty if unknown.
+
+    ``op`` is an op that reads it.
+    """
     name, text = _field(attribute, "name", "data"), _field(attribute, "type", "data")
     values = _field(attribute, "cells", "get_values")
     cells = list(cast("Sequence[int]", values())) if callable(values) else []
@@ -164,7 +170,7 @@ def unwritten_cell(attribute: object, number: int) -> str:
         return ""
     found = _TYPE.fullmatch(text)
     bits = re.fullmatch(r"[a-z]+(\d+)\w*", found[1]) if found is not None else None
-    shown = f"%{name}" if name else "a register tensor"
+    shown = value_name(name, op) if name else "a register tensor"
     element = Allocation(shown, 0, 0, text).element(cells[number] * int(bits[1]) // 8) if bits is not None else ""
     return f"{element or f'register {cells[number]}'} of {shown}"
 
@@ -174,7 +180,7 @@ def local_allocation(op: Operation, start: int, size: int) -> Allocation:
     assert op_name(op) == "llvm.alloca"
     hint = op.results[0].name_hint
     text = getattr(attr_of(op, "cute.tensor"), "data", "")
-    return Allocation(f"%{hint}" if hint else "an alloca", start, size, text if isinstance(text, str) else "")
+    return Allocation(value_name(hint, op) if hint else "an alloca", start, size, text if isinstance(text, str) else "")
 
 
 __all__ = ["Allocation", "Allocations", "local_allocation", "shared_allocations", "unwritten_cell"]

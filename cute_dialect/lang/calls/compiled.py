@@ -473,11 +473,8 @@ class Compiled:
         """
         from tempfile import TemporaryDirectory
 
-        from cute_dialect.runtime.export.c_text import ExportError  # late: start-up
         from cute_dialect.runtime.export.object_file import compile_object
 
-        if not file_name or not isinstance(file_name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ExportError(f"export_to_c: file_name must be a name of letters, digits and _, got {file_name!r}")
         name = function_prefix or file_name
         with TemporaryDirectory() as folder:
             sources = {file: path.read_bytes() for file, path in self.export(folder, ("c",), name=name).items()}

@@ -58,6 +58,19 @@ def _shown(value: Any) -> str:
     return f"({','.join(map(_shown, value))})" if isinstance(value, tuple | list) else str(value)
 
 
+def _name_allocation(value: Any, name: str) -> None:
+    """Name the shared memory that a tensor or pointer starts at after the variable, unless it has a name.
+
+    Messages of the interpreter use the name.
+    """
+    while value.name_hint in (None, name) and hasattr(value, "op"):
+        if value.op.name == "cute.memref.alloc_smem":
+            value.name_hint = name
+        if value.op.name not in ("cute.make_view", "cute.get_iter", "cute.recast_iter"):
+            return
+        value = value.op.operands[0]
+
+
 def _static_truth(condition: Any) -> bool | None:
     """Return the truth of a condition, or None if it is known only at run time."""
     truth = truth_of(condition)
@@ -259,8 +272,12 @@ class Hooks:
         """Return a value assigned to a name. Its SSA value gets the name as a hint."""
         if isinstance(value, Dynamic) and name != "_" and not getattr(value, "is_static", False):
             ssa = getattr(value, "ssa", None)
-            if ssa is not None and ssa.name_hint is None and name.isascii():
-                ssa.name_hint = name
+            if ssa is None:
+                ssa = getattr(getattr(value, "_start", None), "ssa", None)  # a view of a structure
+            if ssa is not None and name.isascii():
+                if ssa.name_hint is None:
+                    ssa.name_hint = name
+                _name_allocation(ssa, name)
         return value
 
     @staticmethod

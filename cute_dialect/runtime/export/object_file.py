@@ -37,6 +37,8 @@ def compile_object(
     Raises ExportError if there is no C compiler or no ``cuda.h``, or if the compiler fails.
     """
     folder = Path(checked_path("export_to_c", "file_path", file_path, ExportError))
+    if not file_name:
+        raise ExportError(f"export_to_c: file_name must be a name without a suffix, such as 'gemm'; got {file_name!r}")
     compiler = shlex.split(os.environ.get("CC") or "cc")
     headers = cuda_headers()
     if shutil.which(compiler[0]) is None:

@@ -613,7 +613,6 @@ k(frozen).launch(grid=1, block=1)
 #: arguments.py:7:5: error: store to argument 0 "x" at byte offset 0, element (0), which is read-only
 #:     x[0] = 1
 #:     ^
-#:   op: "llvm.store"(%0, %1) <{alignment = 4 : i64}> : (f32, !llvm.ptr<1>) -> ()
 #:   thread (0, 0, 0) of block (0, 0, 0)
 #:   address 0x…
 

@@ -147,7 +147,7 @@ def test_values_have_drawings(data: dict[str, Any]) -> None:
 
 def test_tabs(data: dict[str, Any]) -> None:
     (row,) = tab(data, "shared")["parts"][0]["rows"]
-    assert row["cells"][1:4] == ["%shared", 0, 4096] and "allocate_tensor" in pane(data, "source")["lines"][row["line"]]
+    assert row["cells"][1:4] == ["shared", 0, 4096] and "allocate_tensor" in pane(data, "source")["lines"][row["line"]]
     picture, numbers, _ = tab(data, "roofline")["parts"]
     counted = {r["cells"][0]: r["cells"][1] for r in numbers["rows"]}
     assert (
