@@ -282,6 +282,30 @@ def test_invalid_arguments_are_rejected() -> None:
     run(*arrays(), device="cpu")
 
 
+@pytest.mark.parametrize(
+    "value,kind",
+    [
+        (0.1, cute.Float32), (np.float64(0.1), cute.Float32), (np.float16(0.1), cute.Float32),
+        (np.int8(3), cute.Int32), (np.int64(3), cute.Int32), (np.int64(2**40), cute.Int64),
+        (cute.Float64(0.1), cute.Float64),
+    ],
+)  # fmt: skip
+def test_numpy_scalars_are_passed_as_python_numbers(value: Any, kind: type) -> None:
+    seen: list[Any] = []
+
+    @cute.jit
+    def run(n: Any) -> None:
+        seen.append(type(n))
+
+    @cute.jit
+    def wide(n: cute.Float64) -> None:
+        seen.append(type(n))
+
+    cute.trace(run, value)
+    cute.trace(wide, value)
+    assert seen == [kind, cute.Float64]
+
+
 def test_compile_needs_arguments_without_a_complete_annotation() -> None:
     def traced(annotation: object) -> Any:
         def run(x: Any, y: Any) -> None: ...
