@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import torch
 
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.autograd_node import apply_of
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.execute.recording import is_eager
-from cute_dialect.op.operators import by_column, keeping_function, kept_element, kept_type, summed
+from cute_dialect.op.torch.autograd import apply_of
+from cute_dialect.op.torch.gradients import by_column, keeping_function, kept_element, kept_type, summed
 
 __all__ = ["learned"]
 

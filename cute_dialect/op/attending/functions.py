@@ -297,6 +297,6 @@ def _operators(arrays: tuple[Any, ...], others: dict[str, Any]) -> Any:
             raise UnsupportedError(
                 f"{CALL}: {name} is not supported with gradients or torch.compile; omit it, or use torch.no_grad()"
             )
-    from cute_dialect.op.attending import operators
+    from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-    return operators
+    return CUTE

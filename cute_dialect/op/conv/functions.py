@@ -319,12 +319,13 @@ def computed(
             or (torch.is_grad_enabled() and any([t.requires_grad for t in tensors]))
             or any([type(t) not in plain for t in tensors])
         ):
-            from cute_dialect.op.conv.operators import by_operator
+            from cute_dialect.op.torch import dispatch  # late: torch
 
             others = {"epilogue": epilogue, "kernel": given.kernel, **run}
 
             def by_torch() -> Any:
-                return by_operator(name_of(rank, kind), rank, kind, arrays, given, extras, device, stream, others)
+                name = name_of(rank, kind)
+                return dispatch.convolution(name, rank, kind, arrays, given, extras, device, stream, others)
 
             return by_torch() if key is None or KNOWN.is_traced() else KNOWN.differentiable(*key, by_torch)
     name, more = name_of(rank, kind), args or {}

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import torch
 
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.autograd_node import Context, apply_of, node_of
 from cute_dialect.op.epilogue.bind import traced_of
 from cute_dialect.op.epilogue.derivative import given_name, gradient_of, structure_of
 from cute_dialect.op.epilogue.mode_digits import as_argument
@@ -31,8 +30,9 @@ from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.execute.recording import is_eager
 from cute_dialect.op.functions import gemm
-from cute_dialect.op.operators import factor_gradients, summed
 from cute_dialect.op.problems.operands import check_product
+from cute_dialect.op.torch.autograd import Context, apply_of, node_of
+from cute_dialect.op.torch.gradients import factor_gradients, summed
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["product_with_gradients"]
@@ -91,7 +91,7 @@ def _backward(ctx: Context, *grads: torch.Tensor | None) -> tuple[torch.Tensor |
     found = _by_product(of, a, b, inputs, wanted, given) if call is None else call(inputs, of.how.get("device"))
     of_a = of_b = None
     if factors:
-        of_a, of_b = factor_gradients(of.call, a, b, found["D"], ctx.needs_input_grad[1:3], 1.0, of.how, gemm)
+        of_a, of_b = factor_gradients(of.call, a, b, found["D"], ctx.needs_input_grad[1:3], 1.0, of.how)
     named = dict(zip(of.names, tensors))
     of_args = [
         None if n not in wanted else _as_given(of.traced, n, found[f"d_{n}"], t, of.sums) if f"d_{n}" in found

@@ -274,7 +274,7 @@ class KnownCalls:
         """Compute a call whose result needs gradients, and cache it with its backward pass.
 
         A call is cached if it adds one node to the autograd graph, which was made by
-        :func:`cute_dialect.op.autograd_node.node_of` and takes the tensors themselves.
+        :func:`cute_dialect.op.torch.autograd.node_of` and takes the tensors themselves.
         """
         if CURRENT.recording is not None or not self._is_plain(how, tensors):
             return compute()

@@ -158,7 +158,7 @@ class Recording:
         self._called: list[Any] = []  # results of torch operators
         self._steps: list[tuple[str, Any, Any]] = []
         self.nodes: list[Any] = []
-        """Autograd nodes that the call added to the graph; see :mod:`cute_dialect.op.autograd_node`."""
+        """Autograd nodes that the call added to the graph; see :mod:`cute_dialect.op.torch.autograd`."""
         self.failed = False
 
     # --------------------------------------------------------------------------------------------------------- writing

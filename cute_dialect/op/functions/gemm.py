@@ -331,7 +331,7 @@ def _is_mapped(torch: Any, tensors: list[Any]) -> bool:
     """Return True if a tensor belongs to ``torch.vmap`` or a similar transform, and so has no memory."""
     if torch._C._functorch.peek_interpreter_stack() is None:
         return False
-    from cute_dialect.op.torch_vmap import wrapped
+    from cute_dialect.op.torch.vmap import wrapped  # late: torch
 
     return wrapped(*tensors)
 
@@ -367,16 +367,9 @@ def _computed(
             t for t in (a, b, out, extras.c, extras.bias, *(args or {}).values()) if isinstance(t, torch.Tensor)
         ]
         plain = (torch.Tensor, torch.nn.Parameter)
-        factors = cached is not None and extras.usual and out is None and graph is None and isinstance(b, torch.Tensor)
         learns = torch.is_grad_enabled() and any([t.requires_grad for t in given])
 
         def by_torch() -> Any:
-            if factors and learns:
-                from cute_dialect.op.operators import plain_product
-
-                done = plain_product(call, a, b, dtype)
-                if done is not None:
-                    return done
             mapped = _tracing() or _is_mapped(torch, given)
             if graph is not None and not mapped and all([type(t) in plain for t in given]):
                 from cute_dialect.op.epilogue.autograd import product_with_gradients
@@ -386,10 +379,10 @@ def _computed(
                 how = {"math": extras.math, "accumulator": sums}
                 more = (graph, args or {}, how, {n: x for n, x in said.items() if x is not None})
                 return product_with_gradients(call, a, b, out, dtype, device, stream, *more)
-            from cute_dialect.op.operators import by_operator
+            from cute_dialect.op.torch import dispatch  # late: torch
 
             others = {"kernel": wanted.kernel, "split_k": wanted.split_k, "epilogue": graph, **run}
-            return by_operator(call, a, b, out, dtype, extras, device, stream, others)
+            return dispatch.product(call, a, b, out, dtype, extras, device, stream, others)
 
         if learns or _tracing() or any([type(t) not in plain for t in given]) or _is_mapped(torch, given):
             if not learns or cached is None or _tracing():

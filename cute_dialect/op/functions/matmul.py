@@ -212,9 +212,9 @@ _LINEAR, _MATMUL = KnownCalls(), KnownCalls()
 
 def _layer(*given: Any, **more: Any) -> Any:
     """Return a layer with gradients, one autograd node, or None if it must be composed."""
-    from cute_dialect.op import operators
+    from cute_dialect.op.torch.layer import linear  # late: torch
 
-    return operators.linear(*given, **more)
+    return linear(*given, **more)
 
 
 def _learns(arrays: list[Any]) -> bool:

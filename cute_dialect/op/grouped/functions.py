@@ -13,6 +13,7 @@ from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.functions.gemm import bmm
 from cute_dialect.op.grouped.call import SCHEDULES, GroupedArguments, computed
+from cute_dialect.op.grouped.shapes import GROUPS
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.runtime.settings import flag
 
@@ -109,7 +110,7 @@ def grouped_mm(
             return done
     if schedule not in SCHEDULES:  # Other values are schedules of the interpreter.
         schedule, run = "auto", {**run, "schedule": schedule}
-    groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
+    groups = {n: x for n, x in zip(GROUPS, (offs, lengths, row_groups)) if x is not None}
     if isinstance(a, list | tuple):
         from cute_dialect.op.grouped.lists import listed_mm
 
@@ -139,9 +140,9 @@ def grouped_mm(
 
     def compute() -> Any:
         if _dispatched(torch, given):
-            from cute_dialect.op.grouped.operators import by_operator
+            from cute_dialect.op.torch import dispatch  # late: torch
 
-            return by_operator("grouped_mm", given, device, stream, run)
+            return dispatch.grouped_product("grouped_mm", given, device, stream, run)
         return computed("grouped_mm", given, device, stream, run)
 
     if not plain or not all(torch.is_tensor(t) for t in tensors) or _checked() or _tracing():

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from cute_dialect.op.autograd_node import apply_of
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.execute.recording import is_eager
-from cute_dialect.op.operators import summed
 from cute_dialect.op.problems.plan_operands import read
+from cute_dialect.op.torch.autograd import apply_of
+from cute_dialect.op.torch.gradients import summed
 from cute_dialect.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -14,7 +14,7 @@ from cute_dialect.op.grouped.call import GroupedArguments, is_storable, problem_
 from cute_dialect.op.grouped.choosing import majors_of, ranked
 from cute_dialect.op.grouped.kernels import name_of
 from cute_dialect.op.grouped.mma_sync import base_of, is_of_warps, size_of
-from cute_dialect.op.grouped.shapes import Shapes, shapes_of
+from cute_dialect.op.grouped.shapes import GROUPS, Shapes, shapes_of
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.gemm_dispatch import here
 from cute_dialect.op.select.kernel_choice import Problem
@@ -85,7 +85,7 @@ def explained_grouped(
     ``groups`` holds offs, lengths or row_groups: arrays, lists, or their shapes as tuples.  Raises the errors of the
     function.
     """
-    unknown = [n for n in groups if n not in ("offs", "lengths", "row_groups")]
+    unknown = [n for n in groups if n not in GROUPS]
     if unknown:
         raise UnsupportedError(f"explain: {NAME} has no argument {unknown[0]!r}; use offs, lengths or row_groups")
     shapes = {n: _shape(x) for n, x in groups.items() if x is not None}

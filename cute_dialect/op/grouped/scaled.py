@@ -11,7 +11,7 @@ from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.functions.scaled import RECIPES, refuse_finer
 from cute_dialect.op.grouped.call import SCHEDULES, GroupedArguments, computed
-from cute_dialect.op.grouped.shapes import Shapes, shapes_of
+from cute_dialect.op.grouped.shapes import GROUPS, Shapes, shapes_of
 from cute_dialect.op.keywords import check_keywords
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def scaled_grouped_mm(
         if element != "f32" if scale else element not in ("f8E4M3FN", "f8E5M2"):
             wanted = "f32" if scale else "f8E4M3FN or f8E5M2"
             raise DtypeError(f"{name}: {what} has dtype {element}; it must have {wanted}")
-    groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
+    groups = {n: x for n, x in zip(GROUPS, (offs, lengths, row_groups)) if x is not None}
     shapes = {n: (len(x),) if isinstance(x, list | tuple) else tuple(x.shape) for n, x in groups.items()}
     s = shapes_of(name, a.shape, b.shape, shapes, None)
     if s.form not in ("m", "rows"):

@@ -13,7 +13,10 @@ from typing import NamedTuple
 
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 
-__all__ = ["Shapes", "shapes_of"]
+__all__ = ["GROUPS", "Shapes", "shapes_of"]
+
+GROUPS = ("offs", "lengths", "row_groups")
+"""Arguments that define the groups, also of the torch operator."""
 
 
 class Shapes(NamedTuple):

@@ -103,9 +103,9 @@ def _operators(call: str, out: Any, *arrays: Any) -> Any:
             f"{call}: out cannot be used when gradients are required, or in torch.compile; "
             "call it under torch.no_grad()"
         )
-    from cute_dialect.op.rows import operators as torch_rows
+    from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-    return torch_rows
+    return CUTE
 
 
 def _is_last(x: Any, dim: int) -> bool:

@@ -412,10 +412,10 @@ def test_torch_tensors() -> None:
     """The operator supports other shapes, strides and memory orders, graphs without breaks, and gradients."""
     torch = pytest.importorskip("torch")
     q, k, v = (torch.randn(1, s, h, 64).half().transpose(1, 2) for s, h in ((20, 2), (40, 1), (40, 1)))
-    from cute_dialect.op.attending import operators
+    from cute_dialect.op.torch.dispatch import CUTE
 
     given = (q, k, v, None, None, "bottom_right", 9, -1, None, "bhsd", None, True)
-    torch.library.opcheck(operators.attention.registered, given)
+    torch.library.opcheck(CUTE.attention.registered, given)
     plain, logs = op.attention(q, k, v, causal="bottom_right", window=(9, None), lse=True, device="cpu")
     want = reference(q.numpy(), k.numpy(), v.numpy(), 9, 0, 20)
     check(plain.numpy(), logs.numpy(), want)
@@ -437,7 +437,7 @@ def test_torch_tensors() -> None:
     ):
         op.attention(*leaves, out=torch.empty_like(q), device="cpu")
     torch.library.opcheck(
-        operators.attention_backward.registered,
+        CUTE.attention_backward.registered,
         (q, k, v, None, None, plain, logs, plain, None, "bottom_right", 9, -1, None, "bhsd", None),
     )
 

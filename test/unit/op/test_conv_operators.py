@@ -45,7 +45,8 @@ def test_gradients(activation: str) -> None:
 @pytest.mark.slow
 def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step with gradients runs three convolutions, and the torch operator runs four."""
-    from cute_dialect.op.conv import functions, operators
+    from cute_dialect.op.conv import functions
+    from cute_dialect.op.torch.dispatch import CUTE
 
     seen: list[str] = []
     convolution = functions.convolution
@@ -63,7 +64,7 @@ def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     want = torch.nn.functional.gelu(want)
     grad = tensor(*want.shape).detach()
     wanted = torch.autograd.grad(want, exact, grad.double())
-    for operator, count in ((operators.conv_kept.registered, 3), (operators.conv.registered, 4)):
+    for operator, count in ((CUTE.conv_kept.registered, 3), (CUTE.conv.registered, 4)):
         seen.clear()
         y = operator(x, f, b, c, *window, **how)
         y = y[0] if isinstance(y, tuple) else y

@@ -24,7 +24,7 @@ from cute_dialect.op.execute import recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.rows import functions as rows  # noqa: E402
 from cute_dialect.op.rows import gradients as row_gradients  # noqa: E402
-from cute_dialect.op.rows import operators as row_operators  # noqa: E402
+from cute_dialect.op.torch import rows as row_operators  # noqa: E402
 
 GPU = ("NVIDIA H200", 132)
 

@@ -14,8 +14,9 @@ torch = pytest.importorskip("torch")
 
 from torch_calls import CALLS  # noqa: E402
 
+import cute_dialect.op.torch.operators  # noqa: E402, F401  (torch.ops.cute is there)
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import operators  # noqa: E402
+from cute_dialect.op.functions import gemm  # noqa: E402
 
 f16, f32 = torch.float16, torch.float32
 mm, bmm = partial(op.mm, device="cpu"), partial(op.bmm, device="cpu")
@@ -156,7 +157,7 @@ def test_operators_are_used_only_if_gradients_are_needed() -> None:
         assert torch.equal(mm(a, b), out)
     code = (
         "import sys, torch; from cute_dialect import op; a = torch.ones(16, 16).half(); op.mm(a, a, device='cpu'); "
-        "assert 'cute_dialect.op.operators' not in sys.modules; "
+        "assert 'cute_dialect.op.torch.operators' not in sys.modules; "
         "op.mm(a.requires_grad_(), a, device='cpu').sum().backward(); assert a.grad.shape == (16, 16)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -212,13 +213,13 @@ def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     per-column bias. A per-row bias and 8-bit results have gradients too.
     """
     seen: list[str] = []
-    product = operators.gemm.product
+    product = gemm.product
 
     def counted(name: str, *given: Any, **more: Any) -> Any:
         seen.append(name)
         return product(name, *given, **more)
 
-    monkeypatch.setattr(operators.gemm, "product", counted)
+    monkeypatch.setattr(gemm, "product", counted)
     for shape, call, products in (
         ((32,), mm, 3), ((24, 1), mm, 3), ((1, 32), mm, 3), ((32,), partial(ops.mm, device="cpu"), 4),
     ):  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import operators  # noqa: E402
+from cute_dialect.op.functions import gemm  # noqa: E402
 
 vmap = torch.vmap
 mm, bmm, linear = (partial(f, device="cpu") for f in (op.mm, op.bmm, op.linear))
@@ -54,13 +54,13 @@ def test_products(
 ) -> None:
     """All GEMMs share one launch, unless each matrix has its own bias."""
     seen: list[str] = []
-    product = operators.gemm.product
+    product = gemm.product
 
     def counted(name: str, *given: Any, **more: Any) -> Any:
         seen.append(name)
         return product(name, *given, **more)
 
-    monkeypatch.setattr(operators.gemm, "product", counted)
+    monkeypatch.setattr(gemm, "product", counted)
     found = mapped()
     assert found.shape == want().shape and torch.equal(found.double(), want())
     assert seen == ["bmm"] * batches or not batches

@@ -1,7 +1,4 @@
-"""Attention as a torch operator, ``torch.ops.cute.attention``, with shapes and gradients.
-
-The gradients (:mod:`.gradients`) are an operator as well, ``torch.ops.cute.attention_backward``.
-"""
+"""Functions of the operators ``torch.ops.cute.attention`` and ``attention_backward``."""
 
 # torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -17,12 +14,10 @@ from torch import Tensor
 from cute_dialect.op.attending import functions
 from cute_dialect.op.attending.form import LAYOUTS
 from cute_dialect.op.attending.gradients import Mask, Saved, attention_of, empty_gradients, gradients
-from cute_dialect.op.torch_operator import TorchOperator
-
-__all__ = ["attention", "attention_backward"]
+from cute_dialect.op.torch.registry import CUTE
 
 
-def _attention(
+def forward(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, causal: str, left: int,
     right: int, scale: float | None, layout: str, max_seqlen_q: int | None, lse: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -35,7 +30,7 @@ def _attention(
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))
 
 
-def _shapes(
+def fake(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, causal: str, left: int,
     right: int, scale: float | None, layout: str, max_seqlen_q: int | None, lse: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -49,7 +44,7 @@ def _shapes(
     return result, q.new_empty(rows if lse else 0, dtype=torch.float32)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     ctx.mask = inputs[5:11]
     ctx.save_for_backward(*inputs[:5], *output)
     ctx.set_materialize_grads(False)
@@ -61,7 +56,7 @@ def _settings() -> object:
     return torch.are_deterministic_algorithms_enabled(), torch.backends.cuda.cudnn_sdp_enabled()
 
 
-def _backward(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:
+def backward(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:
     saved = Saved(*ctx.saved_tensors)
     if grad is None and grad_lse is None:
         return (None,) * 12
@@ -72,10 +67,10 @@ def _backward(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[A
         inputs = [(saved.q, saved.k, saved.v)[i] for i in of]
         again = dict(zip(of, torch.autograd.grad(results, inputs, given, create_graph=True)))
         return (*[again.get(i) for i in range(3)], *(None,) * 9)
-    return (*attention_backward(*saved, grad, grad_lse, *ctx.mask), *(None,) * 9)
+    return (*CUTE.attention_backward(*saved, grad, grad_lse, *ctx.mask), *(None,) * 9)
 
 
-def _gradients(
+def forward_gradients(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, out: Tensor, lse: Tensor,
     grad: Tensor | None, grad_lse: Tensor | None, causal: str, left: int, right: int, scale: float | None, layout: str,
     max_seqlen_q: int | None,
@@ -85,9 +80,5 @@ def _gradients(
     return gradients(Saved(q, k, v, cu_seqlens_q, cu_seqlens_k, out, lse), grad, grad_lse, mask)
 
 
-def _gradient_shapes(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+def fake_gradients(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
     return empty_gradients(*inputs[:3], layout=inputs[13])
-
-
-attention_backward = TorchOperator("attention_backward", _gradients, _gradient_shapes)
-attention = TorchOperator("attention", _attention, _shapes, keep=_keep, backward=_backward)

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["differentiates", "maps_of", "slopes_mapped", "wrapped"]
+__all__ = ["batched_product", "batched_slope", "differentiates", "wrapped"]
 
 
 _FUNCTORCH: Any = getattr(torch, "_C")._functorch  # noqa: B009
@@ -42,7 +42,7 @@ def differentiates(*tensors: Any) -> bool:
     return inside and torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])
 
 
-def slopes_mapped(
+def batched_slope(
     info: Any, in_dims: Sequence[int | None], grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
 ) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[int, int]]:  # fmt: skip
     """Compute the derivative of an activation under ``torch.vmap``, for a longer batch; a rule of ``torch.library``."""
@@ -53,7 +53,7 @@ def slopes_mapped(
     return (found.reshape(shape), columns.reshape(*shape[:-2], 1, shape[-1])), (0, 0)
 
 
-def maps_of(call: str, kept: bool = False) -> Callable[..., Any]:
+def batched_product(call: str, kept: bool = False) -> Callable[..., Any]:
     """Return the rule of ``mm`` or ``bmm`` for ``torch.library``; ``kept``: of the variant that saves an operand."""
     last = "_kept" if kept else ""
 

@@ -1,8 +1,7 @@
-"""The operator ``torch.ops.cute.grouped_mm`` for ``torch.compile``, ``torch.export`` and autograd.
+"""Functions of the operator ``torch.ops.cute.grouped_mm``.
 
 The gradients of a grouped GEMM are grouped GEMMs again.  The forms m (rows), n (columns) and k (steps of K) are the
-gradients of one another.  Importing this module registers the operators.  Eager calls bypass torch's dispatcher
-(:class:`~cute_dialect.op.torch_operator.TorchOperator`).
+gradients of one another.
 """
 
 # torch is not installed where the types are checked.
@@ -12,69 +11,31 @@ gradients of one another.  Importing this module registers the operators.  Eager
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import Any, cast
 
 import torch
 
 from cute_dialect.kernels.moe_permute import BoundsConfig
-from cute_dialect.op.arrays.dtypes import element_name, result_of, torch_name
+from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.grouped import functions
 from cute_dialect.op.grouped.call import GroupedArguments, computed
 from cute_dialect.op.grouped.kernels import kernel_of
-from cute_dialect.op.grouped.shapes import shapes_of
-from cute_dialect.op.operators import summed
-from cute_dialect.op.torch_operator import TorchOperator
-
-__all__ = ["by_operator", "group_bounds", "grouped_mm"]
-
-_GROUPS = ("offs", "lengths", "row_groups")
-
-
-def by_operator(name: str, g: GroupedArguments, device: Any, stream: Any, others: Mapping[str, Any]) -> Any:
-    """Compute a grouped GEMM through torch's dispatcher, for tensors with gradients or without memory.
-
-    ``others`` are options of the interpreter.  Raises UnsupportedError.
-    """
-    for what, given in (
-        ("epilogue", g.epilogue),
-        ("out", g.out),
-        ("kernel", g.kernel),
-        ("gather", g.gather),
-        *others.items(),
-    ):
-        if given is not None:
-            raise UnsupportedError(
-                f"{name}: {what} cannot be used when gradients are required, or in torch.compile; "
-                "call it under torch.no_grad()"
-            )
-    if not isinstance(g.alpha, int | float):
-        raise UnsupportedError(f"{name}: alpha is an array; it must be a number when gradients are required")
-    groups = {n: x for n, x in g.groups.items() if n in _GROUPS}
-    for n, x in groups.items():
-        if isinstance(x, list | tuple):
-            groups[n] = torch.tensor(x, dtype=torch.int32, device=g.a.device)
-    dtype = g.dtype
-    if dtype is not None and not isinstance(dtype, torch.dtype):
-        dtype = getattr(torch, torch_name(element_name(dtype)))
-    how = {"device": "" if device is None else str(device), "math": g.math}
-    with nullcontext() if stream is None else torch.cuda.stream(stream):
-        return grouped_mm(
-            g.a, g.b, *(groups.get(n) for n in _GROUPS), g.c, g.bias, alpha=float(g.alpha), beta=float(g.beta),
-            activation=g.activation, rest=g.rest, dtype=dtype, **how,
-        )  # fmt: skip
+from cute_dialect.op.grouped.shapes import GROUPS, shapes_of
+from cute_dialect.op.torch.gradients import result_dtype, summed
+from cute_dialect.op.torch.registry import CUTE
 
 
 def _groups(offs: Any, lengths: Any, row_groups: Any) -> dict[str, Any]:
-    return {n: x for n, x in zip(_GROUPS, (offs, lengths, row_groups)) if x is not None}
+    return {n: x for n, x in zip(GROUPS, (offs, lengths, row_groups)) if x is not None}
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter, type(None))
 
 
-def _compute(
+def forward(
     a: torch.Tensor, b: torch.Tensor, offs: Any = None, lengths: Any = None, row_groups: Any = None, c: Any = None,
     bias: Any = None, begins: Any = None, *, alpha: float = 1.0, beta: float = 1.0, activation: str = "",
     rest: str = "keep", dtype: Any = None, device: str = "", math: str = "default",
@@ -91,16 +52,16 @@ def _compute(
     return computed("grouped_mm", given, device or None)
 
 
-def _shaped(
+def fake(
     a: torch.Tensor, b: torch.Tensor, offs: Any = None, lengths: Any = None, row_groups: Any = None, *_: Any,
     dtype: Any = None, **__: Any,
 ) -> torch.Tensor:  # fmt: skip
     groups = {n: x.shape for n, x in _groups(offs, lengths, row_groups).items()}
     s = shapes_of("grouped_mm", a.shape, b.shape, groups)
-    return a.new_empty(s.result, dtype=dtype or getattr(torch, torch_name(result_of(element_name(a.dtype)))))
+    return a.new_empty(s.result, dtype=result_dtype(a, dtype))
 
 
-def _bounds(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+def bounds(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
     begins, ends = (torch.empty(groups, dtype=torch.int32, device=row_groups.device) for _ in range(2))
     options: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
     launched(kernel_of(BoundsConfig(), device == "cpu"), row_groups.contiguous(), begins, ends, **options)
@@ -110,7 +71,7 @@ def _bounds(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.T
 # ---------------------------------------------------------------------------------------------------------- gradients
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
+def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
     a, b, offs, lengths, row_groups, c, bias, begins = inputs
     if a.dtype.itemsize == 1:
         raise DtypeError(
@@ -127,9 +88,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, A
     ctx.save_for_backward(a, b, offs, lengths, row_groups, *((c, bias) if sums else (None, None)), result)
 
 
-def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    from cute_dialect.op.epilogue.functions import activated
-
+def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     a, b, offs, lengths, row_groups, c, bias, result = ctx.saved_tensors
     options = dict(ctx.options)
     activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
@@ -143,7 +102,7 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     if activation == "relu":
         grad = torch.where(result > 0, grad, 0)
     elif activation:
-        pre = grouped_mm(a, b, offs, lengths, row_groups, c, bias, alpha=alpha, beta=beta,
+        pre = CUTE.grouped_mm(a, b, offs, lengths, row_groups, c, bias, alpha=alpha, beta=beta,
                       rest="zero", dtype=torch.float32, **options)  # fmt: skip
         derivative: Any = activated(activation, derivative=True)
         grad = (grad * derivative(pre)).to(grad.dtype)
@@ -153,22 +112,22 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     some = {"alpha": alpha, "rest": "zero", "dtype": a.dtype, **options}
     begins = None
     if row_groups is not None and (ctx.needs_input_grad[1] or ctx.needs_input_grad[6]):
-        begins, ends = group_bounds(row_groups, b.shape[0], options["device"])
+        begins, ends = CUTE.group_bounds(row_groups, b.shape[0], options["device"])
     else:
         ends = offs
     if ctx.needs_input_grad[0]:
         if s.form == "n":
-            of_a = grouped_mm(g, b.t(), offs, **some)
+            of_a = CUTE.grouped_mm(g, b.t(), offs, **some)
         else:
-            of_a = grouped_mm(g, b.mT, offs, lengths, row_groups, **some)
+            of_a = CUTE.grouped_mm(g, b.mT, offs, lengths, row_groups, **some)
     if ctx.needs_input_grad[1]:
         if s.form == "rows":  # Rows past the lengths are zeroed in both operands.
             x = torch.where(cast(torch.Tensor, mask), a, 0)
-            of_b = torch.ops.cute.bmm(x.mT, g, alpha=alpha, dtype=b.dtype, **options)
+            of_b = CUTE.bmm(x.mT, g, alpha=alpha, dtype=b.dtype, **options)
         elif s.form == "m":
-            of_b = grouped_mm(a.t(), g, ends, begins=begins, **some)
+            of_b = CUTE.grouped_mm(a.t(), g, ends, begins=begins, **some)
         else:
-            of_b = grouped_mm(a.mT, g, offs, **some)
+            of_b = CUTE.grouped_mm(a.mT, g, offs, **some)
     of_c, of_bias = (
         None if kind is None or not ctx.needs_input_grad[5 + i] else kind for i, kind in enumerate(ctx.added)
     )
@@ -179,7 +138,7 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         each = s.form != "n" and tuple(shape) == (s.groups, s.n) and tuple(shape) != (1, s.n)
         if each and s.form == "m":  # A GEMM with ones sums the rows of each group.
             ones = g.new_ones(g.shape[0], 8)
-            of_bias = grouped_mm(ones.t(), g, ends, begins=begins, dtype=torch.float32, **options)[:, 0].to(dtype)
+            of_bias = CUTE.grouped_mm(ones.t(), g, ends, begins=begins, dtype=torch.float32, **options)[:, 0].to(dtype)
         else:
             of_bias = (
                 summed(grad, torch.Size((s.groups, 1, s.n)), dtype).reshape(shape)
@@ -201,16 +160,5 @@ def _inside(form: str, a: torch.Tensor, b: torch.Tensor, offs: Any, lengths: Any
     return inside[:, None]
 
 
-def _pair(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+def fake_bounds(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
     return row_groups.new_empty(groups), row_groups.new_empty(groups)
-
-
-grouped_mm = TorchOperator(
-    "grouped_mm", _compute, _shaped, keep=_keep, backward=_backward,
-    schema="(Tensor a, Tensor b, Tensor? offs=None, Tensor? lengths=None, Tensor? row_groups=None, Tensor? c=None, "
-    "Tensor? bias=None, Tensor? begins=None, *, float alpha=1.0, float beta=1.0, str activation='', "
-    "str rest='keep', ScalarType? dtype=None, str device='', str math='default') -> Tensor",
-)  # fmt: skip
-group_bounds = TorchOperator(
-    "group_bounds", _bounds, _pair, schema="(Tensor row_groups, int groups, str device) -> (Tensor, Tensor)"
-)

@@ -1,0 +1,206 @@
+"""Functions of the operators of convolutions: ``torch.ops.cute.conv``, ``conv_input`` and ``conv_weight``.
+
+They have any rank.  The gradients of each operator are the others.  ``conv_kept`` also returns the operand of the
+activation, which ``conv_slope``, its derivative, needs (as in :mod:`cute_dialect.op.torch.gemm`).
+"""
+
+# torch is not installed where types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, extent_of
+from cute_dialect.op.conv import functions
+from cute_dialect.op.conv.arguments import ConvArguments
+from cute_dialect.op.conv.compute import convolution
+from cute_dialect.op.execute.call_cache import LinearCombination
+from cute_dialect.op.torch.gradients import keeping_function, kept_element, kept_type, result_dtype, slope, summed
+from cute_dialect.op.torch.registry import CUTE
+
+_DEFAULTS: Mapping[str, Any] = {"groups": 1, "flip": False, "dtype": None, "device": "", "math": "default"}
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter, type(None))
+
+
+def _call(
+    kind: str, arrays: Mapping[str, Any], size: Any, extras: LinearCombination, how: tuple[Any, ...],
+    more: Mapping[str, Any]
+) -> Any:  # fmt: skip
+    """Compute a convolution of torch tensors with channels first."""
+    more = {**_DEFAULTS, **more}  # torch omits arguments that equal their defaults
+    stride, before, after, dilation = how
+    rank = len(stride)
+    name = f"conv{rank}d" + {FPROP: "", DGRAD: "forward_input", WGRAD: "forward_weight"}[kind]
+    mode = "convolution" if more["flip"] else "cross_correlation"
+    padding = tuple(zip(before, after))
+    given = ConvArguments(tuple(stride), padding, tuple(dilation), more["groups"], size, mode, None, more["dtype"])
+    extras = extras._replace(math=more["math"])
+    graph, args = more.get("epilogue"), more.get("args", {})
+    named = {**arrays, "bias": extras.bias, "c": extras.c}
+    if all([type(t) in _PLAIN for t in named.values()]):
+        named["out"] = None
+        return functions.computed(rank, kind, named, given, extras, more["device"] or None, None, {}, graph, args)
+    return convolution(name, kind, rank, named, given, extras, more["device"] or None, None, {}, graph, args)
+
+
+def _made(like: torch.Tensor, shape: Any, dtype: Any) -> torch.Tensor:
+    """Return a result without memory, with channels-last strides."""
+    n, c, *extents = shape
+    return like.new_empty((n, *extents, c), dtype=result_dtype(like, dtype)).permute(
+        0, len(shape) - 1, *range(1, len(shape) - 1)
+    )
+
+
+def forward(
+    x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, stride: Any, before: Any, after: Any, dilation: Any, *,
+    alpha: float = 1.0, beta: float = 1.0, activation: str = "", **more: Any,
+) -> torch.Tensor:  # fmt: skip
+    extras = LinearCombination(alpha, beta, c, bias, activation)
+    return _call(FPROP, {"x": x, "f": f}, None, extras, (stride, before, after, dilation), more)
+
+
+def fake(
+    x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, stride: Any, before: Any, after: Any, dilation: Any, *,
+    dtype: Any = None, **_: Any,
+) -> torch.Tensor:  # fmt: skip
+    of_each = zip(x.shape[2:], f.shape[2:], before, after, stride, dilation)
+    return _made(x, (x.shape[0], f.shape[0], *[extent_of(*each) for each in of_each]), dtype)
+
+
+def forward_input(size: Any, f: torch.Tensor, grad: torch.Tensor, *how: Any, **more: Any) -> torch.Tensor:
+    return _call(DGRAD, {"grad_y": grad, "f": f}, tuple(size), LinearCombination(), how, more)
+
+
+def fake_input(size: Any, f: torch.Tensor, grad: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> torch.Tensor:
+    return _made(grad, size, dtype)
+
+
+def forward_weight(x: torch.Tensor, size: Any, grad: torch.Tensor, *how: Any, **more: Any) -> torch.Tensor:
+    return _call(WGRAD, {"x": x, "grad_y": grad}, tuple(size), LinearCombination(), how, more)
+
+
+def fake_weight(x: torch.Tensor, size: Any, grad: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> torch.Tensor:
+    return _made(x, size, dtype)
+
+
+def forward_kept(
+    x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, stride: Any, before: Any, after: Any, dilation: Any, *,
+    alpha: float = 1.0, beta: float = 1.0, activation: str = "", **more: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    how = stride, before, after, dilation
+    shape = fake(x.to("meta"), f.to("meta"), None, None, *how).shape
+    args = {"alpha": alpha} | ({"C": c.expand(shape), "beta": beta} if c is not None else {})
+    args |= {} if bias is None else {"bias": bias}
+    kind = kept_type(x, more.get("dtype"))
+    args |= {} if kind is None else {"sums": _made(x, shape, kind)}
+    epilogue = keeping_function(activation, c is not None, bias is not None, kept_element(x, more.get("dtype")))
+    found = _call(FPROP, {"x": x, "f": f}, None, LinearCombination(), how, {**more, "epilogue": epilogue, "args": args})
+    return found["D"], found["sums"]
+
+
+def fake_kept(x: torch.Tensor, *given: Any, dtype: Any = None, **more: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    made = fake(x, *given, dtype=dtype, **more)
+    return made, _made(x, made.shape, kept_type(x, dtype) or made.dtype)
+
+
+def forward_slope(
+    grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    rank = grad.dim()
+    rows, kept = (t.permute(0, *range(2, rank), 1).reshape(-1, t.shape[1]) for t in (grad, sums))
+    found, columns = slope(rows, kept, activation, device)
+    n, c, *extents = grad.shape
+    return found.view(n, *extents, c).permute(0, rank - 1, *range(1, rank - 1)), columns.view(c)
+
+
+def fake_slope(grad: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    return _made(grad, grad.shape, grad.dtype), grad.new_empty(grad.shape[1:2], dtype=torch.float32)
+
+
+def _how(ctx: Any, window: tuple[Any, ...], more: Mapping[str, Any]) -> None:
+    """Save the window and the options of a convolution."""
+    ctx.window, ctx.more = window, {n: more[n] for n in ("groups", "flip", "device", "math")}
+
+
+def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+    x, f, bias, c, *window = inputs
+    _how(ctx, tuple(window), keyword_only_inputs)
+    ctx.sums = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation")}
+    ctx.added = [None if t is None else (t.shape, t.dtype) for t in (bias, c)]
+    ctx.set_materialize_grads(False)
+    if isinstance(output, tuple):  # the operator also returns the operand of the activation
+        ctx.save_for_backward(x, f, None, None, output[1])
+        return
+    activation = ctx.sums["activation"]
+    again = activation not in ("", "relu")
+    ctx.save_for_backward(x, f, *((bias, c) if again else (None, None)), output if activation == "relu" else None)
+
+
+def backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[Any, ...]:
+    x, f, bias, c, kept = ctx.saved_tensors
+    alpha, activation, columns = ctx.sums["alpha"], ctx.sums["activation"], None
+    if grad is None:
+        if of_sums is None:
+            return (None,) * 8
+    elif activation == "relu":
+        grad = torch.where(kept > 0, grad, 0)
+    elif activation:
+        if kept is None:
+            sums = {**ctx.sums, "activation": "", "dtype": grad.dtype}
+            kept = CUTE.conv(x, f, bias, c, *ctx.window, **sums, **ctx.more)
+        grad, columns = CUTE.conv_slope(grad, kept, activation, ctx.more["device"])
+    if of_sums is not None:  # gradient of the operand of the activation
+        grad, columns = of_sums if grad is None else grad + of_sums, None
+    assert grad is not None
+    scaled = (grad if alpha == 1.0 else grad * alpha).to(x.dtype)
+    of_x = of_f = of_bias = of_c = None
+    if ctx.needs_input_grad[0]:
+        of_x = CUTE.conv_input(list(x.shape), f, scaled, *ctx.window, dtype=x.dtype, **ctx.more)
+    if ctx.needs_input_grad[1]:
+        of_f = CUTE.conv_weight(x, list(f.shape), scaled, *ctx.window, dtype=f.dtype, **ctx.more)
+    if ctx.added[0] is not None and ctx.needs_input_grad[2]:
+        shape, dtype = ctx.added[0]
+        columns = grad.sum((0, *range(2, grad.dim())), dtype=torch.float32) if columns is None else columns
+        of_bias = columns.reshape(shape).to(dtype)
+    if ctx.added[1] is not None and ctx.needs_input_grad[3]:
+        of_c = summed(grad if ctx.sums["beta"] == 1.0 else grad * ctx.sums["beta"], *ctx.added[1])
+    return (of_x, of_f, of_bias, of_c, *(None,) * 4)
+
+
+def keep_input(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+    _, f, grad, *window = inputs
+    _how(ctx, tuple(window), keyword_only_inputs)
+    ctx.save_for_backward(f, grad)
+
+
+def backward_input(ctx: Any, of_result: torch.Tensor) -> tuple[Any, ...]:
+    f, grad = ctx.saved_tensors
+    g, of_f, of_grad = of_result.to(f.dtype), None, None
+    if ctx.needs_input_grad[1]:
+        of_f = CUTE.conv_weight(g, list(f.shape), grad, *ctx.window, dtype=f.dtype, **ctx.more)
+    if ctx.needs_input_grad[2]:
+        of_grad = CUTE.conv(g, f, None, None, *ctx.window, dtype=grad.dtype, **ctx.more)
+    return (None, of_f, of_grad, *(None,) * 4)
+
+
+def keep_weight(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+    x, _, grad, *window = inputs
+    _how(ctx, tuple(window), keyword_only_inputs)
+    ctx.save_for_backward(x, grad)
+
+
+def backward_weight(ctx: Any, of_result: torch.Tensor) -> tuple[Any, ...]:
+    x, grad = ctx.saved_tensors
+    g, of_x, of_grad = of_result.to(x.dtype), None, None
+    if ctx.needs_input_grad[0]:
+        of_x = CUTE.conv_input(list(x.shape), g, grad, *ctx.window, dtype=x.dtype, **ctx.more)
+    if ctx.needs_input_grad[2]:
+        of_grad = CUTE.conv(x, g, None, None, *ctx.window, dtype=grad.dtype, **ctx.more)
+    return (of_x, None, of_grad, *(None,) * 4)

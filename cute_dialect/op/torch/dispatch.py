@@ -1,0 +1,157 @@
+"""Calls of the functions of ``op`` through torch operators, for tensors that need gradients or have no memory.
+
+Each function converts its arguments to those of an operator.  Options that the operator lacks are rejected.
+"""
+
+# torch is not installed where types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cute_dialect.kernels.conv.config import DGRAD, FPROP
+from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.conv.arguments import NAMES, ConvArguments
+from cute_dialect.op.conv.geometry import window_of
+from cute_dialect.op.conv.layouts import channels_first, first, last
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.execute.call_cache import LinearCombination
+from cute_dialect.op.grouped.shapes import GROUPS
+from cute_dialect.op.torch.gradients import torch_dtype
+from cute_dialect.op.torch.registry import CUTE, load_table
+from cute_dialect.op.torch.vmap import differentiates
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.grouped.call import GroupedArguments
+
+__all__ = ["CUTE", "convolution", "grouped_product", "product"]
+
+load_table()  # before torch.compile traces a call, because it cannot trace the import
+
+
+def product(
+    call: str, a: Any, b: Any, out: Any, dtype: Any, extras: LinearCombination, device: Any, stream: Any,
+    others: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Compute a GEMM.
+
+    Args:
+        others: options that operators do not support; each must be None.
+
+    Raises UnsupportedError.
+    """
+    _refuse(
+        call, {"hook": extras.hook, **others},
+        "is not supported with gradients, torch.compile or torch.vmap; omit it, or call under torch.no_grad() with "
+        "plain tensors",
+    )  # fmt: skip
+    given = (extras.c, extras.bias)
+    if differentiates(a, b, out, *given):
+        raise UnsupportedError(
+            f"{call}: torch.func.grad does not support operators of torch.library; use backward() or "
+            "torch.autograd.grad"
+        )
+    more = {"alpha": extras.alpha, "beta": extras.beta, "activation": extras.activation, "dtype": torch_dtype(dtype)}
+    more |= {"device": "" if device is None else str(device), "math": extras.math}
+    more["accumulator"] = "" if extras.accumulator is None else element_name(extras.accumulator)
+    with _on(stream):
+        if out is None:
+            if extras.activation not in ("", "relu") and _learns((a, b, *given)):
+                return getattr(CUTE, f"{call}_kept")(a, b, *given, **more)[0]
+            return getattr(CUTE, call)(a, b, *given, **more)
+        if _learns((a, b, out, *given)):
+            raise UnsupportedError(f"{call}: out is not supported with gradients; omit it, or use torch.no_grad()")
+        getattr(CUTE, f"{call}_out")(a, b, out, *given, **more)
+        return out
+
+
+def grouped_product(name: str, g: GroupedArguments, device: Any, stream: Any, others: Mapping[str, Any]) -> Any:
+    """Compute a grouped GEMM; ``others`` are options of the interpreter.  Raises UnsupportedError."""
+    refused = {"epilogue": g.epilogue, "out": g.out, "kernel": g.kernel, "gather": g.gather, **others}
+    _refuse(
+        name, refused,
+        "cannot be used when gradients are required, or in torch.compile; call it under torch.no_grad()",
+    )  # fmt: skip
+    if not isinstance(g.alpha, int | float):
+        raise UnsupportedError(f"{name}: alpha is an array; it must be a number when gradients are required")
+    groups = {n: x for n, x in g.groups.items() if n in GROUPS}
+    for n, x in groups.items():
+        if isinstance(x, list | tuple):
+            groups[n] = torch.tensor(x, dtype=torch.int32, device=g.a.device)
+    with _on(stream):
+        return CUTE.grouped_mm(
+            g.a, g.b, *(groups.get(n) for n in GROUPS), g.c, g.bias, alpha=float(g.alpha), beta=float(g.beta),
+            activation=g.activation, rest=g.rest, dtype=torch_dtype(g.dtype),
+            device="" if device is None else str(device), math=g.math,
+        )  # fmt: skip
+
+
+def convolution(
+    name: str, rank: int, kind: str, arrays: Mapping[str, Any], given: ConvArguments, extras: LinearCombination,
+    device: Any, stream: Any, others: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Compute a convolution.
+
+    Args:
+        others: options that operators do not support; each must be None.
+
+    Raises UnsupportedError, ShapeError.
+    """
+    _refuse(
+        name, {"out": arrays.get("out"), "split_k": given.split_k, "accumulator": extras.accumulator, **others},
+        "is not supported with gradients or torch.compile; omit it, or call under torch.no_grad()",
+    )  # fmt: skip
+    turn = channels_first(name, given.data_format, rank, "torch")
+    axes = tuple(range(rank + 2))
+
+    def torchs(t: Any) -> Any:
+        return t if turn or t is None or t.dim() != rank + 2 else t.permute(first(axes, True))
+
+    size = given.size if given.size is None or turn else first(tuple(given.size), True)  # type: ignore[arg-type]
+    taps = tuple(torchs(arrays["f"]).shape[2:]) if "f" in arrays else tuple(size)[2:]  # type: ignore[arg-type]
+    w = window_of(name, taps, given.stride, given.padding, given.dilation, given.mode)
+    window: list[Any] = [list(x) for x in (w.strides, w.before, w.after, w.dilations)]
+    how: dict[str, Any] = {"groups": given.groups, "flip": w.flip, "dtype": torch_dtype(given.dtype)}
+    how |= {"device": "" if device is None else str(device), "math": extras.math}
+    image, other = (torchs(arrays[n]) for n in NAMES[kind])
+    with _on(stream):
+        if kind == FPROP:
+            more = {"alpha": extras.alpha, "beta": extras.beta, "activation": extras.activation}
+            bias = extras.bias
+            bias = bias if bias is None or bias.dim() == 1 else bias.reshape(-1)
+            operands = image, other, bias, torchs(extras.c)
+            if extras.activation not in ("", "relu") and _learns(operands):
+                found = CUTE.conv_kept(*operands, *window, **more, **how)[0]
+            else:
+                found = CUTE.conv(*operands, *window, **more, **how)
+        elif extras.c is not None or extras.alpha != 1.0:
+            raise UnsupportedError(
+                f"{name}: c and alpha are not supported with gradients or torch.compile; omit them, or call under "
+                "torch.no_grad()"
+            )
+        elif kind == DGRAD:
+            found = CUTE.conv_input(list(size), other, image, *window, **how)  # type: ignore[arg-type]
+        else:
+            found = CUTE.conv_weight(image, list(size), other, *window, **how)  # type: ignore[arg-type]
+    return found if turn else found.permute(last(axes, True))
+
+
+def _refuse(call: str, options: Mapping[str, Any], reason: str) -> None:
+    for name, given in options.items():
+        if given is not None:
+            raise UnsupportedError(f"{call}: {name} {reason}")
+
+
+def _on(stream: Any) -> AbstractContextManager[Any]:
+    return nullcontext() if stream is None else torch.cuda.stream(stream)
+
+
+def _learns(tensors: Iterable[Any]) -> bool:
+    """Return True if torch records gradients and a tensor needs one."""
+    return torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])

@@ -1,0 +1,230 @@
+"""Functions of the operators of GEMMs: ``mm`` and ``bmm``, and the operators composed of them.
+
+- ``mm`` and ``bmm`` have gradients, which are GEMMs again.
+- ``mm_out`` and ``bmm_out`` write the result to a given tensor.
+- ``mm_kept`` and ``bmm_kept`` also return the operand of the activation, which its gradient needs (except that of
+  relu, which needs the result).  Functions call them if a gradient is needed.  The gradient of ``mm`` itself
+  recomputes it.
+- ``mm_slope`` and ``bmm_slope`` multiply a gradient by the derivative of the activation, and sum its columns.
+- ``addmm``, ``baddbmm``, ``linear`` and ``matmul`` are composed of these.
+"""
+
+# torch is not installed where types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.functions import gemm, matmul
+from cute_dialect.op.problems.operands import check_addends
+from cute_dialect.op.torch.gradients import (
+    by_column,
+    factor_gradients,
+    keeping_epilogue,
+    kept_element,
+    kept_type,
+    result_dtype,
+    summed,
+)  # fmt: skip
+from cute_dialect.op.torch.registry import CUTE
+from cute_dialect.runtime.arrays import view_of
+
+__all__ = [
+    "backward", "composed", "fake", "fake_kept", "fake_out", "fake_slope", "forward", "keep", "kept",
+    "no_second_derivative", "out",
+]  # fmt: skip
+
+_RANK = {"mm": 2, "bmm": 3}
+
+_HOW = ("device", "math", "accumulator")
+"""Options of operators that select the device and the arithmetic."""
+
+
+def _given(how: Mapping[str, str]) -> dict[str, Any]:
+    """Return these options as arguments of a function: empty strings become None."""
+    return {name: value or None for name, value in how.items()}
+
+
+def _shape(call: str, a: Tensor, b: Tensor) -> list[Any]:
+    """Return the shape of the result.  Raises ShapeError."""
+    rank = _RANK[call]
+    if a.dim() != rank or b.dim() != rank or a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"{call}: cannot multiply shapes {tuple(a.shape)} and {tuple(b.shape)}; pass "
+            f"{'(M, K) and (K, N)' if rank == 2 else '(L, M, K) and (L, K, N)'}"
+        )
+    matrices = [] if rank == 2 else [b.shape[0] if a.shape[0] == 1 else a.shape[0]]
+    return [*matrices, a.shape[-2], b.shape[-1]]
+
+
+# ----------------------------------------------------------------------------------------------------------- mm, bmm
+
+
+def forward(call: str) -> Callable[..., Tensor]:
+    """Return the function of ``mm`` or ``bmm``."""
+    function: Any = getattr(gemm, call)
+
+    def compute(a: Tensor, b: Tensor, c: Any = None, bias: Any = None, *, dtype: Any = None, **more: Any) -> Tensor:
+        more |= _given({n: more[n] for n in _HOW if n in more})
+        return function(a, b, c=c, bias=bias, dtype=dtype, **more)
+
+    return compute
+
+
+def out(call: str) -> Callable[..., None]:
+    """Return the function of ``mm_out`` or ``bmm_out``."""
+    function: Any = getattr(gemm, call)
+
+    def write(
+        a: Tensor, b: Tensor, out: Tensor, c: Any = None, bias: Any = None, *, dtype: Any = None, **more: Any
+    ) -> None:  # fmt: skip
+        more |= _given({n: more[n] for n in _HOW if n in more})
+        function(a, b, out, c=c, bias=bias, dtype=dtype, **more)
+
+    return write
+
+
+def kept(call: str) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Return the function of ``mm_kept`` or ``bmm_kept``."""
+    function: Any = getattr(gemm, call)
+
+    def compute(
+        a: Tensor, b: Tensor, c: Any = None, bias: Any = None, *, alpha: float = 1.0, beta: float = 1.0,
+        activation: str = "", dtype: Any = None, **how: str,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        shape = tuple(_shape(call, a, b))
+        views = {n: view_of(t.detach()) for n, t in (("c", c), ("bias", bias)) if t is not None}
+        check_addends(call, views, shape, {"alpha": alpha, "beta": beta})
+        args = {"alpha": alpha} | ({"C": c, "beta": beta} if c is not None else {})
+        args |= {} if bias is None else {"bias": bias}
+        kind = kept_type(a, dtype)
+        args |= {} if kind is None else {"sums": torch.empty(shape, dtype=kind, device=a.device)}
+        epilogue = keeping_epilogue(activation, shape, c, bias, kept_element(a, dtype))
+        found = function(a, b, epilogue=epilogue, args=args, dtype=dtype, **_given(how))
+        return found["D"], found["sums"]
+
+    return compute
+
+
+def fake(call: str) -> Callable[..., Tensor]:
+    def shaped(a: Tensor, b: Tensor, *_: Any, dtype: Any = None, **__: Any) -> Tensor:
+        return a.new_empty(_shape(call, a, b), dtype=result_dtype(a, dtype))
+
+    return shaped
+
+
+def fake_out(call: str) -> Callable[..., None]:
+    def check(a: Tensor, b: Tensor, *_: Any, **__: Any) -> None:
+        _shape(call, a, b)
+
+    return check
+
+
+def fake_kept(call: str) -> Callable[..., tuple[Tensor, Tensor]]:
+    def shaped(a: Tensor, b: Tensor, *_: Any, dtype: Any = None, **__: Any) -> tuple[Tensor, Tensor]:
+        dtype = result_dtype(a, dtype)
+        result = a.new_empty(_shape(call, a, b), dtype=dtype)
+        return result, torch.empty_like(result, dtype=kept_type(a, dtype))
+
+    return shaped
+
+
+def fake_slope(grad: Tensor, sums: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    """Return the results of ``mm_slope`` or ``bmm_slope``."""
+    columns = (*grad.shape[:-2], 1, grad.shape[-1])
+    return grad.new_empty(grad.shape), grad.new_empty(columns, dtype=torch.float32)
+
+
+# --------------------------------------------------------------------------------------------------------- gradients
+
+
+def keep(call: str) -> Callable[..., None]:
+    """Return the function that saves tensors for the gradients of an operator and its ``_kept`` variant."""
+
+    def save(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+        a, b, c, bias = inputs
+        if a.dtype.itemsize == 1:
+            raise DtypeError(
+                f"{call}: a has dtype {element_name(a.dtype)}, which has no gradients; call it under torch.no_grad()"
+            )
+        activation = keyword_only_inputs["activation"]
+        ctx.options = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation", *_HOW)}
+        ctx.added = [None if t is None else (t.shape, t.dtype) for t in (c, bias)]
+        ctx.set_materialize_grads(False)
+        if isinstance(output, tuple):  # the operator also returns the operand of the activation
+            ctx.save_for_backward(a, b, None, None, output[1])
+            return
+        again = activation not in ("", "relu")
+        ctx.save_for_backward(a, b, *((c, bias) if again else (None, None)), output if activation == "relu" else None)
+
+    return save
+
+
+def backward(call: str) -> Callable[..., tuple[Tensor | None, ...]]:
+    """Return the function that computes the gradients of an operator and its ``_kept`` variant."""
+
+    def gradients(ctx: Any, grad: Tensor | None, of_sums: Any = None) -> tuple[Tensor | None, ...]:
+        a, b, c, bias, kept = ctx.saved_tensors
+        options = dict(ctx.options)
+        activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
+        columns = None
+        if grad is None:
+            if of_sums is None:
+                return None, None, None, None
+        elif activation == "relu":
+            grad = torch.where(kept > 0, grad, 0)
+        elif activation:
+            if kept is None:
+                more = {"alpha": alpha, "beta": beta, "dtype": grad.dtype}
+                kept = getattr(CUTE, call)(a, b, c, bias, **more, **options)
+            grad, columns = getattr(CUTE, f"{call}_slope")(grad, kept, activation, options["device"])
+        if of_sums is not None:  # gradient of the operand of the activation
+            grad, columns = of_sums if grad is None else grad + of_sums, None
+        assert grad is not None
+        of_a, of_b = factor_gradients(call, a, b, grad, ctx.needs_input_grad[:2], alpha, options)
+        of_c, of_bias = (
+            None if kind is None or not ctx.needs_input_grad[2 + i] else
+            summed(grad if columns is None or not by_column(kind[0]) else columns, *kind)
+            for i, kind in enumerate(ctx.added)
+        )  # fmt: skip
+        return of_a, of_b, of_c if of_c is None or beta == 1.0 else of_c * beta, of_bias
+
+    return gradients
+
+
+def no_second_derivative(call: str) -> Callable[..., Any]:
+    """Return the gradient of a derivative of activations, which raises UnsupportedError."""
+
+    def refuse(*_: Any) -> Any:
+        raise UnsupportedError(
+            f"{call}: an activation has no second derivative; apply the activation with torch instead"
+        )
+
+    return refuse
+
+
+# ------------------------------------------------------------------------------------------------------ compositions
+
+
+def composed(name: str, positional: int) -> Callable[..., Tensor]:
+    """Return the function of ``addmm``, ``baddbmm``, ``linear`` or ``matmul``.
+
+    Args:
+        positional: number of arguments that the function of ``op`` takes by position; a further one is the bias.
+    """
+    function: Any = getattr(matmul, name)
+
+    def compute(*given: Any, **more: Any) -> Tensor:
+        bias = dict(zip(("bias",), given[positional:]))
+        more |= _given({n: more[n] for n in _HOW if n in more})
+        return function(*given[:positional], **bias, **more)
+
+    return compute

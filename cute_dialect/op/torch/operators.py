@@ -1,0 +1,157 @@
+"""The table of torch operators, ``torch.ops.cute.NAME``.  Importing this module registers them.
+
+A row has the functions that compute the results and the gradients of an operator; see
+:class:`~cute_dialect.op.torch.registry.Operator`.  ``torch.compile``, ``torch.export`` and ``torch.vmap`` use the
+operators.  Eager calls with gradients use autograd nodes of the same functions.
+"""
+
+from __future__ import annotations
+
+from cute_dialect.op.torch import attention, conv, gemm, grouped, rows
+from cute_dialect.op.torch.gradients import slope
+from cute_dialect.op.torch.registry import Operator, register
+from cute_dialect.op.torch.vmap import batched_product, batched_slope
+
+_ACCUMULATOR = "float alpha=1.0, float beta=1.0, str activation=''"
+_HOW = "str device='', str math='default', str accumulator=''"
+_GEMM = f"Tensor? c=None, Tensor? bias=None, *, {_ACCUMULATOR}, ScalarType? dtype=None, {_HOW}"
+_ADDMM = (
+    "(Tensor c, Tensor a, Tensor b, Tensor? bias=None, *, float beta=1.0, float alpha=1.0, str activation='', "
+    f"ScalarType? dtype=None, {_HOW}) -> Tensor"
+)
+_WINDOW = (
+    "int[] stride, int[] before, int[] after, int[] dilation, *, int groups=1, bool flip=False, "
+    "ScalarType? dtype=None, str device='', str math='default'"
+)
+_CONV = f"(Tensor x, Tensor f, Tensor? bias, Tensor? c, {_WINDOW}, {_ACCUMULATOR})"
+_SLOPE = "(Tensor grad, Tensor sums, str activation, str device='') -> (Tensor, Tensor)"
+_SEQUENCES = "Tensor q, Tensor k, Tensor v, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k"
+_MASK = "str causal, SymInt left, SymInt right, float? scale, str layout, SymInt? max_seqlen_q"
+_PAIR, _TRIPLE = "(Tensor, Tensor)", "(Tensor, Tensor, Tensor)"
+
+
+def _products(call: str) -> list[Operator]:
+    """Return the rows of ``mm`` or ``bmm``."""
+    return [
+        Operator(
+            call, f"(Tensor a, Tensor b, {_GEMM}) -> Tensor", gemm.forward(call), gemm.fake(call),
+            gemm.keep(call), gemm.backward(call), batched_product(call),
+        ),
+        Operator(
+            f"{call}_out", f"(Tensor a, Tensor b, Tensor(a!) out, {_GEMM}) -> ()", gemm.out(call),
+            gemm.fake_out(call), mutates=("out",),
+        ),
+        Operator(
+            f"{call}_kept", f"(Tensor a, Tensor b, {_GEMM}) -> {_PAIR}", gemm.kept(call), gemm.fake_kept(call),
+            gemm.keep(call), gemm.backward(call), batched_product(call, kept=True),
+        ),
+        Operator(
+            f"{call}_slope", _SLOPE, slope, gemm.fake_slope, backward=gemm.no_second_derivative(call),
+            vmap=batched_slope,
+        ),
+    ]  # fmt: skip
+
+
+OPERATORS = (
+    *_products("mm"),
+    *_products("bmm"),
+    # Compositions of mm and bmm.
+    Operator("addmm", _ADDMM, gemm.composed("addmm", 3), None),
+    Operator("baddbmm", _ADDMM, gemm.composed("baddbmm", 3), None),
+    Operator(
+        "linear",
+        "(Tensor x, Tensor weight, Tensor? bias=None, str activation='', *, float alpha=1.0, ScalarType? dtype=None, "
+        f"{_HOW}) -> Tensor",
+        gemm.composed("linear", 4), None,
+    ),
+    Operator(
+        "matmul", f"(Tensor a, Tensor b, *, float alpha=1.0, ScalarType? dtype=None, {_HOW}) -> Tensor",
+        gemm.composed("matmul", 2), None,
+    ),
+    # Grouped GEMMs.
+    Operator(
+        "grouped_mm",
+        "(Tensor a, Tensor b, Tensor? offs=None, Tensor? lengths=None, Tensor? row_groups=None, Tensor? c=None, "
+        f"Tensor? bias=None, Tensor? begins=None, *, {_ACCUMULATOR}, str rest='keep', ScalarType? dtype=None, "
+        "str device='', str math='default') -> Tensor",
+        grouped.forward, grouped.fake, grouped.keep, grouped.backward,
+    ),
+    Operator(
+        "group_bounds", f"(Tensor row_groups, int groups, str device) -> {_PAIR}", grouped.bounds, grouped.fake_bounds
+    ),
+    # Convolutions, of any rank; the gradients of each operator are the others.
+    Operator("conv", f"{_CONV} -> Tensor", conv.forward, conv.fake, conv.keep, conv.backward),
+    Operator("conv_kept", f"{_CONV} -> {_PAIR}", conv.forward_kept, conv.fake_kept, conv.keep, conv.backward),
+    Operator("conv_slope", _SLOPE, conv.forward_slope, conv.fake_slope, backward=gemm.no_second_derivative("conv")),
+    Operator(
+        "conv_input", f"(SymInt[] size, Tensor f, Tensor grad, {_WINDOW}) -> Tensor", conv.forward_input,
+        conv.fake_input, conv.keep_input, conv.backward_input,
+    ),
+    Operator(
+        "conv_weight", f"(Tensor x, SymInt[] size, Tensor grad, {_WINDOW}) -> Tensor", conv.forward_weight,
+        conv.fake_weight, conv.keep_weight, conv.backward_weight,
+    ),
+    # Attention.
+    Operator(
+        "attention", f"({_SEQUENCES}, {_MASK}, bool lse) -> {_PAIR}", attention.forward, attention.fake,
+        attention.keep, attention.backward,
+    ),
+    Operator(
+        "attention_backward",
+        f"({_SEQUENCES}, Tensor out, Tensor lse, Tensor? grad, Tensor? grad_lse, {_MASK}) -> {_TRIPLE}",
+        attention.forward_gradients, attention.fake_gradients,
+    ),
+    # Row functions.
+    Operator(
+        "softmax", "(Tensor x) -> Tensor", rows.softmax("softmax"), rows.fake_like(), rows.keep_output,
+        rows.softmax_gradient("softmax"),
+    ),
+    Operator(
+        "log_softmax", "(Tensor x) -> Tensor", rows.softmax("log_softmax"), rows.fake_like(), rows.keep_output,
+        rows.softmax_gradient("log_softmax"),
+    ),
+    Operator("softmax_backward", "(Tensor dy, Tensor y) -> Tensor", rows.softmax_backward, rows.fake_like(1)),
+    Operator("log_softmax_backward", "(Tensor dy, Tensor y) -> Tensor", rows.log_softmax_backward, rows.fake_like(1)),
+    Operator(
+        "rms_norm", "(Tensor x, Tensor? weight, float eps) -> Tensor", rows.rms_norm, rows.fake_like(),
+        rows.keep_norm, rows.norm_gradient,
+    ),
+    Operator(
+        "layer_norm", "(Tensor x, Tensor? weight, Tensor? bias, float eps) -> Tensor", rows.layer_norm,
+        rows.fake_like(), rows.keep_norm, rows.norm_gradient,
+    ),
+    Operator(
+        "rms_norm_residual", f"(Tensor x, Tensor residual, Tensor? weight, float eps) -> {_PAIR}",
+        rows.rms_norm_residual, rows.fake_like(count=2), rows.keep_norm, rows.residual_gradient,
+    ),
+    Operator(
+        "layer_norm_residual", f"(Tensor x, Tensor residual, Tensor? weight, Tensor? bias, float eps) -> {_PAIR}",
+        rows.layer_norm_residual, rows.fake_like(count=2), rows.keep_norm, rows.residual_gradient,
+    ),
+    Operator(
+        "rms_norm_backward", f"(Tensor dy, Tensor x, Tensor? weight, float eps, Tensor? ds) -> {_PAIR}",
+        rows.rms_norm_backward, rows.fake_rms_norm_backward,
+    ),
+    Operator(
+        "layer_norm_backward",
+        f"(Tensor dy, Tensor x, Tensor? weight, bool bias, float eps, Tensor? ds) -> {_TRIPLE}",
+        rows.layer_norm_backward, rows.fake_layer_norm_backward,
+    ),
+    Operator(
+        "cross_entropy", f"(Tensor x, Tensor target, SymInt ignore_index, str reduction) -> {_TRIPLE}",
+        rows.cross_entropy, rows.fake_cross_entropy, rows.keep_entropy, rows.entropy_gradient,
+    ),
+    Operator(
+        "cross_entropy_backward",
+        "(Tensor g, Tensor x, Tensor target, Tensor lse, Tensor? count, SymInt ignore_index) -> Tensor",
+        rows.cross_entropy_backward, rows.fake_like(1),
+    ),
+    Operator(
+        "row_number", "(str call, Tensor x, bool keepdim) -> Tensor", rows.row_number, rows.fake_row_number,
+        rows.keep_row, rows.row_gradient,
+    ),
+    Operator("max_backward", "(Tensor dy, Tensor x) -> Tensor", rows.max_backward, rows.fake_like(1)),
+    Operator("logsumexp_backward", "(Tensor dy, Tensor x) -> Tensor", rows.logsumexp_backward, rows.fake_like(1)),
+)  # fmt: skip
+
+register(OPERATORS)

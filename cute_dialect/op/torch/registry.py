@@ -1,0 +1,158 @@
+"""Registration of torch operators, and eager calls of them without torch's dispatcher.
+
+A call of a ``torch.library`` operator costs 50 us or more of host time, an ``autograd.Function`` about 10.  A
+:class:`TorchOperator` has both, from the same functions.  It calls the operator only where something observes it: in
+``torch.compile`` and ``torch.export``, under a dispatch mode, in transforms of ``torch.func``, and for tensor
+subclasses::
+
+    register([Operator("softmax", "(Tensor x) -> Tensor", forward, fake, keep, backward)])
+    CUTE.softmax(x)             # torch.ops.cute.softmax(x) is the same operation
+
+The operators are the table :mod:`cute_dialect.op.torch.operators`, which is registered when one is first needed.
+"""
+
+# torch is not installed where types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import torch
+
+from cute_dialect.op.execute.recording import is_eager
+from cute_dialect.op.torch.autograd import Context, apply_of, node_of
+
+__all__ = ["CUTE", "Operator", "TorchOperator", "load_table", "register"]
+
+
+class Operator(NamedTuple):
+    """A row of the table of operators."""
+
+    name: str  # of ``torch.ops.cute.NAME``
+    schema: str  # arguments and results
+    forward: Callable[..., Any]  # computes the results
+    fake: Callable[..., Any] | None  # returns results without data; None for a composition of other operators
+    keep: Callable[..., None] | None = None
+    """``keep(ctx, inputs, output)`` saves tensors for ``backward``; ``keep(ctx, inputs, keyword_only_inputs, output)``
+    if the schema has keyword-only arguments."""
+    backward: Callable[..., Any] | None = None
+    """``backward(ctx, *grads)`` returns a gradient for each positional argument; without it, differentiating raises."""
+    vmap: Callable[..., Any] | None = None  # rule of ``torch.vmap``; see torch.library.register_vmap
+    mutates: tuple[str, ...] = ()  # arguments that ``forward`` writes
+
+
+class TorchOperator:
+    """A registered operator; calls take the arguments of its schema."""
+
+    def __init__(self, row: Operator) -> None:
+        self.compute = row.forward
+        self.registered: Any = torch.library.custom_op(
+            f"cute::{row.name}", row.forward, mutates_args=row.mutates, schema=row.schema
+        )
+        self.registered.register_fake(row.fake)
+        if row.vmap is not None:
+            self.registered.register_vmap(row.vmap)
+        self._apply: Callable[..., Any] = self.registered
+        if row.backward is None:
+            return
+        self.registered.register_autograd(row.backward, setup_context=row.keep)
+        arguments = self.registered._opoverload._schema.arguments
+        named = {x.name: x.default_value for x in arguments if x.kwarg_only}
+        places = [x.default_value for x in arguments if not x.kwarg_only]
+        if named:
+            self._apply = _apply_with_keywords(row.forward, row.keep, row.backward, places, named)
+        else:
+            self._apply = _apply(row.forward, row.keep, row.backward)
+
+    def __call__(self, *inputs: Any, **more: Any) -> Any:
+        """Compute the operation; the result has a gradient if an input needs one."""
+        tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
+        if not is_eager(tensors):
+            return self.registered(*inputs, **more)
+        if torch.is_grad_enabled():
+            for t in tensors:
+                if t.requires_grad:
+                    return self._apply(*inputs, **more)
+        return self.compute(*inputs, **more)
+
+
+class _Operators:
+    """The registered operators as attributes."""
+
+    def __getattr__(self, name: str) -> TorchOperator:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        load_table()
+        return self.__dict__[name]
+
+
+CUTE = _Operators()
+"""The operators for eager calls, for example ``CUTE.softmax(x)``."""
+
+
+def load_table() -> None:
+    """Register the table of operators.
+
+    It is imported by name, because it refers to the functions of ``op``, which look up their operators in :data:`CUTE`.
+    """
+    import_module("cute_dialect.op.torch.operators")
+
+
+_LIBRARY = torch.library.Library("cute", "FRAGMENT")
+
+
+def register(table: Iterable[Operator]) -> None:
+    """Register operators as ``torch.ops.cute.NAME``, and as attributes of :data:`CUTE` unless they are compositions."""
+    for row in table:
+        if row.fake is None:
+            _LIBRARY.define(row.name + row.schema)
+            _LIBRARY.impl(row.name, row.forward, "CompositeImplicitAutograd")
+        else:
+            setattr(CUTE, row.name, TorchOperator(row))
+
+
+def _apply(
+    compute: Callable[..., Any], keep: Callable[..., None] | None, backward: Callable[..., Any]
+) -> Callable[..., Any]:  # fmt: skip
+    """Return a callable that computes the operation and records it for autograd."""
+
+    def forward(context: Context, *inputs: Any) -> Any:
+        output = compute(*inputs)
+        if keep is not None:
+            keep(context, inputs, output)
+        return output
+
+    return apply_of(node_of(forward, backward))
+
+
+def _apply_with_keywords(
+    compute: Callable[..., Any], keep: Callable[..., None] | None, backward: Callable[..., Any],
+    places: Sequence[Any], named: Mapping[str, Any],
+) -> Callable[..., Any]:  # fmt: skip
+    """Return a callable that computes the operation with keyword arguments and records it for autograd.
+
+    Args:
+        places: the defaults of the positional arguments.
+        named: those of the keyword arguments.
+    """
+
+    def forward(context: Context, *given: Any) -> Any:
+        *inputs, more = given
+        output = compute(*inputs, **more)
+        if keep is not None:
+            keep(context, tuple(inputs), more, output)
+        return output
+
+    def of_inputs(context: Context, *grads: Any) -> Any:
+        return (*backward(context, *grads), None)
+
+    call = apply_of(node_of(forward, of_inputs))
+
+    def apply(*inputs: Any, **more: Any) -> Any:
+        return call(*inputs, *places[len(inputs) :], {**named, **more})
+
+    return apply

@@ -1,0 +1,246 @@
+"""Functions of the operators of row functions, for example ``torch.ops.cute.softmax``.
+
+Tensors in CPU memory run on the interpreter.
+"""
+
+# torch is not installed where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cute_dialect.op.rows import functions as rows
+from cute_dialect.op.rows import gradients as row_grads
+from cute_dialect.op.torch.registry import CUTE
+
+
+def _device(x: Tensor) -> str | None:
+    return "cpu" if x.is_cpu else None
+
+
+def _contiguous(x: Tensor) -> Tensor:
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+
+def fake_like(place: int = 0, count: int = 1) -> Callable[..., Any]:
+    """Return the fake of an operator whose ``count`` results are like the argument at index ``place``."""
+
+    def fake(*inputs: Any) -> Tensor | tuple[Tensor, ...]:
+        made = tuple([_contiguous(inputs[place]) for _ in range(count)])
+        return made if count > 1 else made[0]
+
+    return fake
+
+
+# ----------------------------------------------------------------------------------------------------------- softmax
+
+
+def softmax(call: str) -> Callable[[Tensor], Tensor]:
+    """Return the function of ``softmax`` or ``log_softmax``."""
+    return lambda x: rows.mapped(call, x, device=_device(x))
+
+
+def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    return row_grads.softmax_backward(dy, y, device=_device(y))
+
+
+def log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    return row_grads.log_softmax_backward(dy, y, device=_device(y))
+
+
+def keep_output(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(output)
+
+
+def softmax_gradient(call: str) -> Callable[[Any, Tensor], Tensor]:
+    """Return the gradient of ``softmax`` or ``log_softmax``."""
+    return lambda ctx, dy: getattr(CUTE, f"{call}_backward")(dy, *ctx.saved_tensors)
+
+
+# ------------------------------------------------------------------------------------------------------------- norms
+
+
+def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+    return rows.normed("rms_norm", x, weight, None, eps, device=_device(x))
+
+
+def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    return rows.normed("layer_norm", x, weight, bias, eps, device=_device(x))
+
+
+def rms_norm_residual(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+    """Return the RMS norm of ``x + residual``, and that sum."""
+    return rows.normed("rms_norm", x, weight, None, eps, residual, device=_device(x))
+
+
+def layer_norm_residual(
+    x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return the layer norm of ``x + residual``, and that sum."""
+    return rows.normed("layer_norm", x, weight, bias, eps, residual, device=_device(x))
+
+
+def rms_norm_backward(
+    dy: Tensor, x: Tensor, weight: Tensor | None, eps: float, ds: Tensor | None
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return the gradients of the row and the weight.  An operator cannot return None, so absent ones are empty."""
+    dx, dw = row_grads.rms_norm_backward(dy, x, weight, eps, ds=ds, device=_device(x))
+    return dx, x.new_empty(0) if dw is None else dw
+
+
+def layer_norm_backward(
+    dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float, ds: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return the gradients of the row, the weight and the bias; absent ones are empty."""
+    dx, dw, db = row_grads.layer_norm_backward(dy, x, weight, bias, eps, ds=ds, device=_device(x))
+    return dx, x.new_empty(0) if dw is None else dw, x.new_empty(0) if db is None else db
+
+
+def _vector(x: Tensor, there: bool) -> Tensor:
+    return x.new_empty(x.shape[-1] if there else 0)
+
+
+def fake_rms_norm_backward(
+    dy: Tensor, x: Tensor, weight: Tensor | None, eps: float, ds: Tensor | None
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    return _contiguous(x), _vector(x, weight is not None)
+
+
+def fake_layer_norm_backward(
+    dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float, ds: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    return _contiguous(x), _vector(x, weight is not None), _vector(x, bias)
+
+
+def keep_norm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    *tensors, ctx.eps = inputs
+    if isinstance(output, tuple):  # With a residual, the sum is normalized.
+        weights, row = tensors[2:], output[1]
+        ctx.set_materialize_grads(False)
+    else:
+        row, *weights = tensors
+    ctx.kinds = [w is not None for w in weights]
+    ctx.save_for_backward(row, *weights[:1])
+
+
+def _norm_gradients(ctx: Any, dy: Tensor, ds: Tensor | None = None) -> tuple[Tensor, list[Tensor | None]]:
+    """Return the gradients of the normalized row, and of the weight and the bias if the norm has any.
+
+    ``ds`` is added to the first one.
+    """
+    row, weight = ctx.saved_tensors
+    if len(ctx.kinds) == 1:
+        dx, *vectors = CUTE.rms_norm_backward(dy, row, weight, ctx.eps, ds)
+    else:
+        dx, *vectors = CUTE.layer_norm_backward(dy, row, weight, ctx.kinds[1], ctx.eps, ds)
+    return dx, [v if there else None for v, there in zip(vectors, ctx.kinds)]
+
+
+def norm_gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
+    dx, vectors = _norm_gradients(ctx, dy)
+    return dx, *vectors, None
+
+
+def residual_gradient(ctx: Any, dy: Tensor | None, ds: Tensor | None) -> tuple[Any, ...]:
+    if dy is None:  # Only the sum is used.
+        return ds, ds, *[None] * len(ctx.kinds), None
+    dx, vectors = _norm_gradients(ctx, dy, ds)
+    return dx, dx, *vectors, None
+
+
+# ----------------------------------------------------------------------------------------------------- cross entropy
+
+
+def cross_entropy(x: Tensor, target: Tensor, ignore_index: int, reduction: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the losses, logsumexp of each row, and the number of targets (empty without a reduction)."""
+    losses, lse, count = rows.cross_entropy_with_lse(x, target, ignore_index, reduction, _device(x))
+    return losses, lse, lse.new_empty(0) if count is None else count
+
+
+def cross_entropy_backward(
+    g: Tensor, x: Tensor, target: Tensor, lse: Tensor, count: Tensor | None, ignore_index: int
+) -> Tensor:  # fmt: skip
+    return row_grads.cross_entropy_backward(g, x, target, lse, count, ignore_index, device=_device(x))
+
+
+def fake_cross_entropy(x: Tensor, target: Tensor, ignore_index: int, reduction: str) -> tuple[Tensor, Tensor, Tensor]:
+    lse = x.new_empty(x.shape[:-1], dtype=torch.float32)
+    if reduction == "none":
+        return torch.empty_like(lse), lse, lse.new_empty(0)
+    return x.new_empty(()), lse, lse.new_empty(())
+
+
+def _no_settings() -> None:
+    """Return the settings of torch on which the gradients depend: none."""
+
+
+def keep_entropy(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    ctx.settings = _no_settings
+    x, target, ctx.ignore_index, reduction = inputs
+    ctx.mean = reduction == "mean"
+    ctx.save_for_backward(x, target, *output[1:])
+    ctx.mark_non_differentiable(output[2])
+    ctx.set_materialize_grads(False)
+
+
+def entropy_gradient(ctx: Any, g: Tensor | None, of_lse: Tensor | None, _: Any) -> tuple[Any, ...]:
+    x, target, lse, count = ctx.saved_tensors
+    dx = None
+    if g is not None:
+        dx = CUTE.cross_entropy_backward(g, x, target, lse, count if ctx.mean else None, ctx.ignore_index)
+    if of_lse is not None:  # The gradient of logsumexp is that of a loss whose target is not a class.
+        nowhere = torch.full_like(target, -1)
+        more = CUTE.cross_entropy_backward(of_lse, x, nowhere, lse, None, -2)
+        dx = more if dx is None else dx + more
+    return dx, None, None, None
+
+
+# ------------------------------------------------------------------------------------------------ numbers of rows
+
+
+def row_number(call: str, x: Tensor, keepdim: bool) -> Tensor:
+    """Return ``sum``, ``mean``, ``max`` or ``logsumexp`` of each row."""
+    return rows.summed(call, x, keepdim=keepdim, device=_device(x))
+
+
+def fake_row_number(call: str, x: Tensor, keepdim: bool) -> Tensor:
+    return x.new_empty((*x.shape[:-1], 1) if keepdim else x.shape[:-1])
+
+
+def keep_row(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.call, x, ctx.keepdim = inputs
+    ctx.shape = x.shape
+    if ctx.call in _BACKWARD:
+        ctx.save_for_backward(x, output)
+
+
+def max_backward(dy: Tensor, x: Tensor) -> Tensor:
+    return row_grads.number_backward("max", dy, x, device=_device(x))
+
+
+def logsumexp_backward(dy: Tensor, x: Tensor) -> Tensor:
+    return row_grads.number_backward("logsumexp", dy, x, device=_device(x))
+
+
+_BACKWARD = ("max", "logsumexp")
+"""Functions whose gradient is an operator."""
+
+
+def row_gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
+    if ctx.call not in _BACKWARD:
+        dy = dy if ctx.keepdim else dy.unsqueeze(-1)
+        return None, (dy / ctx.shape[-1] if ctx.call == "mean" else dy).expand(ctx.shape), None
+    x, y = ctx.saved_tensors
+    if not torch.is_grad_enabled() and x.numel() > 0:
+        return None, getattr(CUTE, f"{ctx.call}_backward")(dy, x), None
+    y, dy = (t if ctx.keepdim else t.unsqueeze(-1) for t in (y, dy))
+    if ctx.call == "max":  # Equal maxima share the gradient, as in torch.amax.
+        share = (x == y).to(dy.dtype)
+        return None, share * (dy / share.sum(-1, keepdim=True)), None
+    return None, dy * torch.where(torch.isinf(y), torch.exp(x - y), CUTE.softmax(x)), None
