@@ -46,7 +46,8 @@ def _coord_tensor() -> None:
 def _tma_atom() -> None:
     from xdsl.dialects.builtin import f16
 
-    from cute_dialect.cute_nvgpu.tma.types import TmaLoadType, TmaMap
+    from cute_dialect.cute_nvgpu.tma.maps import TmaMap
+    from cute_dialect.cute_nvgpu.tma.types import TmaLoadType
 
     TmaLoadType(TmaMap(f16, (264, 8)))
 
@@ -54,7 +55,8 @@ def _tma_atom() -> None:
 def _im2col_atom() -> None:
     from xdsl.dialects.builtin import f16
 
-    from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colMap, TmaLoadIm2colType
+    from cute_dialect.cute_nvgpu.tma.maps import Im2colMap
+    from cute_dialect.cute_nvgpu.tma.types import TmaLoadIm2colType
 
     TmaLoadIm2colType(Im2colMap(f16, channels=64, pixels=64, lower=(0, 0, 0, 0), upper=(0, 0, 0, 0)))
 

@@ -9,9 +9,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
+from cute_dialect.algebra.evaluation import size
+from cute_dialect.algebra.layout import coalesce
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout
-from cute_dialect.cute_nvgpu.bulk.types import DESTINATIONS, REDUCTIONS, reduced_as
+from cute_dialect.cute_nvgpu.bulk.runs import DESTINATIONS
+from cute_dialect.cute_nvgpu.bulk.types import REDUCTIONS, reduced_as
 from cute_dialect.dialect.base import cute_op
 from cute_dialect.dialect.memory_types import MemRefType, PtrType, element_bits
 from cute_dialect.dialect.views import InstructionOp
@@ -39,9 +42,6 @@ def run_bytes(t: Attribute, what: str, spaces: tuple[AddressSpace, ...]) -> int:
     Raises AlgebraError unless the tensor is in one of ``spaces``, has no swizzle, and has a static contiguous layout.
     Its alignment and its size must be multiples of 16 bytes.
     """
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.algebra.layout import coalesce
-
     assert isinstance(t, MemRefType)
     if t.space not in spaces:
         raise AlgebraError(f"expected a {what} in {' or '.join(spaces)}, got {t.space} in {t}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import gcd
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from xdsl.ir import Attribute
 
@@ -17,12 +17,23 @@ from cute_dialect.algebra.common_modes import Mode, common_modes
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, add, divisibility, mul
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout
-from cute_dialect.cute_nvgpu.bulk.types import DESTINATIONS, UNIT_BITS, BulkAtomType
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.dialect.typed_values import payload_text
 from cute_dialect.spaces import AddressSpace
 
-__all__ = ["Runs", "check_copy", "needs_barrier", "runs"]
+if TYPE_CHECKING:
+    from cute_dialect.cute_nvgpu.bulk.types import BulkAtomType
+
+__all__ = ["DESTINATIONS", "UNIT_BITS", "Runs", "check_copy", "needs_barrier", "runs"]
+
+UNIT_BITS = 128
+"""Granularity of size and address of a bulk copy in bits (16 bytes)."""
+
+DESTINATIONS = {
+    AddressSpace.gmem: (AddressSpace.smem,),
+    AddressSpace.smem: (AddressSpace.gmem, AddressSpace.dsmem),
+}
+"""Memory space of the source of a bulk copy -> those of the destination."""
 
 
 class Runs(NamedTuple):

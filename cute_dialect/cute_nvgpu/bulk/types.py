@@ -21,6 +21,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.cute_nvgpu.bulk.runs import UNIT_BITS, check_copy
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import PtrType, element_bits
 from cute_dialect.spaces import AddressSpace
@@ -28,16 +29,7 @@ from cute_dialect.spaces import AddressSpace
 if TYPE_CHECKING:
     from cute_dialect.arch.atom import CopyAtom
 
-UNIT_BITS = 128
-"""Granularity of size and address of a bulk copy in bits (16 bytes)."""
-
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-
-DESTINATIONS = {
-    AddressSpace.gmem: (AddressSpace.smem,),
-    AddressSpace.smem: (AddressSpace.gmem, AddressSpace.dsmem),
-}
-"""Memory space of the source of a bulk copy -> those of the destination."""
 
 
 class BulkCopy(NamedTuple):
@@ -59,7 +51,7 @@ def reduced_as(element: Attribute, reduction: str) -> str:
     >>> reduced_as(f32, "add"), reduced_as(i32, "xor")
     ('f32', 'b32')
     """
-    from cute_dialect.arch.async_copy import BULK_REDUCTIONS
+    from cute_dialect.arch.async_copy import BULK_REDUCTIONS  # late: start-up
 
     bits, text = element_bits(element), str(element)
     names = [text]
@@ -102,8 +94,6 @@ class BulkAtomType(Data[BulkCopy], CopyAtomType):
         return (field == "tma_bar" and remote) or super().takes(field, value)
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
-        from cute_dialect.cute_nvgpu.bulk.runs import check_copy
-
         check_copy(self, operand_types)
 
     @classmethod
@@ -156,7 +146,7 @@ class BulkAtomType(Data[BulkCopy], CopyAtomType):
         """Return the row of the atom in the table. For copies between global and shared memory it is the row of the
         load.
         """
-        from cute_dialect.arch import copy_atom
+        from cute_dialect.arch import copy_atom  # late: start-up
 
         b = self.data
         if not b.reduction:

@@ -28,15 +28,17 @@ from cute_dialect.cute_nvgpu.cooperative_gemm.ops import (
     cooperative_parts,
 )
 from cute_dialect.cute_nvgpu.instruction_copy.checks import check_copy
+from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
 from cute_dialect.cute_nvgpu.matrix.types import LdsmType, MatrixCopy
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import GemmOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.cute_nvgpu.wgmma.ops import WgmmaCommitGroupOp, WgmmaFenceOp, WgmmaWaitGroupOp
 from cute_dialect.dialect import memory, tiled
-from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
+from cute_dialect.dialect.atom_types import TiledCopy, TiledCopyType, verify_tiled_copy
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.dialect.tile_copies import RetileOp
 from cute_dialect.dialect.universal_copy import UniversalCopy, UniversalCopyType
+from cute_dialect.passes.algo_to_arch import handler_of
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.spaces import AddressSpace
 
@@ -57,8 +59,6 @@ class _Steps:
 
     def lower(self) -> None:
         """Lower the added ops in order, and erase them."""
-        from cute_dialect.passes.algo_to_arch import handler_of
-
         lowered: list[Operation] = []
         for op in self._made:
             handler = handler_of(op.name)
@@ -105,7 +105,7 @@ def matrix_copy(
         try:
             (source,) = tiled.PartitionSOp.infer_types([tc, tile, tid], {})
             (destination,) = RetileOp.infer_types([tc, fragment], {})
-            check_copy(cast("CopyAtomType", tc.data.atom), source, destination, None)
+            check_copy(cast("InstructionCopyType", tc.data.atom), source, destination, None)
         except AlgebraError:
             continue
         return tc

@@ -9,8 +9,6 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-if TYPE_CHECKING:
-    from cute_dialect.arch.atom import CopyAtom
 from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType, parse_element, parse_word
 
 if TYPE_CHECKING:
@@ -71,7 +69,7 @@ class SimtAsyncCopyType(Data[AsyncCopy], InstructionCopyType):
         return self.data.element
 
     def row(self) -> CopyAtom:
-        from cute_dialect.arch import find_cp_async
+        from cute_dialect.arch import find_cp_async  # late: start-up
 
         return find_cp_async(self.data.bits // 8, "ca" if self.data.cache == "always" else "cg")
 

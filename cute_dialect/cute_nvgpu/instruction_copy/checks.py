@@ -7,7 +7,7 @@ and aligned; on a side in registers it may have any layout.
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
@@ -19,10 +19,11 @@ from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.tiling import logical_divide
 from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Swizzle, layout_modes, raw_layout
-from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
-from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.dialect.typed_values import payload_text
+
+if TYPE_CHECKING:
+    from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
 
 
 class Pieces(NamedTuple):
@@ -72,10 +73,9 @@ def cut(layout: AnyLayout, values: int) -> Pieces:
 
 
 def check_copy(
-    atom: CopyAtomType, source: Attribute, destination: Attribute, pred: Attribute | None
+    atom: InstructionCopyType, source: Attribute, destination: Attribute, pred: Attribute | None
 ) -> tuple[Pieces, Pieces]:
     """Return both sides of a copy, cut into pieces. Raises AlgebraError unless ``atom`` can move each piece."""
-    assert isinstance(atom, InstructionCopyType)
     row = atom.row()
     cuts: list[Pieces] = []
     sides = (("source", "src", source, row.src_space), ("destination", "dst", destination, row.dst_space))

@@ -11,6 +11,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
+from cute_dialect.cute_nvgpu.instruction_copy.checks import check_copy
+from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.dialect.views import InstructionOp, expect, expect_operands
@@ -29,13 +31,11 @@ class CopyInstructionOp(InstructionOp):
         fill_op(self, [source, destination, *rest], properties={"atom": atom})
 
     def verify_(self) -> None:
-        from cute_dialect.cute_nvgpu.instruction_copy.checks import check_copy
-
         try:
             types = self.operand_types
             expect_operands(types, 2, self.MOST)
             atom = self.properties["atom"]
-            assert isinstance(atom, CopyAtomType)
+            assert isinstance(atom, InstructionCopyType)
             for i, t in enumerate(types[:2]):
                 expect(t, MemRefType, i, "a !cute.memref")
             source, destination = check_copy(atom, _as_values(types[0]), _as_values(types[1]), None)

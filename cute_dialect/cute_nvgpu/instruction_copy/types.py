@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Attribute
 from xdsl.parser import AttrParser
 
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.values import Layout
+from cute_dialect.algebra.tiled_copy import reference_map
+from cute_dialect.algebra.values import Layout, layout_modes
+from cute_dialect.cute_nvgpu.instruction_copy.checks import check_copy
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.views import expect
 
 if TYPE_CHECKING:
     from cute_dialect.arch.atom import CopyAtom
@@ -29,9 +33,6 @@ class InstructionCopyType(CopyAtomType):
         raise NotImplementedError
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
-        from cute_dialect.cute_nvgpu.instruction_copy.checks import check_copy
-        from cute_dialect.dialect.views import expect
-
         source, destination, *pred = operand_types[1:]
         expect(source, MemRefType, 1, "a !cute.memref")
         expect(destination, MemRefType, 2, "a !cute.memref")
@@ -52,9 +53,7 @@ class InstructionCopyType(CopyAtomType):
 
 @lru_cache(maxsize=256)
 def _side_values(name: str, side: str, bits: int) -> int:
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.algebra.values import layout_modes
-    from cute_dialect.arch import copy_atom
+    from cute_dialect.arch import copy_atom  # late: start-up
 
     count = size(layout_modes(copy_atom(name).in_elements(side, bits))[1])
     assert isinstance(count, int)
@@ -63,8 +62,7 @@ def _side_values(name: str, side: str, bits: int) -> int:
 
 @lru_cache(maxsize=256)
 def _reference_map(name: str, side: str, bits: int) -> Layout | None:
-    from cute_dialect.algebra.tiled_copy import reference_map
-    from cute_dialect.arch import copy_atom
+    from cute_dialect.arch import copy_atom  # late: start-up
 
     atom = copy_atom(name)
     return reference_map(atom.in_elements("ref", bits), atom.in_elements(side, bits))

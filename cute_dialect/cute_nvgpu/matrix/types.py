@@ -83,7 +83,7 @@ class MatrixCopyType(Data[MatrixCopy], InstructionCopyType):
         return self.data.element
 
     def row(self) -> CopyAtom:
-        from cute_dialect.arch import find_matrix_copy
+        from cute_dialect.arch import find_matrix_copy  # late: start-up
 
         return find_matrix_copy(self.data.matrices, self.data.transposed, self.STORES)
 
@@ -139,7 +139,7 @@ class MovmType(Data[Attribute], InstructionCopyType):
         return self.data
 
     def row(self) -> CopyAtom:
-        from cute_dialect.arch import copy_atom
+        from cute_dialect.arch import copy_atom  # late: start-up
 
         return copy_atom("SM75_U32x1_MOVM_T")
 

@@ -10,21 +10,21 @@ from xdsl.irdl import irdl_attr_definition
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.arch.atom import MmaAtom
+from cute_dialect.arch.errors import AtomError
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, MmaKey
 
 
 @cache
 def _rows_by_types(prefixes: tuple[str, ...]) -> dict[tuple[tuple[int, int, int], tuple[str, ...]], str]:
-    from cute_dialect.arch.atom import MmaAtom
-    from cute_dialect.arch.table import ATOMS
+    from cute_dialect.arch.atom import MmaAtom  # late: start-up
+    from cute_dialect.arch.table import ATOMS  # late: start-up
 
     rows = [ATOMS[name] for name in ATOMS if name.startswith(prefixes)]
     return {(r.shape_mnk, (r.d, r.a, r.b, r.c)): r.name for r in rows if isinstance(r, MmaAtom)}
 
 
 def _find_by_types(key: MmaKey, names: tuple[str, ...], prefix: str, what: str) -> MmaAtom:
-    from cute_dialect.arch.errors import AtomError
-    from cute_dialect.arch.table import mma_atom
+    from cute_dialect.arch.table import mma_atom  # late: start-up
 
     rows = _rows_by_types((prefix,))
     found = rows.get((key.shape, names))
@@ -73,7 +73,7 @@ class MmaSyncType(MmaAtomType):
 
     @staticmethod
     def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        from cute_dialect.arch.table import find_mma_sync
+        from cute_dialect.arch.table import find_mma_sync  # late: start-up
 
         return find_mma_sync(key.shape, names, key.majors, key.saturate, key.bit_op)
 

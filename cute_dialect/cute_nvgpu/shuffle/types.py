@@ -9,8 +9,6 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-if TYPE_CHECKING:
-    from cute_dialect.arch.atom import CopyAtom
 from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType, parse_value_type, parse_word
 
 if TYPE_CHECKING:
@@ -62,7 +60,7 @@ class ShuffleType(Data[Shuffle], InstructionCopyType):
         return self.data.element
 
     def row(self) -> CopyAtom:
-        from cute_dialect.arch import copy_atom
+        from cute_dialect.arch import copy_atom  # late: start-up
 
         if self.data.transpose == 0:
             return copy_atom("SM30_SHFL_IDX_U32_BROADCAST")

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from cute_dialect.arch.atom import MmaAtom
 from cute_dialect.cute_nvgpu.sparse.types import WgmmaSpType
 from cute_dialect.cute_nvgpu.tiled_mma.registers import REGISTERS, read_operand, row_of, write_struct
+from cute_dialect.cute_nvgpu.wgmma.descriptor import descriptor
 from cute_dialect.cute_nvgpu.wgmma.lower import accumulator, wgmma_asm
 from cute_dialect.passes.lowering.accumulators import read_unit, struct_type, write_unit
 from cute_dialect.passes.lowering.packed import read_packed
@@ -62,8 +63,6 @@ def _op(
 
 
 def _wgmma_sp(low: Lowering, op: Operation) -> None:
-    from cute_dialect.cute_nvgpu.wgmma.descriptor import descriptor
-
     atom, row = row_of(op)
     assert isinstance(atom, WgmmaSpType)
     d, a, b, e, *flag = op.operands

@@ -9,6 +9,7 @@ from xdsl.irdl import irdl_attr_definition
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.arch.atom import MmaAtom
+from cute_dialect.arch.errors import AtomError
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, MmaKey
 from cute_dialect.cute_nvgpu.wgmma.types import wgmma_key
 
@@ -29,7 +30,7 @@ class MmaSpType(MmaAtomType):
 
     @staticmethod
     def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        from cute_dialect.arch.table import find_mma_sp
+        from cute_dialect.arch.table import find_mma_sp  # late: start-up
 
         row = find_mma_sp(key.shape, names, key.saturate)
         check_selector(row, key.selector)
@@ -51,7 +52,7 @@ class WgmmaSpType(MmaAtomType):
 
     @staticmethod
     def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        from cute_dialect.arch.table import find_wgmma_sp
+        from cute_dialect.arch.table import find_wgmma_sp  # late: start-up
 
         row = find_wgmma_sp(*wgmma_key(key, names, 512, "wgmma with a sparse A"))
         check_selector(row, key.selector)
@@ -60,8 +61,6 @@ class WgmmaSpType(MmaAtomType):
 
 def check_selector(row: MmaAtom, selector: int) -> None:
     """Raise AtomError unless the sparse atom has this sparsity selector."""
-    from cute_dialect.arch.errors import AtomError
-
     assert row.metadata is not None
     last = row.metadata.selectors - 1
     if not 0 <= selector <= last:

@@ -9,6 +9,7 @@ from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.tiled_mma import OPERAND_MODES
 from cute_dialect.cute_nvgpu.tiled_mma.ops import OperandOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopyType
@@ -31,8 +32,6 @@ class _MakeFromMmaOp(OperandOp):
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        from cute_dialect.algebra.tiled_mma import OPERAND_MODES
-
         expect_operands(operand_types, 2)
         atom, mma = operand_types
         expect(atom, CopyAtomType, 0, "a copy atom")

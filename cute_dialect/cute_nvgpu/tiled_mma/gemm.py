@@ -12,9 +12,10 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from cute_dialect.algebra.evaluation import size
-from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.trees import is_static
+from cute_dialect.algebra.leaf import AlgebraError, divisibility
+from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import ComposedLayout, Layout, layout_modes
+from cute_dialect.arch.errors import DescriptorError
 from cute_dialect.cute_nvgpu.tiled_mma.ops import MODES, atom_values, check_element
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
 from cute_dialect.dialect.base import cute_op
@@ -129,8 +130,6 @@ def plain_operand(atom: MmaAtomType, operand: str, t: MemRefType) -> Layout:
 
 
 def _leaf_modes(layout: Layout) -> list[tuple[int, int]]:
-    from cute_dialect.algebra.trees import leaves
-
     return list(zip(cast("list[int]", list(leaves(layout.shape))), cast("list[int]", list(leaves(layout.stride)))))
 
 
@@ -145,8 +144,6 @@ def _same_extents(c: tuple[Layout, Layout, Layout], d: tuple[Layout, Layout, Lay
 
 def check_descriptor(atom: MmaAtomType, operand: str, t: MemRefType, modes: tuple[Layout, Layout, Layout]) -> None:
     """Raise AlgebraError unless the tensor core can read the operand from shared memory."""
-    from cute_dialect.algebra.leaf import divisibility
-
     bits = element_bits(t.element)
     descriptor_of(atom, operand, t, modes[0])
     if t.alignment < 16:
@@ -165,8 +162,7 @@ def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout
 
     Raises AlgebraError for a layout that no descriptor can represent.
     """
-    from cute_dialect.arch.descriptors import derive, expect_depth
-    from cute_dialect.arch.errors import DescriptorError
+    from cute_dialect.arch.descriptors import derive, expect_depth  # late: start-up
 
     major = atom.data.majors["AB".index(operand)]
     if not is_static(values):

@@ -26,6 +26,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.leaf import Leaf, add
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Coord, IntTuple, Layout, layout_modes
 from cute_dialect.cute_nvgpu.tiled_mma import gemm
 from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
@@ -117,8 +118,6 @@ class Tiles:
 
     def _bound(self, mode: int) -> Layout:
         layout = self._rest[mode - 1]
-        from cute_dialect.algebra.trees import is_static
-
         if is_static(layout):
             return layout
         # A shared-memory operand may have a mode with dynamic strides.

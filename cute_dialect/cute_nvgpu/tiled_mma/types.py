@@ -28,7 +28,10 @@ from xdsl.printer import Printer
 from cute_dialect.algebra import text
 from cute_dialect.algebra.evaluation import cosize, evaluate, size
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.tiled_mma import TiledMma
+from cute_dialect.algebra.trees import is_static, product
 from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore
+from cute_dialect.arch.errors import AtomError
 from cute_dialect.dialect.atom_types import AtomType, TiledType
 from cute_dialect.spaces import AddressSpace
 
@@ -195,8 +198,6 @@ class MmaAtomType(Data[MmaKey], AtomType):
 @lru_cache(maxsize=1024)
 def find_atom(cls: type[MmaAtomType], key: MmaKey) -> MmaAtom:
     """Return the row of the table. Raises AlgebraError if there is none."""
-    from cute_dialect.arch.errors import AtomError
-
     names = tuple(element_name(t) for t in key.types)
     assert len(names) == 4
     try:
@@ -321,9 +322,6 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
 @lru_cache(maxsize=256)
 def tiled(data: TiledMmaData) -> TiledMma:
     """Return the partitioning of a tiled MMA. Raises AlgebraError if the atom layout or the permutation is invalid."""
-    from cute_dialect.algebra.tiled_mma import TiledMma
-    from cute_dialect.algebra.trees import is_static, product
-
     row = data.atom.row
     if data.atom.SPARSE and not isinstance(data.permutation[-1], Underscore):
         permutation = text.to_text(cast("Tile", data.permutation))
@@ -348,8 +346,6 @@ def tiled(data: TiledMmaData) -> TiledMma:
 @lru_cache(maxsize=256)
 def tiled_operand(data: TiledMmaData, operand: str) -> TiledMma:
     """Return the partitioning of one operand of a tiled MMA; see :meth:`TiledMmaType.tiling`."""
-    from cute_dialect.algebra.tiled_mma import TiledMma
-
     mma = tiled(data)
     if not data.atom.SPARSE or operand not in ("A", "E"):
         return mma

@@ -5,8 +5,7 @@ from cute_dialect.cute_nvgpu.family import Family
 FAMILY = Family(
     __name__,
     types={
-        "types": tuple(f"cute_nvgpu.atom.tma_{n}" for n in ("load", "store", "reduce")),
-        "im2col_types": tuple(f"cute_nvgpu.atom.tma_{n}_im2col" for n in ("load", "store", "reduce")),
+        "types": tuple(f"cute_nvgpu.atom.tma_{n}{m}" for m in ("", "_im2col") for n in ("load", "store", "reduce")),
     },
     ops={
         "ops": (
@@ -23,7 +22,7 @@ FAMILY = Family(
             *(f"cute_nvgpu.arch.tma_{n}_im2col" for n in ("load", "prefetch", "reduce", "store")),
         ),
     },
-    tile={"ops": "tile", "im2col_ops": "im2col_tile"},
-    lower={"ops": "lower", "im2col_ops": "im2col_lower"},
+    tile={"ops": "tile", "im2col_ops": "tile"},
+    lower={"ops": "lower", "im2col_ops": "lower"},
     atoms="tile",
 )

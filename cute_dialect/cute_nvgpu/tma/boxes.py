@@ -9,20 +9,21 @@ coordinate offset.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
-from cute_dialect.cute_nvgpu.tma.types import TmaAtomType, TmaMap
+from cute_dialect.arch.errors import ArchError, DescriptorError
+from cute_dialect.cute_nvgpu.tma.maps import Im2colMap, TmaMap
 from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType, element_bits
 from cute_dialect.dialect.typed_values import payload_text
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
-    from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colMap
+    from cute_dialect.cute_nvgpu.tma.types import Im2colAtomType, TmaAtomType
 
 
 class Box(NamedTuple):
@@ -59,8 +60,7 @@ def shared_layout(smem: MemRefType) -> tuple[int, Layout, Leaf]:
 
     Raises AlgebraError for a swizzle that TMA does not support.
     """
-    from cute_dialect.arch.errors import DescriptorError
-    from cute_dialect.arch.gmma import swizzle_width
+    from cute_dialect.arch.gmma import swizzle_width  # late: start-up
 
     layout, bits = smem.layout, element_bits(smem.element)
     try:
@@ -87,15 +87,10 @@ def check_copy(operand_types: Sequence[Attribute]) -> None:
 
 def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box]:
     """Return the boxes of a copy. Raises AlgebraError that names the invalid side and the mode or dimension."""
-    if isinstance(atom, TmaAtomType):
-        m = atom.data
-        tile, here = _tile(m, coords, smem)
-        return _boxes(m, tile, here, m.counts, m.strides)
-    from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType
-
-    assert isinstance(atom, Im2colAtomType)
-    pixels = atom.data
+    pixels = cast("TmaAtomType | Im2colAtomType", atom).data
     tile, here = _tile(pixels, coords, smem)
+    if isinstance(pixels, TmaMap):
+        return _boxes(pixels, tile, here, pixels.counts, pixels.strides)
     found = _boxes(pixels, _numbered_pixels(tile), here, (pixels.channels, pixels.pixels), (1, 1))
     if any(box.coords[1] for box in found):
         raise AlgebraError(
@@ -136,8 +131,7 @@ def _numbered_pixels(tile: Layout) -> Layout:
 def _boxes(
     m: TmaMap | Im2colMap, tile: Layout, here: Layout, counts: Sequence[int], strides: Sequence[int]
 ) -> list[Box]:
-    from cute_dialect.arch.errors import ArchError
-    from cute_dialect.arch.tma_boxes import boxes
+    from cute_dialect.arch.tma_boxes import boxes  # late: start-up
 
     try:
         found = [Box(at, offset) for at, offset in boxes(tile, here, counts, strides)]

@@ -11,21 +11,27 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import i16, i64
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, result_def, traits_def, var_operand_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import operand_def, result_def, traits_def
+from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import depth
 from cute_dialect.algebra.values import Layout
-from cute_dialect.cute_nvgpu.tma.im2col_types import (
+from cute_dialect.cute_nvgpu.tma.maps import Im2colMap
+from cute_dialect.cute_nvgpu.tma.ops import (
+    MapOfNumbersOp,
+    TensorMapInstruction,
+    check_coordinates,
+    check_shared,
+    expect_rest,
+)
+from cute_dialect.cute_nvgpu.tma.types import (
     Im2colAtomType,
-    Im2colMap,
     TmaLoadIm2colType,
     TmaReduceIm2colType,
     TmaStoreIm2colType,
 )
-from cute_dialect.cute_nvgpu.tma.ops import MapOfNumbersOp, check_coordinates, check_shared, expect_rest
 from cute_dialect.dialect.base import cute_op
 from cute_dialect.dialect.machine import MachineOp, is_barrier
 from cute_dialect.dialect.memory_types import MemRefType
@@ -127,20 +133,12 @@ class MakeIm2colMapOp(MapOfNumbersOp):
     ATOM, WHAT = Im2colAtomType, "an im2col"
 
 
-class _Im2colInstruction(MachineOp):
-    """Op of the form ``(%map, %c0, …)`` with the i32 coordinates of the first channel and the first base pixel.
-
-    The other operands depend on the op.
-    """
+class _Im2colInstruction(TensorMapInstruction):
+    """Instruction of im2col pixels. The coordinates are those of the first channel and the first base pixel."""
 
     ATOM: ClassVar[type[Im2colAtomType]]
     WANTS: ClassVar[str]
     """Required operands after the coordinates. ``{}`` is replaced by the number of spatial dimensions."""
-    args = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    def __init__(self, operands: Sequence[SSAValue]):
-        super().__init__(operands=[list(operands)])
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:

@@ -12,7 +12,8 @@ prefetches become ``nvvm.prefetch``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, i16, i32, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -20,29 +21,32 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from cute_dialect.arch.tensor_map_codes import (
     ELEMENT_CODES,
     FUNCTION,
+    IM2COL_FUNCTION,
     INTERLEAVES,
     L2_PROMOTIONS,
     OOB_FILLS,
     SWIZZLES,
 )
-from cute_dialect.cute_nvgpu.tma.types import TmaAtomType
+from cute_dialect.cute_nvgpu.tma.maps import Im2colMap, TmaMap
+from cute_dialect.cute_nvgpu.tma.types import Im2colAtomType, TmaAtomType
 from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace
-from cute_dialect.upstream import llvm
+from cute_dialect.upstream import llvm, nvvm
 from cute_dialect.upstream.attrs import attr
 
 # ---------------------------------------------------------------------------------------------------------- on the host
 
 
 def _make_tensor_map(low: Lowering, op: Operation) -> None:
+    """Lower ``arch.make_tensor_map`` or ``arch.make_im2col_map``."""
     if low.device:
         raise PassError("a tensor map is built on the host; move this op to the function that launches the kernel", op)
-    atom = op.results[0].type
-    assert isinstance(atom, TmaAtomType)
-    m = atom.data
+    m, function = _map_of(op.results[0].type), FUNCTION
+    if isinstance(m, Im2colMap):
+        function = IM2COL_FUNCTION
     codes = (
         ELEMENT_CODES[str(m.element)],
         INTERLEAVES.index(m.interleave),
@@ -51,10 +55,15 @@ def _make_tensor_map(low: Lowering, op: Operation) -> None:
         OOB_FILLS.index(m.oob),
     )
     operands = [low.value(o) for o in op.operands]
-    operands += [low.build.constant(n, i32) for n in (*m.box, *m.strides, *codes)]
-    name = FUNCTION.format(rank=m.rank)
+    operands += [low.build.constant(n, i32) for n in (*m.numbers, *codes)]
+    name = function.format(rank=m.rank)
     declare(op, name, [o.type for o in operands])
     low.values[op.results[0]] = low.build.emit(llvm.CallOp(name, operands, llvm.LLVMPointerType()))
+
+
+def _map_of(atom: Attribute) -> TmaMap | Im2colMap:
+    assert isinstance(atom, TmaAtomType | Im2colAtomType)
+    return atom.data
 
 
 def declare(op: Operation, name: str, types: list[Attribute]) -> None:
@@ -76,67 +85,68 @@ def declare(op: Operation, name: str, types: list[Attribute]) -> None:
 # ---------------------------------------------------------------------------------------------------------- in a kernel
 
 
-def _parts(low: Lowering, op: Operation) -> tuple[list[SSAValue], SSAValue, SSAValue, list[SSAValue]]:
-    """Return the coordinates, the tensor map, the shared memory and the other operands."""
-    t = op.operands[0].type
-    assert isinstance(t, TmaAtomType)
+class _Parts(NamedTuple):
+    """Lowered operands of an instruction: the map, its static part, the coordinates, and the others."""
+
+    m: TmaMap | Im2colMap
+    tensor_map: SSAValue
+    coordinates: list[SSAValue]
+    others: list[SSAValue]
+
+    def mode(self, kind: str) -> Attribute:
+        """Return the mode attribute of a "load" or a "store"."""
+        return attr(f"nvvm.tma_{kind}_mode", "im2col" if isinstance(self.m, Im2colMap) else "tile")
+
+
+def _parts(low: Lowering, op: Operation) -> _Parts:
+    m = _map_of(op.operands[0].type)
     tensor_map, *values = [low.value(o) for o in op.operands]
-    rank = t.data.rank
-    return values[:rank], tensor_map, values[rank], values[rank + 1 :]
-
-
-def _of_type(values: list[SSAValue], t: Attribute) -> SSAValue | None:
-    return next((v for v in values if v.type == t), None)
+    return _Parts(m, tensor_map, values[: m.rank], values[m.rank :])
 
 
 def _load(low: Lowering, op: Operation) -> None:
-    from cute_dialect.upstream import nvvm
-
-    coords, tensor_map, smem, rest = _parts(low, op)
+    parts = _parts(low, op)
+    smem, bar, *others = parts.others
+    offsets, others = others[: parts.m.spatial], others[parts.m.spatial :]
     # The shared memory of the CTA is part of the shared memory of the cluster.
     cluster = low.build.once(
         ("shared::cluster", smem),
         lambda: make_op(llvm.OPS["addrspacecast"], [smem], [pointer(AddressSpace.dsmem)]),
     )
     instruction = nvvm.OPS["cp.async.bulk.tensor.shared.cluster.global"]
-    mask, hint = _of_type(rest[1:], i16), _of_type(rest[1:], i64)
-    mode = attr("nvvm.tma_load_mode", "tile")
-    low.build.add(instruction(cluster, tensor_map, coords, rest[0], [], mask, hint, None, mode=mode, isCTAOnly=False))
+    mask, hint, mode = _of_type(others, i16), _of_type(others, i64), parts.mode("load")
+    made = instruction(
+        cluster, parts.tensor_map, parts.coordinates, bar, offsets, mask, hint, None, mode=mode, isCTAOnly=False
+    )
+    low.build.add(made)
+
+
+def _of_type(values: Sequence[SSAValue], t: Attribute) -> SSAValue | None:
+    return next((v for v in values if v.type == t), None)
 
 
 def _store(low: Lowering, op: Operation) -> None:
-    from cute_dialect.upstream import nvvm
-
-    coords, tensor_map, smem, rest = _parts(low, op)
-    instruction = nvvm.OPS["cp.async.bulk.tensor.global.shared.cta"]
-    mode = attr("nvvm.tma_store_mode", "tile")
-    low.build.add(instruction(tensor_map, smem, coords, _of_type(rest, i64), None, mode=mode))
-
-
-def _reduce(low: Lowering, op: Operation) -> None:
-    from cute_dialect.upstream import nvvm
-
-    t = op.operands[0].type
-    assert isinstance(t, TmaAtomType)
-    coords, tensor_map, smem, rest = _parts(low, op)
-    kind, mode = attr("nvvm.tma_redux_kind", t.data.reduction), attr("nvvm.tma_store_mode", "tile")
+    """Lower a store or a reduction."""
+    parts = _parts(low, op)
+    smem, *others = parts.others
+    hint, mode = _of_type(others, i64), parts.mode("store")
+    if not parts.m.reduction:
+        instruction = nvvm.OPS["cp.async.bulk.tensor.global.shared.cta"]
+        low.build.add(instruction(parts.tensor_map, smem, parts.coordinates, hint, None, mode=mode))
+        return
+    kind = attr("nvvm.tma_redux_kind", parts.m.reduction)
     instruction = nvvm.OPS["cp.async.bulk.tensor.reduce"]
-    low.build.add(instruction(tensor_map, smem, coords, _of_type(rest, i64), redKind=kind, mode=mode))
+    low.build.add(instruction(parts.tensor_map, smem, parts.coordinates, hint, redKind=kind, mode=mode))
 
 
 def _prefetch_box(low: Lowering, op: Operation) -> None:
-    from cute_dialect.upstream import nvvm
-
-    t = op.operands[0].type
-    assert isinstance(t, TmaAtomType)
-    tensor_map, *values = [low.value(o) for o in op.operands]
-    instruction, mode = nvvm.OPS["cp.async.bulk.tensor.prefetch"], attr("nvvm.tma_load_mode", "tile")
-    low.build.add(instruction(tensor_map, values[: t.data.rank], [], _of_type(values, i64), mode=mode))
+    parts = _parts(low, op)
+    offsets, hint = parts.others[: parts.m.spatial], _of_type(parts.others, i64)
+    instruction = nvvm.OPS["cp.async.bulk.tensor.prefetch"]
+    low.build.add(instruction(parts.tensor_map, parts.coordinates, offsets, hint, mode=parts.mode("load")))
 
 
 def _prefetch(low: Lowering, op: Operation) -> None:
-    from cute_dialect.upstream import nvvm
-
     tensor_map = low.value(op.operands[0])
     # For a generic pointer to a parameter LLVM emits two prefetches: in parameter space and in generic space.
     kernel = tensor_map.block.parent_op() if isinstance(tensor_map, BlockArgument) else None
@@ -157,10 +167,15 @@ def _map_at(low: Lowering, op: Operation) -> None:
 
 HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.make_tensor_map": _make_tensor_map,
+    "cute_nvgpu.arch.make_im2col_map": _make_tensor_map,
     "cute_nvgpu.arch.tma_load": _load,
     "cute_nvgpu.arch.tma_store": _store,
-    "cute_nvgpu.arch.tma_reduce": _reduce,
+    "cute_nvgpu.arch.tma_reduce": _store,
     "cute_nvgpu.arch.tma_prefetch": _prefetch_box,
+    "cute_nvgpu.arch.tma_load_im2col": _load,
+    "cute_nvgpu.arch.tma_store_im2col": _store,
+    "cute_nvgpu.arch.tma_reduce_im2col": _store,
+    "cute_nvgpu.arch.tma_prefetch_im2col": _prefetch_box,
     "cute_nvgpu.arch.prefetch_tensormap": _prefetch,
     "cute_nvgpu.arch.tensor_map_address": _map_address,
     "cute_nvgpu.arch.tensor_map_at": _map_at,

@@ -10,7 +10,7 @@ global tensor. Both are passed to a kernel as arguments, where ``cute.copy`` mov
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i16, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -18,17 +18,12 @@ from xdsl.irdl import operand_def, opt_prop_def, result_def, traits_def, var_ope
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout, Tile, raw_layout
+from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout, Swizzle, Tile, raw_layout
+from cute_dialect.arch.errors import ArchError
 from cute_dialect.cute_nvgpu.tma.boxes import check_alignment
-from cute_dialect.cute_nvgpu.tma.types import (
-    TmaAtomType,
-    TmaLoadType,
-    TmaMap,
-    TmaReduceType,
-    TmaStoreType,
-    canonical,
-    check_map,
-)
+from cute_dialect.cute_nvgpu.tma.maps import Im2colMap, TmaMap, canonical, check_map
+from cute_dialect.cute_nvgpu.tma.types import Im2colAtomType, TmaAtomType, TmaLoadType, TmaReduceType, TmaStoreType
+from cute_dialect.dialect.atom_types import is_tensor_map
 from cute_dialect.dialect.base import cute_op
 from cute_dialect.dialect.machine import MachineOp, is_barrier
 from cute_dialect.dialect.memory_types import (
@@ -44,9 +39,6 @@ from cute_dialect.dialect.typed_values import Properties, payload_text
 from cute_dialect.dialect.types import ComposedLayoutType, CuteType, LayoutType, ShapeType, TileType
 from cute_dialect.dialect.views import expect, expect_operands
 from cute_dialect.spaces import AddressSpace
-
-if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType, Im2colMap
 
 MAP_ALIGNMENT = 64
 """Alignment of a tensor map in bytes."""
@@ -73,10 +65,8 @@ def modes_of(layout: Layout) -> Layout:
 
 def derived(operand_types: Sequence[Attribute], properties: Properties) -> object:
     """Return the :class:`~cute_dialect.arch.tensor_map.TensorMapSpec` of a ``make_tma_*`` op. Raises AlgebraError."""
-    from cute_dialect.algebra.values import Swizzle
-    from cute_dialect.arch.errors import ArchError
-    from cute_dialect.arch.gmma import SWIZZLES
-    from cute_dialect.arch.tma import derive
+    from cute_dialect.arch.gmma import SWIZZLES  # late: start-up
+    from cute_dialect.arch.tma import derive  # late: start-up
 
     gmem, smem, tiler = operand_types
     assert isinstance(gmem, MemRefType) and isinstance(smem, CuteType) and isinstance(tiler, CuteType)
@@ -127,7 +117,7 @@ class _MakeTmaOp(MachineOp):
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        from cute_dialect.arch.tensor_map import TensorMapSpec
+        from cute_dialect.arch.tensor_map import TensorMapSpec  # late: start-up
 
         expect_operands(operand_types, 3)
         gmem, smem, tiler = operand_types
@@ -290,7 +280,7 @@ def check_coordinates(types: Sequence[Attribute]) -> None:
 
 def check_shared(m: TmaMap | Im2colMap, smem: Attribute, at: int) -> PtrType:
     """Raise AlgebraError unless operand ``at`` points to shared memory with the element type and swizzle of the map."""
-    from cute_dialect.arch.gmma import SWIZZLES
+    from cute_dialect.arch.gmma import SWIZZLES  # late: start-up
 
     if not isinstance(smem, PtrType) or smem.data.space != AddressSpace.smem or smem.data.element != m.element:
         raise AlgebraError(f"operand #{at} must be a !cute.ptr<{m.element}, smem>, got {smem}")
@@ -308,17 +298,22 @@ def expect_rest(types: Sequence[Attribute], allowed: tuple[list[Attribute], ...]
         raise AlgebraError(f"expected at most {what} after operand #{at - 1}, got {', '.join(map(str, types))}")
 
 
-class _TmaInstruction(MachineOp):
-    """Op of the form ``(%map, %c0, …, %smem …)``: i32 coordinates, innermost first, and shared memory for one box."""
+class TensorMapInstruction(MachineOp):
+    """Op of the form ``(%map, %c0, …, …)`` with one i32 coordinate per dimension, innermost first."""
 
-    ATOM: ClassVar[type[TmaAtomType]]
-    SMEM: ClassVar[bool] = True
-    """True if shared memory follows the coordinates."""
     args = var_operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(self, operands: Sequence[SSAValue]):
         super().__init__(operands=[list(operands)])
+
+
+class _TmaInstruction(TensorMapInstruction):
+    """Instruction of one box, which is in shared memory on one side."""
+
+    ATOM: ClassVar[type[TmaAtomType]]
+    SMEM: ClassVar[bool] = True
+    """True if shared memory follows the coordinates."""
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
@@ -419,7 +414,7 @@ class ArchPrefetchTensormapOp(MachineOp):
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 1)
         atom = operand_types[0]
-        if not atom.name.startswith("cute_nvgpu.atom.tma_"):
+        if not is_tensor_map(atom):
             raise AlgebraError(f"operand #0 must be a TMA atom, got {atom}")
         return []
 
@@ -443,7 +438,7 @@ class TensorMapAddressOp(MachineOp):
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 1)
-        if not operand_types[0].name.startswith("cute_nvgpu.atom.tma_"):
+        if not is_tensor_map(operand_types[0]):
             raise AlgebraError(f"operand #0 must be a TMA atom, got {operand_types[0]}")
         return [PtrType(ptr(i64, AddressSpace.generic, MAP_ALIGNMENT))]
 
@@ -471,7 +466,7 @@ class TensorMapAtOp(MachineOp):
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 2)
         atom, address = operand_types
-        if not atom.name.startswith("cute_nvgpu.atom.tma_"):
+        if not is_tensor_map(atom):
             raise AlgebraError(f"operand #0 must be a TMA atom, got {atom}")
         expect(address, PtrType, 1, "a !cute.ptr")
         assert isinstance(address, PtrType)

@@ -13,20 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i16, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add
 from cute_dialect.algebra.trees import is_static, tree_get
 from cute_dialect.algebra.values import ComposedLayout, Layout, raw_layout
+from cute_dialect.arch.tensor_map import TensorMapSpec
 from cute_dialect.cute_nvgpu.tma import boxes as boxes_of
+from cute_dialect.cute_nvgpu.tma import im2col_ops as im2col
 from cute_dialect.cute_nvgpu.tma import ops as tma
-from cute_dialect.cute_nvgpu.tma.types import TmaAtomType
+from cute_dialect.cute_nvgpu.tma.types import Im2colAtomType, TmaAtomType
 from cute_dialect.dialect import views
 from cute_dialect.dialect.atom_types import CopyAtomType
-from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType
+from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType, element_bits
 from cute_dialect.dialect.tiled import CopyOp
 from cute_dialect.dialect.types import IntTupleType, LayoutType
 from cute_dialect.passes.lowering.atom_state import atom_state, barrier_is_set
@@ -37,8 +40,6 @@ from cute_dialect.passes.lowering.insertion import InsertionPoint
 
 def _make(op: Operation) -> None:
     """Lower ``make_tma_load``, ``make_tma_store`` or ``make_tma_reduce``."""
-    from cute_dialect.arch.tensor_map import TensorMapSpec
-
     site = InsertionPoint(op)
     gmem = op.operands[0]
     t, atom, coords = gmem.type, op.results[0].type, op.results[1].type
@@ -66,6 +67,22 @@ def _make(op: Operation) -> None:
     steps = site.static(declared) if is_static(coords.layout) else site.make(declared, payload)
     origin = site.static(IntTupleType(coords.data.iter))
     op.results[1].replace_all_uses_with(site.emit(views.MakeViewOp(origin, steps, coords)))
+
+
+def _make_im2col(op: Operation) -> None:
+    """Lower ``make_tma_load_im2col``, ``make_tma_store_im2col`` or ``make_tma_reduce_im2col``."""
+    site = InsertionPoint(op)
+    gmem = op.operands[0]
+    t, atom = gmem.type, op.results[0].type
+    assert isinstance(t, MemRefType) and isinstance(atom, Im2colAtomType)
+    layout = t.layout if is_static(t.layout) else site.bound(site.emit(views.GetLayoutOp(gmem)))
+    assert isinstance(layout, Layout)
+    size = element_bits(t.element) // 8
+    extents = [_wide(site, n) for n in cast("tuple[Leaf, ...]", layout.shape)]
+    steps = cast("tuple[Leaf, ...]", layout.stride)[1:]
+    strides = [_wide(site, n) if size == 1 else _bytes(site, n, size) for n in steps]
+    address = site.emit(views.GetIterOp(gmem))
+    op.results[0].replace_all_uses_with(site.emit(im2col.MakeIm2colMapOp(address, extents, strides, atom)))
 
 
 def _wide(site: InsertionPoint, leaf: Leaf) -> SSAValue:
@@ -99,7 +116,7 @@ def copy(op: CopyOp, _: CopyAtomType) -> None:
     assert isinstance(first, tuple)
     start = _start(site, smem, here)
     kind = t.name.removeprefix("cute_nvgpu.atom.")
-    offsets = _offsets(site, t, state) if kind == "tma_load_im2col" else []
+    offsets = _offsets(site, t, state) if isinstance(t, Im2colAtomType) and loads else []
     pred = state.get("pred")
     with site.if_(pred) if pred is not None else nullcontext():
         for box in boxes:
@@ -110,35 +127,22 @@ def copy(op: CopyOp, _: CopyAtomType) -> None:
             operands: list[SSAValue] = [atom, *at, place]
             operands += [state[f] for f in ("tma_bar",) if f in state] + offsets
             operands += [state[f] for f in ("multicast_mask", "cache_hint") if f in state]
-            site.add(_instruction(kind)(operands))
-
-
-def _instruction(kind: str) -> Callable[[Sequence[SSAValue]], Operation]:
-    """Return the op class for an atom."""
-    if kind.endswith("_im2col"):
-        from cute_dialect.cute_nvgpu.tma import im2col_ops as im2col
-
-        found: Mapping[str, Callable[[Sequence[SSAValue]], Operation]] = {
-            "tma_load_im2col": im2col.ArchTmaLoadIm2colOp,
-            "tma_store_im2col": im2col.ArchTmaStoreIm2colOp,
-            "tma_reduce_im2col": im2col.ArchTmaReduceIm2colOp,
-        }
-        return found[kind]
-    return _INSTRUCTIONS[kind]
+            site.add(_INSTRUCTIONS[kind](operands))
 
 
 _INSTRUCTIONS: Mapping[str, Callable[[Sequence[SSAValue]], Operation]] = {
     "tma_load": tma.ArchTmaLoadOp,
     "tma_store": tma.ArchTmaStoreOp,
     "tma_reduce": tma.ArchTmaReduceOp,
+    "tma_load_im2col": im2col.ArchTmaLoadIm2colOp,
+    "tma_store_im2col": im2col.ArchTmaStoreIm2colOp,
+    "tma_reduce_im2col": im2col.ArchTmaReduceIm2colOp,
 }
+"""Name of the atom, without its prefix -> op class of its instruction."""
 
 
-def _offsets(site: InsertionPoint, atom: Attribute, state: Mapping[str, SSAValue]) -> list[SSAValue]:
+def _offsets(site: InsertionPoint, atom: Im2colAtomType, state: Mapping[str, SSAValue]) -> list[SSAValue]:
     """Return the im2col offsets, one i16 per spatial dimension."""
-    from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType
-
-    assert isinstance(atom, Im2colAtomType)
     given = state.get("im2col_offsets")
     if given is None:
         return [site.constant(0, i16)] * atom.data.spatial
@@ -180,5 +184,8 @@ HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute_nvgpu.make_tma_load": _make,
     "cute_nvgpu.make_tma_store": _make,
     "cute_nvgpu.make_tma_reduce": _make,
+    "cute_nvgpu.make_tma_load_im2col": _make_im2col,
+    "cute_nvgpu.make_tma_store_im2col": _make_im2col,
+    "cute_nvgpu.make_tma_reduce_im2col": _make_im2col,
 }
 """Op name -> function that lowers it in place."""

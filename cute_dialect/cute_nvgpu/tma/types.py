@@ -1,17 +1,16 @@
-"""TMA atom types, with the static part of their tensor maps.
+"""TMA atom types, tiled and im2col. Their parameters are the static part of a tensor map (:mod:`.maps`).
 
 The value of such a type is a tensor map: 128 bytes that the host builds (``cute_nvgpu.make_tma_load``, ``…_store``,
 ``…_reduce``) and passes to a kernel by value. Only the map contains the address, the extents and the strides of the
-global tensor. The type contains the other parameters of the instruction and of the copy: element type, box and swizzle.
-Dimensions are in TMA order, contiguous first.
+global tensor. The type contains the other parameters of the instruction and of the copy.
 
-Source: CUDA driver API, cuTensorMapEncodeTiled; PTX ISA 9.0, 5.5 "Tensors", 9.7.9.25.5 (the instructions).
+Source: PTX ISA 9.0, 5.5 "Tensors", 5.5.5 "Im2col mode", 9.7.9.25.5 (the instructions).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar, cast
 
 from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
@@ -19,175 +18,81 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.cute_nvgpu.tma.boxes import check_copy
+from cute_dialect.cute_nvgpu.tma.maps import REDUCTIONS, Im2colMap, TmaMap, canonical, check_im2col, check_map
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import element_bits
+from cute_dialect.dialect.types import CoordType
 
-REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-"""Operations of a TMA reduction (PTX ISA 9.7.9.25.5.3)."""
+MapT = TypeVar("MapT", TmaMap, Im2colMap)
 
-_LOGIC = ("and", "or", "xor")
-_REDUCTIONS_OF = {
-    "f16": ("add", "min", "max"),
-    "bf16": ("add", "min", "max"),
-    "f32": ("add",),
-    "i32": ("add", "min", "max", *_LOGIC),
-    "ui32": ("add", "min", "max", "inc", "dec", *_LOGIC),
-    "i64": ("add", "min", "max", *_LOGIC),
-}
-"""Element type -> supported reductions."""
+_TUPLES = ("box", "element_strides", "lower", "upper", "pixel_strides")
+"""Parameters that are tuples of integers, as in ``box = (64, 128)``. ``oob`` is a word, and the others are integers."""
 
 
-class TmaMap(NamedTuple):
-    """Static part of a tensor map.
-
-    Args:
-        element: the element type.
-        box: extents of the box of one instruction in elements, innermost first.
-        element_strides: the instruction moves each n-th element of a dimension of the box. ``()`` means each element.
-        swizzle: 0, 32, 64 or 128 bytes.
-        interleave: 0, 16 or 32 bytes.
-        oob: value of loads out of bounds, "zero" or "nan".
-        l2: minimum size of a fetch into L2 in bytes.
-        reduction: the reduction of a reduce atom.
-    """
-
-    element: Attribute
-    box: tuple[int, ...]
-    swizzle: int = 0
-    interleave: int = 0
-    element_strides: tuple[int, ...] = ()
-    oob: str = "zero"
-    l2: int = 128
-    reduction: str = ""
-
-    @property
-    def rank(self) -> int:
-        """Number of dimensions of the map."""
-        return len(self.box)
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """Number of elements that one instruction moves along each dimension."""
-        return tuple([-(-b // s) for b, s in zip(self.box, self.strides)])
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Element strides of all dimensions."""
-        return self.element_strides or (1,) * len(self.box)
-
-    @property
-    def elements(self) -> int:
-        """Number of elements that one instruction moves."""
-        n = 1
-        for c in self.counts:
-            n *= c
-        return n
-
-    @property
-    def bytes(self) -> int:
-        """Number of bytes that one instruction moves and a barrier counts."""
-        return self.elements * element_bits(self.element) // 8
-
-    @property
-    def smem_alignment(self) -> int:
-        """Required alignment of a tile in shared memory, in bytes: 128, or the period of the swizzle."""
-        return max(128, 8 * self.swizzle)
-
-
-def check_map(m: TmaMap) -> None:
-    """Raise AlgebraError, with the text of the TmaError, if a parameter of the map is invalid."""
-    from cute_dialect.arch.errors import ArchError
-    from cute_dialect.arch.tensor_map import TensorDim, TensorMapSpec
-
-    if m.element_strides and len(m.element_strides) != len(m.box):
-        raise AlgebraError(f"expected {len(m.box)} element strides, one per dimension, got {len(m.element_strides)}")
-    unit = max(16, m.interleave) * 8
-    try:
-        TensorMapSpec(
-            element=str(m.element),
-            dims=tuple([TensorDim(1, unit if i else 1, b, s) for i, (b, s) in enumerate(zip(m.box, m.strides))]),
-            swizzle=m.swizzle,
-            interleave=m.interleave,
-            l2_promotion=m.l2,
-            oob_fill=m.oob,
-        )
-    except ArchError as e:
-        raise AlgebraError(str(e)) from None
-    if m.reduction:
-        check_reduction(m.element, m.reduction)
-
-
-def check_reduction(element: Attribute, reduction: str) -> None:
-    """Raise AlgebraError unless TMA supports this reduction for this element type."""
-    known = _REDUCTIONS_OF.get(str(element), ())
-    if reduction not in known:
-        these = ", ".join(known) or "none"
-        raise AlgebraError(f"expected a reduction that TMA supports for {element} ({these}), got {reduction}")
-
-
-def _numbers(parser: AttrParser) -> tuple[int, ...]:
-    return tuple(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_integer))
-
-
-_WORDS = ("box", "swizzle", "interleave", "element_strides", "oob", "l2")
-
-
-class TmaAtomType(Data[TmaMap], CopyAtomType):
-    """Base of the three TMA atom types; ``data`` is a :class:`TmaMap`."""
+class TensorMapAtomType(Data[MapT], CopyAtomType):
+    """Base of the TMA atom types: ``<T [, reduction], name = value, …>`` with the parameters of a tensor map."""
 
     ONE_THREAD = True
     TENSOR_MAP = True
     LOADS: ClassVar[bool] = False
     """True if the atom copies from global to shared memory."""
+    REDUCES: ClassVar[bool] = False
+    """True if a reduction follows the element type."""
+    NEEDED: ClassVar[tuple[str, ...]]
+    """Required parameters, in the order in which they are printed."""
+    OPTIONAL: ClassVar[tuple[str, ...]]
+    """Parameters with a default, in the order in which they are printed."""
+
+    @classmethod
+    def build(cls, given: Mapping[str, Any]) -> MapT:
+        """Return the map with these parameters. Raises AlgebraError if a required one is missing."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def check(cls, m: MapT) -> None:
+        """Raise AlgebraError if a parameter of the map is invalid."""
+        raise NotImplementedError(cls.name)
 
     def fields(self) -> tuple[str, ...]:
         return ("tma_bar", "multicast_mask", "cache_hint", "pred") if self.LOADS else ("cache_hint", "pred")
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
-        from cute_dialect.cute_nvgpu.tma.boxes import check_copy
-
         check_copy([self, *operand_types[1:]])
 
     @classmethod
-    def parse_map(cls, parser: AttrParser, *, reduces: bool) -> TmaMap:
-        """Parse ``<T [, reduction], box = (…) [, swizzle = N] …>``."""
+    def parse_parameter(cls, parser: AttrParser) -> MapT:
+        words = (*cls.NEEDED, *cls.OPTIONAL)
         with parser.in_angle_brackets():
             at = parser.pos
             element = parser.parse_type()
-            m = TmaMap(element, ())
-            if reduces:
+            given: dict[str, object] = {"element": element}
+            if cls.REDUCES:
                 parser.parse_punctuation(",")
                 here = parser.pos
-                word = parser.parse_identifier(" reduction")
+                given["reduction"] = word = parser.parse_identifier(" reduction")
                 if word not in REDUCTIONS:
                     parser.raise_error(f"expected one of {', '.join(REDUCTIONS)}, got '{word}'", here, parser.pos)
-                m = m._replace(reduction=word)
             while parser.parse_optional_punctuation(",") is not None:
                 here = parser.pos
                 word = parser.parse_identifier()
-                if word not in _WORDS:
-                    parser.raise_error(f"expected one of {', '.join(_WORDS)}, got '{word}'", here, parser.pos)
+                if word not in words:
+                    parser.raise_error(f"expected one of {', '.join(words)}, got '{word}'", here, parser.pos)
                 parser.parse_punctuation("=")
-                if word in ("box", "element_strides"):
-                    m = m._replace(**{word: _numbers(parser)})
+                if word in _TUPLES:
+                    given[word] = tuple(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_integer))
                 elif word == "oob":
-                    m = m._replace(oob=parser.parse_identifier())
+                    given[word] = parser.parse_identifier()
                 else:
-                    m = m._replace(**{word: parser.parse_integer(allow_boolean=False)})
-            if not m.box:
-                parser.raise_error("expected the box, e.g. box = (64, 128)", at, parser.pos)
-            m = canonical(m)
+                    given[word] = parser.parse_integer(allow_boolean=False)
             try:
+                m = cls.build(given)
                 element_bits(element)
-                check_map(m)
+                cls.check(m)
             except AlgebraError as e:
                 parser.raise_error(str(e), at, parser.pos)
         return m
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> TmaMap:
-        return cls.parse_map(parser, reduces=False)
 
     def print_parameter(self, printer: Printer) -> None:
         m = self.data
@@ -195,39 +100,48 @@ class TmaAtomType(Data[TmaMap], CopyAtomType):
         printer.print_attribute(m.element)
         if m.reduction:
             printer.print_string(f", {m.reduction}")
-        printer.print_string(f", box = {_tuple(m.box)}")
-        default = TmaMap(m.element, m.box)
-        for word in _WORDS[1:]:
+        for word in (*self.NEEDED, *self.OPTIONAL):
             value: object = getattr(m, word)
-            if value != getattr(default, word):
-                shown = _tuple(m.element_strides) if word == "element_strides" else value
+            if word in self.NEEDED or value != m._field_defaults[word]:
+                shown = f"({', '.join(map(str, cast('tuple[int, ...]', value)))})" if word in _TUPLES else value
                 printer.print_string(f", {word} = {shown}")
         printer.print_string(">")
 
     def verify(self) -> None:
         try:
-            check_map(self.data)
+            self.check(self.data)
         except AlgebraError as e:
             raise VerifyException(str(e)) from None
 
     def threads(self) -> int:
         return 1
 
-    def values(self) -> int:
-        return self.data.elements
-
     @property
     def element(self) -> Attribute:
         return self.data.element
 
 
-def _tuple(numbers: tuple[int, ...]) -> str:
-    return "(" + ", ".join(map(str, numbers)) + ")"
+# ------------------------------------------------------------------------------------------------------------ tiled
 
 
-def canonical(m: TmaMap) -> TmaMap:
-    """Return the map with default values removed."""
-    return m._replace(element_strides=()) if all(s == 1 for s in m.element_strides) else m
+class TmaAtomType(TensorMapAtomType[TmaMap]):
+    """Base of the atom types that copy boxes; ``data`` is a :class:`~.maps.TmaMap`."""
+
+    NEEDED = ("box",)
+    OPTIONAL = ("swizzle", "interleave", "element_strides", "oob", "l2")
+
+    @classmethod
+    def build(cls, given: Mapping[str, Any]) -> TmaMap:
+        if not given.get("box"):
+            raise AlgebraError("expected the box, e.g. box = (64, 128)")
+        return canonical(TmaMap(**given))
+
+    @classmethod
+    def check(cls, m: TmaMap) -> None:
+        check_map(m)
+
+    def values(self) -> int:
+        return self.data.elements
 
 
 @irdl_attr_definition
@@ -262,10 +176,85 @@ class TmaReduceType(TmaAtomType):
     """
 
     name = "cute_nvgpu.atom.tma_reduce"
+    REDUCES = True
+
+
+# ----------------------------------------------------------------------------------------------------------- im2col
+
+
+class Im2colAtomType(TensorMapAtomType[Im2colMap]):
+    """Base of the atom types that copy the pixels of convolutions; ``data`` is an :class:`~.maps.Im2colMap`."""
+
+    NEEDED = ("channels", "pixels", "lower", "upper")
+    OPTIONAL = ("pixel_strides", "swizzle", "oob", "l2")
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> TmaMap:
-        return cls.parse_map(parser, reduces=True)
+    def build(cls, given: Mapping[str, Any]) -> Im2colMap:
+        for word in cls.NEEDED:
+            if word not in given:
+                raise AlgebraError(f"expected {word} = …")
+        m = Im2colMap(**given)
+        if all(s == 1 for s in m.pixel_strides) and len(m.pixel_strides) == m.spatial:
+            m = m._replace(pixel_strides=())
+        return m
+
+    @classmethod
+    def check(cls, m: Im2colMap) -> None:
+        check_im2col(m, not cls.LOADS)
+
+    def fields(self) -> tuple[str, ...]:
+        first, *others = super().fields()
+        return (first, "im2col_offsets", *others) if self.LOADS else (first, *others)
+
+    def takes(self, field: str, value: Attribute) -> bool:
+        if field != "im2col_offsets":
+            return super().takes(field, value)
+        if not isinstance(value, CoordType):
+            return False
+        leaves = value.data if isinstance(value.data, tuple) else (value.data,)
+        return len(leaves) == self.data.spatial and all(isinstance(x, int | Dyn) for x in leaves)
+
+    def values(self) -> int:
+        return self.data.channels * self.data.pixels
 
 
-ATTRS: list[type[Attribute]] = [TmaLoadType, TmaStoreType, TmaReduceType]
+@irdl_attr_definition
+class TmaLoadIm2colType(Im2colAtomType):
+    """``!cute_nvgpu.atom.tma_load_im2col<T, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1) [,
+    pixel_strides = (2, 2)] [, swizzle = 32|64|128] [, oob = nan] [, l2 = 0|64|256]>``: im2col load from global to
+    shared memory.
+
+    Fields: ``tma_bar`` (required), ``im2col_offsets``, ``multicast_mask``, ``cache_hint``, ``pred``.
+    """
+
+    name = "cute_nvgpu.atom.tma_load_im2col"
+    LOADS = True
+
+
+@irdl_attr_definition
+class TmaStoreIm2colType(Im2colAtomType):
+    """``!cute_nvgpu.atom.tma_store_im2col<T, channels = 64, …>``: im2col store from shared to global memory, in a bulk
+    group. Corners and coordinates must not be negative.
+
+    Fields: ``cache_hint``, ``pred``.
+    """
+
+    name = "cute_nvgpu.atom.tma_store_im2col"
+
+
+@irdl_attr_definition
+class TmaReduceIm2colType(Im2colAtomType):
+    """``!cute_nvgpu.atom.tma_reduce_im2col<T, add|min|max|inc|dec|and|or|xor, channels = 64, …>``: im2col reduction of
+    shared memory into global memory, atomic for each element, in a bulk group. Corners and coordinates must not be
+    negative.
+
+    Fields: ``cache_hint``, ``pred``.
+    """
+
+    name = "cute_nvgpu.atom.tma_reduce_im2col"
+    REDUCES = True
+
+
+ATTRS: list[type[Attribute]] = [
+    TmaLoadType, TmaStoreType, TmaReduceType, TmaLoadIm2colType, TmaStoreIm2colType, TmaReduceIm2colType,
+]  # fmt: skip

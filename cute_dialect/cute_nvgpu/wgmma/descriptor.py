@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from cute_dialect.algebra.leaf import Dyn, Leaf, add, mul
+from cute_dialect.algebra.values import Layout
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import descriptor_of
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.dialect.memory_types import MemRefType
@@ -39,8 +40,6 @@ def descriptor(low: Lowering, atom: MmaAtomType, operand: str, tensor: SSAValue)
     """
     t = tensor.type
     assert isinstance(t, MemRefType)
-    from cute_dialect.algebra.values import Layout
-
     assert isinstance(t.layout, Layout)
     bits = descriptor_of(atom, operand, t, t.layout)
     word = _low_word(low, low.build.part(low.value(tensor), (0,), pointer(AddressSpace.smem)), bits & 0xFFFFFFFF)

@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.arch.atom import MmaAtom
 from cute_dialect.cute_nvgpu.tiled_mma.registers import row_of
+from cute_dialect.cute_nvgpu.wgmma.descriptor import descriptor
 from cute_dialect.cute_nvgpu.wgmma.types import WgmmaType
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.passes.base import PassError
@@ -48,8 +49,6 @@ def accumulator(low: Lowering, tensor: SSAValue, row: MmaAtom, op: Operation) ->
 
 
 def _wgmma(low: Lowering, op: Operation) -> None:
-    from cute_dialect.cute_nvgpu.wgmma.descriptor import descriptor
-
     atom, row = row_of(op)
     assert isinstance(atom, WgmmaType)
     d, a, b, *flag = op.operands

@@ -9,6 +9,8 @@ from xdsl.irdl import irdl_attr_definition
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.arch.atom import MmaAtom
+from cute_dialect.arch.elements import bits_of
+from cute_dialect.arch.errors import AtomError
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, MmaKey
 
 
@@ -27,7 +29,7 @@ class WgmmaType(MmaAtomType):
 
     @staticmethod
     def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        from cute_dialect.arch.table import find_wgmma
+        from cute_dialect.arch.table import find_wgmma  # late: start-up
 
         return find_wgmma(*wgmma_key(key, names, 256, "wgmma"))
 
@@ -39,9 +41,6 @@ def wgmma_key(
 
     ``depth_bits`` is the width of K elements of A in bits.
     """
-    from cute_dialect.arch.elements import bits_of
-    from cute_dialect.arch.errors import AtomError
-
     d, a, b, c = names
     m, n, k = key.shape
     if c != d:
