@@ -48,8 +48,8 @@ def compare(
             power. With 0 the contestants alternate after each launch.
         flush: ``write`` leaves L2 full of dirty lines that the run evicts, ``read`` of clean lines; ``none`` does not
             flush.
-        hide_host: before each run a kernel spins for the host time of the slowest contestant, so that the GPU does not
-            wait for launches.
+        hide_host: before each run a kernel spins for longer than the slowest contestant's host time, so that the GPU
+            does not wait for launches.
     """
     import torch
 
@@ -80,18 +80,20 @@ def compare(
 
 
 def _spinner(contestants: Sequence[tuple[str, Callable[[], object]]]) -> Callable[[], object]:
-    """Return a function that keeps the GPU busy for 1.25 times the longest host time of a contestant, at most 20 ms."""
+    """Return a function that keeps the GPU busy for 1.25 times the longest host time of a contestant, at most 20 ms.
+
+    The longest of several calls counts, because host times vary, above all those of backward passes, which run in
+    another thread.
+    """
     import torch
 
     longest = 0.0
     for _, run in contestants:
-        times: list[float] = []
-        for _ in range(3):
+        for _ in range(6):
             begin = time.perf_counter()
             run()
-            times.append(time.perf_counter() - begin)
+            longest = max(longest, time.perf_counter() - begin)
             torch.cuda.synchronize()
-        longest = max(longest, min(times))
     cycles = int(min(1.25 * longest, 0.02) * 2e9)  # of a clock of about 2 GHz
     sleep: Callable[[int], object] = getattr(torch.cuda, "_sleep")  # noqa: B009  (torch has no public name for it)
     return lambda: sleep(cycles)

@@ -29,9 +29,10 @@ FORWARD = (
     "layer_norm + residual", "cross_entropy", "transpose",
 )  # fmt: skip
 BACKWARD = (
-    "softmax", "log_softmax", "logsumexp", "sum", "mean", "max", "rms_norm", "rms_norm + residual", "layer_norm",
+    "softmax", "log_softmax", "logsumexp", "mean", "max", "rms_norm", "rms_norm + residual", "layer_norm",
     "layer_norm + residual", "cross_entropy",
 )  # fmt: skip
+"""Without the sum: its gradient is a broadcast view, for which neither side launches a kernel."""
 
 
 class RandomRows(NamedTuple):
@@ -148,7 +149,9 @@ class RandomRows(NamedTuple):
             "softmax": lambda x: torch.softmax(x, -1), "log_softmax": lambda x: torch.log_softmax(x, -1),
             "logsumexp": lambda x: torch.logsumexp(x, -1), "sum": lambda x: torch.sum(x, -1),
             "mean": lambda x: torch.mean(x, -1), "max": lambda x: torch.amax(x, -1),
-            "transpose": lambda x: x.t().contiguous(), "cross_entropy": lambda x: F.cross_entropy(x, target),
+            # A copy even for one column, where `contiguous` would return a view.
+            "transpose": lambda x: x.t().clone(memory_format=torch.contiguous_format),
+            "cross_entropy": lambda x: F.cross_entropy(x, target),
             "rms_norm": rms_norm, "layer_norm": layer_norm,
         }  # fmt: skip
         return found[self.call]
@@ -288,7 +291,8 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def draw(rng: random.Random, number: int) -> RandomRows:
     """Draw a row operation.
 
-    * Pass: forward in three of five problems, else gradients of all arguments.
+    * Pass: forward in three of five problems, else gradients of all arguments.  The gradient of a sum is not drawn: it
+      is a broadcast view, for which neither side launches a kernel.  The transpose is a copy on both sides.
     * Elements: bf16, f16 or f32 in 5, 3 and 2 of 10 problems.
     * Sizes: 1 to 200,000 columns, log-uniform, half of them rounded to multiples of 8 if at least 8; 2^16 to 2^27
       elements in all, log-uniform.
