@@ -1,7 +1,8 @@
-"""Gradients of RMSNorm and LayerNorm for short contiguous rows: a thread computes whole rows in registers.
+"""Gradients of RMSNorm and LayerNorm for short contiguous rows that are not whole vectors.
 
-Warps iterate over tiles of rows (:mod:`.packed_tile`). A thread accumulates the gradients of all weights and biases.
-At the end, each block writes its sums to a row of ``parts``, as the kernels of :mod:`.row_grads` do.
+Warps iterate over tiles of rows (:mod:`.packed_tile`). A thread computes whole rows in registers, or, of rows of more
+than 15 elements, every eighth column. It accumulates the gradients of the weights and biases of its columns. At the
+end, each block writes its sums to a row of ``parts``, as the kernels of :mod:`.row_grads` do.
 
     text = packed_norm_text("layernorm", "bf16", 3, "wb")
 """
@@ -12,8 +13,9 @@ At the end, each block writes its sums to a row of ``parts``, as the kernels of 
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.packed_rows import THREADS, PackedPlan, Values, is_packed_length, total
-from cute_dialect.kernels.packed_tile import LANES, RowTile
+from cute_dialect.kernels.packed_rows import THREADS, PackedPlan, Values, total
+from cute_dialect.kernels.packed_tile import LANES, RowTile, SharedRowTile
+from cute_dialect.kernels.row_config import width
 from cute_dialect.kernels.row_grads import part_stride
 from cute_dialect.kernels.rows import add, pivot_of, wide
 from cute_dialect.kernels.traced_text import printed
@@ -26,16 +28,36 @@ RESIDENT = 4
 
 
 MOST_COLUMNS = 15
-"""Largest row length whose gradients and sums fit the registers."""
+"""Largest row length whose gradients and sums fit the registers of a thread."""
+
+SHARING = 8
+"""Lanes that share a longer row."""
+
+SHARED_VECTORS = 16
+"""Rows that lanes share have fewer elements than so many vectors."""
+
+TILE_VECTORS = 128
+"""Largest number of vectors of a tile of shared rows."""
 
 
 def is_packed_norm_length(element: str, n: int) -> bool:
-    """Return True if the gradients of norms of rows of ``n`` elements are computed in packed form.
+    """Return True if the gradients of norms of contiguous rows of ``n`` elements are computed by these kernels.
 
-    >>> [n for n in range(1, 40) if is_packed_norm_length("f16", n)]
-    [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]
+    >>> [n for n in range(1, 200) if is_packed_norm_length("f16", n)][-3:], is_packed_norm_length("f16", 16)
+    ([125, 126, 127], False)
     """
-    return is_packed_length(element, n) and n <= MOST_COLUMNS
+    return n % width(element) != 0 and n < SHARED_VECTORS * width(element)
+
+
+def shared_rows(element: str, n: int) -> int:
+    """Return the number of rows of a tile whose rows are shared by lanes; 0 if each row belongs to one lane.
+
+    >>> [shared_rows("bf16", n) for n in (15, 17, 46, 100)], shared_rows("f32", 33)
+    ([0, 32, 16, 8], 8)
+    """
+    if n <= MOST_COLUMNS:
+        return 0
+    return SHARING * max(1, min(4, TILE_VECTORS * width(element) // (SHARING * n)))
 
 
 def packed_norm_blocks(element: str, n: int, rows: int, processors: int) -> int:
@@ -44,7 +66,8 @@ def packed_norm_blocks(element: str, n: int, rows: int, processors: int) -> int:
     >>> packed_norm_blocks("bf16", 3, 10**6, 132), packed_norm_blocks("bf16", 3, 5000, 132)
     (528, 8)
     """
-    each = PackedPlan("", element, n).rows * THREADS
+    shared = shared_rows(element, n)
+    each = shared * (THREADS // LANES) if shared else PackedPlan("", element, n).rows * THREADS
     return min(RESIDENT * processors, -(-rows // each))
 
 
@@ -109,6 +132,72 @@ def packed_norm_backward(
             parts[cute.arch.block_idx().x, thread // n * part_stride(n) + thread % n] = of_block
 
 
+@cute.kernel(min_blocks=RESIDENT)
+def shared_norm_backward(
+    x: cute.Tensor, w: Any, d: cute.Tensor, r: Any, y: cute.Tensor, parts: Any, eps: cute.Float32,
+    plan: cute.Constexpr[PackedPlan],
+):  # fmt: skip
+    """Compute as :func:`packed_norm_backward`, with eight lanes per row."""
+    if parts is not None:
+        cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the parts may start, and waits.
+    n, vectors, warps, share = plan.n, [kind for kind in "wb" if kind in plan.takes], THREADS // LANES, 1.0 / plan.n
+    sources = [x, d] if r is None else [x, d, r]
+    rows = shared_rows(plan.element, n)
+    tile = SharedRowTile(type_of_mlir(plan.element), n, rows, SHARING, THREADS, len(sources))
+    columns = tile.columns
+    weights = None if w is None else [wide(w[column]) for column, _ in columns]
+    sums = cute.make_rmem_tensor(max(1, len(vectors) * len(columns)), cute.Float32)
+    sums.fill(0.0)
+
+    def over_row(values: Values) -> Any:
+        return cute.arch.warp_reduction(total(values), add, SHARING) * share
+
+    def less(values: Values, by: Any) -> Values:
+        """Subtract a number from the elements that this lane has."""
+        return [v - by if mine is True else cute.where(mine, v - by, 0.0) for v, (_, mine) in zip(values, columns)]
+
+    step = cute.arch.grid_dim().x * warps * tile.vectors
+    for first in range(tile.first, cute.ceil_div(cute.size(x), tile.width), step):
+        tile.first = first
+        cute.arch.sync_warp()  # the previous tile has been stored
+        tile.fetch(sources)
+        for i in cute.range_constexpr(tile.passes):
+            values = [tile.values(k, i) for k in range(len(sources))]
+            (e, g), pivot = values[:2], pivot_of(tile.row(0, i)[0])
+            cute.arch.sync_warp()  # All lanes have read the first and last elements, which one of them replaces.
+            if plan.op == "layernorm":
+                e = less(e, pivot)
+                e = less(e, over_row(e))
+            by = cute.arch.rsqrt_approx(over_row([v * v for v in e]) + eps)
+            by = cute.where(tile.exists(i, cute.size(x)), by, 0.0)
+            normed = [v * by for v in e]
+            scaled = g if weights is None else [a * b for a, b in zip(g, weights)]
+            c = over_row([a * b for a, b in zip(scaled, normed)])
+            if plan.op == "layernorm":
+                mean_g = over_row(scaled)
+                scaled = [v - mean_g for v in scaled]
+            found = [(a - b * c) * by for a, b in zip(scaled, normed)]
+            tile.replace(0, i, found if r is None else [a + b for a, b in zip(found, values[2])])
+            for at, kind in enumerate(vectors):
+                for k in range(len(columns)):
+                    more = g[k] * normed[k] if kind == "w" else g[k]
+                    sums[at * len(columns) + k] = sums[at * len(columns) + k] + more
+        tile.store([(y, 0)])
+    if parts is not None:
+        thread, count, lines = cute.arch.thread_idx().x, len(vectors) * n, THREADS // SHARING
+        table = cute.smem_tensor(cute.Float32, cute.make_layout((lines, count), stride=(count, 1)))
+        for at in range(len(vectors)):
+            for k, (column, mine) in enumerate(columns):
+                if mine:
+                    table[thread // SHARING, at * n + column] = sums[at * len(columns) + k]
+        cute.arch.sync_threads()
+        for at in range(thread, count, THREADS):
+            of_block = table[0, at]
+            for line in cute.range_constexpr(1, lines):
+                of_block = of_block + table[line, at]
+            parts[cute.arch.block_idx().x, at // n * part_stride(n) + at % n] = of_block
+
+
 @cute.jit
 def launch(
     x: cute.Tensor, w: Any, d: cute.Tensor, r: Any, y: cute.Tensor, parts: Any, groups: cute.Int32 | None,
@@ -117,9 +206,8 @@ def launch(
     """Launch as many blocks as ``parts`` has rows; without ``parts``, their number is ``groups``."""
     assert cute.size(d) == cute.size(x), "dy must have as many elements as x"
     assert cute.size(y) == cute.size(x), "dx must have as many elements as x"
-    packed_norm_backward(x, w, d, r, y, parts, eps, plan).launch(
-        grid=groups if parts is None else parts.shape[0], block=THREADS
-    )
+    kernel = shared_norm_backward if shared_rows(plan.element, plan.n) else packed_norm_backward
+    kernel(x, w, d, r, y, parts, eps, plan).launch(grid=groups if parts is None else parts.shape[0], block=THREADS)
 
 
 @printed

@@ -4,7 +4,8 @@ Contiguous rows of ``n`` elements follow each other in memory, so vectors may cr
 consecutive vectors, one per lane at a time, and puts them into shared memory, where a lane finds its rows. Stores go
 the opposite way. Example: of three ``f16`` columns, 160 rows are 60 vectors. A lane has five rows.
 
-:class:`RowTile` gives a lane single rows. :class:`VectorTile` gives it consecutive vectors in registers.
+:class:`RowTile` gives a lane single rows, :class:`SharedRowTile` some columns of several rows.
+:class:`VectorTile` gives it consecutive vectors in registers.
 """
 
 # Traced values define operators and element types that pyright cannot check.
@@ -15,7 +16,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.row_memory import part
 
-__all__ = ["LANES", "RowTile", "VectorTile"]
+__all__ = ["LANES", "RowTile", "SharedRowTile", "VectorTile"]
 
 LANES = 32
 
@@ -185,3 +186,43 @@ class RowTile(Tile):
         if has:
             for y, matrix in results:
                 y[cute.size(y) // self.width * self.width + self.lane] = self.held(matrix, number)[self.lane]
+
+
+class SharedRowTile(RowTile):
+    """A tile of ``rows`` rows of ``n`` elements per warp. ``sharing`` lanes have every ``sharing``-th column of a row.
+
+    The rows are as many whole vectors.
+    """
+
+    def __init__(self, dtype: Any, n: int, rows: int, sharing: int, threads: int, matrices: int = 1):
+        Tile.__init__(self, dtype, rows * n // (128 // dtype.width), threads, matrices)
+        self.n, self.sharing, self.at_once = n, sharing, LANES // sharing
+        self.passes = rows // self.at_once
+        """Rows of a lane."""
+        self.group, first = self.lane // sharing, self.lane % sharing
+        # The last column of a lane may be past the end of the row; its place is then that of the last element.
+        columns = [(first + i * sharing, (i + 1) * sharing <= n) for i in range(-(-n // sharing))]
+        self.columns = [(c, True) if inside else (cute.min(c, n - 1), c < n) for c, inside in columns]
+        """Columns of this lane, and whether the lane has them."""
+
+    def row(self, matrix: int, i: int) -> cute.Tensor:
+        """Return the ``i``-th row of this lane in shared memory."""
+        begin = self.memory + matrix * self.size + (i * self.at_once + self.group) * self.n
+        return cute.make_tensor(begin, cute.make_layout(self.n))
+
+    def exists(self, i: int, end: Any) -> Any:
+        """Return True if the ``i``-th row of this lane is before element ``end`` of the matrix."""
+        return self.first * self.width + (i * self.at_once + self.group) * self.n < end
+
+    def values(self, matrix: int, i: int) -> list[Any]:
+        """Return this lane's columns of its ``i``-th row as ``f32``. Missing elements are 0."""
+        row = self.row(matrix, i)
+        found = [(row[column].to(cute.Float32), mine) for column, mine in self.columns]
+        return [x if mine is True else cute.where(mine, x, 0.0) for x, mine in found]
+
+    def replace(self, matrix: int, i: int, values: list[Any]) -> None:
+        """Replace this lane's columns of its ``i``-th row."""
+        row = self.row(matrix, i)
+        for (column, mine), value in zip(self.columns, values):
+            if mine:
+                row[column] = value.to(self.dtype)

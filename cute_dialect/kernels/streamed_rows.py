@@ -34,6 +34,9 @@ __all__ = ["OPERATIONS", "StreamedPlan", "elements_text", "statistics_text"]
 THREADS, AT_ONCE = 512, 2
 """Threads of a block, and vectors that each of them loads at once, or as many elements as these have."""
 
+FEW_THREADS = 128
+"""Threads of a block for few rows. Each of them loads one vector at once."""
+
 MOST_SPLITS = 32
 """Largest number of slices of a row: one per lane of the warp that combines them."""
 
@@ -43,20 +46,26 @@ class StreamedPlan:
 
     ``takes`` has w and b for weights and a bias of a row's length, or for the gradients of these; r for a residual or
     the gradient of its sum; d for the gradient of a result; g for one number per row. ``whole`` rows consist of aligned
-    vectors in all matrices.
+    vectors in all matrices. With ``few`` rows, tiles are small, so that there is one for each multiprocessor.
     """
 
-    def __init__(self, op: str, element: str, takes: str = "", whole: bool = True):
-        self.op, self.element, self.takes, self.whole = op, element, takes, whole
+    def __init__(self, op: str, element: str, takes: str = "", few: bool = False, whole: bool = True):
+        self.op, self.element, self.takes, self.few, self.whole = op, element, takes, few, whole
         self.width = width(element) if whole else 1
         self.is_gradient = op.endswith("norm_backward")
         self.sums = sum(x in takes for x in "wb") if self.is_gradient else 0
-        self.at_once = AT_ONCE * width(element) // self.width
-        self.tile = THREADS * self.at_once  # vectors that a block processes at once
+        self.threads = FEW_THREADS if few else THREADS
+        self.at_once = (1 if few else AT_ONCE) * width(element) // self.width
+        self.tile = self.threads * self.at_once  # vectors that a block processes at once
 
     def other(self) -> "StreamedPlan":
         """Return the plan for rows of any alignment."""
-        return StreamedPlan(self.op, self.element, self.takes, whole=False)
+        return StreamedPlan(self.op, self.element, self.takes, self.few, whole=False)
+
+    @property
+    def columns(self) -> int:
+        """Columns that a block processes at once."""
+        return self.tile * self.width
 
     def part_columns(self, splits: int) -> int:
         """Return the columns of ``parts``: the partial results of each slice, and the pivot of the row."""
@@ -336,7 +345,8 @@ def statistics_kernel(
     x: cute.Tensor, d: Any, w: Any, r: Any, s: Any, parts: cute.Tensor, plan: cute.Constexpr[StreamedPlan]
 ):  # fmt: skip
     """Reduce one slice of a row to a partial result, and write ``s = x + r`` with a residual ``r``."""
-    sharing = Sharing(RowConfig(THREADS))
+    cute.arch.griddepcontrol_launch_dependents()  # The kernel of the elements may start, and waits.
+    sharing = Sharing(RowConfig(plan.threads))
     made = OPERATIONS[plan.op]
     splits = (parts.shape[1] - 1) // made.numbers
     row, split = sharing.row // splits, sharing.row % splits
@@ -349,7 +359,7 @@ def statistics_kernel(
     pivot = pivot_of(pivot)
     operation, w = made(plan, pivot), as_matrix(w)
     for first in range(begin + sharing.tid, end, plan.tile):
-        numbers = [first + i * THREADS for i in range(plan.at_once)]
+        numbers = [first + i * plan.threads for i in range(plan.at_once)]
         values, of_d = loaded(x, row, numbers, end, plan), loaded(d, row, numbers, end, plan)
         of_r, of_w = loaded(r, row, numbers, end, plan), loaded(w, 0, numbers, end, plan)
         if of_r is not None:
@@ -383,13 +393,16 @@ def elements_kernel(
     )
     splits, n, share = (parts.shape[1] - 1) // made.numbers, x.shape[1], 1.0 / wide(x.shape[1])
     vectors = n // plan.width
-    tiles = cute.ceil_div(n, plan.tile * plan.width)
+    tiles = cute.ceil_div(n, plan.columns)
     tile, group = block % tiles, block // tiles
-    numbers = [tile * plan.tile + i * THREADS + tid for i in range(plan.at_once)]
+    numbers = [tile * plan.tile + i * plan.threads + tid for i in range(plan.at_once)]
     of_w, of_b = (loaded(as_matrix(t), 0, numbers, vectors, plan) for t in (w, b))
     added = [cute.make_rmem_tensor(plan.at_once * plan.width, cute.Float32) for _ in range(plan.sums)]
     for total in added:
         total.fill(0.0)
+    cute.arch.griddepcontrol_wait()  # for the statistics
+    if plan.sums:
+        cute.arch.griddepcontrol_launch_dependents()  # The kernel that combines the groups may start, and waits.
     for row in range(group, x.shape[0], groups):
         operation = made(plan, parts[row, splits * made.numbers])
         values, of_d, of_r = (loaded(t, row, numbers, vectors, plan) for t in (x, d, r))
@@ -417,8 +430,10 @@ def elements_kernel(
     for k, total in enumerate(added):
         for i, number in enumerate(numbers):
             if number < vectors:
-                for j in cute.range_constexpr(plan.width):
-                    sums[group, k * part_stride(n) + number * plan.width + j] = total[i * plan.width + j]
+                begin = sums[group, None].iterator + (k * part_stride(n) + number * plan.width)
+                begin = begin.align(16) if plan.whole else begin
+                to = cute.make_tensor(begin, cute.make_layout(plan.width))
+                cute.autovec_copy(part(total, i * plan.width, plan.width), to)
 
 
 def part_stride(n: Any) -> Any:
@@ -435,7 +450,7 @@ def launch_statistics(
 ):  # fmt: skip
     """Launch one block for each slice of a row."""
     splits = (parts.shape[1] - 1) // OPERATIONS[plan.op].numbers
-    sizes = {"grid": x.shape[0] * splits, "block": THREADS}
+    sizes = {"grid": x.shape[0] * splits, "block": plan.threads}
     vx, vd, vr, vs = (None if t is None else cute.promise_vectors(t, plan.width) for t in (x, d, r, s))
     other = plan.other()
     _kernel(statistics_kernel, plan)(vx, vd, w, vr, vs, parts, plan).launch(
@@ -451,7 +466,7 @@ def launch_elements(
     """Launch ``groups`` blocks for each tile of columns."""
     vx, vd, vr, vy = (None if t is None else cute.promise_vectors(t, plan.width) for t in (x, d, r, y))
     other, n = plan.other(), x.shape[1]
-    sizes = {"grid": cute.ceil_div(n, plan.tile * plan.width) * groups, "block": THREADS}
+    sizes = {"grid": cute.ceil_div(n, plan.columns) * groups, "block": plan.threads, "pdl": True}
     _kernel(elements_kernel, plan)(vx, vd, w, b, vr, g, vy, parts, sums, groups, eps, plan).launch(
         **sizes, fallback=_kernel(elements_kernel, other)(x, d, w, b, r, g, y, parts, sums, groups, eps, other)
     )
@@ -471,13 +486,13 @@ def _types(plan: StreamedPlan) -> tuple[Any, Any, Any]:
 
 
 @printed
-def statistics_text(op: str, element: str, takes: str = "") -> cute.Compiled:
+def statistics_text(op: str, element: str, takes: str = "", few: bool = False) -> cute.Compiled:
     """Trace the kernel of the statistics. It takes ``(x, dy, w, r, s, parts)``, without those that it does not use.
 
     >>> "gpu.func @softmax_statistics_v" in statistics_text("softmax", "f16")
     True
     """
-    plan = StreamedPlan(op, element, takes)
+    plan = StreamedPlan(op, element, takes, few)
     matrix, vector, numbers = _types(plan)
     d = matrix if plan.is_gradient or "d" in takes else None
     w = vector if plan.is_gradient and "w" in takes else None
@@ -486,19 +501,19 @@ def statistics_text(op: str, element: str, takes: str = "") -> cute.Compiled:
 
 
 @printed
-def elements_text(op: str, element: str, takes: str = "") -> cute.Compiled:
+def elements_text(op: str, element: str, takes: str = "", few: bool = False) -> cute.Compiled:
     """Trace the kernel of the elements.
 
     It takes ``(x, dy, w, b, ds, g, y, parts, sums, groups, eps)``, without those that it does not use. ``sums`` has a
     row for each group, with the gradients of weights and biases.
     """
-    plan = StreamedPlan(op, element, takes)
+    plan = StreamedPlan(op, element, takes, few)
     matrix, vector, numbers = _types(plan)
     d = matrix if plan.is_gradient or "d" in takes else None
     w = vector if "w" in takes else None
     b = vector if "b" in takes and not plan.is_gradient else None
     r = matrix if "r" in takes and plan.is_gradient else None
     g = cute.Tensor[type_of_mlir(element), "(?):(?)"] if "g" in takes else None
-    sums = numbers if plan.sums else None
+    sums = cute.Tensor[cute.Float32, "(?,?{div=4}):(?{div=4},1)", "align<16>"] if plan.sums else None
     eps = cute.Float32 if "norm" in op else None
     return cute.trace(launch_elements, matrix, d, w, b, r, g, matrix, numbers, sums, cute.Int32, eps, plan)

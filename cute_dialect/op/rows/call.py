@@ -166,7 +166,11 @@ class RowCall:
 
         Returns None if those kernels do not support the row length, or if a matrix is not contiguous or not aligned.
         """
-        if not is_packed_length(self.element, self.x.shape[-1]) or prod(self.x.shape) >= 1 << 30:
+        return self.flat_matrices(*arrays) if is_packed_length(self.element, self.x.shape[-1]) else None
+
+    def flat_matrices(self, *arrays: ArrayView | None) -> list[ArrayView | None] | None:
+        """Return matrices as vectors of all their elements; None if one is not contiguous, not aligned or too large."""
+        if prod(self.x.shape) >= 1 << 30:
             return None
         for view in arrays:
             if view is not None and (view.pointer % 16 or not is_contiguous(view)):

@@ -47,6 +47,9 @@ _KNOWN = {
 MANY_BLOCKS = 256
 """Above this number of partial sums per column, more threads add them up and a block has fewer columns."""
 
+SOME_BLOCKS = 16
+"""Up to this number of partial sums per column, a thread adds up all of them."""
+
 PROCESSORS = 132
 """Multiprocessors of an H100 or H200."""
 
@@ -64,7 +67,7 @@ def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
 
 def column_kernel(element: str, takes: str, blocks: int) -> RowKernel:
     """Return the kernel that adds up the partial gradients of weights and biases, one per block."""
-    across = 8 if blocks > MANY_BLOCKS else CombineConfig().across
+    across = 8 if blocks > MANY_BLOCKS else 256 if blocks <= SOME_BLOCKS else CombineConfig().across
     config = CombineConfig(output=element, across=across, apart=len(takes) == 2, dependent=True)
     return RowKernel(config.name, combine_parts_text, (config,))
 
@@ -190,7 +193,7 @@ def _normed(
     of_w, columns, of_sum = one.vector("weight"), part_columns(n), one.views.get("ds")
     packed = None
     if is_packed_norm_length(one.element, n):
-        packed = one.packed_rows(one.x, one.views["dy"], of_sum, one.view_of(dx))
+        packed = one.flat_matrices(one.x, one.views["dy"], of_sum, one.view_of(dx))
     if packed is not None:
         of_x, of_dy, of_sum, of_dx = packed
     else:

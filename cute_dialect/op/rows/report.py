@@ -16,18 +16,18 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length, packed_norm_blocks
+from cute_dialect.kernels.packed_norm_grads import MOST_COLUMNS, SHARING, is_packed_norm_length, packed_norm_blocks
 from cute_dialect.kernels.packed_rows import is_packed_length, rows_per_thread
 from cute_dialect.kernels.row_config import BITS, RowConfig, capacity, row_class, width
 from cute_dialect.kernels.row_grads import entropy_class, gradient_class
 from cute_dialect.kernels.row_sums import SUMS, loss_parts, sum_class
-from cute_dialect.kernels.streamed_rows import AT_ONCE, THREADS
+from cute_dialect.kernels.streamed_rows import StreamedPlan
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients, packed
 from cute_dialect.op.rows.call import RowKernel, is_contiguous
-from cute_dialect.op.rows.streamed import is_streamed, streamed_kernels
+from cute_dialect.op.rows.streamed import is_streamed, streamed_kernels, streamed_plan, sum_groups
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["RowExplanation", "explained", "is_of_rows"]
@@ -62,13 +62,13 @@ class RowExplanation(NamedTuple):
         who = f"{c.cluster} blocks of {c.threads} threads" if c.cluster > 1 else f"{c.threads} threads"
         where = f"{c.shared} of them in shared memory" if c.shared else "in registers"
         if self.lengths is None:
-            vectors = f"{c.chunks} vectors of 16 bytes per thread at once, nothing is kept"
+            vectors = f"{c.chunks} vector{'s'[: c.chunks > 1]} of 16 bytes per thread at once, nothing is kept"
         else:
             vectors = f"up to {c.chunks} vectors of 16 bytes per thread, {where}"
         begins = "at multiples of 16 bytes"
         if self.kernels[0].name.startswith("rows-packed"):
-            each = rows_per_thread(self.n)
-            who, vectors = "1 thread", f"which has {each} rows"
+            if c.threads == 1:
+                who, vectors = "1 thread", f"which has {rows_per_thread(self.n)} rows"
             begins = "anywhere: a warp loads consecutive vectors and exchanges them"
         elif not self.whole:
             begins = "anywhere: vectors from its first 16-byte boundary on, the elements around them one by one"
@@ -118,8 +118,9 @@ def explained(
     takes = "".join([k for k, t in (("w", weight), ("b", bias), ("r", residual)) if t is not None])
     of_rows = "d" if "softmax_backward" in call else takes
     if "entropy" not in call and call not in SUMS and is_streamed(call, element, n, of_rows):
-        kernels, matrices = _streamed(call, element, of_rows)
-        config, lengths = RowConfig(THREADS, AT_ONCE), None
+        plan = streamed_plan(call, element, of_rows, count, n, gradients.PROCESSORS)
+        kernels, matrices = _streamed(call, plan, count, n)
+        config, lengths = RowConfig(plan.threads, plan.at_once), None
     elif function in _GRADIENTS:
         kernels, config, lengths, matrices = _of_gradient(call, element, count, n, takes)
     elif call in SUMS:
@@ -138,7 +139,9 @@ def explained(
         if len(kernels) == 2 and "norm" in call:
             blocks = packed_norm_blocks(element, n, count, gradients.PROCESSORS)
             kernels = (kernels[0], gradients.column_kernel(element, takes.strip("r"), blocks))
-        config, lengths = RowConfig(1, -(-n // width(element)), 128), range(n, n + 1)
+        threads = SHARING if n > MOST_COLUMNS and function in _GRADIENTS and "norm" in call else 1
+        chunks = -(-n // (threads * width(element)))
+        config, lengths = RowConfig(threads, chunks, 128 // threads), range(n, n + 1)
     moved = matrices * count * n * BITS[element] // 8
     whole = n % width(element) == 0 and _aligned(x, width(element))
     return RowExplanation(call, element, count, n, kernels, config, lengths, whole, moved, moved / _DRAM / 1e6)
@@ -164,12 +167,13 @@ def _of_gradient(
     return kernels, config, capacity(element, config), 4 if "r" in takes else 3
 
 
-def _streamed(call: str, element: str, takes: str) -> tuple[tuple[RowKernel, ...], int]:
+def _streamed(call: str, plan: StreamedPlan, count: int, n: int) -> tuple[tuple[RowKernel, ...], int]:
     """Return the kernels for rows of any length, and the number of matrices that they move."""
-    kernels: tuple[RowKernel, ...] = streamed_kernels(call, element, takes)
-    of_weights = takes.strip("r") if call.endswith("norm_backward") else ""
-    if of_weights:
-        kernels += (gradients.column_kernel(element, of_weights, 1),)
+    takes = plan.takes
+    kernels: tuple[RowKernel, ...] = streamed_kernels(call, plan.element, takes, plan.few)
+    if plan.sums:
+        groups = sum_groups(plan, count, n, gradients.PROCESSORS)
+        kernels += (gradients.column_kernel(plan.element, takes.strip("r"), groups),)
     return kernels, (3 if "backward" in call else 2) + (2 if "backward" not in call else 1) * ("r" in takes)
 
 
