@@ -1,7 +1,7 @@
 """Copy of rows with any alignment to rows that TMA can read, for one or two matrices in one launch.
 
 A thread produces 16 bytes of a row: it reads five aligned words and shifts them by ``prmt``. Bytes past the end of a
-row are undefined. Elements are treated as bytes, so their type does not matter.
+row are zero. Elements are treated as bytes, so their type does not matter.
 
     launch(x, y, length, pitch, step)              # x: all bytes, y (lines, words, matrices) of words
     launch(x, y, …, u, v, …)                       # two matrices in one launch
@@ -87,7 +87,9 @@ def _copy(of: Lines, pieces: Any, block: Any) -> None:
         order = cute.Uint32(0x3210) + cute.Uint32(start % 4) * 0x1111
         out = cute.make_rmem_tensor(4, cute.Uint32)
         for i in cute.range_constexpr(4):
-            out[i] = cute.arch.prmt(held[i], held[i + 1], order)
+            left = 8 * (of.length - at * 16 - 4 * i)  # bits of the row from this word on
+            mask = cute.where(left < 32, (cute.Uint32(1) << cute.Uint32(cute.max(left, 0) % 32)) - 1, 0xFFFFFFFF)
+            out[i] = cute.arch.prmt(held[i], held[i + 1], order) & mask
         atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Uint32, num_bits_per_copy=128)
         target = (y[line, None, matrix].iterator + at * 4).align(16)
         cute.copy(atom, out, cute.make_tensor(target, cute.make_layout(4)))

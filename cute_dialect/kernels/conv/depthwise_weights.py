@@ -51,6 +51,10 @@ class DepthwiseWeightsConfig(NamedTuple):
     """Filters per channel of the image."""
     shift: bool = False
     """Process one output row per loop iteration and shift the previous ones to the next registers, for smaller code."""
+    rotate: bool = False
+    """With ``shift``: move rows of the gradient only. An iteration covers more image rows than are prefetched, so that
+    it does not wait for the rows that it loads.
+    """
     output: str = "f32"
     """Type of the partial results; another type than f32 if there is a single row, the gradient itself."""
 
@@ -77,15 +81,17 @@ class DepthwiseWeightsConfig(NamedTuple):
     @property
     def rows(self) -> int:
         """Output rows per loop iteration. Its image rows must exceed the span and the prefetched rows."""
-        rows = 1
-        while not self.shift and rows * self.unit <= max(self.span, self.ahead):
+        rows, most = 1, max(self.span, self.ahead)
+        if self.shift:
+            most = self.ahead if self.rotate else 0
+        while rows * self.unit <= most:
             rows += 1
         return rows
 
     @property
     def held(self) -> int:
         """Rows of the output's gradient in registers."""
-        return self.span // self.unit + 1 if self.shift else self.rows
+        return self.span // self.unit + self.rows if self.shift else self.rows
 
     @property
     def registers(self) -> int:
@@ -93,14 +99,16 @@ class DepthwiseWeightsConfig(NamedTuple):
         s, u, d = self.window.taps[1], self.window.strides[1], self.window.dilations[1]
         line = len({q * u + tap * d for q in range(self.columns) for tap in range(s)})
         words = self.channels * number(self.element).width / 32
-        open_rows = self.span // self.unit + 1
+        open_rows = self.held if self.rotate else self.span // self.unit + 1
         f32 = self.channels * (self.taps * s + open_rows * self.columns + line)
-        return int(f32 + words * ((self.ahead + 1) * line + self.ahead * self.columns))
+        slots = self.rows * self.unit if self.rotate else self.ahead + 1
+        return int(f32 + words * (slots * line + self.ahead * self.columns))
 
     @property
     def name(self) -> str:
         """Name of the kernel."""
         shape = f"c{self.channels}q{self.columns}r{self.taps}a{self.ahead}" + "w" * self.whole + "s" * self.shift
+        shape += "o" * self.rotate
         shape += f"m{self.multiplier}" * (self.multiplier > 1) + f"-{self.output}" * (self.output != "f32")
         return (
             f"depthwise-wgrad-{self.element}-{self.window.name}-{shape}-l{self.lanes}t{self.threads}x{self.blocks}"
@@ -209,7 +217,7 @@ class _Walk:
             {q * across + s * w.dilations[1] for q in range(config.columns) for s in range(w.taps[1])}
         )
         self.lines = self.count * down
-        self.slots = self.lines + (config.ahead if config.shift else 0)
+        self.slots = self.lines + (config.ahead if config.shift and not config.rotate else 0)
         self.length = (self.rows - 1) * down + config.span + 1
         self.y = row * down - w.before[0] + slice_ * config.taps * w.dilations[0]
         x, q = strip * config.columns * across - w.before[1], strip * config.columns
@@ -266,16 +274,16 @@ class _Walk:
             if self.hits(i):
                 _multiply_line(self, self.y + i + turn * self.lines, i, turn)
         if self.config.shift:
-            for slot in range(self.config.held - 1):
-                self.held[None, None, slot] = self.held[None, None, slot + 1].load()
-            for slot in range(self.config.ahead):
+            for slot in range(self.config.held - self.count):
+                self.held[None, None, slot] = self.held[None, None, slot + self.count].load()
+            for slot in range(0 if self.config.rotate else self.config.ahead):
                 self.ring[None, None, slot] = self.ring[None, None, slot + self.lines].load()
-            for slot in range(-(-self.slots // self.unit) - 1):
+            for slot in range(0 if self.config.rotate else -(-self.slots // self.unit) - 1):
                 self.given[None, None, slot] = self.given[None, None, slot + 1].load()
 
     def place(self, row: int) -> int:
         """Return the registers of an output row, of this iteration or of an earlier one."""
-        return row + self.config.held - 1 if self.config.shift else row % self.count
+        return row + self.config.held - self.count if self.config.shift else row % self.count
 
     def multiply(self, i: int, turn: Any) -> None:
         """Multiply image row ``i`` by the rows of the gradient that reach it."""

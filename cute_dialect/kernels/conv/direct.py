@@ -61,6 +61,25 @@ class Class(NamedTuple):
     taps: tuple[tuple[int, int, int], ...]
     """Per tap: its index in the filter, and the row and column that it reads, relative to the first pixel of any class.
     """
+    rows: int = 1
+    """Number of filter rows among the taps, equally many taps each."""
+
+    @property
+    def row(self) -> tuple[tuple[int, int, int], ...]:
+        """The taps of the first filter row."""
+        return self.taps[: len(self.taps) // max(1, self.rows)]
+
+    @property
+    def step(self) -> tuple[int, int]:
+        """Distance between the taps of adjacent filter rows, as an index in the filter, and between the rows they read.
+
+        >>> DirectConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))).classes[0].step
+        (3, 1)
+        """
+        if self.rows < 2:
+            return 0, 0
+        (tap, line, _), (first, above, _) = self.taps[len(self.row)], self.taps[0]
+        return tap - first, line - above
 
 
 class DirectConfig(NamedTuple):
@@ -91,9 +110,23 @@ class DirectConfig(NamedTuple):
     """Keep the filters of a warp's group in registers."""
     atoms: int = 2
     """Tiles of 16 pixels that a warp computes at once."""
+    rolled: bool = False
+    """Loop over the filter rows instead of unrolling them, so that the code fits the instruction cache."""
     blocks: int = 2
     """Minimum number of resident blocks per multiprocessor."""
+    padded: bool = False
+    """The image has a multiple of 8 channels per group, zeros past the last one, and so has the filter of fprop."""
     epilogue: Epilogue = Epilogue()
+
+    @property
+    def pitch(self) -> int:
+        """Distance between the input channels of adjacent groups."""
+        return self.deep if self.padded else self.depth
+
+    @property
+    def filter_channels(self) -> int:
+        """Channels per filter in memory."""
+        return self.pitch if not self.gradient else self.channels
 
     @property
     def depth(self) -> int:
@@ -186,7 +219,7 @@ class DirectConfig(NamedTuple):
                     (r * self.window.taps[1] + s, line - y, column - x)
                     for r, line in self._reads(0, a) for s, column in self._reads(1, b)
                 ]  # fmt: skip
-                found.append(Class((a, b), tuple(pairs)))
+                found.append(Class((a, b), tuple(pairs), len(self._reads(0, a))))
         return tuple(found)
 
     @property
@@ -203,9 +236,14 @@ class DirectConfig(NamedTuple):
         return 2 * (rows * columns * pixel + taps[0] * taps[1] * self.groups * self.lines[0] * tap) + h * w * out * item
 
     @property
+    def unrolled(self) -> int:
+        """K steps in the code of the largest class."""
+        return max(-(-len(c.row if self.rolled else c.taps) * self.deep // 16) for c in self.classes)
+
+    @property
     def registers(self) -> int:
         """Estimate of the registers for offsets of K steps, filters in registers, and accumulators."""
-        steps = -(-max(len(c.taps) for c in self.classes) * self.deep // 16)
+        steps = self.unrolled
         held = 2 * steps if self.held else 2
         return steps + self.narrow // 8 * (held + 4 * self.atoms) + 4 * self.atoms + 40
 
@@ -220,7 +258,7 @@ class DirectConfig(NamedTuple):
         kind = "dgrad" if self.gradient else "fprop"
         return (
             f"direct-{kind}-{self.element}-{self.output}-{self.window.name}-c{self.channels}k{self.filters}-{shape}"
-            + "h" * self.held + f"x{self.blocks}{more}"
+            + "h" * self.held + "r" * self.rolled + "p" * self.padded + f"x{self.blocks}{more}"
         )  # fmt: skip
 
     def check(self) -> None:
@@ -233,7 +271,9 @@ class DirectConfig(NamedTuple):
                 f"direct convolution: {self.units} pieces of groups must be a multiple of {self.warps[0]} warps, and "
                 f"parts={self.parts} needs one group per block, got {self.groups} groups"
             )
-        for n, of in zip(self.vectors, (self.depth, self.channels, self.width)):
+        if self.rolled and self.held:
+            raise ValueError("direct convolution: filters in registers need unrolled filter rows; use rolled=False")
+        for n, of in zip(self.vectors, (self.pitch, self.filter_channels, self.width)):
             if n not in (1, 2, 4, 8) or of % n:
                 raise ValueError(
                     f"direct convolution: vectors of {n} elements do not divide {of} channels; use 1, 2, 4 or 8"
@@ -263,10 +303,10 @@ def launch(
     addends = Addends(source, bias, alpha, beta, operands)
     channels, q, p, images = result.shape
     assert image.shape[3] == images, "image and result must have the same number of images"
-    assert image.shape[0] * config.width == channels * config.depth, (
+    assert image.shape[0] * config.width == channels * config.pitch, (
         "image and result must have the same number of groups"
     )
-    assert filter.shape[0] == config.channels, "filter must have the channels of a group"
+    assert filter.shape[0] == config.filter_channels, "filter must have the channels of a group"
     assert filter.shape[1] == config.window.taps[0] * config.window.taps[1], "filter must have the window's taps"
     assert filter.shape[2] * config.width == channels * config.filters, "filter must have the filters of all groups"
     strips = cute.ceil_div(q, config.tile[1] * config.remainders[1])
@@ -311,7 +351,7 @@ def direct(
     staged = cute.smem_tensor(out, cute.make_layout(config.tile[0] * config.tile[1] * line), 128)
     padded_depth = config.deep != config.depth
     padded_width = config.parts == 1 and config.wide != config.width
-    if padded_depth:
+    if padded_depth and not config.padded:
         clear_vectors(pixels, config.threads)
     if padded_depth or padded_width:
         clear_vectors(filters, config.threads)
@@ -420,7 +460,7 @@ def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) ->
     if config.gradient or config.parts == 1:
         lines = min(lines, config.filters)
     if not config.gradient or config.parts == 1:
-        width = min(width, config.channels)
+        width = min(width, config.filter_channels)
     vectors, taps = -(-width // size), config.window.taps[0] * config.window.taps[1]
 
     def place(i: Any, c: Any) -> Any:
@@ -433,7 +473,7 @@ def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) ->
         else:
             line = line + part * config.wide
         whole = (slab * config.groups + group) * config.filters + line
-        flag = (line < config.filters) & (channel < config.channels) & (whole < filter.shape[2])
+        flag = (line < config.filters) & (channel < config.filter_channels) & (whole < filter.shape[2])
         source = filter[None, at, whole].iterator + channel
         return source, filters.iterator + row * tap + c * size, flag
 
@@ -448,14 +488,14 @@ def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> 
     (y0, _), (x0, _) = config.box
     y0, x0 = row * config.steps[0] + y0, column * config.steps[1] + x0
     size = config.vectors[0]
-    of_group = config.depth // size
+    of_group = config.pitch // size
     vectors = config.groups * of_group
     first = slab // config.parts * config.groups
 
     def place(at: Any, c: Any) -> Any:
         y, x = divmod(at, columns)
         group, of = divmod(c, of_group)
-        channel = (first + group) * config.depth + of * size
+        channel = (first + group) * config.pitch + of * size
         inside = ((y0 + y) >= 0) & ((y0 + y) < image.shape[2]) & ((x0 + x) >= 0) & ((x0 + x) < image.shape[1])
         source = image[None, x0 + x, y0 + y, n].iterator + channel
         return (
@@ -482,7 +522,8 @@ class _Warp:
         self.lane = thread % 32
         self.group, self.first = thread // 32 % config.warps[0], thread // 32 // config.warps[0]
         vectors = config.deep // VECTOR
-        self.chunks = [(tap, line, column, c) for tap, line, column in pixels_class.taps for c in range(vectors)]
+        taps = pixels_class.row if config.rolled else pixels_class.taps
+        self.chunks = [(tap, line, column, c) for tap, line, column in taps for c in range(vectors)]
         self.tiles = config.narrow // 8
         self.vector = cute.make_layout(VECTOR)
 
@@ -507,8 +548,12 @@ class _Warp:
         cute.copy(atom, source, found)
         return found
 
-    def factor(self, unit: Any, step: tuple[int, ...]) -> list[Any]:
-        """Return the filters of a K step, one fragment per 8 output channels."""
+    def factor(self, unit: Any, step: tuple[int, ...], row: Any = 0) -> list[Any]:
+        """Return the filters of a K step, one fragment per 8 output channels.
+
+        Args:
+            row: number of the filter row, if the rows are a loop.
+        """
         c, (group, part) = self.config, unit
         _, tap, _ = c.memory
         count = c.groups * c.lines[0]
@@ -522,6 +567,7 @@ class _Warp:
         found = list[Any]()
         base = self.filters.iterator + (group * c.lines[0] + self.lane % 8) * tap
         base = base + part * c.narrow * (1 if c.gradient else tap)
+        base = base + row * (self.of.step[0] * count * tap) if c.rolled else base
         offset = place(step[0])
         if len(step) == 2:
             offset = cute.where(self.lane // 8 % 2 == 0, offset, place(step[1]))
@@ -563,19 +609,31 @@ def _compute_group(walk: _Warp, unit: Any, fused: Any) -> None:
         sums = [cute.make_rmem_tensor(4 * walk.tiles, cute.Float32) for _ in range(c.atoms)]
         for x in sums:
             x.fill(0.0)
-        for k, step in enumerate(steps):
-            found = walk.factor(unit, step) if factors is None else factors[k]
-            mma = walk.mma(8 * len(step))
-            of_a = mma.make_fragment_A(mma.partition_shape_A((16, 8 * len(step)))).layout
-            of_c = mma.make_fragment_C(mma.partition_shape_C((16, 8))).layout
-            for i in range(c.atoms):
-                a = walk.loaded(bases[i], offsets[k], 2 * len(step), False)
-                a = cute.make_tensor(a.iterator, of_a)
-                for j, b in enumerate(found):
-                    acc = cute.make_tensor(sums[i].iterator + 4 * j, of_c)
-                    cute.gemm(mma, acc, a, b, acc)
+        if c.rolled and walk.of.rows > 1:
+            down = walk.of.step[1] * columns * pixel
+            for row in cute.range(walk.of.rows, unroll=1):  # pyright: ignore
+                _accumulate(walk, unit, [base + row * down for base in bases], offsets, sums, None, row)
+        else:
+            _accumulate(walk, unit, bases, offsets, sums, factors)
         for i in range(c.atoms):
             _stage(walk, sums[i], m + i * 16, unit, fused)
+
+
+def _accumulate(
+    walk: _Warp, unit: Any, bases: list[Any], offsets: list[Any], sums: list[Any], factors: Any, row: Any = 0
+) -> None:  # fmt: skip
+    """Add the products of all K steps, or of those of one filter row, to the accumulators."""
+    for k, step in enumerate(walk.steps()):
+        found = walk.factor(unit, step, row) if factors is None else factors[k]
+        mma = walk.mma(8 * len(step))
+        of_a = mma.make_fragment_A(mma.partition_shape_A((16, 8 * len(step)))).layout
+        of_c = mma.make_fragment_C(mma.partition_shape_C((16, 8))).layout
+        for i, base in enumerate(bases):
+            a = walk.loaded(base, offsets[k], 2 * len(step), False)
+            a = cute.make_tensor(a.iterator, of_a)
+            for j, b in enumerate(found):
+                acc = cute.make_tensor(sums[i].iterator + 4 * j, of_c)
+                cute.gemm(mma, acc, a, b, acc)
 
 
 def _stage(walk: _Warp, sums: Any, first: Any, unit: Any, fused: Any) -> None:
@@ -662,10 +720,10 @@ def direct_text(config: DirectConfig) -> cute.Compiled:
     """Trace the kernel ``@direct`` and its host function ``@launch``."""
     kind, out = number(config.element), number(config.output)
     a, b, c = config.vectors
-    c = min(c, 128 // out.width)
+    c, per = min(c, 128 // out.width), config.filter_channels
     tensors = [
         image_type(kind, a),
-        cute.Tensor[kind, f"({config.channels},?,?):(1,{config.channels},{_step(b)})", f"align<{b * kind.width // 8}>"],
+        cute.Tensor[kind, f"({per},?,?):(1,{per},{_step(b)})", f"align<{b * kind.width // 8}>"],
         image_type(out, c),
     ]
     behind = config.epilogue.arguments(config.output)

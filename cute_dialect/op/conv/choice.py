@@ -73,8 +73,9 @@ def width_of(geometry: Geometry, bits: int) -> int:
         return most
     if geometry.groups > 1:
         return gcd(most, channels)
-    padded = -(-channels // least) * least
-    return padded if padded in (least, 2 * least, 4 * least) and geometry.taps > 1 else most
+    if geometry.taps == 1:
+        return most
+    return next((least * n for n in (1, 2, 4) if least * n >= channels), most)
 
 
 def problem_of(asked: ConvRequest) -> Problem:

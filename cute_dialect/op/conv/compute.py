@@ -241,7 +241,8 @@ def _launch(
     config, epilogue = None, _epilogue(call, ready, extras, found)
     if extras.alpha != 0.0 and given.kernel is None and ready.arithmetic != "3xtf32":
         _, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
-        few = few_channels(ConvRequest(g, ready.element, ready.output, parts=given.parts), sms)
+        request = ConvRequest(g, ready.element, ready.output, epilogue=epilogue, parts=given.parts)
+        few = few_channels(request, sms)
         if few is not None and _few_channels(call, ready, rows, extras, found, few, epilogue):
             return
     if extras.alpha != 0.0 and not g.is_product:

@@ -14,6 +14,7 @@ from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry, of_pixels
 from cute_dialect.op.conv.layouts import aligned_vector, as_rows, dense, merged, padded_view, strides_of
 from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -35,8 +36,10 @@ _LONG = 128
 """Number of columns above which tiles of one row have more columns than others."""
 _HELD = 100
 """Maximum number of registers in which a warp keeps filters."""
-_STEPS = 400
-"""Maximum number of MMAs (16 pixels, 8 results and 16 channels) in the code of a warp."""
+_STEPS, _LONG_CODE = 400, 128
+"""Maximum number of MMAs (16 pixels, 8 results and 16 channels) in the code of a warp, and number of MMAs above which
+the code loops over filter rows.
+"""
 
 
 def is_narrow(g: Geometry, element: str) -> bool:
@@ -64,27 +67,44 @@ def direct_configs(g: Geometry, element: str, output: str) -> Iterator[DirectCon
     w, c, k = g.window._replace(left=()), g.filter[-1], g.filter[0] // g.groups
     base = DirectConfig(element, output, w, c, k, g.kind == DGRAD)
     base = base._replace(vectors=(vector_of(base.depth), vector_of(c), vector_of(base.width)))
+    bases = [base]
+    if base.vectors[0] < 8 and not g.is_product:
+        bases.append(base._replace(padded=True, vectors=(8, base.vectors[1] if base.gradient else 8, base.vectors[2])))
     extents = [-(-n // u) for n, u in zip(g.output[1:-1], base.remainders)]
     most = max(1, min(g.groups, 64 // max(base.deep, padded(base.width))))
     slabs = dict.fromkeys((next(n for n in (8, 4, 2, 1) if n <= most), 1))
     parts = dict.fromkeys((-(-base.width // 64), -(-base.width // 32), -(-base.width // 8)))
     whole = False  # True once several whole groups fit a block
-    for slab, part, (rows, columns) in product(slabs, parts, direct_tiles(extents)):
+    for slab, part, (rows, columns), base in product(slabs, parts, direct_tiles(extents), bases):
         if (slab > 1 and part > 1) or (slab == 1 < most and part == 1 and whole):
             continue
         config = base._replace(groups=slab, parts=part, tile=(rows, columns))
-        for held in (True, False):
-            found = config._replace(held=held, split=1 if config.wide <= 64 else 2)
+        split = 1 if config.wide <= 64 else 2
+        tiles = -(-rows * columns // 16)
+        few = tiles <= 4 and slab == 1 and config.narrow >= 16 and not g.is_product
+        splits = (1, 2) if few and split == 1 else (split,)
+        for held, atoms, split in product((True, False), (2, 1), splits):
+            found = config._replace(held=held, atoms=atoms, split=split)
             registers = -(-g.taps * found.deep // 16) * found.narrow // 8 * 2
-            steps = registers // 2 * found.atoms * len(found.classes)
-            if found.bytes > MEMORY or (held and registers > _HELD) or steps > _STEPS * 2 * len(found.classes):
+            if not held and _multiplications(found) > _LONG_CODE and any(x.rows > 1 for x in found.classes):
+                found = found._replace(rolled=True)
+            long = _multiplications(found) > _STEPS * 2 * len(found.classes)
+            if found.bytes > MEMORY or (held and registers > _HELD) or long:
                 continue
             across = next(n for n in (8, 4, 2, 1) if found.units % n == 0)
+            if atoms == 1 and (tiles > 8 // across or g.is_product):
+                continue
             # The compiler computes offsets again rather than keeping them, so two blocks fit in any case.
             fit = max(2, 65536 // (found.threads * min(255, found.registers)))
             fit = min(4, MEMORY // (found.bytes + 1024), fit)
             whole = whole or slab > 1
             yield found._replace(warps=(across, 8 // across), blocks=max(1, fit))
+
+
+def _multiplications(c: DirectConfig) -> int:
+    """Return the number of MMAs in the code of all residue classes."""
+    steps = sum(-(-len(x.row if c.rolled else x.taps) * c.deep // 16) for x in c.classes)
+    return steps * c.narrow // 8 * c.atoms
 
 
 def direct_tiles(extents: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -157,7 +177,15 @@ def _cost(g: Geometry, c: DirectConfig, sms: int) -> float:
     cycles = 2 * loaded / _COPIED + 2 * h * w * c.groups * c.wide / _STORED + _START
     cycles += atoms * steps * max(shared, _MMA * results)
     cycles *= _SPILLED if c.held and c.registers > _FIT else 1.0
-    return max(1.0, blocks / (sms * c.blocks)) * cycles * c.blocks**0.85 * (1.35 if c.blocks == 1 else 1.0)
+    pads = _padding_microseconds(g, c) * CLOCK if c.padded else 0.0
+    return pads + max(1.0, blocks / (sms * c.blocks)) * cycles * c.blocks**0.85 * (1.35 if c.blocks == 1 else 1.0)
+
+
+def _padding_microseconds(g: Geometry, c: DirectConfig) -> float:
+    """Return the time to pad the channels of the image and, for fprop, of the filter."""
+    image = g.result if c.gradient else g.image
+    rows = prod(image[:-1]) * g.groups + (0 if c.gradient else g.filter[0] * g.taps)
+    return _LAUNCH + rows * 2 * (c.depth + c.deep) / _PAD
 
 
 def microseconds(g: Geometry, c: DirectConfig, sms: int) -> float:
@@ -168,6 +196,31 @@ def microseconds(g: Geometry, c: DirectConfig, sms: int) -> float:
 
 CLOCK = 1755
 """Cycles per microsecond."""
+_LAUNCH, _PAD = 3.0, 3.4e6
+"""Microseconds per launch, and bytes per microsecond that the kernel that pads rows reads and writes."""
+
+
+def _with_padded_groups(call: Call, ready: Prepared, config: DirectConfig) -> Prepared:
+    """Return copies with a multiple of 8 channels per group, and zeros past the last one, for the loads of a kernel."""
+    library = call.where.library
+    wanted = {"image": (ready.image, config.depth)} | (
+        {} if config.gradient else {"other": (ready.other, config.depth)}
+    )
+    lines = dict[str, tuple[ArrayView, int]]()
+    for name, (x, channels) in wanted.items():
+        groups = x.shape[-1] // channels
+        rows = as_rows(x)
+        if rows is None or not pads(rows, 1) or (groups > 1 and rows.strides[0] != x.shape[-1]):
+            rows = as_rows(dense(library, x))
+        assert rows is not None
+        step = channels if groups > 1 else rows.strides[0]
+        lines[name] = rows._replace(shape=(rows.shape[0] * groups, channels), strides=(step, 1)), 1
+    made = with_padding(library, lines, call.told, call.options, call.where.cpu)
+    found = dict[str, ArrayView]()
+    for name, (x, channels) in wanted.items():
+        shape = (*x.shape[:-1], x.shape[-1] // channels * config.deep)
+        found[name] = made[name]._replace(shape=shape, strides=strides_of(shape))
+    return ready._replace(**found)
 
 
 def direct(
@@ -175,6 +228,7 @@ def direct(
 ) -> None:  # fmt: skip
     """Compute a convolution to a matrix of rows; ``operands``: the arguments of its epilogue."""
     ready = pixels_of(call.where.library, ready)
+    ready = _with_padded_groups(call, ready, config) if config.padded else ready
     g, library = ready.geometry, call.where.library
     image, filters, out = (aligned_vector(x) for x in (ready.image, ready.other, rows))
     of_image, of_filters, of_rows = config.vectors

@@ -21,7 +21,7 @@ from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, served
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.direct import direct_config
-from cute_dialect.op.conv.gemm_time import gemm_microseconds
+from cute_dialect.op.conv.gemm_time import MOST_LAUNCHES, gemm_microseconds
 from cute_dialect.op.conv.geometry import of_pixels
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights_of
 
@@ -60,7 +60,7 @@ def few_channels(asked: ConvRequest, sms: int = 132) -> FewChannels | None:
     if g.groups == 1:
         return found if _is_faster(asked, found, sms) else None
     c, k = g.filter[-1], g.filter[0] // g.groups
-    if max(c, k) <= _WIDE or g.is_product or not served(asked):
+    if max(c, k) <= _WIDE or g.is_product or not (served(asked) or g.groups <= MOST_LAUNCHES):
         return found
     margin = _FASTER if min(c, k) > 8 else _FEW
     return found if microseconds_of(asked, found, sms) < margin * gemm_microseconds(asked, sms=sms) else None

@@ -21,18 +21,18 @@ from cute_dialect.op.select.cost_model import costs_of, predict
 from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Problem
 
-__all__ = ["gemm_microseconds", "is_faster_by_group", "of_group"]
+__all__ = ["MOST_LAUNCHES", "gemm_microseconds", "is_faster_by_group", "of_group"]
 
 _COPY, _LAUNCH = 1.7e6, 3.0
 """Bytes per microsecond that a copy reads and writes, and microseconds per launch."""
-_GROUPS = 8
+MOST_LAUNCHES = 8
 """Maximum number of groups that are computed by a launch each."""
 _FOLDED = 3.4e6
 """Bytes per microsecond of the kernel that folds filter columns."""
 _PADDED = 2
 """Speed of the kernel that pads rows, compared with a copy by the array library."""
-_UNALIGNED = 0.037
-"""Microseconds per element of K that a block of 128 x 128 takes if TMA cannot read the operands.
+_UNALIGNED, _UNALIGNED_BLOCK = 0.037, 5.5
+"""Microseconds per element of K, and per block of 128 x 128, if TMA cannot read the operands.
 
 All are fitted to times of random convolutions on an H200.
 """
@@ -40,7 +40,7 @@ All are fitted to times of random convolutions on an H200.
 
 def gemm_microseconds(asked: ConvRequest, gpu: str = "", sms: int = 132) -> float:
     """Return the predicted time without a kernel for few channels; arrays are contiguous."""
-    g = asked.geometry
+    g, plain = asked.geometry, not asked.epilogue.active
     asked = asked._replace(epilogue=Epilogue(), parts=0)
     if g.is_product:
         return _product(asked, gpu, sms)
@@ -52,7 +52,8 @@ def gemm_microseconds(asked: ConvRequest, gpu: str = "", sms: int = 132) -> floa
         return found[0] + 3 * _LAUNCH + moved / _FOLDED
     found = chosen_with_time(asked, gpu, sms)
     if found is None:
-        return _columns(asked, gpu, sms)
+        columns = _columns(asked, gpu, sms)
+        return min(columns, _by_group(asked, gpu, sms) or columns) if plain else columns
     image, result = g.kind != DGRAD, g.kind != FPROP  # is read
     return found[0] + _pads(asked, g.image, image) + _pads(asked, g.result, result) + _filter(asked, found[1].flat)
 
@@ -73,10 +74,20 @@ def is_faster_by_group(asked: ConvRequest, gpu: str = "", sms: int = 132) -> boo
 
     im2col loads of all groups at once may not support the channels of a group.
     """
+    found = _by_group(asked, gpu, sms)
+    return found is not None and found < _columns(asked, gpu, sms)
+
+
+def _by_group(asked: ConvRequest, gpu: str, sms: int) -> float | None:
+    """Return the time of a launch per group; None if im2col loads do not support the convolution of a group."""
     one = asked._replace(geometry=of_group(asked.geometry))
-    if not 1 < asked.geometry.groups <= _GROUPS or one.geometry.is_product or chosen_with_time(one, gpu, sms) is None:
-        return False
-    return asked.geometry.groups * gemm_microseconds(one, gpu, sms) < _columns(asked, gpu, sms)
+    if (
+        not 1 < asked.geometry.groups <= MOST_LAUNCHES
+        or one.geometry.is_product
+        or chosen_with_time(one, gpu, sms) is None
+    ):
+        return None
+    return asked.geometry.groups * gemm_microseconds(one, gpu, sms)
 
 
 def _copied(asked: ConvRequest, elements: int) -> float:
@@ -115,7 +126,7 @@ def _product(asked: ConvRequest, gpu: str, sms: int) -> float:
     moved = _copied(asked, g.groups * (m * n + m * depth + n * depth))
     if 4 * blocks <= sms and depth >= 8192:  # operands are copied for split-K
         return time + _LAUNCH + 2 * moved
-    return max(moved, -(-blocks // sms) * depth * _UNALIGNED) + 5
+    return max(moved, -(-blocks // sms) * (depth * _UNALIGNED + _UNALIGNED_BLOCK)) + _LAUNCH
 
 
 def _columns(asked: ConvRequest, gpu: str, sms: int) -> float:

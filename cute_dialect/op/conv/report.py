@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
+from cute_dialect.kernels.conv.direct import DirectConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.dtypes import element_name
@@ -162,6 +163,8 @@ def explained(
             why += f"; a second kernel adds {few.rows} rows of partial sums"
         least = getattr(other, "given", 1) if depthwise else 1
         copied = [n for n in NAMES[kind][: 1 if kind != WGRAD else 2] if not _is_read(views, n, turn, least)]
+        if isinstance(other, DirectConfig) and other.padded:
+            copied = list(NAMES[kind][: 1 if other.gradient else 2])
     elif found is not None:
         time, config = found
         kernel, why = config.name, "predicted to be the fastest"

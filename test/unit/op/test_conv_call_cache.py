@@ -45,6 +45,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for module in (compute, products):
         monkeypatch.setattr(module, "gpu_of", lambda _: GPU)
     monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 7)
+    monkeypatch.setattr(compute, "few_channels", lambda *_: None)
     monkeypatch.setattr(compute, "conv_runner", lambda config, cpu=False: Told(config.name, found))
     monkeypatch.setattr(gemm_dispatch, "runner", lambda kernel_choice, cpu=False: Told(kernel_choice.name, found))
     monkeypatch.setattr(functions, "KNOWN", KnownCalls())

@@ -189,15 +189,20 @@ def test_split_k_selects_the_gemm(kernels: list[str]) -> None:
 
 @pytest.mark.slow
 def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Depthwise kernels that process one row per iteration, and load rows one to three iterations ahead."""
+    """Depthwise kernels that process one row per iteration, and load rows one to three iterations ahead.
+
+    With ``rotate``, an iteration covers several rows, and only accumulators move. Blocks of adjacent channels are
+    adjacent then.
+    """
     from cute_dialect.op.conv import depthwise_weights, few_channels, partial_weights
 
     given, of_weights = few_channels.depthwise_config, partial_weights.depthwise_weights_of
-    options = {"ahead": 1, "shift": True}
+    options = {"ahead": 1, "shift": True, "rotate": False}
 
     def moved(*args: Any) -> Any:
         config = given(*args)
-        return None if config is None else config._replace(rolled=True, shift=True, ahead=options["ahead"])
+        changed = {**options, "rolled": True, "shift": True, "adjacent": options["rotate"]}
+        return None if config is None else config._replace(**changed)
 
     def weights(g: Any, element: str, sms: int) -> Any:
         found = of_weights(g, element, sms)
@@ -206,10 +211,11 @@ def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(few_channels, "depthwise_config", moved)
     monkeypatch.setattr(partial_weights, "depthwise_weights_of", weights)
     rng = np.random.default_rng(11)
-    for ahead, shift, stride, dilation in (
-        (1, True, (1, 1), (2, 1)), (2, False, (2, 3), (1, 1)), (3, True, (3, 1), (2, 2)),
+    for ahead, shift, rotate, stride, dilation in (
+        (1, True, False, (1, 1), (2, 1)), (2, False, False, (2, 3), (1, 1)), (3, True, False, (3, 1), (2, 2)),
+        (1, True, True, (1, 1), (2, 1)), (2, True, True, (2, 3), (1, 1)), (3, True, True, (3, 1), (2, 2)),
     ):  # fmt: skip
-        options.update(ahead=ahead, shift=shift)
+        options.update(ahead=ahead, shift=shift, rotate=rotate)
         h = How((2, 1), (1, 2), stride, dilation, 10, ahead == 2)
         x, f = small(rng, 2, 11, 9, 10), small(rng, 10, 3, 4, 1)
         want = forward(x, f, h)
@@ -220,6 +226,42 @@ def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS) == dx).all()
         assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS) == df).all()
     few_channels.few_channels.cache_clear()
+
+
+ROWS = [  # channels, filters, groups, taps, window
+    (9, 7, 1, (5, 3), How((2, 1), (1, 2), (2, 2), (2, 1), 1)),
+    pytest.param(5, 3, 3, (3, 2), How((2, 1), (1, 2), (1, 1), (1, 1), 3), marks=pytest.mark.slow),
+    pytest.param(13, 6, 2, (3, 3), How((1, 1), (1, 1), (2, 1), (1, 2), 2, True), marks=pytest.mark.slow),
+    pytest.param(20, 24, 2, (4, 1), How((2, 0), (1, 0), (3, 1), (1, 1), 2, True), marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("c", "k", "groups", "taps", "h"), ROWS)
+def test_loops_over_filter_rows_and_padded_groups(
+    c: int, k: int, groups: int, taps: tuple[int, ...], h: How, kernels: list[str], tiles: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Image tiles with a loop over the filter rows, on copies whose groups have a multiple of 8 channels."""
+    from cute_dialect.op.conv import few_channels
+
+    given = few_channels.direct_config
+
+    def rolled(*args: Any) -> Any:
+        config = given(*args)
+        assert config is not None
+        vectors = 8, config.vectors[1] if config.gradient else 8, config.vectors[2]
+        return config._replace(rolled=True, held=False, padded=True, vectors=vectors)
+
+    monkeypatch.setattr(few_channels, "direct_config", rolled)
+    rng = np.random.default_rng(c)
+    x, f = small(rng, 2, 7, 6, c * groups), small(rng, k * groups, *taps, c)
+    want = forward(x, f, h)
+    y = small(rng, *want.shape)
+    out = np.full(want.shape, np.nan, np.float16)
+    assert (op.conv2d(x, f, **h.arguments, **CHECKS, out=out) == want).all()
+    out = np.full(x.shape, np.nan, np.float16)
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS, out=out) == gradients(x, f, y, h)[0]).all()
+    assert len(kernels) == 2 and all("rpx" in name for name in kernels)
 
 
 @pytest.mark.slow
@@ -285,6 +327,21 @@ def test_blocks_of_several_tiles(stride: int, kernels: list[str], monkeypatch: p
     finally:
         forget()
     assert len(kernels) == 2
+
+
+def test_choices() -> None:
+    """Image tiles read padded copies of odd groups. Two groups of 57 and 69 channels are a launch each.
+
+    A GEMM of 9 and 3 channels is slow, because TMA cannot read its operands.
+    """
+    odd = op.explain(op.conv2d, (19, 79, 79, 324), (40, 5, 7, 81), stride=2, padding=(1, 6), dilation=2, groups=4)
+    assert "rpx" in odd.kernel and [n for n, _ in odd.copies] == ["x", "f"]
+    apart = op.explain(op.conv2d, (22, 77, 77, 138), (114, 7, 7, 69), padding=3, groups=2)
+    assert apart.kernel.startswith("fprop-f16-f16-7x7") and "2 groups" in apart.why
+    pixels = op.explain(op.conv2d_input, (106, 55, 55, 3), (9, 1, 1, 3), (106, 55, 55, 9))
+    assert pixels.kernel.startswith("direct-dgrad-f16-f16-1x1-c3k9")
+    wide = op.explain(op.conv2d, (18, 59, 82, 24), (888, 6, 6, 24), padding=2)
+    assert "-w32" in wide.kernel
 
 
 def check_all_directions(rng: np.random.Generator, x: np.ndarray, f: np.ndarray, h: Any) -> None:
