@@ -146,7 +146,7 @@ from cute_dialect.op.select.gemm_dispatch import (
 from cute_dialect.op.pycutlass.arguments import (
     GemmArguments as GemmArguments,
 )
-from cute_dialect.op.pycutlass.describe import (
+from cute_dialect.op.select.descriptions import (
     BatchedIdentitySwizzle as BatchedIdentitySwizzle,
     GemmCoord as GemmCoord,
     HorizontalSwizzle as HorizontalSwizzle,

@@ -17,11 +17,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.calling_convention import Operands, laid
 from cute_dialect.op.execute.saved import write
 from cute_dialect.op.execute.variants import CombineConfig, Variant
 from cute_dialect.op.plans.gemm import Gemm
-from cute_dialect.op.problems.plan_operands import Kinds
+from cute_dialect.op.problems.plan_operands import Kinds, Operands, laid
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

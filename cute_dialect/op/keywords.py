@@ -20,6 +20,7 @@ from types import FunctionType
 from typing import Any, NoReturn, TypeVar, cast
 
 from cute_dialect.op.errors import ArgumentError
+from cute_dialect.op.signature_types import Interpreted
 
 __all__ = ["Missing", "check_keywords", "checks_keywords", "report_missing", "similar"]
 
@@ -36,8 +37,6 @@ def check_keywords(
         also: a function whose arguments are accepted as well, except those in ``without``.
         interpreted: the function also accepts the options of the interpreter.
     """
-    from cute_dialect.op.execute.gemm import Interpreted  # Lazy: modules that product imports decorate their functions.
-
     options = list(Interpreted.__annotations__) if interpreted else []
     if all([name in options for name in given]):
         return

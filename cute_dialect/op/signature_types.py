@@ -6,11 +6,15 @@ and are checked at the call.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from cute_dialect.lang.values.signature_types import Array
 
-__all__ = ["Array", "Arrays", "Epilogue", "Factor", "Operand", "Sizes"]
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.interp import Progress, RunReport
+
+__all__ = ["Array", "Arrays", "Epilogue", "Factor", "Interpreted", "Operand", "Sizes"]
 
 Arrays: TypeAlias = Any
 """An array, or a sequence of arrays, one per GEMM or group."""
@@ -22,3 +26,19 @@ Operand: TypeAlias = Any
 """An array, a number, or a traced value of an epilogue."""
 Sizes: TypeAlias = Any
 """An integer, or one integer per dimension."""
+
+
+class Interpreted(TypedDict, total=False):
+    """Options of a call with ``device="cpu"``; see :class:`cute_dialect.runtime.launch.KernelCall`.
+
+    ``checks`` is off by default.  ``report`` is called with the interpreter's report of each launch.
+    """
+
+    checks: Sequence[str] | str | None
+    reports: Sequence[str]
+    schedule: str
+    seed: int
+    max_steps: int | None
+    blocks: Sequence[int] | str | None
+    progress: Callable[[Progress], None] | None
+    report: Callable[[RunReport], object]

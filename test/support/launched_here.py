@@ -20,7 +20,6 @@ from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.functions import gemm, scaled
 from cute_dialect.op.functions import matmul as layers
 from cute_dialect.op.rows.call import RowCall
-from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.runtime.arrays import view_of
 
 GPU = ("NVIDIA H200", 132)
@@ -110,7 +109,7 @@ def here(seen: Seen) -> Iterator[Seen]:
         stack.enter_context(patch.object(compiled, "current_stream_of_torch", lambda: lambda device: 7))
         stack.enter_context(patch.object(compiled.RunKernel, "_memory", memory))
         for module, name in (
-            (gemm_dispatch, "runner"), (gemm_dispatch, "any_rows"), (products, "combiner"), (products, "splitter"),
+            (products, "runner"), (products, "any_rows"), (products, "combiner"), (products, "splitter"),
             (tma_copies, "padder"),
             (compute, "conv_runner"), (compute, "combiner"), (depthwise, "kernel_of"), (im2col_gemm, "kernel_of"),
             (channel_padding, "kernel_of"), (direct, "kernel_of"), (partial_weights, "kernel_of"),

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
+from cute_dialect.op.execute import gemm as products
 from cute_dialect.op.functions import gemm
-from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.kernel_choice import Choice
 
 
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the names of the kernels that run from now on; ``any`` is the kernel for matrices that TMA cannot load."""
     names: list[str] = []
-    runner, any_rows = gemm_dispatch.runner, gemm_dispatch.any_rows
+    runner, any_rows = products.runner, products.any_rows
 
     def noted_runner(choice: Choice, cpu: bool = False) -> Any:
         names.append(choice.name)
@@ -25,8 +25,8 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append("any")
         return any_rows(*what)
 
-    monkeypatch.setattr(gemm_dispatch, "runner", noted_runner)
-    monkeypatch.setattr(gemm_dispatch, "any_rows", noted_any_rows)
+    monkeypatch.setattr(products, "runner", noted_runner)
+    monkeypatch.setattr(products, "any_rows", noted_any_rows)
     return names
 
 

@@ -16,7 +16,6 @@ from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.functions import gemm_array as matrix_lists
 from cute_dialect.op.pycutlass import operation
 from cute_dialect.op.rows import call as row_calls
-from cute_dialect.op.select import gemm_dispatch
 
 f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 Result = tuple[list[torch.Tensor], list[torch.Tensor]]
@@ -193,16 +192,16 @@ def texts() -> Iterator[tuple[str, str]]:
         found[variant.name] = variant.text
         return SimpleNamespace(kernel=lambda name: lambda *_, **__: None)
 
-    before = gemm_dispatch.runner, gemm_dispatch.any_rows, product.combiner, operation.compiled, row_calls.library
+    before = product.runner, product.any_rows, product.combiner, operation.compiled, row_calls.library
     row_calls.library = row_kernel
-    gemm_dispatch.runner, gemm_dispatch.any_rows, product.combiner = runner, any_rows, combiner  # type: ignore[assignment]
+    product.runner, product.any_rows, product.combiner = runner, any_rows, combiner  # type: ignore[assignment]
     operation.compiled = planned
     matrix_lists._made.cache_clear()  # Cached plans hold launchers.
     try:
         for call in CALLS.values():
             call("cpu", "cpu")
     finally:
-        gemm_dispatch.runner, gemm_dispatch.any_rows, product.combiner, operation.compiled, row_calls.library = before
+        product.runner, product.any_rows, product.combiner, operation.compiled, row_calls.library = before
         matrix_lists._made.cache_clear()
     for name, text in found.items():
         yield name, text()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.op.execute.gemm import Interpreted
+    from cute_dialect.op.signature_types import Interpreted
 
 __all__ = ["attended", "attention", "computed"]
 

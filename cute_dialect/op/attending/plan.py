@@ -25,18 +25,17 @@ from cute_dialect.op.attending.functions import check_call, computed
 from cute_dialect.op.attending.report import AttentionExplanation, explained_attention
 from cute_dialect.op.attending.ways import AttentionDispatch, way_of
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.arguments import wait_for
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.recorded import Recorded
-from cute_dialect.op.pycutlass.arguments import wait_for
 from cute_dialect.op.rows.call import RowCall, RowKernel, library
 from cute_dialect.runtime.arrays import stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
 
-    from cute_dialect.op.execute.gemm import Interpreted
-    from cute_dialect.op.signature_types import Array
+    from cute_dialect.op.signature_types import Array, Interpreted
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Attention", "AttentionArguments"]

@@ -19,13 +19,13 @@ from cute_dialect.op.arrays.library import Where
 from cute_dialect.op.arrays.overlap import overlap
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.layouts import channels_first, first, last, views_last
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.call_cache import LinearCombination
 from cute_dialect.op.problems.operands import check_activation
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.execute.gemm import Interpreted
+    from cute_dialect.op.signature_types import Interpreted
 
 __all__ = ["NAMES", "Call", "ConvArguments", "Prepared", "prepared", "tf32_of_convolutions"]
 

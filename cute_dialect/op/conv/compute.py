@@ -40,12 +40,11 @@ from cute_dialect.op.conv.layouts import (
 from cute_dialect.op.conv.operands import as_taken, read, rows_of, stored
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights
 from cute_dialect.op.epilogue.bind import Bound, alone, bound, refuse_arranged, traced_of
-from cute_dialect.op.epilogue.combination import combination, is_rounded
+from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded
 from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, OpError, check_options
-from cute_dialect.op.execute.call_cache import LinearCombination
 from cute_dialect.op.execute.kernels import combiner
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding
@@ -54,7 +53,7 @@ from cute_dialect.op.select.gemm_dispatch import epilogue_of, gpu_of, here
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.execute.gemm import Interpreted
+    from cute_dialect.op.signature_types import Interpreted
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["convolution"]

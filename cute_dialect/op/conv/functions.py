@@ -13,9 +13,10 @@ from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
 from cute_dialect.op.conv.arguments import NAMES, ConvArguments, tf32_of_convolutions
 from cute_dialect.op.conv.compute import convolution
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.call_cache import KnownCalls, LinearCombination
+from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.functions.gemm import graph_key
 from cute_dialect.op.keywords import check_keywords
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.op.execute.gemm import Interpreted
+    from cute_dialect.op.signature_types import Interpreted
 
 __all__ = [
     "computed", "conv1d", "conv1d_input", "conv1d_weight", "conv2d", "conv2d_input", "conv2d_weight", "conv3d",

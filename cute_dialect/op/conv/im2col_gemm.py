@@ -21,8 +21,8 @@ from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.layouts import as_rows, dense
 from cute_dialect.op.epilogue.bind import Bound
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.unfused import unfused
-from cute_dialect.op.execute.call_cache import LinearCombination
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.problems.operands import matrix

@@ -9,8 +9,8 @@ from cute_dialect.kernels.gemm.elements import factors, sums_of
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.conv.choice import ConvRequest, config_of, kernels_for, served
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.pycutlass.describe import TileDescription
 from cute_dialect.op.select.cost_model import costs_of
+from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import Choice
 
 __all__ = ["config_for", "plain"]
@@ -79,8 +79,8 @@ def _named(asked: ConvRequest, name: str, gpu: str, sms: int) -> ConvConfig:
 
 def _described(asked: ConvRequest, tile: TileDescription) -> object:
     """Return the kernel of a tile description."""
-    from cute_dialect.op.pycutlass.configure import KernelRequest as Product
-    from cute_dialect.op.pycutlass.configure import wanted
+    from cute_dialect.op.select.configurations import KernelRequest as Product
+    from cute_dialect.op.select.configurations import wanted
 
     a, b = factors(asked.element)
     of_a, of_b = {FPROP: ("row", "column"), DGRAD: ("row", "row")}.get(asked.geometry.kind, ("column", "row"))

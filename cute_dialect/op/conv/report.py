@@ -33,8 +33,8 @@ from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
 from cute_dialect.op.conv.layouts import aligned_vector, lines_suit, strides_of, views_last
 from cute_dialect.op.conv.partial_weights import PartialWeights
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.call_cache import LinearCombination
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, here
 from cute_dialect.op.select.kernel_choice import tuned
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of

@@ -11,12 +11,12 @@ from cute_dialect.op.conv_plans.operation import Conv2dOperation
 from cute_dialect.op.conv_plans.steps import parts_of, steps
 from cute_dialect.op.conv_plans.visiting import visited
 from cute_dialect.op.errors import EpilogueError
-from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step
-from cute_dialect.op.pycutlass.arguments import Arguments, on_the_cpu
-from cute_dialect.op.pycutlass.describe import GemmCoord, SplitKMode, known
+from cute_dialect.op.problems.plan_operands import Operands
 from cute_dialect.op.pycutlass.functors import OutputOp, VisitorOutputOp
 from cute_dialect.op.pycutlass.visitor_args import arguments_for
+from cute_dialect.op.select.descriptions import GemmCoord, SplitKMode, known
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack

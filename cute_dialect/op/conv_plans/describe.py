@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.errors import ShapeError
-from cute_dialect.op.pycutlass.describe import GemmCoord, known
+from cute_dialect.op.select.descriptions import GemmCoord, known
 
 __all__ = [
     "Conv2dProblemSize", "ConvKind", "ConvMode", "IteratorAlgorithm", "MatrixCoord", "StrideSupport", "Tensor4DCoord",

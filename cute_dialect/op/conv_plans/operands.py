@@ -20,8 +20,7 @@ from cute_dialect.op.conv.geometry import Geometry, geometry, window_of
 from cute_dialect.op.conv.layouts import as_rows, channels_first, first, last, lines_suit, merged, turned, views_last
 from cute_dialect.op.conv_plans.describe import Conv2dProblemSize
 from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, LayoutError, ShapeError
-from cute_dialect.op.execute.calling_convention import Operands
-from cute_dialect.op.problems.plan_operands import Kinds, Type, check_addends, new_like, read
+from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, check_addends, new_like, read
 from cute_dialect.runtime.arrays import ArrayView, accepts
 
 __all__ = ["Checked", "ConvOptions", "check", "check_in_place", "laid_out"]

@@ -25,10 +25,10 @@ from cute_dialect.op.conv_plans.describe import Conv2dProblemSize, ConvKind, Ite
 from cute_dialect.op.errors import AlignmentError, OpError, UnsupportedError
 from cute_dialect.op.execute.variants import Variant, compiled
 from cute_dialect.op.problems.plan_operands import Kinds, Type
-from cute_dialect.op.pycutlass.describe import Swizzle, TensorDescription, TileDescription, known
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 from cute_dialect.op.pycutlass.operation_base import chip_here
+from cute_dialect.op.select.descriptions import Swizzle, TensorDescription, TileDescription, known
 from cute_dialect.op.select.kernel_choice import Choice
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -32,7 +32,7 @@ from cute_dialect.op.conv_plans.operation import LAYOUTS, Conv2dOperation, calle
 from cute_dialect.op.conv_plans.steps import matrices_of
 from cute_dialect.op.conv_plans.visiting import visited
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
-from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.execute.variants import CombineConfig, PartsConfig, ReduceConfig, Variant
@@ -40,13 +40,12 @@ from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.tile_candidates import chosen as chosen_product
 from cute_dialect.op.plans.tile_candidates import element_of, tiles_of
-from cute_dialect.op.problems.plan_operands import Kinds, Type, read
-from cute_dialect.op.pycutlass.arguments import on_the_cpu
-from cute_dialect.op.pycutlass.configure import FAST, ampere_tiles, described
-from cute_dialect.op.pycutlass.describe import OpcodeClass, TensorDescription, TileDescription, known
+from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, read
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.visitor_args import arguments_for, is_of_sums
+from cute_dialect.op.select.configurations import FAST, ampere_tiles, described
 from cute_dialect.op.select.cost_model import costs_of
+from cute_dialect.op.select.descriptions import OpcodeClass, TensorDescription, TileDescription, known
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack

@@ -15,9 +15,8 @@ from cute_dialect.op.conv.layouts import channels_first, last, strides_of, views
 from cute_dialect.op.conv.report import ConvExplanation
 from cute_dialect.op.conv_plans.operands import ConvOptions, laid_out
 from cute_dialect.op.conv_plans.steps import parts_of
-from cute_dialect.op.execute.calling_convention import Operands
 from cute_dialect.op.execute.launch_sequence import Split
-from cute_dialect.op.problems.plan_operands import read
+from cute_dialect.op.problems.plan_operands import Operands, read
 from cute_dialect.op.select.gemm_dispatch import here
 from cute_dialect.runtime.arrays import ArrayView
 

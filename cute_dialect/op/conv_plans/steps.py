@@ -25,9 +25,9 @@ from cute_dialect.op.conv.layouts import as_rows, merged
 from cute_dialect.op.conv.operands import as_taken, read
 from cute_dialect.op.conv_plans.operation import Conv2dOperation, called
 from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
-from cute_dialect.op.execute.calling_convention import Operands
 from cute_dialect.op.execute.launch_sequence import Split, Step, Workspace, combined_steps, reduction, steps_of
 from cute_dialect.op.execute.variants import Variant
+from cute_dialect.op.problems.plan_operands import Operands
 from cute_dialect.op.pycutlass.operation_base import chip_here
 from cute_dialect.runtime.arrays import ArrayView
 

@@ -14,12 +14,56 @@ from collections.abc import Callable
 from functools import lru_cache
 from inspect import Parameter, Signature
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 
-__all__ = ["combination", "combined", "is_per_matrix", "is_rounded"]
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+__all__ = ["LinearCombination", "combination", "combined", "is_per_matrix", "is_rounded"]
+
+
+class LinearCombination(NamedTuple):
+    """Epilogue arguments and arithmetic of a call."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    c: torch.Tensor | None = None
+    bias: torch.Tensor | None = None
+    activation: str = ""
+    hook: Callable[..., object] | None = None
+    math: str = "default"
+    accumulator: object = None
+
+    @property
+    def usual(self) -> bool:
+        """True if all arguments have their defaults."""
+        return self.plain and self.math == "default" and self.accumulator is None
+
+    def of_sums(self) -> LinearCombination:
+        """Return the arithmetic without the epilogue."""
+        return LinearCombination(math=self.math, accumulator=self.accumulator)
+
+    @property
+    def plain(self) -> bool:
+        """True if there is no epilogue."""
+        return self.alpha == 1.0 and self.c is None and self.bias is None and not self.activation and self.hook is None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Cache key of the arguments, without the tensors themselves."""
+        alpha, beta, c, bias, activation, hook, math, accumulator = self
+        return (
+            type(alpha), alpha or repr(alpha), type(beta), beta or repr(beta), c is None, bias is None, activation,
+            hook, math, accumulator,
+        )  # fmt: skip
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """The given tensors among ``c`` and ``bias``."""
+        return tuple([t for t in (self.c, self.bias) if t is not None])
 
 
 @lru_cache(maxsize=256)

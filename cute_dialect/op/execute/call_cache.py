@@ -28,9 +28,9 @@ from cute_dialect.op.execute.recording import CURRENT, Recording, is_eager, reco
 from cute_dialect.runtime.fast_call import guard_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    import torch
+    pass
 
-__all__ = ["AddressMismatch", "KnownCalls", "LinearCombination", "forget_calls", "key_of", "number"]
+__all__ = ["AddressMismatch", "KnownCalls", "forget_calls", "key_of", "number"]
 
 _LIMIT = 1024
 """Maximum number of cached specializations."""
@@ -38,47 +38,6 @@ _RECENT = 6
 """Number of calls whose guards are tried before a key is computed."""
 _RUNS = 4
 """Maximum number of recordings per specialization, one per pattern of address bits and shared memory."""
-
-
-class LinearCombination(NamedTuple):
-    """Epilogue arguments and arithmetic of a call."""
-
-    alpha: float = 1.0
-    beta: float = 1.0
-    c: torch.Tensor | None = None
-    bias: torch.Tensor | None = None
-    activation: str = ""
-    hook: Callable[..., object] | None = None
-    math: str = "default"
-    accumulator: object = None
-
-    @property
-    def usual(self) -> bool:
-        """True if all arguments have their defaults."""
-        return self.plain and self.math == "default" and self.accumulator is None
-
-    def of_sums(self) -> LinearCombination:
-        """Return the arithmetic without the epilogue."""
-        return LinearCombination(math=self.math, accumulator=self.accumulator)
-
-    @property
-    def plain(self) -> bool:
-        """True if there is no epilogue."""
-        return self.alpha == 1.0 and self.c is None and self.bias is None and not self.activation and self.hook is None
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Cache key of the arguments, without the tensors themselves."""
-        alpha, beta, c, bias, activation, hook, math, accumulator = self
-        return (
-            type(alpha), alpha or repr(alpha), type(beta), beta or repr(beta), c is None, bias is None, activation,
-            hook, math, accumulator,
-        )  # fmt: skip
-
-    @property
-    def tensors(self) -> tuple[torch.Tensor, ...]:
-        """The given tensors among ``c`` and ``bias``."""
-        return tuple([t for t in (self.c, self.bias) if t is not None])
 
 
 def number(x: float) -> tuple[object, object]:

@@ -12,17 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from cute_dialect.op.arrays.elements import SIZES
-from cute_dialect.op.errors import LayoutError
+from cute_dialect.op.problems.plan_operands import Operands, transposed
 from cute_dialect.runtime.arrays import ArrayView
 
-if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.kernels.epilogue_graph import Graph
-    from cute_dialect.op.epilogue.reducing import Reduced
-
-__all__ = ["Operands", "Recipe", "Share", "laid", "transposed"]
+__all__ = ["Recipe", "Share"]
 
 
 class Share(NamedTuple):
@@ -38,31 +34,6 @@ class Share(NamedTuple):
         """Return the numbers of floats and counters for D of shape (m, n) as the kernel sees it."""
         tiles = -(-m // self.rows) * -(-n // self.columns) if self.rows else 1
         return tiles * self.floats, tiles * self.counters
-
-
-class Operands(NamedTuple):
-    """The operands of a GEMM."""
-
-    a: ArrayView  # (M, K), or a batch (L, M, K)
-    b: ArrayView  # (K, N), or a batch
-    d: ArrayView  # (M, N), or a batch
-    c: ArrayView | None = None  # like D
-    bias: ArrayView | None = None  # a vector
-    alpha: float = 1.0
-    beta: float = 0.0
-    along: str = ""  # index of the bias, "n" or "m"
-    # For pointer arrays, the positions of the matrices along the first mode: see plans.pointer_arrays.
-    places: ArrayView | None = None
-    graph: Graph | None = None  # epilogue, which then replaces C, bias, alpha and beta
-    # Arrays and numbers of the epilogue in the kernel's layout, with the batch mode last.
-    behind: tuple[ArrayView | float | None, ...] = ()
-    reduced: tuple[Reduced, ...] = ()  # the reduced results among them
-    scales: tuple[ArrayView, ...] = ()  # block scales of A and B
-
-    @property
-    def by_element(self) -> bool:
-        """True if the epilogue is elementwise."""
-        return self.graph is None or not (self.graph.paired or self.graph.reduces or self.graph.whole_rows)
 
 
 class Recipe(NamedTuple):
@@ -166,15 +137,6 @@ class Recipe(NamedTuple):
         return cls(**values)
 
 
-def transposed(view: ArrayView) -> ArrayView:
-    """Transpose a matrix, or each matrix of a batch."""
-    *batch, m, n = range(len(view.shape))
-    order = (*batch, n, m)
-    return view._replace(
-        shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order])
-    )  # fmt: skip
-
-
 def _columns_first(view: ArrayView, split: str = "") -> ArrayView:
     """Transpose a matrix, or a batch with its mode last.  ``split`` lists rows or columns that are several modes."""
     if split:
@@ -185,24 +147,3 @@ def _columns_first(view: ArrayView, split: str = "") -> ArrayView:
         )
     (m, n, *more), (row, column, *step) = view.shape, view.strides
     return view._replace(shape=(n, m, *more), strides=(column, row, *step))
-
-
-def laid(view: ArrayView, layout: str, what: str) -> ArrayView:
-    """Return a matrix, or a batch, in a layout.  Modes of one element get strides as if there were more.
-
-    Raises LayoutError if the array has another layout.
-
-    >>> laid(ArrayView(0, (1, 40), (3, 1), "f16", -1, "numpy", None), "row", "A").strides
-    (40, 1)
-    """
-    (*matrices, m, n), (*steps, row, column) = view.shape, view.strides
-    along, other, extent, lines = (column, row, n, m) if layout == "row" else (row, column, m, n)
-    if along != 1 and extent > 1 and 0 not in view.shape:
-        strided = f"strides {view.strides}"
-        found = "column-major layout" if row == 1 else "row-major layout" if column == 1 else strided
-        raise LayoutError(f"{what} has {found}; the plan needs {layout}-major")
-    unit = max(1, 16 // SIZES.get(view.dtype, 1))
-    if lines <= 1 or 0 in view.shape:
-        other = -(-max(extent, 1) // unit) * unit
-    steps = [-(-lines * other // unit) * unit if matrices[0] == 1 else steps[0]] if matrices else []
-    return view._replace(strides=(*steps, *((other, 1) if layout == "row" else (1, other))))

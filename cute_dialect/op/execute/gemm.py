@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import PartsConfig, padded
@@ -28,14 +28,13 @@ from cute_dialect.op.arrays.operand_views import (
     zeros,
 )  # fmt: skip
 from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, stored_as, traced_of
-from cute_dialect.op.epilogue.combination import combination, is_rounded
+from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded
 from cute_dialect.op.epilogue.mode_digits import as_array
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.epilogue.unfused import unfused
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError, check_options
-from cute_dialect.op.execute.call_cache import LinearCombination
-from cute_dialect.op.execute.kernels import combiner, splitter, turned_extras
+from cute_dialect.op.execute.kernels import RunKernel, any_rows, combiner, runner, splitter, turned_extras
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.operands import check_activation, check_addends, check_product, check_result, matrix
@@ -51,33 +50,17 @@ from cute_dialect.op.select.gemm_dispatch import (
 )
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.kernel_override import ANY, KernelOverride, kernel_for
+from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.interp import Progress, RunReport
-    from cute_dialect.runtime.launch import CallOptions
+    from cute_dialect.runtime.launch import CallOptions, Kernel
 
-__all__ = ["Interpreted", "by_rows", "options_of", "product"]
+__all__ = ["by_rows", "options_of", "product"]
 
 
 SCALES = ("scale_a", "scale_b")
 """Names of the block scales."""
-
-
-class Interpreted(TypedDict, total=False):
-    """Options of a call with ``device="cpu"``; see :class:`cute_dialect.runtime.launch.KernelCall`.
-
-    ``checks`` is off by default.  ``report`` is called with the interpreter's report of each launch.
-    """
-
-    checks: Sequence[str] | str | None
-    reports: Sequence[str]
-    schedule: str
-    seed: int
-    max_steps: int | None
-    blocks: Sequence[int] | str | None
-    progress: Callable[[Progress], None] | None
-    report: Callable[[RunReport], object]
 
 
 class _Call(NamedTuple):
@@ -406,9 +389,17 @@ def _launch(
             more.append(flat)
         more += [operands[n] for n, kind in (("alpha", epilogue.alpha), ("beta", epilogue.beta)) if kind == "arg"]
     given = (kernel_order(a), kernel_order(turn(b)), views.get("flat", kernel_order(target)), *more)
-    _tell(call, launched(way.kernel(call.where.cpu), *given, **_options(call)))
+    _tell(call, launched(_kernel_of(way, call.where.cpu), *given, **_options(call)))
     if target is not out:
         library.native(out)[...] = library.native(target)
+
+
+def _kernel_of(way: GemmDispatch, cpu: bool) -> RunKernel | Kernel:
+    """Return the compiled kernel; ``cpu``: for the interpreter."""
+    if way.choice is not None:
+        return runner(way.choice, cpu)
+    assert way.other is not None
+    return any_rows(way.other, cpu)
 
 
 def _in_three(call: _Call, x: ArrayView, config: PartsConfig) -> ArrayView:

@@ -12,29 +12,26 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.epilogue_graph import parts_of
-from cute_dialect.kernels.gemm.config import BITS, SplitConfig
+from cute_dialect.kernels.gemm.config import SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.memory import pool_of
 from cute_dialect.op.execute.kernel_cache import compiled_text
 from cute_dialect.op.execute.recording import Launch, unrecorded
 from cute_dialect.op.select.kernel_choice import Choice
-from cute_dialect.op.select.mma_sync_model import Cut
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig
     from cute_dialect.kernels.finish_reduction import CombineConfig
-    from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-    from cute_dialect.kernels.simt_gemm import ExactConfig
     from cute_dialect.kernels.split_tf32 import PartsConfig
+    from cute_dialect.op.select.gemm_dispatch import AnyConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = [
-    "AnyConfig", "Libraries", "RunKernel", "Runner", "any_config", "any_rows", "any_rows_library", "any_text",
+    "Libraries", "RunKernel", "Runner", "any_rows", "any_rows_library", "any_text",
     "by_name", "combiner", "library", "padder", "run_any", "runner", "splitter", "splitter_library", "text_of",
     "transposed", "turned_extras",
 ]  # fmt: skip
@@ -271,39 +268,6 @@ def turned_extras(epilogue: Epilogue, given: tuple[object, ...]) -> tuple[object
 def runner(choice: Choice, cpu: bool = False) -> Runner:
     """Return the compiled kernel, ready to launch; ``cpu``: on the interpreter."""
     return Runner(choice, library(choice, cpu=cpu))
-
-
-AnyConfig: TypeAlias = "AmpereConfig | ExactConfig | WarpConfig"
-"""A kernel that does not use TMA."""
-
-
-def any_config(
-    element: str, output: str, majors: tuple[str, str], batch: bool, epilogue: Epilogue, cut: Cut | None = None,
-) -> AnyConfig:  # fmt: skip
-    """Return the kernel without TMA for a problem.
-
-    f32 operands use FMAs, 16-bit operands ``ldmatrix``, other operands plain loads.
-
-    Args:
-        cut: the tile and the number of split-K slices; for f32 it selects small tiles, for 16-bit operands it is
-            ignored.
-    """
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig
-    from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-    from cute_dialect.kernels.simt_gemm import ExactConfig
-
-    if element == "f32":
-        return ExactConfig(*majors, batch, epilogue, small=cut is not None, parts=1 if cut is None else cut.parts)
-    of_any = ("k" if majors[0] == "k" else "mn", "k" if majors[1] == "k" else "mn")
-    if BITS[element] == 16:
-        output = "" if output == element or not epilogue.active else output
-        return AmpereConfig(element, majors=of_any, batch=batch, output=output, epilogue=epilogue)
-    # A block may be alone on its multiprocessor, so no other block hides the latency of fragment loads.  Fragments of
-    # f64 and tf32 are therefore loaded one step ahead.  Fragments of 8-bit elements would need a register per byte.
-    usual = WarpConfig(element, output, of_any, batch, ahead=element in ("f64", "tf32"))
-    if cut is None:
-        return usual
-    return usual._replace(tile=cut.tile, warps=cut.warps, parts=cut.parts, stages=cut.stages)
 
 
 def any_text(config: AnyConfig) -> str:

@@ -17,8 +17,8 @@ from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.arrays.operand_views import kernel_order
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
-from cute_dialect.op.execute.calling_convention import Operands, transposed
-from cute_dialect.op.problems.plan_operands import fits_results
+from cute_dialect.op.execute.pointer_arrays import joined, one_view
+from cute_dialect.op.problems.plan_operands import Operands, fits_results, transposed
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -261,8 +261,6 @@ def _each_matrix(x: Operands) -> list[Operands]:
 
 def _joined(found: Sequence[Operands]) -> Operands | None:
     """Return GEMMs as a pointer array of one launch, or None if their matrices are too far apart or unaligned."""
-    from cute_dialect.op.execute.pointer_arrays import joined, one_view
-
     for name in ("a", "b", "d"):
         one = one_view([getattr(x, name) for x in found])
         if one is None or (len(found) > 1 and one[0].strides[0] * SIZES.get(one[0].dtype, 1) % 16):

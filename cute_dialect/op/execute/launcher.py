@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.op.arrays.memory import new_memory
-from cute_dialect.op.execute.calling_convention import Operands, Recipe
+from cute_dialect.op.execute.calling_convention import Recipe
+from cute_dialect.op.problems.plan_operands import Operands
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.conv.config import WGRAD, ConvConfig
@@ -29,50 +29,14 @@ from cute_dialect.op.conv.compiled import kernel_library
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.calling_convention import Recipe, Share
 from cute_dialect.op.execute.kernels import Libraries, by_name, library, splitter_library, text_of
+from cute_dialect.op.select.configurations import Configured, SgemmRung
 from cute_dialect.op.select.gemm_dispatch import with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Configured", "PartsConfig", "ReduceConfig", "SgemmRung", "Variant", "compiled", "splitting"]
-
-
-class SgemmRung(NamedTuple):
-    """A rung of the SGEMM ladder, by its name."""
-
-    rung: str
-
-    @property
-    def name(self) -> str:
-        """Name of the kernel."""
-        return f"sgemm-{self.rung}"
-
-
-Configured: TypeAlias = (
-    Choice
-    | AmpereConfig
-    | WarpConfig
-    | ExactConfig
-    | SgemmRung
-    | ReduceConfig
-    | CombineConfig
-    | ListedConfig
-    | ProblemsConfig
-    | ConvConfig
-    | UnfoldConfig
-    | PartsConfig
-)
-"""Configuration of one generator:
-
-* ``Choice``: Hopper GEMM with wgmma and TMA.
-* ``AmpereConfig``, ``WarpConfig``: mma.sync GEMM for 16-bit and for other operands.
-* ``ExactConfig``, ``SgemmRung``: GEMM without tensor cores, and a rung of the SGEMM ladder.
-* ``ReduceConfig``, ``CombineConfig``: reduction of split-K slices and of partial results.
-* ``ListedConfig``, ``ProblemsConfig``: pointer-array GEMM, and the kernel that builds its table.
-* ``ConvConfig``, ``UnfoldConfig``: Hopper convolution, and im2col for other convolutions.
-* ``PartsConfig``: split of f32 into tf32 parts.
-"""
+__all__ = ["PartsConfig", "ReduceConfig", "Variant", "compiled", "splitting"]
 
 
 class Variant(NamedTuple):

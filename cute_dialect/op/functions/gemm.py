@@ -14,14 +14,15 @@ from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.gemm.epilogue import Hook
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.bind import alone
-from cute_dialect.op.epilogue.combination import combination, is_per_matrix
+from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_per_matrix
 from cute_dialect.op.epilogue.function_versions import current
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.call_cache import KnownCalls, LinearCombination, number
-from cute_dialect.op.execute.gemm import Interpreted, product
+from cute_dialect.op.execute.call_cache import KnownCalls, number
+from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.select.kernel_override import ANY, KernelOverride
+from cute_dialect.op.signature_types import Interpreted
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array, Epilogue, Factor

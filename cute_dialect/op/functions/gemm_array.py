@@ -14,21 +14,21 @@ from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.op.arrays.dtypes import arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.elements import layout_name
 from cute_dialect.op.epilogue.bind import alone, traced_of
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.function_versions import current
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.call_cache import LinearCombination
-from cute_dialect.op.execute.calling_convention import Operands
-from cute_dialect.op.execute.gemm import Interpreted
+from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split
-from cute_dialect.op.execute.pointer_arrays import PointerArrayArguments, apart, check_results
+from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments, apart
+from cute_dialect.op.execute.pointer_arrays import check_results
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.plans.gemm import Gemm
 from cute_dialect.op.plans.gemm_lists import as_batch, explained_products, products_of, with_epilogue
-from cute_dialect.op.problems.plan_operands import found_type, read
-from cute_dialect.op.pycutlass.arguments import on_the_cpu
+from cute_dialect.op.problems.plan_operands import Operands, found_type, read
 from cute_dialect.op.pycutlass.functors import number
+from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:

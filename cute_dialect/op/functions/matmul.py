@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
     from cute_dialect.kernels.activations import Spelled
-    from cute_dialect.op.execute.gemm import Interpreted
+    from cute_dialect.op.signature_types import Interpreted
 
 __all__ = ["addmm", "baddbmm", "int_mm", "linear", "matmul"]
 

@@ -21,16 +21,18 @@ from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.bind import bound, described
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.call_cache import KnownCalls, LinearCombination
-from cute_dialect.op.execute.gemm import Interpreted, product
+from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.functions.gemm import graph_key, mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.select.gemm_dispatch import way_of
 from cute_dialect.op.select.kernel_choice import Choice
+from cute_dialect.op.signature_types import Interpreted
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array, Factor

@@ -27,6 +27,7 @@ from cute_dialect.op.arrays.dtypes import (
 from cute_dialect.op.arrays.library import Library, Where, aligned_strides, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
 from cute_dialect.op.epilogue.bind import Bound, alone, traced_of
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import (
@@ -39,8 +40,7 @@ from cute_dialect.op.errors import (
     UnsupportedError,
     check_options,
 )  # fmt: skip
-from cute_dialect.op.execute.call_cache import LinearCombination
-from cute_dialect.op.execute.gemm import Interpreted, options_of
+from cute_dialect.op.execute.gemm import options_of
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.grouped.choosing import as_grouped, average, choose, majors_of
 from cute_dialect.op.grouped.combination import combined, of_graph
@@ -51,6 +51,7 @@ from cute_dialect.op.problems.operands import check_result, matrix
 from cute_dialect.op.select.gemm_dispatch import gpu_of, here
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.op.select.kernel_override import KernelOverride, kernel_for
+from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 

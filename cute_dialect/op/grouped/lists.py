@@ -20,15 +20,15 @@ from cute_dialect.op.arrays.dtypes import (
     tf32_allowed,
 )
 from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
+from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.grouped.call import GroupedArguments
 from cute_dialect.op.grouped.known_lists import KnownLists
 from cute_dialect.op.plans.grouped import GroupedGemm
 from cute_dialect.op.plans.grouped_report import ListExplanation, explained_list
 from cute_dialect.op.problems.plan_operands import found_type, read
-from cute_dialect.op.pycutlass.arguments import on_the_cpu
-from cute_dialect.op.pycutlass.describe import SchedulerMode, TileDescription
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments, numbers_of, problems_of
+from cute_dialect.op.select.descriptions import SchedulerMode, TileDescription
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.arrays import ArrayView

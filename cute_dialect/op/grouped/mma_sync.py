@@ -22,9 +22,9 @@ from cute_dialect.kernels.simt_gemm import ExactConfig
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.grouped.shapes import Shapes
-from cute_dialect.op.pycutlass.configure import KernelRequest, wanted
-from cute_dialect.op.pycutlass.describe import TileDescription
+from cute_dialect.op.select.configurations import KernelRequest, wanted
 from cute_dialect.op.select.cost_model import COSTS
+from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.mma_sync_model import cut_for
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.op.execute.arguments import Arguments
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import Launch, Recording
-from cute_dialect.op.pycutlass.arguments import Arguments
 from cute_dialect.runtime.arrays import current_stream_of_torch
 
 if TYPE_CHECKING:  # pragma: no cover

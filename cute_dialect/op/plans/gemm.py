@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.epilogue.combination import combined, is_per_matrix
 from cute_dialect.op.errors import EpilogueError, ShapeError
+from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.launch_sequence import Split
-from cute_dialect.op.execute.pointer_arrays import PointerArrayArguments
+from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.plans.cached_calls import again, remember
 from cute_dialect.op.plans.gemm_lists import is_several, matrices_of
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
 from cute_dialect.op.problems.plan_operands import check, folded
-from cute_dialect.op.pycutlass.arguments import Arguments, on_the_cpu
-from cute_dialect.op.pycutlass.describe import MathOperation, OpcodeClass
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 from cute_dialect.op.pycutlass.visitor_args import Visited, arguments_for, is_of_sums, visited
+from cute_dialect.op.select.descriptions import MathOperation, OpcodeClass
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arranged
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import LayoutError, ShapeError
-from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split
-from cute_dialect.op.execute.pointer_arrays import PointerArrayArguments, apart
-from cute_dialect.op.problems.plan_operands import Kinds, Type, check, new_like
-from cute_dialect.op.pycutlass.arguments import each_matrix, on_the_cpu
-from cute_dialect.op.pycutlass.describe import GemmCoord
+from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments, apart
+from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, check, new_like
+from cute_dialect.op.pycutlass.arguments import each_matrix
+from cute_dialect.op.select.descriptions import GemmCoord
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from cute_dialect.op.epilogue.function_versions import current
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
-from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.kernel_source import Source, ir_of
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.plans.gemm import Gemm
@@ -27,11 +27,14 @@ from cute_dialect.op.plans.jagged_groups import CutArguments, cut_arguments, cut
 from cute_dialect.op.plans.matrix_plan import types_of
 from cute_dialect.op.plans.reference import reference
 from cute_dialect.op.plans.settings import Tiled
-from cute_dialect.op.problems.plan_operands import Kinds, Type
+from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type
 from cute_dialect.op.problems.pointer_table import extents_of, tiles_of
-from cute_dialect.op.pycutlass.arguments import on_the_cpu
-from cute_dialect.op.pycutlass.configure import KernelRequest
-from cute_dialect.op.pycutlass.describe import (
+from cute_dialect.op.pycutlass.functors import EpilogueFunctor
+from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments, numbers_of, problems_of
+from cute_dialect.op.pycutlass.grouped_operation import GemmOperationGrouped
+from cute_dialect.op.pycutlass.visitor_args import is_of_sums
+from cute_dialect.op.select.configurations import KernelRequest
+from cute_dialect.op.select.descriptions import (
     OpcodeClass,
     SchedulerMode,
     Swizzle,
@@ -39,10 +42,6 @@ from cute_dialect.op.pycutlass.describe import (
     TileDescription,
     known,
 )
-from cute_dialect.op.pycutlass.functors import EpilogueFunctor
-from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments, numbers_of, problems_of
-from cute_dialect.op.pycutlass.grouped_operation import GemmOperationGrouped
-from cute_dialect.op.pycutlass.visitor_args import is_of_sums
 from cute_dialect.op.select.gemm_dispatch import here
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.problems.plan_operands import Operands
 from cute_dialect.op.problems.pointer_table import extents_of, sizes_of, tiles_of
-from cute_dialect.op.pycutlass.describe import SchedulerMode
+from cute_dialect.op.select.descriptions import SchedulerMode
 from cute_dialect.op.select.gemm_dispatch import here
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.arguments import on_the_cpu, wait_for
 from cute_dialect.op.execute.kernel_source import Source
 from cute_dialect.op.execute.saved import Fields, SavedKernels
 from cute_dialect.op.grouped.call import GroupedArguments, planned
@@ -18,9 +19,8 @@ from cute_dialect.op.grouped.kernels import Config, kernel_of, library_of, name_
 from cute_dialect.op.grouped.shapes import shapes_of
 from cute_dialect.op.plans.reference import as_f64
 from cute_dialect.op.problems.plan_operands import as_planned, read
-from cute_dialect.op.pycutlass.arguments import on_the_cpu, wait_for
-from cute_dialect.op.pycutlass.describe import MathOperation, TileDescription
 from cute_dialect.op.pycutlass.visitor_args import is_of_sums
+from cute_dialect.op.select.descriptions import MathOperation, TileDescription
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.arrays import stream_of, view_of
 

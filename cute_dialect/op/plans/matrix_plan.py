@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.op.arrays.elements import element_name, layout_name
 from cute_dialect.op.epilogue.function_versions import current
 from cute_dialect.op.errors import DtypeError, LayoutError
-from cute_dialect.op.execute.calling_convention import Operands
 from cute_dialect.op.execute.launch_sequence import ALONE, Split
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.execute.variants import PartsConfig, Variant
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.tile_candidates import chosen, of_hopper, tiles_of
-from cute_dialect.op.problems.plan_operands import Kinds, Type, found_type, read
-from cute_dialect.op.pycutlass.describe import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
+from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, found_type, read
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
+from cute_dialect.op.select.descriptions import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.pycutlass.arguments import Arguments
+    from cute_dialect.op.execute.arguments import Arguments
 
 __all__ = ["MatrixPlan", "types_of"]
 
@@ -136,7 +135,7 @@ class MatrixPlan(Settings):
 
     def _usual(self, alignments: Sequence[int | None]) -> TileDescription:
         from cute_dialect.op.arrays.elements import SIZES
-        from cute_dialect.op.pycutlass.configure import ampere_tiles
+        from cute_dialect.op.select.configurations import ampere_tiles
 
         a, b, c, d = self.kinds
         types = (a.element, b.element, (c or d).element)

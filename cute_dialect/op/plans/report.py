@@ -9,12 +9,11 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.elements import SIZES
 from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.errors import ShapeError
-from cute_dialect.op.execute.calling_convention import Operands, laid
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, parts_of
 from cute_dialect.op.execute.variants import splitting
 from cute_dialect.op.plans.gemm_lists import explained_products, is_several
 from cute_dialect.op.plans.tile_candidates import chosen, problem_of
-from cute_dialect.op.problems.plan_operands import Type, fits_results, read
+from cute_dialect.op.problems.plan_operands import Operands, Type, fits_results, laid, read
 from cute_dialect.op.pycutlass.visitor_args import example_graph
 from cute_dialect.op.select.gemm_dispatch import GemmDispatch, here, with_epilogue
 from cute_dialect.op.select.report import Explanation, explained_way

@@ -32,19 +32,18 @@ from cute_dialect.op.errors import (
     UnsupportedError,
     named,
 )
-from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import ALONE
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.functions.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference
-from cute_dialect.op.problems.plan_operands import check, read
-from cute_dialect.op.pycutlass.arguments import Arguments, on_the_cpu
-from cute_dialect.op.pycutlass.configure import KernelRequest, configured, described
-from cute_dialect.op.pycutlass.describe import OpcodeClass, Swizzle, TileDescription
+from cute_dialect.op.problems.plan_operands import Operands, check, read
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
 from cute_dialect.op.pycutlass.visitor_args import visited
+from cute_dialect.op.select.configurations import KernelRequest, configured, described
+from cute_dialect.op.select.descriptions import OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice
 from cute_dialect.runtime.arrays import ArrayView
 

@@ -16,8 +16,10 @@ from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.problems.plan_operands import Kinds
-from cute_dialect.op.pycutlass.configure import FAST, KernelRequest
-from cute_dialect.op.pycutlass.describe import (
+from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
+from cute_dialect.op.pycutlass.visitor_args import is_of_sums
+from cute_dialect.op.select.configurations import FAST, KernelRequest
+from cute_dialect.op.select.descriptions import (
     IdentitySwizzle8,
     MathOperation,
     OpcodeClass,
@@ -25,14 +27,12 @@ from cute_dialect.op.pycutlass.describe import (
     TileDescription,
     known,
 )
-from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
-from cute_dialect.op.pycutlass.visitor_args import is_of_sums
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
 
     from cute_dialect.kernels.gemm.epilogue import Hook
-    from cute_dialect.op.pycutlass.arguments import Arguments
+    from cute_dialect.op.execute.arguments import Arguments
 
 __all__ = ["Settings", "Tiled"]
 

@@ -11,13 +11,12 @@ from cute_dialect.kernels.gemm.elements import BITS, FACTORS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.errors import AlignmentError, LayoutError
-from cute_dialect.op.execute.calling_convention import Operands
 from cute_dialect.op.execute.launch_sequence import ALONE, Split
-from cute_dialect.op.problems.plan_operands import fits_results, fits_tma
-from cute_dialect.op.pycutlass.configure import KernelRequest, ampere_tiles, described, simt_tiles
-from cute_dialect.op.pycutlass.describe import MathOperation, TileDescription
+from cute_dialect.op.problems.plan_operands import Operands, fits_results, fits_tma
 from cute_dialect.op.select.candidates import Menu, menu, suiting
+from cute_dialect.op.select.configurations import KernelRequest, ampere_tiles, described, simt_tiles
 from cute_dialect.op.select.cost_model import costs_of, ranked, times
+from cute_dialect.op.select.descriptions import MathOperation, TileDescription
 from cute_dialect.op.select.gemm_dispatch import choose, taking, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.execute.arguments import Arguments
 from cute_dialect.op.plans.tile_candidates import problem_of
-from cute_dialect.op.pycutlass.arguments import Arguments
-from cute_dialect.op.pycutlass.configure import described
 from cute_dialect.op.select import gemm_dispatch, tuning
+from cute_dialect.op.select.configurations import described
 from cute_dialect.op.select.cost_model import costs_of
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.op.select.tuning import Tuned

@@ -10,17 +10,20 @@ All checks come before anything is compiled or written.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.arrays.elements import SIZES
 from cute_dialect.op.arrays.overlap import overlap, same_matrix
 from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, LayoutError, ShapeError
-from cute_dialect.op.execute.calling_convention import Operands, laid
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, accepts, numpy_dtype, view_of
 
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.epilogue_graph import Graph
+    from cute_dialect.op.epilogue.reducing import Reduced
+
 __all__ = [
-    "Kinds", "Type", "as_planned", "check", "check_addends", "check_tma", "fits_results", "fits_tma", "folded",
-    "found_type", "layout_found", "new_like", "of_shape", "read",
+    "Kinds", "Operands", "Type", "as_planned", "check", "check_addends", "check_tma", "fits_results", "fits_tma",
+    "folded", "found_type", "laid", "layout_found", "new_like", "of_shape", "read", "transposed",
 ]  # fmt: skip
 
 
@@ -41,6 +44,31 @@ class Kinds(NamedTuple):
     b: Type
     c: Type | None
     d: Type
+
+
+class Operands(NamedTuple):
+    """The operands of a GEMM."""
+
+    a: ArrayView  # (M, K), or a batch (L, M, K)
+    b: ArrayView  # (K, N), or a batch
+    d: ArrayView  # (M, N), or a batch
+    c: ArrayView | None = None  # like D
+    bias: ArrayView | None = None  # a vector
+    alpha: float = 1.0
+    beta: float = 0.0
+    along: str = ""  # index of the bias, "n" or "m"
+    # For pointer arrays, the positions of the matrices along the first mode: see plans.pointer_arrays.
+    places: ArrayView | None = None
+    graph: Graph | None = None  # epilogue, which then replaces C, bias, alpha and beta
+    # Arrays and numbers of the epilogue in the kernel's layout, with the batch mode last.
+    behind: tuple[ArrayView | float | None, ...] = ()
+    reduced: tuple[Reduced, ...] = ()  # the reduced results among them
+    scales: tuple[ArrayView, ...] = ()  # block scales of A and B
+
+    @property
+    def by_element(self) -> bool:
+        """True if the epilogue is elementwise."""
+        return self.graph is None or not (self.graph.paired or self.graph.reduces or self.graph.whole_rows)
 
 
 def read(call: str, name: str, array: object, on_cpu: bool | None = None) -> ArrayView:
@@ -308,3 +336,33 @@ def new_like(array: object, shape: Sequence[int], wanted: Type) -> Any:
             found = cupy.empty(order, numpy_dtype(element))
         return found if rows else found.swapaxes(-1, -2)
     raise DeviceError(f"Gemm: D is missing, and arrays of type {type(array).__name__} cannot be allocated; pass D")
+
+
+def laid(view: ArrayView, layout: str, what: str) -> ArrayView:
+    """Return a matrix, or a batch, in a layout.  Modes of one element get strides as if there were more.
+
+    Raises LayoutError if the array has another layout.
+
+    >>> laid(ArrayView(0, (1, 40), (3, 1), "f16", -1, "numpy", None), "row", "A").strides
+    (40, 1)
+    """
+    (*matrices, m, n), (*steps, row, column) = view.shape, view.strides
+    along, other, extent, lines = (column, row, n, m) if layout == "row" else (row, column, m, n)
+    if along != 1 and extent > 1 and 0 not in view.shape:
+        strided = f"strides {view.strides}"
+        found = "column-major layout" if row == 1 else "row-major layout" if column == 1 else strided
+        raise LayoutError(f"{what} has {found}; the plan needs {layout}-major")
+    unit = max(1, 16 // SIZES.get(view.dtype, 1))
+    if lines <= 1 or 0 in view.shape:
+        other = -(-max(extent, 1) // unit) * unit
+    steps = [-(-lines * other // unit) * unit if matrices[0] == 1 else steps[0]] if matrices else []
+    return view._replace(strides=(*steps, *((other, 1) if layout == "row" else (1, other))))
+
+
+def transposed(view: ArrayView) -> ArrayView:
+    """Transpose a matrix, or each matrix of a batch."""
+    *batch, m, n = range(len(view.shape))
+    order = (*batch, n, m)
+    return view._replace(
+        shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order])
+    )  # fmt: skip

@@ -21,7 +21,7 @@ import numpy as np
 
 from cute_dialect.op.arrays.elements import SIZES
 from cute_dialect.op.errors import AlignmentError
-from cute_dialect.op.execute.calling_convention import Operands, transposed
+from cute_dialect.op.problems.plan_operands import Operands, transposed
 from cute_dialect.runtime.arrays import ArrayView
 from cute_dialect.runtime.binding import MAX_EXTENT_I32
 from cute_dialect.runtime.device_memory import span

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from cute_dialect.kernels.pointer_array_gemm import COLUMNS, ListedConfig
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError, named
-from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.arguments import Arguments, Transfer, check_gpu, on_the_cpu
 from cute_dialect.op.execute.pointer_arrays import Copies, check_results, table_like
 from cute_dialect.op.execute.variants import Variant
 from cute_dialect.op.grouped.known_lists import Slice
-from cute_dialect.op.problems.plan_operands import Kinds, check
+from cute_dialect.op.problems.plan_operands import Kinds, Operands, check
 from cute_dialect.op.problems.pointer_table import Laid, extents_of, laid_flat, sizes_of, tiles_of, turns_of
-from cute_dialect.op.pycutlass.arguments import Arguments, Transfer, check_gpu, each_matrix, on_the_cpu
-from cute_dialect.op.pycutlass.describe import GemmCoord
+from cute_dialect.op.pycutlass.arguments import each_matrix
 from cute_dialect.op.pycutlass.functors import OutputOp
+from cute_dialect.op.select.descriptions import GemmCoord
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover

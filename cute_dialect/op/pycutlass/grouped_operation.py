@@ -21,7 +21,10 @@ from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.execute.variants import Variant, compiled
 from cute_dialect.op.problems.plan_operands import Kinds
-from cute_dialect.op.pycutlass.describe import (
+from cute_dialect.op.pycutlass.functors import EpilogueFunctor, OutputOp, VisitorOutputOp
+from cute_dialect.op.pycutlass.operation import GemmOperationUniversal, check_warps
+from cute_dialect.op.pycutlass.operation_base import DescribedOperation, chip_here
+from cute_dialect.op.select.descriptions import (
     OpcodeClass,
     SchedulerMode,
     Swizzle,
@@ -29,9 +32,6 @@ from cute_dialect.op.pycutlass.describe import (
     TileDescription,
     known,
 )
-from cute_dialect.op.pycutlass.functors import EpilogueFunctor, OutputOp, VisitorOutputOp
-from cute_dialect.op.pycutlass.operation import GemmOperationUniversal, check_warps
-from cute_dialect.op.pycutlass.operation_base import DescribedOperation, chip_here
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import Kernel

@@ -17,13 +17,13 @@ from cute_dialect.op.arrays.elements import element_name
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.execute.calling_convention import Recipe
-from cute_dialect.op.execute.variants import Configured, SgemmRung, Variant, compiled, splitting
+from cute_dialect.op.execute.variants import Variant, compiled, splitting
 from cute_dialect.op.problems.plan_operands import Kinds, Type
-from cute_dialect.op.pycutlass.configure import KernelRequest, configured
-from cute_dialect.op.pycutlass.describe import MathOperation, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
 from cute_dialect.op.pycutlass.operation_base import DescribedOperation, chip_here
 from cute_dialect.op.pycutlass.visitor_args import check_kernel, example_graph
+from cute_dialect.op.select.configurations import Configured, KernelRequest, SgemmRung, configured
+from cute_dialect.op.select.descriptions import MathOperation, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.select.kernel_choice import Choice
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -32,8 +32,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.epilogue_graph import Graph
     from cute_dialect.kernels.finish_reduction import CombineConfig
     from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
-    from cute_dialect.op.execute.calling_convention import Operands
     from cute_dialect.op.execute.launch_sequence import Split
+    from cute_dialect.op.problems.plan_operands import Operands
 
 __all__ = ["GemmOperationUniversal", "check_warps"]
 

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 from cute_dialect.op.arrays.elements import element_name
 from cute_dialect.op.arrays.overlap import overlap, same_matrix
 from cute_dialect.op.errors import LayoutError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.calling_convention import Operands
+from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Step, Workspace, reduction
 from cute_dialect.op.execute.variants import ReduceConfig, Variant
-from cute_dialect.op.problems.plan_operands import Type, as_planned, new_like, of_shape, read
-from cute_dialect.op.pycutlass.arguments import Arguments, on_the_cpu
-from cute_dialect.op.pycutlass.describe import TensorDescription
+from cute_dialect.op.problems.plan_operands import Operands, Type, as_planned, new_like, of_shape, read
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, LinearCombination, OutputOp
 from cute_dialect.op.pycutlass.operation_base import DescribedOperation
+from cute_dialect.op.select.descriptions import TensorDescription
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, LayoutError
-from cute_dialect.op.execute.calling_convention import Operands
-from cute_dialect.op.problems.plan_operands import Kinds, Type, check, new_like
+from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, check, new_like
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover

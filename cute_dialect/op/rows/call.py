@@ -27,7 +27,7 @@ from cute_dialect.op.execute.recording import Recording, launched
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.execute.gemm import Interpreted
+    from cute_dialect.op.signature_types import Interpreted
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
 __all__ = ["RowCall", "RowKernel", "is_contiguous", "library"]

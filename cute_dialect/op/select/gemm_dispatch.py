@@ -15,29 +15,31 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays.dtypes import OUTPUTS, check_types, element_of, listed
 from cute_dialect.op.arrays.library import gpu_here
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.unfused import Matrix, folds
 from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
-from cute_dialect.op.execute.call_cache import LinearCombination
-from cute_dialect.op.execute.kernels import AnyConfig, RunKernel, any_config, any_rows, runner
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.problems.operands import bias_mode
 from cute_dialect.op.select.cost_model import Costs, best, costs_of, predict, ranked, tell_clusters
 from cute_dialect.op.select.epilogue_work import NO_WORK, work_of
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, tuned
-from cute_dialect.op.select.mma_sync_model import copies, cut_for, predict_cut, predict_exact
+from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_cut, predict_exact
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.runtime.launch import Kernel
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig
+    from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+    from cute_dialect.kernels.simt_gemm import ExactConfig
 
 __all__ = [
-    "GemmDispatch", "choose", "epilogue_of", "gpu_of", "here", "taking", "way_of", "with_direct", "with_epilogue",
+    "AnyConfig", "GemmDispatch", "any_config", "choose", "epilogue_of", "gpu_of", "here", "taking", "way_of",
+    "with_direct", "with_epilogue",
 ]  # fmt: skip
 
 BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
@@ -102,6 +104,39 @@ def epilogue_of(
     )
 
 
+AnyConfig: TypeAlias = "AmpereConfig | ExactConfig | WarpConfig"
+"""A kernel that does not use TMA."""
+
+
+def any_config(
+    element: str, output: str, majors: tuple[str, str], batch: bool, epilogue: Epilogue, cut: Cut | None = None,
+) -> AnyConfig:  # fmt: skip
+    """Return the kernel without TMA for a problem.
+
+    f32 operands use FMAs, 16-bit operands ``ldmatrix``, other operands plain loads.
+
+    Args:
+        cut: the tile and the number of split-K slices; for f32 it selects small tiles, for 16-bit operands it is
+            ignored.
+    """
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig
+    from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+    from cute_dialect.kernels.simt_gemm import ExactConfig
+
+    if element == "f32":
+        return ExactConfig(*majors, batch, epilogue, small=cut is not None, parts=1 if cut is None else cut.parts)
+    of_any = ("k" if majors[0] == "k" else "mn", "k" if majors[1] == "k" else "mn")
+    if BITS[element] == 16:
+        output = "" if output == element or not epilogue.active else output
+        return AmpereConfig(element, majors=of_any, batch=batch, output=output, epilogue=epilogue)
+    # A block may be alone on its multiprocessor, so no other block hides the latency of fragment loads.  Fragments of
+    # f64 and tf32 are therefore loaded one step ahead.  Fragments of 8-bit elements would need a register per byte.
+    usual = WarpConfig(element, output, of_any, batch, ahead=element in ("f64", "tf32"))
+    if cut is None:
+        return usual
+    return usual._replace(tile=cut.tile, warps=cut.warps, parts=cut.parts, stages=cut.stages)
+
+
 class GemmDispatch(NamedTuple):
     """A dispatch decision for a GEMM."""
 
@@ -112,13 +147,6 @@ class GemmDispatch(NamedTuple):
     by_torch: bool = False  # torch computes the epilogue
     other: AnyConfig | None = None  # the kernel without TMA
     parts: tuple[PartsConfig, ...] = ()  # kernels that split A and B into three tf32 parts first
-
-    def kernel(self, cpu: bool = False) -> RunKernel | Kernel:
-        """Return the compiled kernel; ``cpu``: for the interpreter."""
-        if self.choice is not None:
-            return runner(self.choice, cpu)
-        assert self.other is not None
-        return any_rows(self.other, cpu)
 
 
 @lru_cache(maxsize=4096)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.gemm.elements import BITS, factors, sums_of
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.pycutlass.describe import TileDescription
 from cute_dialect.op.select.candidates import menu, suiting, suits
 from cute_dialect.op.select.cost_model import costs_of, ranked
+from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 
 __all__ = ["ANY", "KernelOverride", "kernel_for"]
@@ -102,7 +102,7 @@ def _named(problem: Problem, name: str, sms: int) -> Choice:
 
 def _described(problem: Problem, tile: TileDescription) -> Choice:
     """Return the kernel of a tile description."""
-    from cute_dialect.op.pycutlass.configure import KernelRequest, wanted
+    from cute_dialect.op.select.configurations import KernelRequest, wanted
 
     a, b = factors(problem.element)
     sums = problem.sums or sums_of(problem.element)

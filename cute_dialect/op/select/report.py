@@ -35,12 +35,11 @@ from cute_dialect.op.epilogue.bind import (
     stored_as,
     traced_of,
 )
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.call_cache import LinearCombination
 from cute_dialect.op.execute.gemm import by_rows
-from cute_dialect.op.execute.kernels import AnyConfig
 from cute_dialect.op.functions import gemm
 from cute_dialect.op.grouped.functions import grouped_mm
 from cute_dialect.op.grouped.report import explained_grouped
@@ -52,7 +51,7 @@ from cute_dialect.op.select import kernel_choice as tables
 from cute_dialect.op.select.candidates import blocks
 from cute_dialect.op.select.cost_model import costs_of, predict, ranked
 from cute_dialect.op.select.epilogue_work import NO_WORK, Work, work_of
-from cute_dialect.op.select.gemm_dispatch import with_epilogue
+from cute_dialect.op.select.gemm_dispatch import AnyConfig, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 

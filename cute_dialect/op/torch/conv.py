@@ -19,7 +19,7 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, extent_of
 from cute_dialect.op.conv import functions
 from cute_dialect.op.conv.arguments import ConvArguments
 from cute_dialect.op.conv.compute import convolution
-from cute_dialect.op.execute.call_cache import LinearCombination
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.torch.gradients import keeping_function, kept_element, kept_type, result_dtype, slope, summed
 from cute_dialect.op.torch.registry import CUTE
 

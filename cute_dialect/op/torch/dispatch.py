@@ -20,8 +20,8 @@ from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.conv.arguments import NAMES, ConvArguments
 from cute_dialect.op.conv.geometry import window_of
 from cute_dialect.op.conv.layouts import channels_first, first, last
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.call_cache import LinearCombination
 from cute_dialect.op.grouped.shapes import GROUPS
 from cute_dialect.op.torch.gradients import torch_dtype
 from cute_dialect.op.torch.registry import CUTE, load_table

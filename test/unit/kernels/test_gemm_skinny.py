@@ -9,8 +9,8 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.gemm.few_rows import few_rows_text, launch
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
-from cute_dialect.op.pycutlass.configure import KernelRequest, configured
 from cute_dialect.op.select.candidates import menu
+from cute_dialect.op.select.configurations import KernelRequest, configured
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError

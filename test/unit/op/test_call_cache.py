@@ -17,9 +17,10 @@ from repeated_calls import CALLS, E4M3, E5M2, F32, exponents, near, normal, of_s
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.epilogue import FakeTensor, trace  # noqa: E402
+from cute_dialect.op.epilogue.combination import LinearCombination  # noqa: E402
 from cute_dialect.op.execute import call_cache as module  # noqa: E402
 from cute_dialect.op.execute import recording  # noqa: E402
-from cute_dialect.op.execute.call_cache import KnownCalls, LinearCombination  # noqa: E402
+from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.execute.recording import Launch, launched  # noqa: E402
 
 A, B = torch.zeros(8, 16, dtype=torch.float16), torch.zeros(16, 24, dtype=torch.float16)

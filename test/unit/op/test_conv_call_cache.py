@@ -47,7 +47,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 7)
     monkeypatch.setattr(compute, "few_channels", lambda *_: None)
     monkeypatch.setattr(compute, "conv_runner", lambda config, cpu=False: Told(config.name, found))
-    monkeypatch.setattr(gemm_dispatch, "runner", lambda kernel_choice, cpu=False: Told(kernel_choice.name, found))
+    monkeypatch.setattr(products, "runner", lambda kernel_choice, cpu=False: Told(kernel_choice.name, found))
     monkeypatch.setattr(functions, "KNOWN", KnownCalls())
     return found
 

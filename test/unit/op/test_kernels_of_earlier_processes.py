@@ -12,7 +12,8 @@ import pytest
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.execute import kernel_cache
-from cute_dialect.op.execute.kernels import AnyConfig, any_config, any_text
+from cute_dialect.op.execute.kernels import any_text
+from cute_dialect.op.select.gemm_dispatch import AnyConfig, any_config
 
 PROGRAM = """
 import sys

@@ -12,7 +12,7 @@ from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.errors import DtypeError, ShapeError
 from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.problems.operands import bias_mode
-from cute_dialect.op.select.gemm_dispatch import way_of
+from cute_dialect.op.select.gemm_dispatch import any_config, way_of
 
 
 def row_major(rows: int, columns: int, item: int = 2, ld: int = 0, address: int = 0) -> Matrix:
@@ -176,6 +176,6 @@ def test_a_prebuilt_kernel_is_loaded_by_its_name(tmp_path: object, monkeypatch: 
     compile(text, emit="ptx").save(f"{tmp_path}/f16-128x128x32-3-kk")
     monkeypatch.setenv("CUTE_KERNELS", str(tmp_path))
     compiled.any_rows.cache_clear()
-    config = compiled.any_config("f16", "f16", ("k", "k"), False, Epilogue())
+    config = any_config("f16", "f16", ("k", "k"), False, Epilogue())
     assert "launch" in repr(compiled.any_rows(config))
     compiled.any_rows.cache_clear()

@@ -10,8 +10,7 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.mma_sync_gemm import WarpConfig
 from cute_dialect.op.epilogue.unfused import Matrix
-from cute_dialect.op.execute.kernels import any_config
-from cute_dialect.op.select.gemm_dispatch import GemmDispatch, way_of
+from cute_dialect.op.select.gemm_dispatch import GemmDispatch, any_config, way_of
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_cut
 

@@ -12,6 +12,7 @@ from refused_calls import OnGpu
 
 from cute_dialect import op
 from cute_dialect.kernels.activations import PLAIN
+from cute_dialect.op.execute import gemm as products
 from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.runtime import driver as cuda
@@ -26,7 +27,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise AssertionError("something is compiled")
 
     for name in ("runner", "any_rows"):
-        monkeypatch.setattr(gemm_dispatch, name, failing)
+        monkeypatch.setattr(products, name, failing)
     monkeypatch.setattr(compiled, "by_name", failing)
     monkeypatch.setattr(cuda, "driver", lambda: Gpu())
     monkeypatch.setattr(occupancy, "clusters_at_once", lambda number, size: 120 // size)

@@ -15,7 +15,7 @@ from cute_dialect.kernels.split_tf32 import PartsConfig
 from cute_dialect.op.epilogue import maximum, pairs
 from cute_dialect.op.epilogue import sum as sum_of
 from cute_dialect.op.execute.launch_sequence import Step
-from cute_dialect.op.pycutlass.describe import MathOperation
+from cute_dialect.op.select.descriptions import MathOperation
 from cute_dialect.op.select.kernel_choice import Choice
 
 GENERATOR = np.random.default_rng(21)

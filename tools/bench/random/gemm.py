@@ -27,8 +27,8 @@ from typing import Any
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.epilogue.unfused import Matrix
-from cute_dialect.op.execute.kernels import AnyConfig, Runner, any_text, run_any, text_of
-from cute_dialect.op.select.gemm_dispatch import GemmDispatch, way_of
+from cute_dialect.op.execute.kernels import Runner, any_text, run_any, text_of
+from cute_dialect.op.select.gemm_dispatch import AnyConfig, GemmDispatch, way_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.gemm import checked, chosen, copied_for_torch, measured

@@ -64,7 +64,7 @@ class Conv(NamedTuple):
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
         """Return the kernels of the call on an H200, for convolutions with im2col TMA."""
-        from cute_dialect.op.execute.call_cache import LinearCombination
+        from cute_dialect.op.epilogue.combination import LinearCombination
         from cute_dialect.op.select.gemm_dispatch import epilogue_of
 
         g = self.geometry

@@ -7,21 +7,74 @@ the sm_80 kernels; ``[1, 1, 1]`` are kernels without tensor cores.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig
+from cute_dialect.kernels.conv.config import ConvConfig
+from cute_dialect.kernels.conv.unfold import UnfoldConfig
+from cute_dialect.kernels.finish_reduction import CombineConfig
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS, factors, outputs_of, sums_of, swapped
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig, deepest
 from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+from cute_dialect.kernels.pointer_array_gemm import ListedConfig
+from cute_dialect.kernels.pointer_array_problems import ProblemsConfig
 from cute_dialect.kernels.sgemm import RUNGS
 from cute_dialect.kernels.simt_gemm import ExactConfig
+from cute_dialect.kernels.split_k_reduce import ReduceConfig
+from cute_dialect.kernels.split_tf32 import PartsConfig
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.variants import Configured, SgemmRung
-from cute_dialect.op.pycutlass.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
+from cute_dialect.op.select.descriptions import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, few_rows
 
-__all__ = ["FAST", "KernelRequest", "ampere_tiles", "configured", "described", "simt_tiles", "wanted"]
+__all__ = [
+    "FAST",
+    "Configured",
+    "KernelRequest",
+    "SgemmRung",
+    "ampere_tiles",
+    "configured",
+    "described",
+    "simt_tiles",
+    "wanted",
+]
+
+
+class SgemmRung(NamedTuple):
+    """A rung of the SGEMM ladder, by its name."""
+
+    rung: str
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return f"sgemm-{self.rung}"
+
+
+Configured: TypeAlias = (
+    Choice
+    | AmpereConfig
+    | WarpConfig
+    | ExactConfig
+    | SgemmRung
+    | ReduceConfig
+    | CombineConfig
+    | ListedConfig
+    | ProblemsConfig
+    | ConvConfig
+    | UnfoldConfig
+    | PartsConfig
+)
+"""Configuration of one generator:
+
+* ``Choice``: Hopper GEMM with wgmma and TMA.
+* ``AmpereConfig``, ``WarpConfig``: mma.sync GEMM for 16-bit and for other operands.
+* ``ExactConfig``, ``SgemmRung``: GEMM without tensor cores, and a rung of the SGEMM ladder.
+* ``ReduceConfig``, ``CombineConfig``: reduction of split-K slices and of partial results.
+* ``ListedConfig``, ``ProblemsConfig``: pointer-array GEMM, and the kernel that builds its table.
+* ``ConvConfig``, ``UnfoldConfig``: Hopper convolution, and im2col for other convolutions.
+* ``PartsConfig``: split of f32 into tf32 parts.
+"""
 
 
 class KernelRequest(NamedTuple):

@@ -1,0 +1,207 @@
+"""The operands of one call: checked, then launched and waited for.
+
+Arrays on a GPU are used in place.  NumPy arrays are copied to the GPU, and :meth:`Arguments.sync` copies the results
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from cute_dialect.op.arrays.library import chosen_device, gpu_here, on_stream
+from cute_dialect.op.arrays.memory import NOWHERE, pool_of
+from cute_dialect.op.errors import DeviceError, UnsupportedError, check_options
+from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step, steps_of
+from cute_dialect.op.problems.plan_operands import Operands, check_tma
+from cute_dialect.op.select.descriptions import GemmCoord
+from cute_dialect.runtime.arrays import ArrayView, stream_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.interp import RunReport
+    from cute_dialect.op.execute.saved import Fields
+    from cute_dialect.op.execute.variants import Variant
+    from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
+    from cute_dialect.runtime.device_memory import Staged
+    from cute_dialect.runtime.launch import CallOptions
+
+__all__ = ["Arguments", "Transfer", "check_gpu", "on_the_cpu", "wait_for"]
+
+
+class Arguments:
+    """Checked operands of an operation, with :meth:`launch` and :meth:`sync`."""
+
+    def __init__(
+        self, operation: GemmOperationUniversal, operands: Operands, D: Any, stream: object, options: CallOptions,
+        split: Split = ALONE, call: str = "GemmArguments", results: Mapping[str, Any] | None = None,
+    ):  # fmt: skip
+        self.operation, self.operands, self.D, self.split, self.call = operation, operands, D, split, call
+        # D and the other results of a traced epilogue, by name.
+        self.results: dict[str, Any] = {"D": D, **(results or {})}
+        if operation.by_tma:
+            check_tma(call, operands)
+        check_options(call, options)
+        self.stream, self.options = stream, options
+        self.on_cpu = on_the_cpu(options)
+        self.launched: list[Step] = []
+        self._transfer: Transfer | None = None
+        self._wait: Callable[[], None] | None = None
+
+    @property
+    def problem_size(self) -> GemmCoord:
+        """The extents (M, N, K) of the GEMM."""
+        m, n = self.operands.d.shape[-2:]
+        return GemmCoord(m, n, self.operands.a.shape[-1])
+
+    @property
+    def problem(self) -> str:
+        """The extents of batch, M, N and K as text, which distinguishes calls of different sizes."""
+        m, n, k = self.problem_size
+        return "x".join(map(str, (*self.operands.d.shape[:-2], m, n, k)))
+
+    def sources(self) -> list[Variant]:
+        """Return the kernels that the call launches.  No memory is allocated."""
+        x = self.operands
+        return [step.variant for step in self.launched or self.steps(x._replace(d=x.d._replace(library=NOWHERE)))]
+
+    def taken(self) -> Fields:
+        """Return the chosen tile as data."""
+        return {"tile": self.operation.tile_description.to_json()}
+
+    @property
+    def is_copied(self) -> bool:
+        """True if the arrays were copied to the GPU and the results are not copied back yet."""
+        return self._transfer is not None
+
+    def launch(self) -> RunReport | None:
+        """Launch without waiting.  On the CPU, run the interpreter and return its report."""
+        x, options = self.operands, self.options
+        if self.on_cpu:
+            return self._launch(x, None)
+        check_gpu(self.call, self.operation, x)
+        if x.d.device < 0:
+            self._transfer = Transfer(x, options.get("device"))
+            self.options, x = _without_device(options), self._transfer.operands
+        raw = 0 if self.stream is None and self._transfer is not None else stream_of(self.stream, (x.d,))
+        self._launch(x, raw)
+        self._waits_for(x.d.device, raw)
+        return None
+
+    def _launch(self, x: Operands, stream: object) -> RunReport | None:
+        """Launch the steps in order and return the report of the last one."""
+        report = None
+        with on_stream(x.d, None if self.on_cpu else self.stream):
+            self.launched = self.steps(x)  # The steps keep their shared memory alive.
+            launchers = [self.operation.launcher(variant, self.on_cpu) for variant, _ in self.launched]
+            for launcher, (_, operands) in zip(launchers, self.launched):
+                report = launcher(operands, stream, **self.options)
+        return report
+
+    def steps(self, x: Operands) -> list[Step]:
+        """Return the launches for these operands."""
+        return steps_of(self.operation, x, self.split)
+
+    def bind(self) -> Callable[..., None]:
+        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
+        if self.operands.d.device < 0:
+            raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
+        check_gpu(self.call, self.operation, self.operands)
+        return self.bound(self.steps(self.operands))
+
+    def bound(self, steps: Sequence[Step]) -> Callable[..., None]:
+        """Return a function that launches the steps in order."""
+        calls = [self.operation.launcher(v, False).bind(x) for v, x in steps]
+        if len(calls) == 1:
+            return calls[0]
+
+        def call(stream: object = None) -> None:
+            for each in calls:
+                each(stream)
+
+        return call
+
+    def _waits_for(self, device: int, stream: int) -> None:
+        self._wait = wait_for(device, stream)
+
+    def sync(self) -> None:
+        """Wait for the launch; results in NumPy arrays are valid afterwards."""
+        wait, self._wait = self._wait, None
+        if wait is not None:
+            wait()
+        transfer, self._transfer = self._transfer, None
+        if transfer is not None:
+            transfer.back()
+        self.launched = [step._replace(operands=self.operands) for step in self.launched]  # Release their memory.
+
+
+def wait_for(device: int, stream: int) -> Callable[[], None]:
+    """Return a function that waits for all launches on a stream."""
+    from cute_dialect.runtime.driver import driver
+
+    def wait() -> None:
+        gpu = driver()
+        previous = gpu.enter(device)
+        try:
+            gpu.synchronize(stream)
+        finally:
+            if previous:
+                gpu.set_context(previous)
+
+    return wait
+
+
+def on_the_cpu(options: CallOptions) -> bool:
+    """Return True if the call runs on the interpreter. ``CUTE_DEVICE=cpu`` sets the device in options."""
+    device = chosen_device(options.get("device"))
+    if device is not None:
+        options["device"] = device
+    return str(options.get("device")) == "cpu"
+
+
+def check_gpu(call: str, operation: GemmOperationUniversal, x: Operands) -> None:
+    """Raise DeviceError if there is no GPU, or UnsupportedError if it lacks instructions of the operation."""
+    major, minor = gpu_here(call).capability(max(0, x.d.device))
+    if operation.needs_hopper and (major, minor) != (9, 0):
+        raise UnsupportedError(
+            f'{call}: wgmma kernels need sm_90, but the GPU is sm_{major}{minor}; use kernel_cc=80, or device="cpu"'
+        )
+
+
+def _without_device(options: CallOptions) -> CallOptions:
+    return cast("CallOptions", {k: v for k, v in options.items() if k != "device"})
+
+
+class Transfer:
+    """Copies of host arrays on a GPU."""
+
+    def __init__(self, x: Operands, device: object = None):
+        from cute_dialect.runtime.call_options import device_number
+        from cute_dialect.runtime.device_memory import Staged
+
+        gpu = gpu_here()
+        number = 0 if device is None else device_number(cast(Any, device)) or 0
+        found = {n: cast("ArrayView | None", getattr(x, n)) for n in ("a", "b", "d", "c", "bias", "places")}
+        found |= {f"operand {i}": v for i, v in enumerate(x.behind) if isinstance(v, ArrayView)}
+        found |= {f"result {i}": v.result for i, v in enumerate(x.reduced)}
+        found |= {f"scale {i}": v for i, v in enumerate(x.scales)}
+        views = [v for v in found.values() if v is not None and v.device < 0]
+        names = [n for n, v in found.items() if v is not None and v.device < 0]
+        previous = gpu.enter(cast(int, number))
+        try:
+            self._copies: Staged = Staged(pool_of(cast(int, number)), views, names)  # type: ignore[arg-type]
+        finally:
+            if previous:
+                gpu.set_context(previous)
+        there = dict(zip(names, [v._replace(device=cast(int, number)) for v in self._copies.views]))
+        behind = tuple([there.get(f"operand {i}", v) for i, v in enumerate(x.behind)])
+        reduced = tuple([v._replace(result=there.get(f"result {i}", v.result)) for i, v in enumerate(x.reduced)])
+        scales = tuple([there.get(f"scale {i}", v) for i, v in enumerate(x.scales)])
+        matrices = {n: v for n, v in there.items() if " " not in n}
+        self.operands = x._replace(behind=behind, reduced=reduced, scales=scales, **matrices)  # type: ignore[arg-type]
+
+    def back(self) -> None:
+        """Copy the results back, and free the copies."""
+        try:
+            self._copies.back()
+        finally:
+            self._copies.free()
