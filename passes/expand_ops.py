@@ -40,7 +40,8 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn, width_of
 from cute_dialect.algebra.trees import map_leaves
 from cute_dialect.dialect.access import ALIASES, GetScalarsOp, scalar_payloads
 from cute_dialect.dialect.arith import ComparisonOp, EqualOp
-from cute_dialect.dialect.base import CuteOp, is_tensor
+from cute_dialect.dialect.base import CuteOp
+from cute_dialect.dialect.memory_types import is_tensor
 from cute_dialect.dialect.registry import core_ops
 from cute_dialect.dialect.typed_values import Typed, dynamic_leaves, track
 from cute_dialect.dialect.types import CuteType, Payload

@@ -32,11 +32,10 @@ from collections.abc import Iterable
 
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import IsTerminator, MemoryEffect, Pure
+from xdsl.traits import IsTerminator, MemoryEffect, Pure, is_side_effect_free, is_speculatable
 
 from cute_dialect.dialect.arith import ElemLessOp, EqualOp
 from cute_dialect.dialect.make import StaticOp
-from cute_dialect.dialect.purity import is_pure
 from cute_dialect.dialect.typed_values import typed
 from cute_dialect.dialect.types import is_static_type
 from cute_dialect.ir.editing import make_op
@@ -84,7 +83,7 @@ def blocks_of(op: Operation) -> list[Block]:
 
 
 class Purity:
-    """Cache of :func:`~cute_dialect.dialect.purity.is_pure` for op classes whose traits alone decide it."""
+    """Cache of :func:`is_pure` for op classes whose traits alone decide it."""
 
     def __init__(self) -> None:
         # Upstream's cast is pure; xDSL's lacks the trait for speculation.
@@ -160,3 +159,14 @@ def _replace(old: SSAValue, new: Operation, op: Operation, block: Block) -> int:
     block.insert_op_before(new, op)
     old.replace_all_uses_with(new.results[0])
     return 1
+
+
+def is_pure(op: Operation) -> bool:
+    """Return True if an op has no side effects and no undefined behaviour, and is not a terminator.
+
+    The traits of the op decide: no memory effect, including in its regions, and speculatable. Ops without these traits
+    are not pure. ``cute.shape_div`` and ``cute.ceil_div`` are pure if their divisor is a static tree without a zero.
+    """
+    if op.has_trait(IsTerminator, value_if_unregistered=True):
+        return False
+    return is_speculatable(op) and is_side_effect_free(op)

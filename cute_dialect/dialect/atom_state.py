@@ -7,35 +7,19 @@ The type of an atom determines its fields. For example, this sets the mbarrier o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import StringAttr, i1, i16, i64
+from xdsl.dialects.builtin import StringAttr, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.dialect.atom_types import AtomType, TiledCopyType, TiledType
+from cute_dialect.dialect.atom_types import FIELDS, AtomType, TiledCopyType, TiledType
 from cute_dialect.dialect.base import cute_op
-from cute_dialect.dialect.machine import MachineOp, is_barrier
+from cute_dialect.dialect.machine import MachineOp
 from cute_dialect.dialect.typed_values import Properties
 from cute_dialect.dialect.views import expect, expect_operands
-
-FIELDS: Mapping[str, str] = {
-    "tma_bar": "a !cute.ptr<i64, smem>",
-    "im2col_offsets": "a !cute.coord with one offset per spatial dimension",
-    "multicast_mask": "i16",
-    "cache_hint": "i64",
-    "pred": "i1",
-}
-"""Field of a copy atom -> description of its value, for error messages."""
-
-_TYPES = {"multicast_mask": i16, "cache_hint": i64, "pred": i1}
-
-
-def fits(field: str, value: Attribute) -> bool:
-    """Return True if the type suits the field. Conditions that depend on the atom are not checked."""
-    return is_barrier(value) if field == "tma_bar" else value == _TYPES.get(field)
 
 
 def check_accumulate(atom: Attribute, value: Attribute) -> None:

@@ -6,21 +6,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import ClassVar, NamedTuple, cast
 
+from xdsl.dialects.builtin import i1, i16, i64
 from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from cute_dialect.algebra import text, verify
-from cute_dialect.algebra.evaluation import evaluate, size
+from cute_dialect.algebra.evaluation import cosize, evaluate, size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import is_static, tree_leaves
 from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Layout, Tile, layout_modes
-from cute_dialect.dialect.memory_types import parse_layout_string
+from cute_dialect.dialect.memory_types import is_barrier, parse_layout_string
+
+FIELDS: Mapping[str, str] = {
+    "tma_bar": "a !cute.ptr<i64, smem>",
+    "im2col_offsets": "a !cute.coord with one offset per spatial dimension",
+    "multicast_mask": "i16",
+    "cache_hint": "i64",
+    "pred": "i1",
+}
+"""Run-time field of a copy atom -> description of its value, for error messages."""
+
+_TYPES = {"multicast_mask": i16, "cache_hint": i64, "pred": i1}
 
 
 class AtomType(TypeAttribute):
@@ -32,9 +44,7 @@ class AtomType(TypeAttribute):
 
     def takes(self, field: str, value: Attribute) -> bool:
         """Return True if a state field accepts a value of this type."""
-        from cute_dialect.dialect.atom_state import fits
-
-        return fits(field, value)
+        return is_barrier(value) if field == "tma_bar" else value == _TYPES.get(field)
 
     def accumulator_registers(self) -> int:
         """Return the number of accumulator registers per thread and instruction; only for MMA atoms."""
@@ -183,8 +193,6 @@ def _plain(layout: AnyLayout) -> Layout:
 
 def verify_tiled_copy(tc: TiledCopy) -> None:
     """Raise AlgebraError unless the thread-value layout and the tile fit the atom."""
-    from cute_dialect.algebra.evaluation import cosize, size
-
     tv = tc.layout_tv
     if not (is_static(tv) and is_static(tc.tiler)):
         both = f"{text.to_text(tv)} and {text.to_text(tc.tiler)}"

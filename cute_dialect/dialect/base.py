@@ -35,6 +35,8 @@ from cute_dialect.dialect.asm import (
     print_signature,
 )
 from cute_dialect.dialect.inference import infer_types_memo
+from cute_dialect.dialect.memory_types import is_tensor
+from cute_dialect.dialect.tensor_lifting import infer_lifted
 from cute_dialect.dialect.typed_values import OneOfKinds, Properties, Typed, track, type_weaker_or_equal, typed, wrap
 from cute_dialect.ir.editing import fill_op
 
@@ -122,8 +124,6 @@ class CuteOp(IRDLOperation):
             raise NotImplementedError(cls.name)
         cls.check_operand_kinds(operand_types)
         if cls.LIFT and is_tensor(operand_types[0]):
-            from cute_dialect.dialect.tensor_lifting import infer_lifted
-
             return infer_lifted(cls, operand_types, properties)
         return [wrap(r) for r in cls.infer(track([typed(t) for t in operand_types]), properties)]
 
@@ -309,15 +309,6 @@ def verify_properties(op: CuteOp) -> None:
     for name in op.properties:
         if name not in declared:
             raise AlgebraError(f"has no property '{name}'")
-
-
-def is_tensor(attribute: Attribute) -> bool:
-    """Return True if the type is a memref or a coordinate tensor."""
-    if attribute.name not in ("cute.memref", "cute.coord_tensor"):
-        return False
-    from cute_dialect.dialect.memory_types import TensorType
-
-    return isinstance(attribute, TensorType)
 
 
 def plural(n: int, what: str) -> str:

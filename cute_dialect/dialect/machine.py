@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import StringAttr, i64
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from cute_dialect.dialect.asm import parse_operand_list, print_operand_list
-from cute_dialect.dialect.memory_types import PtrType
 from cute_dialect.dialect.views import MemoryOp
-from cute_dialect.spaces import AddressSpace
 
 
 class MachineOp(MemoryOp):
@@ -83,8 +81,3 @@ class MachineOp(MemoryOp):
         else:
             with printer.in_parens():
                 printer.print_list(self.result_types, printer.print_attribute)
-
-
-def is_barrier(t: Attribute) -> bool:
-    """Return True if the type is a pointer to an mbarrier."""
-    return isinstance(t, PtrType) and t.data.space == AddressSpace.smem and t.data.element == i64

@@ -28,7 +28,8 @@ from cute_dialect.algebra.make_layouts import make_identity_layout, make_layout_
 from cute_dialect.algebra.trees import congruent
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
 from cute_dialect.dialect.asm import defined_type, parse_operand_list, parse_type
-from cute_dialect.dialect.base import CuteOp, cute_op, is_tensor, plural
+from cute_dialect.dialect.base import CuteOp, cute_op, plural
+from cute_dialect.dialect.memory_types import ConstrainedIntType, CoordTensorType, is_tensor
 from cute_dialect.dialect.typed_values import (
     ANY_LAYOUT,
     COORD,
@@ -80,11 +81,8 @@ class StaticOp(CuteOp, HasFolderInterface):
         if isinstance(type_, CuteType):
             static = type_.is_static()
         elif is_tensor(type_):
-            from cute_dialect.dialect.memory_types import CoordTensorType
-
-            static = (
-                isinstance(type_, CoordTensorType) and type_.is_static()
-            )  # A memref is never static: its address is known only at run time.
+            # A memref is never static: its address is known only at run time.
+            static = isinstance(type_, CoordTensorType) and type_.is_static()
         else:
             raise AlgebraError(f"result #0: expected a cute value, got {type_}")
         if not static:
@@ -127,11 +125,8 @@ def scalar_int(attribute: Attribute) -> int | Dyn | None:
     if isinstance(attribute, IntTupleType):
         leaf = attribute.data
         return leaf if isinstance(leaf, int | Dyn) else None
-    if attribute.name.startswith("cute."):
-        from cute_dialect.dialect.memory_types import ConstrainedIntType
-
-        if isinstance(attribute, ConstrainedIntType):
-            return Dyn(attribute.width, attribute.divisor)
+    if isinstance(attribute, ConstrainedIntType):
+        return Dyn(attribute.width, attribute.divisor)
     return None
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import gcd
 from typing import ClassVar, NamedTuple, cast
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, i64
 from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -24,7 +24,7 @@ from cute_dialect.algebra import text, verify
 from cute_dialect.algebra.arithmetic import tuple_add
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
-from cute_dialect.algebra.trees import is_static, leaves
+from cute_dialect.algebra.trees import implies, is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Swizzle
 from cute_dialect.spaces import AddressSpace
 
@@ -242,6 +242,11 @@ class PtrType(Data[Ptr], TypeAttribute):
         printer.print_string(">")
 
 
+def is_barrier(t: Attribute) -> bool:
+    """Return True if the type is a pointer to an mbarrier."""
+    return isinstance(t, PtrType) and t.data.space == AddressSpace.smem and t.data.element == i64
+
+
 # ------------------------------------------------------------------------------------------------------------- tensors
 
 
@@ -415,20 +420,19 @@ def _verify_coord_tensor(it: IntTuple, layout: AnyLayout) -> None:
         ) from None
 
 
+def is_tensor(t: Attribute) -> bool:
+    """Return True if the type is a memref or a coordinate tensor."""
+    return isinstance(t, TensorType)
+
+
 def tensor_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
     """Return True if a declared memory type claims at most the ``div`` and alignment of the inferred one."""
-    from cute_dialect.dialect.typed_values import weaker_or_equal
-
     if isinstance(written, PtrType) and isinstance(inferred, PtrType):
         return _ptr_weaker(written.data, inferred.data)
     if isinstance(written, MemRefType) and isinstance(inferred, MemRefType):
-        return _ptr_weaker(written.data.ptr, inferred.data.ptr) and weaker_or_equal(
-            written.data.layout, inferred.data.layout
-        )
+        return _ptr_weaker(written.data.ptr, inferred.data.ptr) and implies(inferred.data.layout, written.data.layout)
     if isinstance(written, CoordTensorType) and isinstance(inferred, CoordTensorType):
-        return weaker_or_equal(written.data.iter, inferred.data.iter) and weaker_or_equal(
-            written.data.layout, inferred.data.layout
-        )
+        return implies(inferred.data.iter, written.data.iter) and implies(inferred.data.layout, written.data.layout)
     return written == inferred
 
 

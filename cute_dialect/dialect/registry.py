@@ -31,7 +31,7 @@ class CuteConstants(ConstantMaterializationInterface):
     """Materializes a folded ``cute.static``."""
 
     def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
-        from cute_dialect.dialect.make import StaticOp
+        from cute_dialect.dialect.make import StaticOp  # late: start-up
 
         if isinstance(type, CuteType) and type.is_static() and type.value_attr() == value:
             return StaticOp(type)
@@ -46,11 +46,11 @@ def core_ops() -> list[type[Operation]]:
 @cache
 def get_core_dialect(name: str) -> Dialect:
     """Build ``cute`` or ``cute_nvgpu`` without extensions (:mod:`.extensions`), which suffices for most files."""
-    from cute_dialect.dialect import atom_types, memory_types, types, universal_copy
+    from cute_dialect.dialect import atom_types, memory_types, types, universal_copy  # late: start-up
 
     if name == "cute_nvgpu":
         return Dialect(name, [], universal_copy.ATTRS)
-    from cute_dialect.dialect import access, memory, tiled
+    from cute_dialect.dialect import access, memory, tiled  # late: start-up
 
     ops: list[type[Operation]] = [*core_ops(), *access.ALIASES, *memory.OPS, *tiled.OPS]
     attributes: list[type[Attribute]] = [

@@ -8,7 +8,7 @@ on tensors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from xdsl.ir import Attribute
 
@@ -16,7 +16,6 @@ from cute_dialect.algebra.arithmetic import tuple_add
 from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.slicing import slice_and_offset
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
-from cute_dialect.dialect.base import CuteOp
 from cute_dialect.dialect.memory_types import (
     CoordTensor,
     CoordTensorType,
@@ -28,6 +27,9 @@ from cute_dialect.dialect.memory_types import (
 )
 from cute_dialect.dialect.typed_values import Properties, Typed, tracked, wrap
 from cute_dialect.dialect.types import CuteType
+
+if TYPE_CHECKING:
+    from cute_dialect.dialect.base import CuteOp
 
 OFFSET_OPS = frozenset({"cute.slice"})
 """Ops that also advance the iterator, by the value of the layout at the fixed coordinates."""

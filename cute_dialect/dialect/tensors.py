@@ -28,7 +28,14 @@ from cute_dialect.dialect.asm import parse_one_operand, print_operand_list
 from cute_dialect.dialect.base import cute_op
 from cute_dialect.dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
 from cute_dialect.dialect.tensor_lifting import tensor_with
-from cute_dialect.dialect.typed_values import DIVIDER, OneOfKinds, Properties, payload_text, tracked
+from cute_dialect.dialect.typed_values import (
+    DIVIDER,
+    OneOfKinds,
+    Properties,
+    payload_text,
+    tracked,
+    type_weaker_or_equal,
+)
 from cute_dialect.dialect.types import CoordType, CuteType, LayoutType
 from cute_dialect.dialect.views import MemoryOp, expect, expect_operands
 
@@ -264,8 +271,6 @@ class RecastTensorOp(MemoryOp):
         super().__init__(operands=[tensor], result_types=[recast_type(tensor.type, element)])
 
     def verify_(self) -> None:
-        from cute_dialect.dialect.typed_values import type_weaker_or_equal
-
         t = self.result.type
         assert isinstance(t, MemRefType)
         try:

@@ -14,14 +14,15 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
-from cute_dialect.algebra.trees import depth, is_static
+from cute_dialect.algebra.tiled_copy import make_layout_tv, retile
+from cute_dialect.algebra.trees import depth, is_static, shape_to_tile
 from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, IntTuple, Layout, Payload, Tile
 from cute_dialect.dialect.asm import print_operand_list
 from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
 from cute_dialect.dialect.base import cute_op
 from cute_dialect.dialect.memory_types import MemRefType, TensorType
 from cute_dialect.dialect.tile_fit import PARTIAL, check_whole
-from cute_dialect.dialect.tiled import CopyOp, PartitionDOp, PartitionSOp
+from cute_dialect.dialect.tiled import CopyOp, PartitionDOp, PartitionSOp, parse_copy, print_copy
 from cute_dialect.dialect.typed_values import Properties, payload_text
 from cute_dialect.dialect.types import CoordType, LayoutType
 from cute_dialect.dialect.views import MemoryOp, expect, expect_operands, parse_no_result
@@ -41,8 +42,6 @@ def tile_extents(tiler: Tile) -> IntTuple:
 
 def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
     """Return a fragment's layout in a tiled copy's value order, ``((v,rest_v), RestM, …)``. Raises AlgebraError."""
-    from cute_dialect.algebra.tiled_copy import retile
-
     if isinstance(layout, ComposedLayout) or not is_static(layout):
         raise AlgebraError(f"expected a fragment with a static layout that is not composed, got {payload_text(layout)}")
     assert isinstance(layout, Layout)
@@ -67,8 +66,6 @@ def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
 
 def made_copy(atom: Attribute, layout_tv: Layout, extents: IntTuple) -> TiledCopyType:
     """Build the tiled copy with a thread-value layout over a tile. Raises AlgebraError if the two do not fit."""
-    from cute_dialect.algebra.trees import shape_to_tile
-
     data = TiledCopy(atom, layout_tv, shape_to_tile(extents))
     verify_tiled_copy(data)
     return TiledCopyType(data)
@@ -103,8 +100,6 @@ class MakeTiledCopyTvOp(MemoryOp):
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        from cute_dialect.algebra.tiled_copy import make_layout_tv
-
         expect_operands(operand_types, 3)
         expect(operand_types[0], CopyAtomType, 0, "a copy atom")
         layouts: list[Layout] = []
@@ -212,13 +207,9 @@ class TiledCopyOp(MemoryOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
-        from cute_dialect.dialect.tiled import parse_copy
-
         return parse_copy(cls, parser, 4)
 
     def print(self, printer: Printer) -> None:
-        from cute_dialect.dialect.tiled import print_copy
-
         print_copy(self, printer, 4)
 
 

@@ -148,7 +148,7 @@ def partition(
         tid: the thread index.
         side: "src" or "dst"; the assignment of values to threads may differ between the two.
     """
-    from cute_dialect.algebra.tiled_copy import composed_thread_slice, thread_slice, tile_to_thread
+    from cute_dialect.algebra.tiled_copy import composed_thread_slice, thread_slice, tile_to_thread  # late: start-up
 
     atom = tc.data.atom
     assert isinstance(atom, CopyAtomType) and isinstance(layout, Layout | ComposedLayout)

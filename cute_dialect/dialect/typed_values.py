@@ -23,6 +23,7 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
 from cute_dialect.algebra.trees import carries_divisor, implies, leaves, map_leaves, tracked
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, Layout, Payload
 from cute_dialect.algebra.verify import is_trivial_wrap
+from cute_dialect.dialect.memory_types import tensor_weaker_or_equal
 from cute_dialect.dialect.types import TYPES, CuteType
 
 
@@ -137,21 +138,12 @@ def wrap(value: Typed) -> CuteType:
         raise AlgebraError(f"result: {e}") from None
 
 
-def weaker_or_equal(written: Any, inferred: Any) -> bool:
-    """Return True if two payloads are equal except that the written one has weaker divisibility."""
-    return implies(inferred, written)
-
-
 def type_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
     """Return True if two types are equal except that the written one has weaker divisibility."""
     if written == inferred:
         return True
     if isinstance(written, CuteType) and isinstance(inferred, CuteType):
-        return written.kind == inferred.kind and weaker_or_equal(written.data, inferred.data)
-    if not (written.name.startswith("cute.") and inferred.name.startswith("cute.")):
-        return False
-    from cute_dialect.dialect.memory_types import tensor_weaker_or_equal
-
+        return written.kind == inferred.kind and implies(inferred.data, written.data)
     return tensor_weaker_or_equal(written, inferred)
 
 

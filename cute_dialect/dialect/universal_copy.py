@@ -13,6 +13,7 @@ from xdsl.printer import Printer
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import element_bits
+from cute_dialect.dialect.tiled import check_plain_copy
 
 
 class UniversalCopy(NamedTuple):
@@ -60,8 +61,6 @@ class UniversalCopyType(Data[UniversalCopy], CopyAtomType):
         printer.print_string(f", {self.data.bits} b>" if self.data.bits else ">")
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
-        from cute_dialect.dialect.tiled import check_plain_copy
-
         check_plain_copy(self, operand_types)
 
     def threads(self) -> int:

@@ -9,8 +9,7 @@ from typing import NamedTuple, TypeAlias, cast
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, VectorType, i1, i32
 from xdsl.ir import Attribute
 
-from cute_dialect.dialect.machine import is_barrier
-from cute_dialect.dialect.memory_types import ConstrainedIntType, PtrType, element_bits
+from cute_dialect.dialect.memory_types import ConstrainedIntType, PtrType, element_bits, is_barrier
 from cute_dialect.spaces import AddressSpace
 
 

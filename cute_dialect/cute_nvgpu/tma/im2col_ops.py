@@ -33,8 +33,8 @@ from cute_dialect.cute_nvgpu.tma.types import (
     TmaStoreIm2colType,
 )
 from cute_dialect.dialect.base import cute_op
-from cute_dialect.dialect.machine import MachineOp, is_barrier
-from cute_dialect.dialect.memory_types import MemRefType
+from cute_dialect.dialect.machine import MachineOp
+from cute_dialect.dialect.memory_types import MemRefType, is_barrier
 from cute_dialect.dialect.typed_values import Properties, payload_text
 from cute_dialect.dialect.views import expect, expect_operands
 from cute_dialect.spaces import AddressSpace

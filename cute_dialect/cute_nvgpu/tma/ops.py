@@ -25,7 +25,7 @@ from cute_dialect.cute_nvgpu.tma.maps import Im2colMap, TmaMap, canonical, check
 from cute_dialect.cute_nvgpu.tma.types import Im2colAtomType, TmaAtomType, TmaLoadType, TmaReduceType, TmaStoreType
 from cute_dialect.dialect.atom_types import is_tensor_map
 from cute_dialect.dialect.base import cute_op
-from cute_dialect.dialect.machine import MachineOp, is_barrier
+from cute_dialect.dialect.machine import MachineOp
 from cute_dialect.dialect.memory_types import (
     ConstrainedIntType,
     CoordTensor,
@@ -33,6 +33,7 @@ from cute_dialect.dialect.memory_types import (
     MemRefType,
     PtrType,
     integer_width,
+    is_barrier,
     ptr,
 )
 from cute_dialect.dialect.typed_values import Properties, payload_text

@@ -18,12 +18,12 @@ from cute_dialect.dialect.algebra import CoalesceOp, ComplementOp, GroupModesOp,
 from cute_dialect.dialect.arith import CeilDivOp, ElemLessOp, EqualOp, ShapeDivOp
 from cute_dialect.dialect.diag import PrintOp
 from cute_dialect.dialect.make import MakeLayoutOp, MakeShapeOp, StaticOp
-from cute_dialect.dialect.purity import is_pure
 from cute_dialect.dialect.registry import core_ops
 from cute_dialect.dialect.sizes import AppendToRankOp, LayoutEvalOp, SizeOp
 from cute_dialect.dialect.tile import TileToShapeOp, ZippedDivideOp
 from cute_dialect.dialect.typed_values import Typed, bind, dynamic_leaves
 from cute_dialect.dialect.types import LayoutType, ShapeType
+from cute_dialect.passes.fold_static import is_pure
 
 DYNAMIC = "layout (?,?):(?,1)"
 

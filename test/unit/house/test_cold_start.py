@@ -16,7 +16,7 @@ from cute_dialect.ir.context import make_context
 from cute_dialect.passes import algo_to_arch, to_base
 
 ROOT = Path(__file__).resolve().parents[3]
-CORE_DIALECT = {"base", "asm", "typed_values", "purity", "make", "access", "algebra", "sizes", "arith", "tile"} | {
+CORE_DIALECT = {"base", "asm", "typed_values", "make", "access", "algebra", "sizes", "arith", "tile"} | {
     "inference", "diag", "views", "memory", "tile_fit", "tiled", "tensor_lifting", "registry", "extensions", "types",
     "memory_types", "atom_types", "universal_copy", "dialect",
 }  # fmt: skip
