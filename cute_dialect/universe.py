@@ -24,8 +24,8 @@ from cute_dialect.upstream.registry import BASE_DIALECTS
 
 def _pass_factory(name: str) -> Callable[[], type[ModulePass]]:
     def factory() -> type[ModulePass]:
-        from cute_dialect.passes.base import as_module_pass
-        from cute_dialect.passes.registry import load
+        from cute_dialect.passes.base import as_module_pass  # late: start-up
+        from cute_dialect.passes.registry import load  # late: start-up
 
         return as_module_pass(load(name))
 
@@ -33,13 +33,13 @@ def _pass_factory(name: str) -> Callable[[], type[ModulePass]]:
 
 
 def _cute() -> Dialect:
-    from cute_dialect.dialect.registry import get_cute_dialect
+    from cute_dialect.dialect.registry import get_cute_dialect  # late: start-up
 
     return get_cute_dialect()
 
 
 def _cute_nvgpu() -> Dialect:
-    from cute_dialect.dialect.registry import get_cute_nvgpu_dialect
+    from cute_dialect.dialect.registry import get_cute_nvgpu_dialect  # late: start-up
 
     return get_cute_nvgpu_dialect()
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cute_dialect.algebra.layout import recast_layout
 from cute_dialect.algebra.trees import product, tree_leaves
 from cute_dialect.algebra.values import IntTuple, Layout, Stride, layout_modes, raw_layout
 from cute_dialect.arch.elements import bits_of
@@ -430,8 +431,6 @@ class CopyAtom:
         >>> ATOMS["SM75_U32x4_LDSM_N"].in_elements("dst", 16)
         Layout("(32,(2,4)):(2,(1,64))")
         """
-        from cute_dialect.algebra.layout import recast_layout
-
         return recast_layout({"src": self.src, "dst": self.dst, "ref": self.ref}[side], bits, 1)
 
 

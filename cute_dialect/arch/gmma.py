@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cute_dialect.algebra.tiling import tile_to_shape
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle, raw_layout
 from cute_dialect.arch.atom import int_leaves
 from cute_dialect.arch.elements import bits_of
@@ -139,8 +140,6 @@ def smem_tile(
     >>> smem_tile("mn", 128, "f16", (128, 64), (1, 0))
     ComposedLayout("S<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))")
     """
-    from cute_dialect.algebra.tiling import tile_to_shape
-
     atom = smem_atom(major, width, elt)
     block = int_leaves(plain_atom(major, width, elt).shape)
     for mode, have, need in zip(("X", "K"), shape, block):

@@ -33,6 +33,7 @@ from cute_dialect.arch.fragments import (
     packed_values,
 )
 from cute_dialect.arch.mma_sync import Row, Types, type_letters
+from cute_dialect.arch.mma_sync import intrinsic_name as dense
 
 _SECTIONS = {
     (16, 16): '9.7.14.6.2.1 "Matrix Fragments for sparse mma.m16n8k16 with .f16 and .bf16 types"',
@@ -84,8 +85,6 @@ def intrinsic_name(shape: tuple[int, int, int], types: Types, saturate: bool) ->
     >>> intrinsic_name((16, 8, 64), ("f32", "f8E4M3FN", "f8E5M2", "f32"), False)
     'llvm.nvvm.mma.sp.ordered.metadata.m16n8k64.row.col.f32.e4m3.e5m2.f32'
     """
-    from cute_dialect.arch.mma_sync import intrinsic_name as dense
-
     return dense(shape, types, saturate, "").replace(".mma.", ".mma.sp.ordered.metadata.", 1)
 
 

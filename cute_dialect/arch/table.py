@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
 from cute_dialect.arch.atom import Atom, CopyAtom, MmaAtom
+from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.spaces import AddressSpace
 
@@ -27,7 +28,7 @@ ALIASES = {
 
 @cache
 def _makers() -> dict[str, Callable[[], Atom]]:
-    from cute_dialect.arch import (
+    from cute_dialect.arch import (  # late: start-up
         async_copy,
         matrix_copy,
         mma_sp,
@@ -237,7 +238,7 @@ def find_wgmma(
     >>> find_wgmma(256, ("f32", "f16", "f16"), "smem", ("k", "mn")).name
     'SM90_64x256x16_F32F16F16_SS_TT'
     """
-    from cute_dialect.arch.sm90 import wgmma_name
+    from cute_dialect.arch.sm90 import wgmma_name  # late: start-up
 
     return mma_atom(wgmma_name(n, types, source_a, _wgmma_letters(n, types, source_a, majors), saturate))
 
@@ -254,14 +255,13 @@ def find_wgmma_sp(
     >>> find_wgmma_sp(64, ("i32", "i8", "i8"), "rmem").name
     'SM90_SPARSE_64x64x64_S32S8S8_RS_TN'
     """
-    from cute_dialect.arch.wgmma_sp import wgmma_sp_name
+    from cute_dialect.arch.wgmma_sp import wgmma_sp_name  # late: start-up
 
     return mma_atom(wgmma_sp_name(n, types, source_a, _wgmma_letters(n, types, source_a, majors), saturate))
 
 
 def _wgmma_letters(n: int, types: tuple[str, str, str], source_a: str, majors: tuple[str, str]) -> str:
-    from cute_dialect.arch.elements import bits_of
-    from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES
+    from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES  # late: start-up
 
     if types not in TYPES:
         known = ", ".join(" ".join(t) for t in TYPES)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from cute_dialect.algebra.leaf import Dyn, Leaf, divisibility
+from cute_dialect.algebra.leaf import Dyn, Leaf, divisibility, mul
 from cute_dialect.algebra.trees import tree_leaves
 from cute_dialect.algebra.values import Basis, IntTuple, Layout, Stride, raw_layout
 from cute_dialect.arch.atom import int_leaves
@@ -183,8 +183,6 @@ class TensorMapSpec:
     @property
     def strides(self) -> tuple[Leaf, ...]:
         """``globalStrides``: strides in bytes, from dimension 1 on."""
-        from cute_dialect.algebra.leaf import mul
-
         return tuple([mul(d.stride, self.element_bytes) for d in self.dims[1:]])
 
     @property

@@ -329,7 +329,7 @@ class StreamHandler:
     def __call__(self, diagnostic: Diagnostic) -> None:
         """Print a diagnostic.  With ``CUTE_ERROR_SVG`` draw the layouts in an error and add a note with the file."""
         if diagnostic.severity == "error" and "CUTE_ERROR_SVG" in os.environ:
-            from cute_dialect.runtime.error_pictures import error_picture
+            from cute_dialect.runtime.error_pictures import error_picture  # late: start-up
 
             if picture := error_picture(diagnostic.message):
                 note = Diagnostic("note", picture, diagnostic.position)

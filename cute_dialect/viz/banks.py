@@ -148,7 +148,7 @@ def _parts(copy: Any, layout: AnyLayout, width: int, values: int, side: str) -> 
     if side not in ("", "src", "dst"):
         raise DrawingError(f"side must be 'src' or 'dst', got {side!r}")
     if isinstance(copy, str) and copy.startswith(("SM", "Universal")):
-        from cute_dialect.arch.table import copy_atom
+        from cute_dialect.arch.table import copy_atom  # late: start-up
 
         copy = copy_atom(copy)
     if is_copy(copy):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_dialect.arch.errors import AtomError
 from cute_dialect.viz.drawing import Drawing, Path
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.layouts import draw_layout, draw_swizzle
@@ -46,8 +47,7 @@ def draw(x: Any, *, sizes: Sizes = None, file: Path | None = None) -> Drawing:
 
 
 def _atom(name: str) -> object:
-    from cute_dialect.arch.errors import AtomError
-    from cute_dialect.arch.table import ATOMS
+    from cute_dialect.arch.table import ATOMS  # late: start-up
 
     try:
         return ATOMS[name]

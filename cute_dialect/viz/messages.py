@@ -7,6 +7,8 @@ import re
 from dataclasses import replace
 from hashlib import sha256
 
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.text import parse_composed_layout
 from cute_dialect.viz.cells import Panel
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.layouts import draw_layout
@@ -40,9 +42,6 @@ def layouts_in(text: str) -> list[str]:
 
 def _trimmed(text: str) -> str:
     """Return the longest layout in a piece of text, without parentheses that belong to the sentence."""
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.algebra.text import parse_composed_layout
-
     for start in range(min(4, len(text))):
         for end in range(len(text), max(start, len(text) - 6), -1):
             try:
