@@ -3,9 +3,10 @@
     xdsl-opt layouts.mlir -p cute-fold-static,cute-expand-ops,cute-to-base,canonicalize
 
 :data:`CUTE_UNIVERSE` omits dialects and passes whose names xDSL uses itself, because xDSL rejects duplicates.  In
-``xdsl-opt``, ``canonicalize``, ``cse`` and the dialects ``llvm``, ``gpu`` and ``arith`` are therefore xDSL's.
-``cute-to-base`` creates ``llvm`` ops of :mod:`cute_dialect.upstream`, which print in upstream MLIR's syntax.  xDSL's
-``gpu`` dialect parses generic form only, as printed by ``cute-opt --mlir-print-op-generic``.
+``xdsl-opt``, ``canonicalize``, ``cse`` and the dialects ``llvm``, ``gpu`` and ``arith`` are therefore xDSL's, with the
+ops and attributes added that they lack.  ``cute-to-base`` creates ``llvm`` ops of :mod:`cute_dialect.upstream`, which
+print in upstream MLIR's syntax.  xDSL's ``gpu`` dialect parses generic form only, as printed by ``cute-opt
+--mlir-print-op-generic``.
 
 The universe holds factories, so a dialect is imported on first use.
 """
@@ -44,18 +45,34 @@ def _cute_nvgpu() -> Dialect:
     return get_cute_nvgpu_dialect()
 
 
-def _nvvm() -> Dialect:
-    """Build ``nvvm`` with the ``llvm`` attributes that its ops need and xDSL's ``llvm`` lacks (``constant_range``)."""
-    theirs = {attribute.name for attribute in XDSL_UNIVERSE.all_dialects["llvm"]().attributes}
-    lacking = [attribute for attribute in BASE_DIALECTS["llvm"]().attributes if attribute.name not in theirs]
-    nvvm = BASE_DIALECTS["nvvm"]()
-    return Dialect("nvvm", list(nvvm.operations), [*nvvm.attributes, *lacking])
-
-
 def _missing_upstream() -> dict[str, Callable[[], Dialect]]:
     """Return the dialects of upstream MLIR that this version of xDSL lacks."""
-    missing = {name: get for name, get in BASE_DIALECTS.items() if name not in XDSL_UNIVERSE.all_dialects}
-    return {**missing, "nvvm": _nvvm}
+    return {name: get for name, get in BASE_DIALECTS.items() if name not in XDSL_UNIVERSE.all_dialects}
+
+
+def _completed(theirs: Callable[[], Dialect], ours: Callable[[], Dialect]) -> Callable[[], Dialect]:
+    """Return the factory of a dialect of xDSL with the ops and attributes of upstream MLIR that it lacks."""
+
+    def factory() -> Dialect:
+        old, new = theirs(), ours()
+        ops, attributes = ({x.name for x in had} for had in (old.operations, old.attributes))
+        return Dialect(
+            old.name,
+            [*old.operations, *(op for op in new.operations if op.name not in ops)],
+            [*old.attributes, *(attribute for attribute in new.attributes if attribute.name not in attributes)],
+        )
+
+    return factory
+
+
+def _complete_xdsl() -> None:
+    """Complete the dialects of xDSL in place, since a plug-in cannot replace a dialect.
+
+    Otherwise xDSL could not read lowered kernels: its ``llvm`` lacks 212 ops, such as ``llvm.extractelement``.
+    """
+    dialects = XDSL_UNIVERSE.all_dialects
+    for name in sorted(dialects.keys() & BASE_DIALECTS.keys() - {"builtin"}):
+        dialects[name] = _completed(dialects[name], BASE_DIALECTS[name])
 
 
 CUTE_UNIVERSE = Universe(
@@ -63,3 +80,5 @@ CUTE_UNIVERSE = Universe(
     all_passes={row.name: _pass_factory(row.name) for row in PASSES.values() if row.scope == "cute"},
 )
 """The dialects ``cute`` and ``cute_nvgpu`` with their passes, and ``nvvm``, ``nvgpu``, ``index``."""
+
+_complete_xdsl()

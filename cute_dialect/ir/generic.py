@@ -147,6 +147,9 @@ class GenericWriter:
         if op.successors:
             head += "[" + ", ".join([self._block_name(b) for b in op.successors]) + "]"
         properties: Mapping[str, Attribute] = op.properties
+        defaults: Mapping[str, Attribute] | None = getattr(type(op), "DEFAULT_PROPERTIES", None)
+        if defaults:
+            properties = {**defaults, **properties}
         moved: tuple[str, ...] = getattr(type(op), "WRITTEN_AS_ATTRIBUTES", ())
         if moved:
             attributes = {**attributes, **{k: v for k, v in properties.items() if k in moved}}

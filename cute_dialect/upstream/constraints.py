@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from cute_dialect.upstream.llvm_types import LLVMArrayType, LLVMPointerType, LLVMStructType
 from cute_dialect.upstream.typed import element_type, is_vector, scalar_type, width
 
 Check = Callable[[Attribute], bool]
@@ -52,6 +51,17 @@ def _bit(t: Attribute) -> bool:
     return width(t) == 1
 
 
+def _named(*names: str) -> Check:
+    """Return the check for types by name: in ``xdsl-opt``, types of ``llvm`` have xDSL's classes."""
+    return lambda t: t.name in names
+
+
+def _address_space(t: Attribute) -> int:
+    """Return the address space of an LLVM pointer: a number, or an attribute in xDSL's class."""
+    space: object = getattr(t, "addr_space", 0)
+    return space if isinstance(space, int) else getattr(space, "data", 0)
+
+
 def _memref(t: Attribute) -> bool:
     return isinstance(t, MemRefType)
 
@@ -70,10 +80,10 @@ _PHRASES: Mapping[str, Check] = {
     "signless-fixed-width-integer-like": _like(_signless),
     "floating-point-like": _like(_float),
     "bool-like": _like(_bit),
-    "LLVM pointer type": lambda t: isinstance(t, LLVMPointerType),
-    "LLVM structure type": lambda t: isinstance(t, LLVMStructType),
-    "LLVM struct type": lambda t: isinstance(t, LLVMStructType),
-    "LLVM aggregate type": lambda t: isinstance(t, LLVMStructType | LLVMArrayType),
+    "LLVM pointer type": _named("llvm.ptr"),
+    "LLVM structure type": _named("llvm.struct"),
+    "LLVM struct type": _named("llvm.struct"),
+    "LLVM aggregate type": _named("llvm.struct", "llvm.array"),
     "LLVM dialect-compatible vector type": lambda t: isinstance(t, VectorType),
     "LLVM dialect-compatible vector of floating-point": lambda t: is_vector(t) and _float(t.element_type),
     "vector of any type values": lambda t: isinstance(t, VectorType),
@@ -91,7 +101,7 @@ def _numbered(phrase: str) -> Check | None:
     if m := re.fullmatch(r"(\d+)-bit float", phrase):
         return lambda t: isinstance(t, AnyFloat) and t.bitwidth == int(m[1]) and not isinstance(t, BFloat16Type)
     if m := re.fullmatch(r"LLVM pointer in address space (\d+)", phrase):
-        return lambda t: isinstance(t, LLVMPointerType) and t.addr_space == int(m[1])
+        return lambda t: t.name == "llvm.ptr" and _address_space(t) == int(m[1])
     if m := re.fullmatch(
         r"(?:LLVM dialect-compatible )?(?:fixed-length )?vector of (.+?)(?: values)?(?: of length ([\d/]+))?", phrase
     ):

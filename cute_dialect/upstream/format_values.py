@@ -141,14 +141,16 @@ def _parse_stripped(parser: Parser, cls: type[Data[Any]]) -> Attribute | None:
 
 
 def _parse_flags(parser: Parser, attr: AttrSpec) -> Attribute | None:
-    """Parse LLVM flags: `overflow<nsw, nuw>` (an attribute) or `inbounds|nuw` (an integer)."""
+    """Parse LLVM flags, `overflow<nsw, nuw>` or `inbounds|nuw`, as the integer that upstream stores."""
     mnemonic = attr.kind.split(".")[1]
     if mnemonic != "-":
         if parser.parse_optional_keyword(mnemonic) is None:
             return None
-        cls = attr.attr_class
-        assert cls is not None
-        return cls(cls.parse_parameter(parser))
+        with parser.in_angle_brackets():
+            bits = attr.cases[parser.parse_keyword_in(attr.cases)]
+            while parser.parse_optional_punctuation(",") is not None:
+                bits |= attr.cases[parser.parse_keyword_in(attr.cases)]
+        return IntegerAttr(bits, _I32)
     word = parser.parse_optional_keyword_in(attr.cases)
     if word is None:
         return None

@@ -317,6 +317,8 @@ class ModuleOp(FormatOp):
     """`gpu.module @m [#nvvm.target<chip = "sm_90a">] { … }`"""
 
     name = "gpu.module"
+    WRITTEN_AS_ATTRIBUTES: ClassVar[tuple[str, ...]] = ("offloadingHandler", "targets")
+    """Properties that xDSL's class lacks; see :class:`GPUFuncOp`."""
 
     def __init__(self, sym_name: str, body: Region, *, targets: Sequence[Attribute] = ()) -> None:
         super().__init__(sym_name=sym_name, targets=ArrayAttr(targets) if targets else None, regions=[body])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import ClassVar, Self, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, OpTrait, OpTraits, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -81,6 +81,8 @@ class TableOp(Operation):
 
     dialect: ClassVar[str]
     row: ClassVar[OpRow]
+    DEFAULT_PROPERTIES: ClassVar[Mapping[str, Attribute]] = {}
+    """Properties that upstream writes in generic form even if they are not set."""
     _spec: ClassVar[OpSpec | None] = None
 
     def __init__(
@@ -151,8 +153,14 @@ class TableOp(Operation):
         attributes: Mapping[str, Attribute] | None = None,
         **others: object,
     ) -> Self:
-        """Create the op like `Operation.create`. Inherent attributes in `attributes` become properties."""
+        """Create the op like `Operation.create`. Inherent attributes in `attributes` become properties.
+
+        Properties with their default value are left out.
+        """
         props, attrs = dict(properties or {}), dict(attributes or {})
+        for name, default in cls.DEFAULT_PROPERTIES.items():
+            if props.get(name) == default:
+                del props[name]
         if attrs:
             spec = cls.spec()
             for name in list(attrs):
@@ -353,6 +361,11 @@ Special = Mapping[str, tuple[str, Callable[[OpRow], type[Operation]]]]
 """Op name without dialect -> name of its class, and function that builds the class from the row."""
 
 
+def _defaults(row: OpRow) -> Mapping[str, Attribute]:
+    """Return the flags of an op that upstream stores as an integer, 0 by default."""
+    return {a.partition("?")[0]: IntegerAttr(0, _I32) for a in row[3].split() if ":prop." in a}
+
+
 def make_ops(
     dialect: str, own: Iterable[type[Operation]] = (), without: Container[str] = (), special: Special | None = None
 ) -> TableOps:
@@ -367,6 +380,7 @@ def make_ops(
     for name, cls in mine.items():
         if name in rows and issubclass(cls, TableOp):
             cls.row, cls.dialect, cls.traits = rows[name], dialect, row_traits(rows[name][4])
+            cls.DEFAULT_PROPERTIES = _defaults(rows[name])
 
     def make(name: str) -> type[TableOp]:
         if name in mine:
@@ -376,7 +390,10 @@ def make_ops(
         else:
             row = rows[name]
             base = FormatOp if row[5] not in (None, "custom") else CustomOp
-            body = {"name": f"{dialect}.{name}", "row": row, "dialect": dialect, "traits": row_traits(row[4])}
+            body: dict[str, object] = {
+                "name": f"{dialect}.{name}", "row": row, "dialect": dialect, "traits": row_traits(row[4]),
+                "DEFAULT_PROPERTIES": _defaults(row),
+            }  # fmt: skip
             made = type(class_name(name), (base,), body)
         return cast("type[TableOp]", made)
 

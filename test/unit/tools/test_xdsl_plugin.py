@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from xdsl.context import Context
+from xdsl.dialects import test
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.parser import Parser
@@ -19,9 +20,11 @@ from xdsl.utils.exceptions import PassFailedException
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions, as_module_pass
 from cute_dialect.passes.registry import PASSES
+from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.stages import parse_module
 from cute_dialect.universe import CUTE_UNIVERSE
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = """
 func.func @f(%s: !cute.shape<"(?,6)">) -> !cute.int_tuple<"?"> {
   %n = cute.size (%s) : (!cute.shape<"(?,6)">) -> !cute.int_tuple<"?">
@@ -155,3 +158,50 @@ def test_all_errors_are_reported() -> None:
 def test_a_pass_that_cannot_go_on() -> None:
     with pytest.raises(PassFailedException, match=r"'cute\.size' cannot be lowered here; run the earlier"):
         run(TEXT, "cute-to-base")
+
+
+SMALL = """
+func.func @f(%v: vector<4xf32>, %w: vector<4xf32>, %p: !llvm.ptr<3>, %q: !llvm.ptr<1>, %i: i32, %x: f32) {
+  %0 = llvm.extractelement %v[%i : i32] : vector<4xf32>
+  %1 = llvm.insertelement %x, %v[%i : i32] : vector<4xf32>
+  %2 = llvm.shufflevector %v, %w [0, 1, 4, 5] : vector<4xf32>
+  %3 = llvm.getelementptr %q[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+  %4 = llvm.mul %i, %i overflow<nsw> : i32
+  %5 = llvm.atomicrmw fadd %q, %x monotonic : !llvm.ptr<1>, f32
+  %6 = llvm.addrspacecast %q : !llvm.ptr<1> to !llvm.ptr
+  nvvm.mbarrier.init %p, %i : !llvm.ptr<3>, i32
+  return
+}
+"""
+
+
+def test_xdsl_reads_llvm_and_nvvm_ops() -> None:
+    """The generic form of ops that xDSL's ``llvm`` lacks, or stores as upstream does, is read, verified and printed."""
+    text = ir_text(parse_module(SMALL), generic=True)
+    module = Parser(context(), text).parse_module()
+    module.verify()
+    assert ir_text(parse_module(str(module)), generic=True) == text
+
+
+def pieces(op: Operation) -> str:
+    """Return an op without regions as a module in generic form, whose operands are results of another op."""
+    types = [operand.type for operand in op.operands]
+    made = test.TestOp.create(result_types=types)
+    copy = op.clone(dict(zip(op.operands, made.results)))
+    return ir_text(ModuleOp([made, copy]), generic=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.mlir")), ids=lambda path: path.stem)
+def test_xdsl_reads_every_stage(file: Path) -> None:
+    """xDSL reads each kind of op that a stage of the pipeline prints, alone, because its parser is slow."""
+    texts: dict[object, str] = {}
+    for stage in compile_cute(file, emit="ptx", keep_stages=True).artifact.stages:
+        for op in parse_module(stage.text).walk():
+            kind = (op.name, tuple([v.type for v in op.operands]), tuple(sorted(op.properties)))
+            if kind not in texts and not op.regions and not op.successors and op.name != "builtin.unregistered":
+                texts[kind] = pieces(op)
+    xdsl = context()
+    for text in texts.values():
+        Parser(xdsl, text).parse_module()
+    assert len(texts) > 30

@@ -5,7 +5,7 @@
 // RUN: cute-opt %s --mlir-use-nameloc-as-prefix --mlir-print-op-generic | cute-opt --mlir-use-nameloc-as-prefix | filecheck %s
 
 // CHECK: gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
-// GENERIC: "gpu.module"() <{sym_name = "kernels", targets = [#nvvm.target<chip = "sm_90a">]}> ({
+// GENERIC: "gpu.module"() <{sym_name = "kernels"}> ({
 gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   // CHECK: llvm.mlir.global external @smem() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
   llvm.mlir.global external @smem() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
@@ -17,7 +17,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     // CHECK-NEXT: %n = llvm.extractvalue %s[1, 0] : !llvm.struct<(ptr<1>, struct<(i32, i32)>)>
     %n = llvm.extractvalue %s[1, 0] : !llvm.struct<(ptr<1>, struct<(i32, i32)>)>
     // CHECK-NEXT: %sum = llvm.add %tid, %n overflow<nsw, nuw> : i32
-    // GENERIC: %sum = "llvm.add"(%tid, %n) <{overflowFlags = #llvm.overflow<nsw, nuw>}> : (i32, i32) -> i32
+    // GENERIC: %sum = "llvm.add"(%tid, %n) <{overflowFlags = 3 : i32}> : (i32, i32) -> i32
     %sum = llvm.add %tid, %n overflow<nsw, nuw> : i32
     // CHECK-NEXT: %q = llvm.getelementptr inbounds|nuw %p[%sum, 2] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<4 x f32>
     %q = llvm.getelementptr inbounds|nuw %p[%sum, 2] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<4 x f32>
