@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from cute_dialect.lang.calls.compiled import Compiled
-    from cute_dialect.lang.calls.decorators import Traced
     from cute_dialect.lang.calls.examples import Example
+    from cute_dialect.lang.calls.traced import Traced
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = ["ExploreError", "SourceError", "Subject", "of_mlir", "of_python"]

@@ -17,8 +17,10 @@ from cute_dialect.lang import runtime as runtime
 from cute_dialect.lang import testing as testing
 from cute_dialect.lang import torch as torch
 from cute_dialect.lang import utils as utils
+from cute_dialect.lang.calls.arguments import make_ptr as make_ptr
 from cute_dialect.lang.calls.compile import compile as compile
 from cute_dialect.lang.calls.compile import compile_async as compile_async
+from cute_dialect.lang.calls.compile import explain as explain
 from cute_dialect.lang.calls.compile import precompile as precompile
 from cute_dialect.lang.calls.compile import trace as trace
 from cute_dialect.lang.calls.compiled import Compiled as Compiled
@@ -26,7 +28,6 @@ from cute_dialect.lang.calls.compiled import load as load
 from cute_dialect.lang.calls.decorators import jit as jit
 from cute_dialect.lang.calls.decorators import kernel as kernel
 from cute_dialect.lang.calls.examples import example as example
-from cute_dialect.lang.calls.explain import explain as explain
 from cute_dialect.lang.calls.generics import generic as generic
 from cute_dialect.lang.calls.options import EnableAssertions as EnableAssertions
 from cute_dialect.lang.calls.options import EnableTVMFFI as EnableTVMFFI
@@ -90,8 +91,8 @@ from cute_dialect.lang.machine.tiled_mma import make_tiled_mma as make_tiled_mma
 from cute_dialect.lang.machine.tiled_mma import mma_atom_call as mma_atom_call
 from cute_dialect.lang.machine.tiled_mma import sparse_gemm as sparse_gemm
 from cute_dialect.lang.machine.tma import make_layout_image_mask as make_layout_image_mask
-from cute_dialect.lang.rewrite.convert import convert_package as convert_package
-from cute_dialect.lang.rewrite.convert import native as native
+from cute_dialect.lang.rewrite.user_code import convert_package as convert_package
+from cute_dialect.lang.rewrite.user_code import native as native
 from cute_dialect.lang.tracing.emission import fastmath as fastmath
 from cute_dialect.lang.tracing.errors import KernelTypeError as KernelTypeError
 from cute_dialect.lang.tracing.errors import LayoutError as LayoutError
@@ -203,7 +204,6 @@ from cute_dialect.lang.values.math import sqrt as sqrt
 from cute_dialect.lang.values.math import tan as tan
 from cute_dialect.lang.values.math import tanh as tanh
 from cute_dialect.lang.values.pointers import Pointer as Pointer
-from cute_dialect.lang.values.pointers import make_ptr as make_ptr
 from cute_dialect.lang.values.pointers import recast_ptr as recast_ptr
 from cute_dialect.lang.values.reductions import ReductionOp as ReductionOp
 from cute_dialect.lang.values.shared_memory import smem_tensor as smem_tensor

@@ -7,8 +7,9 @@ from typing import Any
 
 from evaluate_ops import evaluate
 
-from cute_dialect.lang.rewrite.convert import converted
-from cute_dialect.lang.tracing.module import empty_module, kernel_function, trace_boundary
+from cute_dialect.lang.calls.function_traces import kernel_function
+from cute_dialect.lang.control.runtime import converted
+from cute_dialect.lang.tracing.module import empty_module, trace_boundary
 from cute_dialect.lang.tracing.tracer import LaunchFacts, parse_type
 from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Numeric
 

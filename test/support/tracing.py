@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cute_dialect.lang.tracing.module import empty_module, kernel_function, trace_boundary
+from cute_dialect.lang.calls.function_traces import kernel_function
+from cute_dialect.lang.tracing.module import empty_module, trace_boundary
 from cute_dialect.lang.tracing.tracer import LaunchFacts, parse_type
 
 

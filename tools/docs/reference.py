@@ -93,9 +93,9 @@ PAGES: Mapping[str, Page] = {
         "Kernels and launches",
         "Decorators, compilation, control flow and printing. The guide is [language.md](../language.md).",
         (
-            _lang("Decorators", "calls.decorators", "calls.generics", "calls.examples", "rewrite.convert",
+            _lang("Decorators", "calls.decorators", "calls.generics", "calls.examples", "rewrite.user_code",
                   "control.static_markers"),
-            _lang("Compilation", "calls.compile", "calls.compiled", "calls.explain", "calls.target",
+            _lang("Compilation", "calls.compile", "calls.compiled", "calls.target",
                   "machine.descriptions"),
             _lang("Compiler options", "calls.options", intro="Pass them as `cute.compile[option, …](function, …)`."),
             _lang("Annotations of parameters", "values.annotations"),
@@ -121,7 +121,7 @@ PAGES: Mapping[str, Page] = {
         "Tensors, pointers, shared memory and register vectors.",
         (
             _lang("Tensors", "values.tensors", "calls.promises"),
-            _lang("Pointers", "cute_dialect.spaces", "values.pointers"),
+            _lang("Pointers", "cute_dialect.spaces", "values.pointers", "calls.arguments"),
             _lang("Shared memory", "values.shared_memory"),
             _lang("Structures in shared memory", "values.structs"),
             _lang("Vectors in registers", "values.vectors", "values.vector_functions", "values.reductions"),

@@ -137,7 +137,8 @@ def described(name: str, value: object, depth: int = _DEEPEST) -> ValueInfo | No
     kind = type(value)
     if isinstance(value, ModuleType | type) or not kind.__module__.startswith("cute_dialect."):
         return None
-    if kind.__repr__ is object.__repr__ or kind.__module__.startswith("cute_dialect.lang.calls.decorators"):
+    decorated = kind.__module__ in ("cute_dialect.lang.calls.decorators", "cute_dialect.lang.calls.traced")
+    if kind.__repr__ is object.__repr__ or decorated:
         return None
     try:
         text = repr(value)

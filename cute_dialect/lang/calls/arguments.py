@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from cute_dialect.lang.calls import runtime_tensor
+from cute_dialect.lang.tracing.tracer import active
 from cute_dialect.lang.values.dtypes import Boolean, Numeric, NumericType
+from cute_dialect.lang.values.pointers import pointer_to
 from cute_dialect.runtime.arrays import ArrayView
 from cute_dialect.runtime.binding import DtypeError, RangeError, ShapeError
 
@@ -17,10 +20,12 @@ if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from cute_dialect.lang.calls.runtime_tensor import SymInt
+    from cute_dialect.lang.values.pointers import Pointer
+    from cute_dialect.lang.values.signature_types import Int
 
 __all__ = [
-    "ArraySpec", "NumberSpec", "PointerSpec", "Spec", "StaticSpec", "StreamSpec", "TreeSpec", "named", "rebuild",
-    "unpack",
+    "ArraySpec", "NumberSpec", "PointerSpec", "Spec", "StaticSpec", "StreamSpec", "TreeSpec", "make_ptr", "named",
+    "rebuild", "unpack",
 ]  # fmt: skip
 
 
@@ -332,3 +337,21 @@ def symbol_places(specs: Mapping[str, Spec]) -> list[tuple[SymInt | str, list[st
     for spec in specs.values():
         walk(spec)
     return [(symbol, found) for symbol, found in places.items() if len(found) > 1]
+
+
+def make_ptr(dtype: type[Numeric], value: Int, mem_space: str = "gmem", *, assumed_align: int | None = None) -> Pointer:
+    """Return the pointer with an address.
+
+    Outside a trace it returns an argument for one (``cute.runtime.make_ptr``).
+
+    Args:
+        dtype: the element type.
+        value: the address, an integer; in a kernel it may be a run-time value, such as an element of an array of
+            pointers.
+        mem_space: the memory space.
+        assumed_align: the alignment in bytes; by default that of the element.
+    """
+    if active() is not None:
+        return pointer_to(dtype, value, mem_space, assumed_align)
+    made: Any = runtime_tensor.make_ptr(dtype, value, mem_space, assumed_align=assumed_align)
+    return made

@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.calls.compiled import Compiled
-from cute_dialect.lang.calls.decorators import BoundMethod, JitFunction, KernelFunction, Traced
+from cute_dialect.lang.calls.decorators import JitFunction, KernelFunction
 from cute_dialect.lang.calls.options import CompileOption, options_of, said
+from cute_dialect.lang.calls.traced import BoundMethod, Traced
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
 from cute_dialect.lang.tracing.tracer import finishes_errors
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Int, Shape
 
 
-__all__ = ["compile", "compile_async", "precompile", "trace"]
+__all__ = ["compile", "compile_async", "explain", "precompile", "trace"]
 
 
 class _Compile:
@@ -108,6 +109,14 @@ class _Compile:
 compile = _Compile()
 trace = _Compile(traced=True)
 """Like :data:`compile`, but only traces: the IR is in ``.mlir()``, and machine code is generated on demand."""
+
+
+def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """Return a report of a function's trace: the static parts of its arguments and the ops of each source line.
+
+    ``args`` and ``kwargs`` are those of ``cute.compile``.
+    """
+    return compile(function, *args, **kwargs).explain()
 
 
 def _on_cpu() -> bool:

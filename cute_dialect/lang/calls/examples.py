@@ -13,7 +13,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from cute_dialect.lang.calls.decorators import KernelFunction, Traced
+from cute_dialect.lang.calls.decorators import KernelFunction
+from cute_dialect.lang.calls.traced import Traced
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
 
 __all__ = ["Example", "example", "examples_of"]

@@ -6,11 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cute_dialect.lang.calls.compiled import Compiled
 
-__all__ = ["explain", "explained"]
+__all__ = ["explained"]
 
 
 def explained(kind: Compiled) -> str:
@@ -44,13 +42,3 @@ def _said(spec: Any) -> str:
     from cute_dialect.lang.calls.arguments import StaticSpec
 
     return f"static   {spec!r}" if isinstance(spec, StaticSpec) else f"passed   {spec!r}"
-
-
-def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """Return a report of a function's trace: the static parts of its arguments and the ops of each source line.
-
-    ``args`` and ``kwargs`` are those of ``cute.compile``.
-    """
-    from cute_dialect.lang.calls.compile import compile
-
-    return compile(function, *args, **kwargs).explain()

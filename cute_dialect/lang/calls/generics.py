@@ -30,7 +30,7 @@ from cute_dialect.lang.values.annotations import (
 )
 
 if TYPE_CHECKING:
-    from cute_dialect.lang.calls.decorators import Traced
+    from cute_dialect.lang.calls.traced import Traced
 
 __all__ = ["Reified", "generic", "generic_names", "reify"]
 
@@ -55,7 +55,7 @@ def generic(*names: str, **defaults: Any) -> Callable[[Any], Any]:
             raise UsageError(f"generic: parameter names must be identifiers, got {name!r}")
 
     def mark(traced: Any) -> Any:
-        from cute_dialect.lang.calls.decorators import Traced
+        from cute_dialect.lang.calls.traced import Traced
 
         if not isinstance(traced, Traced):
             raise UsageError("@cute.generic must be placed above @cute.kernel or @cute.jit")
@@ -77,7 +77,7 @@ def generic_names(traced: Traced) -> dict[str, Any]:
     """Return the generic parameters of a function with their defaults."""
     found = traced.__dict__.get("generics")
     if found is None:
-        from cute_dialect.lang.calls.decorators import plain
+        from cute_dialect.lang.calls.traced import plain
 
         function = plain(traced.function)
         found = {p.__name__: _bound(p) for p in getattr(function, "__type_params__", ())}

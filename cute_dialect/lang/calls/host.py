@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.calls.arguments import STREAM, Spec, named, rebuild, symbol_places
 from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Outcome
+from cute_dialect.lang.calls.function_traces import host_function, kernel_function
 from cute_dialect.lang.calls.kernel_parameters import argument_form
 from cute_dialect.lang.control.python_errors import arguments_error, similar
+from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.machine.printf import HostTexts, take_host_texts
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
-from cute_dialect.lang.tracing.module import empty_module, host_function, kernel_function, trace_boundary
+from cute_dialect.lang.tracing.module import empty_module, trace_boundary
 from cute_dialect.lang.tracing.source_location import place_at, place_of_location, user_places
 from cute_dialect.lang.tracing.tracer import LaunchFacts, Tracer, active, finishes_errors, parse_type
 from cute_dialect.lang.values.dtypes import Int32, Numeric
@@ -28,19 +30,11 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.lang.calls.decorators import Traced
     from cute_dialect.lang.calls.options import Options
     from cute_dialect.lang.calls.specializations import Call
+    from cute_dialect.lang.calls.traced import Traced
 
 __all__ = ["Launch", "Program", "converted", "symbol", "trace_host", "trace_launch"]
-
-try:
-    from cute_dialect.lang.rewrite.convert import converted  # pyright: ignore
-except ImportError:
-
-    def converted(f: Callable[..., Any]) -> Callable[..., Any]:
-        return f
-
 
 YIELD = dis.opmap["YIELD_VALUE"]
 

@@ -17,7 +17,7 @@ from cute_dialect.lang.calls.target import current_target, default_device
 from cute_dialect.lang.tracing.errors import CompileError
 
 if TYPE_CHECKING:
-    from cute_dialect.lang.calls.decorators import Traced
+    from cute_dialect.lang.calls.traced import Traced
 
 __all__ = [
     "CompileOption", "EnableAssertions", "EnableTVMFFI", "GPUArch", "GenerateLineInfo", "KeepCUBIN", "KeepPTX",

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.calls.arguments import Spec, StaticSpec
 from cute_dialect.lang.calls.cache.dependencies import Watched, is_users, watched_by
@@ -30,8 +30,8 @@ from cute_dialect.lang.tracing.source_location import place_of
 from cute_dialect.lang.values.annotations import TensorAnnotation, is_constexpr, is_number_type
 
 if TYPE_CHECKING:
-    from cute_dialect.lang.calls.decorators import Traced
     from cute_dialect.lang.calls.host import Program
+    from cute_dialect.lang.calls.traced import Traced
 
 __all__ = ["CacheInfo", "Call", "Kinds", "read_call"]
 
@@ -75,7 +75,7 @@ class _Head(NamedTuple):
 
 def head_of(traced: Traced) -> _Head:
     """Return the undecorated function and its signature."""
-    from cute_dialect.lang.calls.decorators import plain
+    from cute_dialect.lang.calls.traced import plain
 
     found, state = traced.__dict__.get("_head", (None, ()))
     if found is None or any(a is not b for a, b in zip(state, _state(found.function), strict=True)):
@@ -153,11 +153,11 @@ def _of_default(default: object, note: object, name: str) -> Spec:
 
 
 class Kinds:
-    """All specializations of one function. ``trace`` names the function of ``lang.calls.host`` that traces them."""
+    """All specializations of one function. ``trace`` traces a call of it, as ``lang.calls.host`` does."""
 
-    def __init__(self, traced: Traced, trace: Literal["trace_host", "trace_launch"]):
+    def __init__(self, traced: Traced, trace: Callable[[Traced, Call, Any, Options], Program]):
         self.traced = traced
-        self._trace: str = trace
+        self._trace = trace
         self._kinds: OrderedDict[Any, Compiled] = OrderedDict()
         self._lock = threading.RLock()
         self._making: dict[Any, threading.Lock] = {}
@@ -217,11 +217,9 @@ class Kinds:
         own = call._replace(values={n: s.value if isinstance(s, StaticSpec) else None for n, s in call.specs.items()})
 
         def trace() -> Program:
-            from cute_dialect.lang.calls import host  # The import is not needed for specializations from disk.
-
             state = snapshot(*constants)
             try:
-                return getattr(host, self._trace)(self.traced, own, config, options)
+                return self._trace(self.traced, own, config, options)
             finally:
                 restored(state)
 

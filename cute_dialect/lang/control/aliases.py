@@ -21,7 +21,7 @@ from typing import Any
 
 from cute_dialect.files import PACKAGE
 from cute_dialect.lang.control.mutable_state import Snapshot, names_read
-from cute_dialect.lang.rewrite.convert import is_users
+from cute_dialect.lang.rewrite.user_code import is_users
 from cute_dialect.lang.tracing.errors import MergeError
 from cute_dialect.lang.tracing.module import trace_boundary
 from cute_dialect.lang.tracing.source_location import is_machinery_class

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.control.aliases import Surroundings
-from cute_dialect.lang.control.containers import is_value
 from cute_dialect.lang.control.mutable_state import (
     Snapshot,
     U,
@@ -21,7 +20,7 @@ from cute_dialect.lang.control.mutable_state import (
 )
 from cute_dialect.lang.rewrite.jumps import VALUE
 from cute_dialect.lang.tracing.errors import MergeError, SyntaxErrorInKernel
-from cute_dialect.lang.values.forms import Dynamic, Form, form_of
+from cute_dialect.lang.values.forms import Dynamic, Form, form_of, is_value
 
 if TYPE_CHECKING:
     from types import FrameType

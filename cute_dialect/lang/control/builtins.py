@@ -8,8 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from cute_dialect.lang.control.boolean_ops import both, either, equal, truth_of
+from cute_dialect.lang.control.branches import check_iterator, pick, regions
 from cute_dialect.lang.control.loop_ranges import LoopRange, loop_range
+from cute_dialect.lang.control.runtime_loops import Rolled
 from cute_dialect.lang.tracing.errors import StaticError
+from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.forms import Dynamic, is_dynamic
 
 __all__ = ["OVERLAYS", "contains"]
@@ -33,7 +36,6 @@ def _extreme(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
             return python(values, **more)
         if more.get("key") is not None:
             raise StaticError("F157", f"'{name}' with key= needs values known at compile time")
-        from cute_dialect.lang.control.runtime import Hooks
         from cute_dialect.lang.values.numeric import binary
 
         result = values[0]
@@ -43,10 +45,15 @@ def _extreme(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
                 result = binary(name, a, b)
                 continue
             less = (b < a) if name == "min" else (b > a)
-            result = Hooks.pick(less, lambda b=b: b, lambda a=a: a)
+            result = _pick(less, lambda b=b: b, lambda a=a: a)
         return result
 
     return overlay
+
+
+def _pick(condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+    truth = truth_of(condition)
+    return (a() if truth else b()) if truth is True or truth is False else pick(current(), truth, a, b)
 
 
 def _integers_alike(a: Any, b: Any) -> bool:
@@ -116,10 +123,6 @@ def _sorted(values: Any, **more: Any) -> Any:
 
 
 def _print(*args: Any, **more: Any) -> None:
-    from cute_dialect.lang.control.branches import regions
-    from cute_dialect.lang.control.runtime_loops import Rolled
-    from cute_dialect.lang.tracing.tracer import current
-
     tracer = current()
     if more.get("file") is None and any(isinstance(r, Rolled) for r in regions(tracer)):
         text = more.get("sep") or " "
@@ -129,9 +132,6 @@ def _print(*args: Any, **more: Any) -> None:
 
 
 def _next(iterator: Any, *default: Any) -> Any:
-    from cute_dialect.lang.control.branches import check_iterator
-    from cute_dialect.lang.tracing.tracer import current
-
     check_iterator(current(), iterator)
     return next(iterator, *default)
 

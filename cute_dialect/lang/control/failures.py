@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.lang.control.branches import Lost, regions
 from cute_dialect.lang.control.python_errors import RAISE, as_ours
-from cute_dialect.lang.rewrite.convert import is_converted, is_users
+from cute_dialect.lang.rewrite.convert import is_converted
 from cute_dialect.lang.rewrite.jumps import VALUE
+from cute_dialect.lang.rewrite.user_code import is_users
 from cute_dialect.lang.tracing.errors import CompileError, MergeError, Place, StaticError, UnboundError
 from cute_dialect.lang.tracing.parsing import parsed
 from cute_dialect.lang.tracing.source_location import is_user_code, place_at

@@ -40,7 +40,7 @@ from types import (
 from typing import Any
 from weakref import ref
 
-from cute_dialect.lang.rewrite.convert import is_users
+from cute_dialect.lang.rewrite.user_code import attributes_of, is_users, is_users_module
 from cute_dialect.lang.tracing.errors import LimitError
 from cute_dialect.lang.tracing.source_location import is_package_class
 from cute_dialect.lang.values.dtypes import Numeric
@@ -50,7 +50,6 @@ __all__ = [
     "LIMIT",
     "Snapshot",
     "U",
-    "attributes_of",
     "empty_like",
     "is_mutable",
     "kept_in",
@@ -92,6 +91,8 @@ _USERS: set[type] = set()
 """User-defined classes among those in ``_KINDS``. The search continues from an instance to its class."""
 _WITH_DICT: set[type] = set()
 """Subclasses of containers whose instances have attributes in addition to elements."""
+_CALLS = ("cute_dialect.lang.calls.decorators", "cute_dialect.lang.calls.traced")
+"""The modules of decorated functions."""
 _FOREIGN = frozenset(("xdsl", "mlir", "numpy", "torch", "jax", "jaxlib", "cupy", "cuda", "ml_dtypes"))
 _SLOT_NAMES: dict[type, tuple[str, ...]] = {}
 _NAMES_READ: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
@@ -123,7 +124,7 @@ def _new_kind(cls: type) -> int:
     if is_package_class(cls):
         if hasattr(cls, "__cute_places__"):
             return _VALUE
-        return _DECORATED if cls.__module__ == "cute_dialect.lang.calls.decorators" else _LEAF
+        return _DECORATED if cls.__module__ in _CALLS else _LEAF
     names = tuple(n for c in cls.__mro__ for n in _slots(c) if n not in ("__dict__", "__weakref__"))
     if names:
         _SLOT_NAMES[cls] = names
@@ -139,15 +140,6 @@ def _is_users_class(cls: type) -> bool:
         return True
     file = getattr(module, "__file__", None)
     return file is not None and is_users(file, cls.__module__)
-
-
-def _is_users_module(names: Mapping[str, Any]) -> bool:
-    """Return True if these are the globals of a user's module."""
-    name = names.get("__name__", "")
-    file = names.get("__file__")
-    if name.split(".")[0] == "cute_dialect":
-        return False
-    return name not in sys.modules or name == "__main__" or (file is not None and is_users(file, name))
 
 
 def _slots(cls: type) -> tuple[str, ...]:
@@ -340,22 +332,6 @@ def names_read(code: CodeType) -> Collection[str]:
     return known[1]
 
 
-def attributes_of(module: ModuleType, names: Collection[str]) -> list[Any]:
-    """Return the values of these names in a user's module and in the user's modules that it refers to."""
-    found: list[Any] = []
-    seen: set[int] = set()
-    todo = [module]
-    while todo:
-        held = vars(todo.pop())
-        if id(held) in seen or not _is_users_module(held):
-            continue
-        seen.add(id(held))
-        values = [held[n] for n in names if n in held]
-        found += values
-        todo += [v for v in values if isinstance(v, ModuleType)]
-    return found
-
-
 def _behind(obj: Any) -> list[Any]:
     """Return the objects behind a C object: the receiver of a bound method, the source of a view or iterator."""
     receiver = getattr(obj, "__self__", None)
@@ -397,7 +373,7 @@ class Snapshot:
 
     def watch(self, names: Mapping[str, Any]) -> None:
         """Watch the globals of a user's module for later comparison."""
-        if id(names) not in self.spaces and _is_users_module(names):
+        if id(names) not in self.spaces and is_users_module(names):
             self.spaces[id(names)] = (names, dict(names))
 
     def add(self, roots: Iterable[Any]) -> None:

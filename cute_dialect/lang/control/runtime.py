@@ -1,29 +1,34 @@
-"""Runtime hooks of converted code: the methods that rewritten expressions and statements call, as ``.rt``."""
+"""Runtime of converted code: the methods that it calls as ``.rt`` (:class:`Hooks`), and the callees of calls."""
 
 from __future__ import annotations
 
 import builtins
 import operator
 import sys
+import types
 from collections.abc import Callable, Generator, Mapping, Sequence
-from types import GeneratorType
+from functools import partial
+from inspect import signature
+from types import FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from cute_dialect.files import PACKAGE
 from cute_dialect.lang.control import match_subjects
 from cute_dialect.lang.control.boolean_ops import both, either, equal, inverted, is_dynamic_truth, truth_of, unequal
 from cute_dialect.lang.control.branches import Branch, pick, regions
-from cute_dialect.lang.control.callees import callee, callee_of_op
+from cute_dialect.lang.control.builtins import OVERLAYS, contains
 from cute_dialect.lang.control.generators import GeneratorFor, consumers
 from cute_dialect.lang.control.loops import For, StaticFor, loop_over
 from cute_dialect.lang.control.mutable_state import U
 from cute_dialect.lang.control.while_loops import While
 from cute_dialect.lang.rewrite.analysis import Site
+from cute_dialect.lang.rewrite.convert import conversion_of, is_converted
+from cute_dialect.lang.rewrite.user_code import is_users
 from cute_dialect.lang.tracing.errors import LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.tracer import active
 from cute_dialect.lang.values.forms import Dynamic, is_dynamic
 
-__all__ = ["Hooks", "Text"]
+__all__ = ["Hooks", "Text", "callee", "callee_of_op", "converted"]
 
 YES, NO = (1,), (0,)
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -75,6 +80,103 @@ def _static_truth(condition: Any) -> bool | None:
     """Return the truth of a condition, or None if it is known only at run time."""
     truth = truth_of(condition)
     return truth if truth is True or truth is False else None
+
+
+# ------------------------------------------------------------------------------------------------------ callees
+
+
+def converted(f: Any) -> Any:
+    """Return the twin of ``f`` that also handles values known only at run time.
+
+    A function without source is returned unchanged.  Raises F101 if the file changed after it was imported.
+
+    >>> converted(len) is len
+    True
+    """
+    if isinstance(f, MethodType):
+        return MethodType(converted(f.__func__), f.__self__)
+    if not isinstance(f, FunctionType) or is_converted(f.__code__) or getattr(f, "__cute_native__", False):
+        return f
+    conversion = conversion_of(f.__code__, f.__globals__, Hooks)
+    if conversion is None:
+        return f
+    made = conversion.bind(f)
+    made.__dict__.update(f.__dict__)
+    made.__doc__, made.__module__ = f.__doc__, f.__module__
+    made.__annotations__ = f.__annotations__
+    return made
+
+
+def callee(f: Any) -> Any:
+    """Return the function to call in place of ``f``."""
+    kind = type(f)
+    if kind is FunctionType:
+        return _function(f)
+    if kind is MethodType:
+        inner = f.__func__
+        made = callee(inner)
+        return f if made is inner else MethodType(made, f.__self__)
+    if kind is types.BuiltinFunctionType or kind is type:
+        if active() is None:
+            return f
+        overlay = OVERLAYS.get(f)
+        if overlay is not None:
+            return overlay
+        return f if kind is not type else _class(f)
+    if kind is partial:
+        made = callee(f.func)
+        return f if made is f.func else partial(made, *f.args, **f.keywords)
+    if isinstance(f, type):
+        return f
+    call = next((c.__dict__["__call__"] for c in kind.__mro__ if "__call__" in c.__dict__), None)
+    if type(call) is FunctionType:
+        made = _function(call)
+        return f if made is call else MethodType(made, f)
+    return f
+
+
+def callee_of_op(f: Any) -> Any:
+    """Return the function to call in place of ``f``, without ``loc=`` and ``ip=`` if it does not take them."""
+    made = callee(f)
+    try:
+        parameters = signature(made).parameters.values()
+    except (TypeError, ValueError):
+        return made
+    if any(p.name in ("loc", "ip") or p.kind is p.VAR_KEYWORD for p in parameters):
+        return made
+
+    def without_place(*args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
+        return made(*args, **kwargs)
+
+    return without_place
+
+
+def _function(f: FunctionType) -> FunctionType:
+    code = f.__code__
+    if is_converted(code) or not is_users(code.co_filename, f.__module__) or "__cute_native__" in f.__dict__:
+        return f
+    conversion = conversion_of(code, f.__globals__, Hooks)
+    return f if conversion is None else conversion.bind(f)
+
+
+def _class(cls: type) -> Any:
+    """Return a class, or a constructor that runs its converted ``__init__``."""
+    init = cls.__init__
+    if type(init) is not FunctionType or cls.__new__ is not object.__new__:
+        return cls
+    made = _function(init)
+    if made is init:
+        return cls
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        instance = object.__new__(cls)
+        made(instance, *args, **kwargs)
+        return instance
+
+    return construct
+
+
+# ------------------------------------------------------------------------------------------------------ the hooks
 
 
 class Hooks:
@@ -202,11 +304,7 @@ class Hooks:
             return first
         return Hooks.and_(first, lambda: Hooks.chain(words[1:], b, later[0](), *later[1:]))
 
-    @staticmethod
-    def contains(a: Any, b: Any) -> Any:
-        from cute_dialect.lang.control.builtins import contains
-
-        return contains(a, b)
+    contains = staticmethod(contains)
 
     @staticmethod
     def lacks(a: Any, b: Any) -> Any:

@@ -195,7 +195,7 @@ def refuse(code: str, what: str, error: Exception, hint: str = "", arguments: Se
 
 def check_target(what: str, needed: str) -> None:
     """Raise F280 if the target of the running trace lacks an instruction."""
-    from cute_dialect.lang.machine.operands import require_chip
+    from cute_dialect.lang.tracing.emission import require_chip
     from cute_dialect.lang.tracing.tracer import active
 
     if needed and active() is not None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.lang.machine.atoms import CopyAtom, check_target, refuse
-from cute_dialect.lang.machine.tiled_copy import TiledCopy, copy_atom_of, tensor_operand, thread_coord
+from cute_dialect.lang.machine.tiled import tensor_operand, thread_coord
+from cute_dialect.lang.machine.tiled_copy import TiledCopy, copy_atom_of
 from cute_dialect.lang.machine.tma import with_map
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.spaces import AddressSpace

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.lang.machine.operands import emit_machine, in_kernel, require_chip
+from cute_dialect.lang.machine.operands import emit_machine, in_kernel
+from cute_dialect.lang.tracing.emission import require_chip
 from cute_dialect.lang.values.dtypes import Boolean, Int32
 from cute_dialect.lang.values.numeric import Facts
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.lang.tracing.emission import require_chip
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import current, op_class
 from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Int64, Numeric
@@ -18,7 +19,7 @@ from cute_dialect.spaces import AddressSpace
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation, SSAValue
 
-__all__ = ["as_attribute", "emit_machine", "in_kernel", "instruction", "operand", "pointer", "require_chip"]
+__all__ = ["as_attribute", "emit_machine", "in_kernel", "instruction", "operand", "pointer"]
 
 
 def in_kernel(what: str) -> Any:
@@ -29,23 +30,6 @@ def in_kernel(what: str) -> Any:
             "F119", f"{what} can only be used in a kernel, not in a host function", hint="call it in the kernel"
         )
     return tracer
-
-
-def require_chip(what: str, needed: int | str) -> None:
-    """Raise F280 unless the target supports an instruction.
-
-    ``needed`` is ``90`` for that architecture or a later one, or ``sm_90a`` for exactly that target.
-    """
-    from cute_dialect.arch.targets import TARGETS
-
-    chip = current().chip
-    target = TARGETS.get(chip)
-    exact = isinstance(needed, str) and needed[-1].isalpha()
-    number = int("".join(c for c in str(needed) if c.isdigit()))
-    if target is None or (chip == needed if exact else target.number >= number):
-        return
-    first = needed if isinstance(needed, str) else f"sm_{needed}"
-    raise KernelTypeError("F280", f"{what} needs {first}{'' if exact else ' or later'}, but the target is {chip}")
 
 
 def pointer(x: object, what: str, element: str = "", spaces: Sequence[AddressSpace] = ()) -> SSAValue:

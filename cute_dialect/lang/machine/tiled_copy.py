@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.values import Layout as LayoutPayload
-from cute_dialect.lang.machine.atoms import CopyAtom, Record, refuse
-from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
+from cute_dialect.lang.machine.atoms import CopyAtom, refuse
+from cute_dialect.lang.machine.tiled import Tiled, partition_view, static_payload, thread_coord
+from cute_dialect.lang.machine.tiled_mma import TiledMma
+from cute_dialect.lang.tracing.errors import KernelTypeError
 
 if TYPE_CHECKING:
-    from xdsl.ir import Attribute, SSAValue
+    from xdsl.ir import Attribute
 
-    from cute_dialect.lang.machine.tiled_mma import TiledMma
     from cute_dialect.lang.values.signature_types import Int, LayoutLike, Tiler, Value
     from cute_dialect.lang.values.tensors import Tensor
 
 __all__ = [
     "ThrCopy",
-    "Tiled",
     "TiledCopy",
     "make_cotiled_copy",
     "make_tiled_copy",
@@ -29,52 +29,7 @@ __all__ = [
     "make_tiled_copy_D",
     "make_tiled_copy_S",
     "make_tiled_copy_tv",
-    "static_payload",
-    "tensor_operand",
-    "thread_coord",
 ]
-
-
-class Tiled(Record):
-    """Base of tiled copies and tiled MMAs: an atom, and a type that assigns the work to threads."""
-
-    __slots__ = ("atom", "type")
-
-    making: ClassVar[str]
-    """The op that creates it from its atom."""
-    atom: Any
-    type: Attribute
-    is_static = True
-
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        raise NotImplementedError
-
-    @property
-    def size(self) -> int:
-        """The number of threads."""
-        raise NotImplementedError
-
-    @property
-    def ssa(self) -> SSAValue:
-        """The SSA value, without the state of its atom."""
-        from cute_dialect.lang.tracing.tracer import current
-
-        return current().at_top(self.making, self.type, [self.atom.ssa])
-
-    @property
-    def op(self) -> Any:
-        """The descriptor of its atom."""
-        return self.atom.op
-
-    def __cute_size__(self, path: Any) -> int:
-        if path:
-            raise KernelTypeError("F251", f"{self.name} has no modes; cute.size returns its number of threads")
-        return self.size
-
-    def __repr__(self) -> str:
-        return str(self.type)
 
 
 class TiledCopy(Tiled):
@@ -146,7 +101,7 @@ class TiledCopy(Tiled):
 
     def retile(self, src: Tensor) -> Tensor:
         """Return a fragment of another partition (of a tiled MMA) in the order in which the copy moves its values."""
-        return _view("cute.tiled.copy.retile", self.ssa, src, (), f"retile by {self.name}", "fragment")
+        return partition_view("cute.tiled.copy.retile", self.ssa, src, (), f"retile by {self.name}", "fragment")
 
     def describe(self) -> str:
         """Describe the instruction, the thread-value layout and the tile."""
@@ -184,7 +139,7 @@ class ThrCopy(TiledCopy):
     def _partition(self, side: str, tensor: Tensor) -> Tensor:
         name = f"cute.tiled.copy.partition_{side}"
         what = f"partition_{side} by {self.name}"
-        return _view(name, self.ssa, tensor, (thread_coord(self.thr_idx),), what, "tensor")
+        return partition_view(name, self.ssa, tensor, (thread_coord(self.thr_idx),), what, "tensor")
 
     def retile_S(self, src: Tensor) -> Tensor:
         """Return a fragment in the order in which the copy reads its values; see :meth:`TiledCopy.retile`."""
@@ -193,59 +148,6 @@ class ThrCopy(TiledCopy):
     def retile_D(self, dst: Tensor) -> Tensor:
         """Return a fragment in the order in which the copy writes its values; see :meth:`TiledCopy.retile`."""
         return self.retile(dst)
-
-
-def thread_coord(thr_idx: Any) -> SSAValue:
-    """Return a thread index as a coordinate.  Raises F254 if it is not an integer."""
-    from cute_dialect.lang.values.int_tuples import to_ssa
-    from cute_dialect.lang.values.numeric import as_number
-
-    number = as_number(thr_idx)
-    if not type(number).is_integer:
-        raise KernelTypeError("F254", f"the thread index must be an integer, got {number.describe()}")
-    return to_ssa(int(number.value) if number.is_static else number, "coord")
-
-
-def tensor_operand(x: Any, what: str, role: str) -> Any:
-    """Return ``x`` if it is a tensor.  Raises F254 otherwise."""
-    from cute_dialect.lang.values.tensors import Tensor
-
-    if not isinstance(x, Tensor):
-        from cute_dialect.lang.values.forms import Dynamic
-
-        shown = x.describe() if isinstance(x, Dynamic) else repr(x)
-        hint = "store it in a register tensor first with r.store(v)" if hasattr(type(x), "__cute_store__") else ""
-        raise KernelTypeError("F254", f"{what}: the {role} must be a tensor, got {shown}", hint=hint)
-    return x
-
-
-def _view(name: str, tiled: SSAValue, tensor: Any, more: Sequence[SSAValue], what: str, role: str) -> Any:
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.tensors import Tensor
-
-    t = tensor_operand(tensor, what, role)
-    try:
-        made = current().value(name, [tiled, t.ssa, *more])
-    except LayoutError as e:
-        refuse("F254", what, e, hint=f"the {role} is {t!r}")
-    return Tensor.of(made, t.element_type)
-
-
-# -------------------------------------------------------------------------------------------------- making tiled copies
-
-
-def static_payload(x: Any, what: str) -> LayoutPayload:
-    """Return the payload of a static plain layout, or of the compact layout of a shape.  Raises F251 for others."""
-    from cute_dialect.algebra.trees import is_static
-    from cute_dialect.lang.values.layouts import as_layout
-
-    if isinstance(x, LayoutPayload):
-        return x
-    found = as_layout(x)
-    payload = getattr(found, "payload", None)
-    if not isinstance(payload, LayoutPayload) or not is_static(payload):
-        raise KernelTypeError("F251", f"{what} must be a static layout, got {found}")
-    return payload
 
 
 def copy_atom_of(x: Any, what: str) -> CopyAtom:
@@ -313,8 +215,6 @@ def _extents(tiler: Any, what: str) -> Any:
 
 
 def _of_mma(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    from cute_dialect.lang.machine.tiled_mma import TiledMma
-
     what = f"cute.make_tiled_copy_{operand}"
     if not isinstance(tiled_mma, TiledMma):
         raise KernelTypeError("F251", f"{what}: tiled_mma must be a tiled MMA, got {tiled_mma!r}")

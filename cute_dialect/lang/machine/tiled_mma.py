@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, check_target, make_mma_atom, refuse
-from cute_dialect.lang.machine.tiled_copy import Tiled, static_payload, tensor_operand, thread_coord
+from cute_dialect.lang.machine.tiled import Tiled, static_payload, tensor_operand, thread_coord
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 
 if TYPE_CHECKING:

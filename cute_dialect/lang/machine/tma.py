@@ -156,7 +156,7 @@ def global_source(tensor: Any, op: TmaOp, what: str, result: str) -> Tensor:
     ``what`` names the function in errors, ``result`` the values that it returns.  Raises F260 in a kernel, F254 for a
     coordinate tensor.
     """
-    from cute_dialect.lang.machine.tiled_copy import tensor_operand
+    from cute_dialect.lang.machine.tiled import tensor_operand
     from cute_dialect.lang.tracing.tracer import current
 
     if current().kind != "host":
@@ -292,7 +292,7 @@ def tma_partition(
         gmem_tensor: the TMA coordinate tensor.
     """
     from cute_dialect.algebra.evaluation import size
-    from cute_dialect.lang.machine.tiled_copy import static_payload, tensor_operand
+    from cute_dialect.lang.machine.tiled import static_payload, tensor_operand
 
     what = "cute.nvgpu.cpasync.tma_partition"
     found = _tma_atom(atom, what)
@@ -359,7 +359,7 @@ def make_layout_image_mask(layout: LayoutLike, coord: Coord, mode: int) -> Int16
     """
     from cute_dialect.algebra.evaluation import evaluate, size
     from cute_dialect.algebra.values import layout_modes
-    from cute_dialect.lang.machine.tiled_copy import static_payload
+    from cute_dialect.lang.machine.tiled import static_payload
     from cute_dialect.lang.values.dtypes import Int16, Int32
 
     what = "cute.make_layout_image_mask"

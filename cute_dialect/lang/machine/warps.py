@@ -205,7 +205,7 @@ def vote_ballot_sync(pred: Condition, mask: int = FULL_MASK) -> Uint32:
 
 def match_any(value: Number, mask: int = FULL_MASK) -> Uint32:
     """Return a Uint32 with a bit for each thread of the warp with the same 32- or 64-bit value (sm_70 or later)."""
-    from cute_dialect.lang.machine.operands import require_chip
+    from cute_dialect.lang.tracing.emission import require_chip
     from cute_dialect.lang.tracing.tracer import parse_type
     from cute_dialect.lang.values.numeric import as_number
 

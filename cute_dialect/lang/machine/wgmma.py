@@ -50,8 +50,9 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: type[Numeric])
 
 
 def _emit(name: str, operands: tuple[Any, ...], what: str, **properties: Any) -> None:
-    from cute_dialect.lang.machine.operands import as_attribute, in_kernel, require_chip
-    from cute_dialect.lang.machine.tiled_copy import tensor_operand
+    from cute_dialect.lang.machine.operands import as_attribute, in_kernel
+    from cute_dialect.lang.machine.tiled import tensor_operand
+    from cute_dialect.lang.tracing.emission import require_chip
 
     tracer = in_kernel(what)
     require_chip(what, "sm_90a")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from cute_dialect.lang.control.mutable_state import attributes_of
+from cute_dialect.lang.rewrite.user_code import attributes_of
 from cute_dialect.lang.tracing.errors import Place
 
 __all__ = ["Names", "Site", "analyse", "forget_names", "free_stores", "names_in", "stored"]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cute_dialect.arch.targets import TARGETS
 from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.tracing.tracer import active, current, parse_type
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from xdsl.ir import Attribute, SSAValue
 
-__all__ = ["alike", "emit", "fastmath", "float_flags", "no_wrap_flags", "shaped"]
+__all__ = ["alike", "emit", "fastmath", "float_flags", "no_wrap_flags", "require_chip", "shaped"]
 
 FLAGS = ("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "fast")
 """Fast-math flags (LLVM LangRef, "Fast-Math Flags")."""
@@ -20,9 +22,22 @@ FLAGS = ("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "f
 
 def emit(name: str, operands: Sequence[SSAValue], type: Attribute | None = None, **properties: Attribute) -> SSAValue:
     """Append an op with one result. The result type defaults to that of the first operand."""
-    from cute_dialect.lang.tracing.tracer import current
-
     return current().value(name, operands, [operands[0].type if type is None else type], properties)
+
+
+def require_chip(what: str, needed: int | str) -> None:
+    """Raise F280 unless the target supports an instruction.
+
+    ``needed`` is ``90`` for that architecture or a later one, or ``sm_90a`` for exactly that target.
+    """
+    chip = current().chip
+    target = TARGETS.get(chip)
+    exact = isinstance(needed, str) and needed[-1].isalpha()
+    number = int("".join(c for c in str(needed) if c.isdigit()))
+    if target is None or (chip == needed if exact else target.number >= number):
+        return
+    first = needed if isinstance(needed, str) else f"sm_{needed}"
+    raise KernelTypeError("F280", f"{what} needs {first}{'' if exact else ' or later'}, but the target is {chip}")
 
 
 def shaped(element: Attribute, like: SSAValue) -> Attribute:
@@ -46,8 +61,6 @@ def alike(a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
 
 def float_flags(flags: str | None = None) -> dict[str, Attribute]:
     """Return the fast-math property of float ops: that of the enclosing :class:`fastmath`, else ``contract``."""
-    from cute_dialect.lang.tracing.tracer import active, parse_type
-
     if flags is None:
         tracer = active()
         flags = tracer.state.get("fastmath", "contract") if tracer is not None else "contract"
@@ -56,8 +69,6 @@ def float_flags(flags: str | None = None) -> dict[str, Attribute]:
 
 def no_wrap_flags() -> dict[str, Attribute]:
     """Return the property of integer ops that may wrap."""
-    from cute_dialect.lang.tracing.tracer import parse_type
-
     return {"overflowFlags": parse_type("#arith.overflow<none>")}
 
 
@@ -79,15 +90,11 @@ class fastmath:
         self._saved: list[str | None] = []
 
     def __enter__(self) -> None:
-        from cute_dialect.lang.tracing.tracer import current
-
         state = current().state
         self._saved.append(state.get("fastmath"))
         state["fastmath"] = self.flags
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None) -> None:
-        from cute_dialect.lang.tracing.tracer import current
-
         saved = self._saved.pop()
         state = current().state
         if saved is None:

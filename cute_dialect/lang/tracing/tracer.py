@@ -13,7 +13,7 @@ from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from cute_dialect.errors import CuteError
-from cute_dialect.lang.tracing.errors import CompileError, LayoutError, Place, StaticError, UnboundError
+from cute_dialect.lang.tracing.errors import CompileError, LayoutError, Place
 from cute_dialect.lang.tracing.source_location import (
     holds,
     is_library,
@@ -24,7 +24,7 @@ from cute_dialect.lang.tracing.source_location import (
 )
 from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.settings import word
-from cute_dialect.tracebacks import is_full, shorten
+from cute_dialect.tracebacks import shorten
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 __all__ = [
-    "LaunchFacts", "Tracer", "active", "context", "current", "finish_error", "finishes_errors", "parse_type", "tracing",
+    "LaunchFacts", "Tracer", "activate", "active", "context", "current", "finish_error", "finishes_errors",
+    "locate", "parse_type",
 ]  # fmt: skip
 
 
@@ -65,14 +66,21 @@ def parse_type(text: str) -> Attribute:
 
 
 class Tracer:
-    """The function being traced, and the block to which ops are appended."""
+    """The function being traced, and the block to which ops are appended.
 
-    def __init__(self, kind: str, module: ModuleOp, function: Operation, *, launch: LaunchFacts, chip: str):
+    ``converted`` converts a function that a value calls, such as the inner function of a composed layout.
+    """
+
+    def __init__(
+        self, kind: str, module: ModuleOp, function: Operation, *, launch: LaunchFacts, chip: str,
+        converted: Callable[[Any], Any],
+    ):  # fmt: skip
         self.kind = kind
         self.module = module
         self.function = function
         self.launch = launch
         self.chip = chip
+        self.converted = converted
         self.entry: Block = function.regions[0].blocks[0]
         self.block: Block = self.entry
         self._constants: dict[tuple[object, ...], SSAValue] = {}
@@ -258,29 +266,11 @@ def current() -> Tracer:
 
 
 @contextmanager
-def tracing(tracer: Tracer) -> Generator[Tracer]:
-    """Make ``tracer`` current within the ``with`` block, and locate errors that leave it in the user's source."""
+def activate(tracer: Tracer) -> Generator[Tracer]:
+    """Make ``tracer`` current within the ``with`` block."""
     token = _current.set(tracer)
     try:
         yield tracer
-    except CompileError as e:
-        if isinstance(e, StaticError):
-            from cute_dialect.lang.control.failures import explained
-
-            explained(e)
-        locate(e)
-        raise
-    except Exception as e:
-        from cute_dialect.lang.control.failures import translated
-
-        meant = translated(e, tracer)
-        if meant is None:
-            raise
-        meant.__traceback__ = e.__traceback__
-        locate(meant)
-        if not isinstance(meant, UnboundError) and not isinstance(e, RecursionError):
-            meant.original = e
-        raise meant from (meant.original if is_full() else None)
     finally:
         _current.reset(token)
 

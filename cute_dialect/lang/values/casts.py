@@ -115,7 +115,7 @@ def _to_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValu
     """Convert an ``f32`` value to 8-bit floats, two per instruction."""
     if to not in EIGHT_BITS:
         raise _refuse(of, to)
-    from cute_dialect.lang.machine.operands import require_chip
+    from cute_dialect.lang.tracing.emission import require_chip
     from cute_dialect.lang.tracing.tracer import current
 
     require_chip(f"the conversion of {of!r} to {to!r}", 89)
@@ -142,7 +142,7 @@ def _from_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAVa
     """Convert 8-bit floats to ``f16``, which represents all of them exactly."""
     if of not in EIGHT_BITS:
         raise _refuse(of, to)
-    from cute_dialect.lang.machine.operands import require_chip
+    from cute_dialect.lang.tracing.emission import require_chip
 
     require_chip(f"the conversion of {of!r} to {to!r}", 89)
     properties = {"relu": _type("false"), "srcType": of.attribute}

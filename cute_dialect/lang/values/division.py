@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.tracing.tracer import active, current
 from cute_dialect.lang.values.dtypes import Boolean, Int32, Numeric, Uint32, Uint64
 from cute_dialect.lang.values.forms import is_dynamic
 from cute_dialect.lang.values.integer_ranges import Facts, facts_of
@@ -74,22 +76,24 @@ def _check(number: Numeric, divby: int | None, low: int | None, end: int | None)
 
 
 def _promised(number: Numeric, divby: int, low: Any, end: Any) -> Numeric:
-    from math import lcm
-
-    from cute_dialect.lang.tracing.tracer import active
-
     known = facts_of(number)
     least = known.low if low is None else _known(max, known.low, facts_of(as_number(low)).low)
     above = None if end is None else facts_of(as_number(end)).high
     greatest = _known(min, known.high, None if above is None else above - 1)
     tracer = active()
     if tracer is not None and tracer.state.get("asserts"):
-        from cute_dialect.lang.control.runtime import Hooks
-
-        Hooks.check(number % divby == 0, lambda: f"cute.assume promised a multiple of {divby}")
-        Hooks.check(True if low is None else number >= low, lambda: f"cute.assume promised {_name(low)} or more")
-        Hooks.check(True if end is None else number < end, lambda: f"cute.assume promised less than {_name(end)}")
+        _assert(number % divby == 0, f"cute.assume promised a multiple of {divby}")
+        _assert(True if low is None else number >= low, f"cute.assume promised {_name(low)} or more")
+        _assert(True if end is None else number < end, f"cute.assume promised less than {_name(end)}")
     return type(number).of(number.ssa, Facts(least, greatest, lcm(known.divisor, divby)))
+
+
+def _assert(condition: Any, message: str) -> None:
+    """Check a condition when the kernel runs, unless it is known to hold."""
+    if condition is not True:
+        from xdsl.dialects.builtin import StringAttr
+
+        current().op("cf.assert", [condition.ssa], (), {"msg": StringAttr(message)})
 
 
 def _known(choose: Any, *numbers: int | None) -> int | None:

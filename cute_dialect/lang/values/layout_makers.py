@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout as ComposedPayload
 from cute_dialect.algebra.values import Swizzle
-from cute_dialect.lang.rewrite.convert import converted
 from cute_dialect.lang.tracing.errors import LayoutError
+from cute_dialect.lang.tracing.tracer import active
 from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.int_tuples import Tree, dynamic_leaves_of, tree_of
 from cute_dialect.lang.values.layouts import (
@@ -163,7 +163,9 @@ class FunctionLayout:
     outer: AnyLayout
 
     def __call__(self, *coord: Any) -> Any:
-        return converted(self.inner)(_sum(self.offset, self.outer(*coord)))
+        tracer = active()
+        inner = self.inner if tracer is None else tracer.converted(self.inner)
+        return inner(_sum(self.offset, self.outer(*coord)))
 
     @property
     def shape(self) -> Any:

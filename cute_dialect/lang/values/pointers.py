@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Int32, Int64, Numeric
     from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["Pointer", "element_class", "make_ptr", "pointer_text", "recast_ptr"]
+__all__ = ["Pointer", "element_class", "pointer_text", "pointer_to", "recast_ptr"]
 
 
 def element_class(element: Attribute) -> type[Numeric]:
@@ -195,27 +195,8 @@ def _llvm_pointer(space: AddressSpace) -> str:
     return f"!llvm.ptr<{space.llvm}>" if space.llvm else "!llvm.ptr"
 
 
-def make_ptr(
-    dtype: builtins.type[Numeric], value: Int, mem_space: str = "gmem", *, assumed_align: int | None = None
-) -> Pointer:
-    """Return the pointer with an address.
-
-    Outside a trace it returns an argument for one (``cute.runtime.make_ptr``).
-
-    Args:
-        dtype: the element type.
-        value: the address, an integer; in a kernel it may be a run-time value, such as an element of an array of
-            pointers.
-        mem_space: the memory space.
-        assumed_align: the alignment in bytes; by default that of the element.
-    """
-    from cute_dialect.lang.tracing.tracer import active
-
-    if active() is None:
-        from cute_dialect.lang.calls import runtime_tensor
-
-        made: Any = runtime_tensor.make_ptr(dtype, value, mem_space, assumed_align=assumed_align)
-        return made
+def pointer_to(dtype: builtins.type[Numeric], value: Int, mem_space: str, assumed_align: int | None) -> Pointer:
+    """Return the pointer with an address that may be a run-time value (``cute.make_ptr`` in a trace)."""
     from cute_dialect.dialect.memory_types import natural_alignment
     from cute_dialect.lang.tracing.tracer import current
     from cute_dialect.lang.values.dtypes import Int32, Int64

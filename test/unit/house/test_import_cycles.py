@@ -9,7 +9,7 @@ from import_graph import cycles, in_cycles, late_imports
 
 # Modules in cycles, counting imports inside functions. Packages without an entry have none.
 CYCLE_CEILINGS = {
-    "lang": 69,
+    "lang": 23,
     "op": 16,
     "pipelines": 7,
     "tools": 2,
@@ -21,7 +21,7 @@ LATE_CEILINGS = {
     "cute_dialect": 1,
     "explore": 37,
     "kernels": 5,
-    "lang": 595,
+    "lang": 561,
     "op": 79,
     "pipelines": 68,
     "runtime": 14,

@@ -29,6 +29,10 @@ INNER_LAYERS = {
         "errors", "types", "values", "rounding", "memory", "reports", "options", "machine", "race", "compiler",
         "instructions", "exec", "validation",
     ),
+    "lang": (
+        "tracing", "values", "rewrite", "control", "machine", "calls", "lib", "nvgpu", "arch", "math", "runtime",
+        "hopper", "pipeline", "utils", "compat", "cuda", "extras", "testing", "torch",
+    ),
 }  # fmt: skip
 """The layers within a package: its modules and folders import only those to their left."""
 

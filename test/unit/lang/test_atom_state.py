@@ -9,7 +9,7 @@ from front_tensors import shared_tensor
 from tracing import text_of, trace_kernel
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.rewrite.convert import converted
+from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.values.forms import form_of
 
 warpgroup = cute.nvgpu.warpgroup

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from cute_dialect.lang.rewrite.convert import converted, is_converted, native
+from cute_dialect.lang.control.runtime import converted
+from cute_dialect.lang.rewrite.convert import is_converted
+from cute_dialect.lang.rewrite.user_code import native
 
 
 def jumps(n: int) -> list[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from traced import Traced
 
-from cute_dialect.lang.rewrite.convert import converted
+from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.tracing.errors import CuteError, StaticError
 from cute_dialect.lang.values.dtypes import Int32
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, cast
 from cute_dialect.files import PACKAGE
 from cute_dialect.lang.calls.constant_keys import Same, fields_of
 from cute_dialect.lang.rewrite.code_digest import Read, reads_of
-from cute_dialect.lang.rewrite.convert import is_asked_for
+from cute_dialect.lang.rewrite.user_code import is_asked_for
 from cute_dialect.lang.values.dtypes import Numeric
 
 __all__ = ["Entry", "Watched", "can_change", "is_library", "is_users", "is_users_class", "watched_by"]
@@ -326,7 +326,7 @@ def _is_users_module(module: types.ModuleType) -> bool:
 
 def _plain(value: Any) -> Any:
     """Return the undecorated function, also of a method; other values unchanged."""
-    from cute_dialect.lang.calls.decorators import BoundMethod, plain
+    from cute_dialect.lang.calls.traced import BoundMethod, plain
 
     if isinstance(value, BoundMethod):
         value = value.function

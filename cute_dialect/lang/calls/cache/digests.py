@@ -182,7 +182,7 @@ class Walk:
 
     def _known_object(self, value: Any, name: str) -> bool:
         """Add a value of a specially handled type. Return False for other values."""
-        from cute_dialect.lang.calls.decorators import BoundMethod, Traced
+        from cute_dialect.lang.calls.traced import BoundMethod, Traced
 
         kind = type(value)
         if isinstance(value, Traced):

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.lang.calls.cache.dependencies import is_library
 from cute_dialect.lang.calls.cache.digests import NoDigest, Walk, digest_of
 from cute_dialect.lang.machine.printf import HostTexts
-from cute_dialect.lang.rewrite.convert import asked_for
+from cute_dialect.lang.rewrite.user_code import asked_for
 from cute_dialect.lang.tracing.recorder import Recorder, multiprocessors
 from cute_dialect.pipelines.cache import Cache, default_cache, key_of_sources, same_tools, tools
 
 if TYPE_CHECKING:
     from cute_dialect.lang.calls.compiled import Outcome
-    from cute_dialect.lang.calls.decorators import Traced
     from cute_dialect.lang.calls.options import Options
     from cute_dialect.lang.calls.specializations import Call
+    from cute_dialect.lang.calls.traced import Traced
     from cute_dialect.runtime.artifact import Artifact
 
 __all__ = ["Found", "Plan", "plan_of"]
@@ -171,7 +171,7 @@ def _holds(entry: Mapping[str, Any]) -> bool:
 
 def _function(name: str) -> FunctionType | None:
     """Return the function named ``module:qualified name`` in this process."""
-    from cute_dialect.lang.calls.decorators import plain
+    from cute_dialect.lang.calls.traced import plain
 
     module, _, path = name.partition(":")
     at: Any = sys.modules.get(module)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.forms import Dynamic
+
+if TYPE_CHECKING:
+    from cute_dialect.lang.values.forms import Dynamic
 
 __all__ = ["ufunc"]
 
@@ -27,10 +29,33 @@ _COMPARISONS = {
 _OTHERS = {"maximum": "max", "minimum": "min", "absolute": "abs", "power": "**", "fabs": "abs"}
 
 
+IN_MATH = frozenset(
+    (
+        "ceil",
+        "copysign",
+        "exp",
+        "exp2",
+        "expm1",
+        "floor",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "sin",
+        "cos",
+        "sqrt",
+        "tan",
+        "tanh",
+        "trunc",
+    )
+)
+"""NumPy ufuncs that ``cute.math`` has under the same name."""
+
+
 def ufunc(self: Dynamic, function: Any, method: str, *inputs: Any, **more: Any) -> Any:
     """Return the result of an operator whose left operand is a NumPy scalar.  Raises F236 for other functions."""
     name = function.__name__
-    if method == "__call__" and not more and len(inputs) == 2 and not isinstance(inputs[0], Dynamic):
+    if method == "__call__" and not more and len(inputs) == 2 and not hasattr(inputs[0], "__cute_form__"):
         swapped = f"__r{_OPERATORS[name]}__" if name in _OPERATORS else f"__{_COMPARISONS.get(name)}__"
         own = getattr(type(inputs[1]), swapped, None)
         found = NotImplemented if own is None else own(inputs[1], inputs[0])
@@ -43,10 +68,6 @@ def ufunc(self: Dynamic, function: Any, method: str, *inputs: Any, **more: Any) 
 
 
 def _cure(name: str) -> str:
-    from cute_dialect.lang.values import math as math_ops
-
     if name in _OTHERS:
         return f"use '{_OTHERS[name]}'"
-    return (
-        f"use cute.math.{name}" if name in math_ops.__all__ else "see cute.math for the functions available in kernels"
-    )
+    return f"use cute.math.{name}" if name in IN_MATH else "see cute.math for the functions available in kernels"
