@@ -1,9 +1,9 @@
-"""Import graph of the package: cycles, and imports inside functions.
+"""Import graph of the package: cycles, imports inside functions; and counters of its sources.
 
 Imports inside functions count as edges, because a late import is also a dependency. Imports for type checking do not
 count. A name imported from a package with a stub counts as an import of the module that defines it::
 
-    python test/unit/house/import_graph.py            # counts per package
+    python test/unit/house/import_graph.py            # counts per package, and the counters
     python test/unit/house/import_graph.py interp     # cycles and late imports of one package, with lines
 """
 
@@ -21,7 +21,12 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[3]
 TOP = ("passes", "pipelines", "tools")
 REASON = re.compile(r"# late: (torch|start-up)\b")
+ANY = re.compile(r"\bAny\b")
 WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+MANY = 10
+"""Number of parameters from which on a function is counted."""
 
 
 class Import(NamedTuple):
@@ -75,11 +80,27 @@ def targets(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
             yield name
 
 
+class Source(NamedTuple):
+    """Contents of a module: its imports other than for type checking, and what its counters count."""
+
+    imports: tuple[Import, ...]
+    lines: int
+    fmt_skips: int
+    anys: int
+    many_parameters: tuple[str, ...]
+    """Functions with many parameters."""
+
+
 @cache
-def imports(module: str) -> tuple[Import, ...]:
-    """Return the modules of the package that a module imports, except for type checking."""
+def source(module: str) -> Source:
+    """Read and parse a module."""
+    return parse(MODULES[module].read_text())
+
+
+def parse(text: str) -> Source:
+    """Parse the text of a module."""
     found: list[Import] = []
-    text = MODULES[module].read_text()
+    wide: list[str] = []
     lines = text.splitlines()
     nodes: list[tuple[ast.AST, bool]] = [(ast.parse(text), False)]
     while nodes:
@@ -90,9 +111,17 @@ def imports(module: str) -> tuple[Import, ...]:
             statement = "\n".join(lines[node.lineno - 1 : node.end_lineno])
             is_late = inside and REASON.search(statement) is None
             found += [Import(name, node.lineno, is_late) for name in targets(node)]
-        inside = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inside = True
+            if len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs) >= MANY:
+                wide.append(node.name)
         nodes += [(inner, inside) for inner in ast.iter_child_nodes(node) if isinstance(inner, WITH_STATEMENTS)]
-    return tuple(found)
+    return Source(tuple(found), len(lines), text.count("# fmt: skip"), len(ANY.findall(text)), tuple(wide))
+
+
+def imports(module: str) -> tuple[Import, ...]:
+    """Return the modules of the package that a module imports, except for type checking."""
+    return source(module).imports
 
 
 def package_of(module: str) -> str:
@@ -151,10 +180,25 @@ def late_imports() -> Counter[str]:
     return Counter(package_of(module) for module in MODULES for _ in {i.line for i in imports(module) if i.is_late})
 
 
+def counters() -> dict[str, int]:
+    """Count files, lines, and what should become rarer in all sources."""
+    found = [source(module) for module in MODULES]
+    return {
+        "files": len(found),
+        "lines": sum(s.lines for s in found),
+        "# fmt: skip": sum(s.fmt_skips for s in found),
+        "Any": sum(s.anys for s in found),
+        "late imports": sum(late_imports().values()),
+        f"functions with {MANY} or more parameters": sum(len(s.many_parameters) for s in found),
+        "modules in cycles": sum(in_cycles().values()),
+    }
+
+
 def main() -> None:
     if len(sys.argv) == 1:
         print("modules in cycles:", dict(sorted(in_cycles().items())))
         print("late imports:", dict(sorted(late_imports().items())))
+        print("counters:", counters())
         return
     found = cycles(import_graph())
     for cycle in found:

@@ -1,0 +1,32 @@
+"""Ceilings for the size of the sources and for what should become rarer in them. Lower a ceiling when its count falls.
+
+``python test/unit/house/import_graph.py`` prints the counts. Imports inside functions and modules in cycles have
+ceilings for each package in ``test_import_cycles.py``.
+"""
+
+from __future__ import annotations
+
+import pytest
+from import_graph import MANY, Source, counters, parse
+
+CEILINGS = {
+    "files": 955,
+    "lines": 190_500,
+    "# fmt: skip": 1_090,
+    "Any": 6_780,
+    f"functions with {MANY} or more parameters": 119,
+}
+
+
+@pytest.mark.end_to_end  # The test reads every module of the package.
+def test_counters_only_fall() -> None:
+    found = counters()
+    above = [f"{name}: {found[name]} > {most}" for name, most in CEILINGS.items() if found[name] > most]
+    assert not above, f"{above}; simplify, or split or merge modules instead"
+
+
+def test_counters_of_a_module() -> None:
+    wide = "def f(a, b, c, d, e, *, f, g, h, i, j): pass\n"
+    text = f"from typing import Any\n\nx: Any = [1,2]  # fmt: skip\n\n\nclass C:\n    {wide}\n\ndef g(a, b): pass\n"
+    assert parse(text) == Source((), 10, 1, 2, ("f",))
+    assert parse("def f():\n    import cute_dialect.files\n").imports[0].is_late
