@@ -22,7 +22,7 @@ from cute_dialect.op.select.kernel_choice import (
     Choice as Choice,
     Problem as Problem,
 )
-from cute_dialect.op.conv.functions import (
+from cute_dialect.op.functions.conv import (
     conv1d as conv1d,
     conv1d_input as conv1d_input,
     conv1d_weight as conv1d_weight,
@@ -33,10 +33,10 @@ from cute_dialect.op.conv.functions import (
     conv3d_input as conv3d_input,
     conv3d_weight as conv3d_weight,
 )
-from cute_dialect.op.conv_plans.arguments import (
+from cute_dialect.op.pycutlass.conv_arguments import (
     Conv2dArguments as Conv2dArguments,
 )
-from cute_dialect.op.conv_plans.describe import (
+from cute_dialect.op.pycutlass.conv import (
     Conv2dProblemSize as Conv2dProblemSize,
     ConvKind as ConvKind,
     ConvMode as ConvMode,
@@ -45,10 +45,10 @@ from cute_dialect.op.conv_plans.describe import (
     StrideSupport as StrideSupport,
     Tensor4DCoord as Tensor4DCoord,
 )
-from cute_dialect.op.conv_plans.operation import (
+from cute_dialect.op.pycutlass.conv import (
     Conv2dOperation as Conv2dOperation,
 )
-from cute_dialect.op.conv_plans.plan import (
+from cute_dialect.op.plans.conv import (
     Conv2d as Conv2d,
     Conv2dDgrad as Conv2dDgrad,
     Conv2dFprop as Conv2dFprop,

@@ -19,10 +19,10 @@ from inspect import Parameter, signature
 from types import FunctionType
 from typing import Any, NoReturn, TypeVar, cast
 
-from cute_dialect.op.errors import ArgumentError
+from cute_dialect.op.errors import ArgumentError, UnsupportedError
 from cute_dialect.op.signature_types import Interpreted
 
-__all__ = ["Missing", "check_keywords", "checks_keywords", "report_missing", "similar"]
+__all__ = ["Missing", "check_keywords", "checks_keywords", "no_such_kernel", "report_missing", "similar"]
 
 
 def check_keywords(
@@ -60,6 +60,13 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     """
     lower = {n.lower(): n for n in known}
     return [lower[n] for n in get_close_matches(name.lower(), lower, 1)]
+
+
+def no_such_kernel(name: str, known: Iterable[str], problem: str) -> UnsupportedError:
+    """Return the error for the name of a kernel that does not exist, with the most similar name."""
+    near = get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else "see op.explain"
+    return UnsupportedError(f'there is no kernel "{name}" for {problem}; {hint}')
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])

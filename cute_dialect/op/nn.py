@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from cute_dialect.op.conv.functions import conv2d
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.functions.conv import conv2d
 from cute_dialect.op.functions.matmul import linear
 from cute_dialect.op.grouped.functions import grouped_mm
 from cute_dialect.op.keywords import checks_keywords

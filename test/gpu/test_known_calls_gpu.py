@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from repeated_calls import CALLS, near, of_scales, scaled  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.conv import functions  # noqa: E402
+from cute_dialect.op.functions import conv as functions  # noqa: E402
 from cute_dialect.op.functions import gemm  # noqa: E402
 from cute_dialect.op.functions import scaled as of_scaled  # noqa: E402
 

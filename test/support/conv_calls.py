@@ -17,7 +17,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.conv.choice import ConvRequest, chosen
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.few_channels import few_channels
-from cute_dialect.op.conv.geometry import geometry
+from cute_dialect.op.problems.conv import geometry
 
 GPU = "NVIDIA H200"
 CALLS: dict[str, tuple[tuple[int, ...], tuple[int, ...], How]] = {

@@ -12,11 +12,12 @@ from unittest.mock import patch
 import torch
 
 from cute_dialect.op.arrays import library as arrays
-from cute_dialect.op.conv import channel_padding, compute, depthwise, direct, functions, im2col_gemm, partial_weights
+from cute_dialect.op.conv import channel_padding, compute, depthwise, direct, im2col_gemm, partial_weights
 from cute_dialect.op.execute import gemm as products
 from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.execute import recording, tma_copies
 from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.functions import conv as functions
 from cute_dialect.op.functions import gemm, scaled
 from cute_dialect.op.functions import matmul as layers
 from cute_dialect.op.rows.call import RowCall

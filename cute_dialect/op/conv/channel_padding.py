@@ -4,7 +4,7 @@ An im2col load reads the channels of one tap: with three channels, 6 of up to 12
 are written side by side, a 7x7 filter of 3 channels becomes a 7x1 filter of 32 channels (21, padded with zeros).  The
 written image is a third as large as the columns of all taps.
 
->>> from cute_dialect.op.conv.geometry import geometry
+>>> from cute_dialect.op.problems.conv import geometry
 >>> g = geometry("conv2d", "fprop", (32, 224, 224, 3), (64, 7, 7, 3), 2, 3, 1, 1)
 >>> left = narrow(ConvRequest(g, "f16", "f16"))
 >>> left.image, left.filter
@@ -24,16 +24,17 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, Window
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.elements import FACTORS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op.arrays.image_layouts import strides_of
 from cute_dialect.op.conv.choice import ConvRequest, chosen
 from cute_dialect.op.conv.compiled import kernel_of
-from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.im2col_gemm import Writing, writing
-from cute_dialect.op.conv.layouts import strides_of
 from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.conv.arguments import Call, Prepared
+    from cute_dialect.op.conv.compute import Call
+    from cute_dialect.op.problems.conv import Prepared
 
 __all__ = ["narrow", "narrowed", "of_taps", "written"]
 

@@ -1,6 +1,6 @@
 """Kernel choice for convolutions with im2col loads.
 
->>> from cute_dialect.op.conv.geometry import geometry
+>>> from cute_dialect.op.problems.conv import geometry
 >>> g = geometry("conv2d", "fprop", (32, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1, 1)
 >>> chosen(ConvRequest(g, "f16", "f16")).name
 'fprop-f16-f16-3x3-p1x1-256x64-c1d'
@@ -19,7 +19,7 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, of
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.elements import FACTORS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.select.cost_model import Costs, costs_of, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, tuned
 

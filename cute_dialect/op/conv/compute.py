@@ -9,24 +9,12 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.conv.config import WGRAD, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.arrays.library import Library, chosen_device, read_all
-from cute_dialect.op.conv.arguments import NAMES, Call, ConvArguments, Prepared, prepared
-from cute_dialect.op.conv.channel_padding import narrow, narrowed, of_taps
-from cute_dialect.op.conv.choice import ConvRequest, choice_of, chosen, has_epilogue
-from cute_dialect.op.conv.compiled import conv_runner
-from cute_dialect.op.conv.depthwise import depthwise
-from cute_dialect.op.conv.direct import direct
-from cute_dialect.op.conv.few_channels import FewChannels, few_channels
-from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
-from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.im2col_gemm import finish, sums_for, unfolded
-from cute_dialect.op.conv.kernel_override import config_for
-from cute_dialect.op.conv.layouts import (
+from cute_dialect.op.arrays.image_layouts import (
     aligned_vector,
     as_rows,
     dense,
@@ -37,7 +25,17 @@ from cute_dialect.op.conv.layouts import (
     turned,
     views_last,
 )  # fmt: skip
-from cute_dialect.op.conv.operands import as_taken, read, rows_of, stored
+from cute_dialect.op.arrays.library import Library, Where, chosen_device, read_all
+from cute_dialect.op.conv.channel_padding import narrow, narrowed, of_taps
+from cute_dialect.op.conv.choice import ConvRequest, choice_of, chosen, has_epilogue
+from cute_dialect.op.conv.compiled import conv_runner
+from cute_dialect.op.conv.depthwise import depthwise
+from cute_dialect.op.conv.direct import direct
+from cute_dialect.op.conv.few_channels import FewChannels, few_channels
+from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
+from cute_dialect.op.conv.im2col_gemm import finish, sums_for, unfolded
+from cute_dialect.op.conv.kernel_override import config_for, slices_of
+from cute_dialect.op.conv.operands import as_taken, read, stored
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights
 from cute_dialect.op.epilogue.bind import Bound, alone, bound, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded
@@ -48,6 +46,7 @@ from cute_dialect.op.errors import EpilogueError, OpError, check_options
 from cute_dialect.op.execute.kernels import combiner
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding
+from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, Prepared, prepared, rows_of
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, gpu_of, here
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
@@ -56,14 +55,43 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Interpreted
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["convolution"]
+__all__ = ["Call", "convolution"]
 
 _MOST_BYTES = 1 << 31
 """Bytes of an array from which on the kernel that pads rows cannot address it."""
 
 
+class Call(NamedTuple):
+    """A call in progress."""
+
+    name: str
+    kind: str
+    where: Where
+    first: bool  # shapes have channels first
+    stream: object
+    run: Interpreted
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Call options of a kernel."""
+        if self.where.cpu:
+            return {"device": "cpu", **{key: value for key, value in self.run.items() if key != "report"}}
+        found: dict[str, Any] = {}
+        library = self.where.library.name
+        if library == "numpy" and self.where.device is not None:
+            found["device"] = self.where.device
+        if self.stream is not None and library not in ("torch", "cupy"):  # their stream is the library's current one
+            found["stream"] = self.stream
+        return found
+
+    def told(self, report: Any) -> None:
+        """Pass on the interpreter's report of a launch."""
+        if report is not None and "report" in self.run:
+            self.run["report"](report)
+
+
 def convolution(
-    name: str, kind: str, rank: int, arrays: Mapping[str, Any], given: ConvArguments, extras: LinearCombination,
+    name: str, kind: str, rank: int, arrays: Mapping[str, Any], given: ConvOptions, extras: LinearCombination,
     device: object = None,
     stream: object = None, run: Interpreted | None = None, graph: Any = None,
     args: Mapping[str, Any] = MappingProxyType({}),
@@ -97,7 +125,7 @@ def convolution(
 
 
 def _computed(
-    call: Call, ready: Prepared, out: Any, like: Any, given: ConvArguments, extras: LinearCombination, graph: Any,
+    call: Call, ready: Prepared, out: Any, like: Any, given: ConvOptions, extras: LinearCombination, graph: Any,
     args: Mapping[str, Any]
 ) -> Any:  # fmt: skip
     """Compute a checked convolution, and return the result in the order of the caller."""
@@ -171,7 +199,7 @@ def _combination(call: Call, ready: Prepared, extras: LinearCombination) -> tupl
 
 
 def _as_matrices(
-    call: Call, ready: Prepared, out: Any, like: Any, given: ConvArguments, extras: LinearCombination, traced: Traced,
+    call: Call, ready: Prepared, out: Any, like: Any, given: ConvOptions, extras: LinearCombination, traced: Traced,
     args: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """Compute a convolution whose epilogue reshapes or permutes arrays, on copies of them."""
@@ -228,7 +256,7 @@ def _result(call: Call, t: Any, g: Geometry) -> Any:
 
 
 def _launch(
-    call: Call, ready: Prepared, rows: ArrayView, given: ConvArguments, extras: LinearCombination, found: Bound | None
+    call: Call, ready: Prepared, rows: ArrayView, given: ConvOptions, extras: LinearCombination, found: Bound | None
 ) -> None:  # fmt: skip
     """Launch the kernels of a convolution, on copies of arrays that they cannot read or write."""
     library, g = call.where.library, ready.geometry
@@ -240,14 +268,14 @@ def _launch(
     config, epilogue = None, _epilogue(call, ready, extras, found)
     if extras.alpha != 0.0 and given.kernel is None and ready.arithmetic != "3xtf32":
         _, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
-        request = ConvRequest(g, ready.element, ready.output, epilogue=epilogue, parts=given.parts)
+        request = ConvRequest(g, ready.element, ready.output, epilogue=epilogue, parts=slices_of(given.split_k))
         few = few_channels(request, sms)
         if few is not None and _few_channels(call, ready, rows, extras, found, few, epilogue):
             return
     if extras.alpha != 0.0 and not g.is_product:
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         apart = epilogue.active and not has_epilogue(g, epilogue)
-        asked = ConvRequest(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.parts)
+        asked = ConvRequest(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, slices_of(given.split_k))
         left = None if ready.arithmetic == "3xtf32" else narrow(asked, gpu, sms)
         if left is not None:
             _narrow(call, ready, rows, given, extras, found, left)
@@ -308,7 +336,7 @@ def _with_aligned_rows(call: Call, ready: Prepared) -> Prepared:
 
 
 def _by_group(
-    call: Call, ready: Prepared, rows: ArrayView, given: ConvArguments, extras: LinearCombination
+    call: Call, ready: Prepared, rows: ArrayView, given: ConvOptions, extras: LinearCombination
 ) -> None:  # fmt: skip
     """Launch the kernels of each group, on slices of the arrays."""
     g, native = ready.geometry, call.where.library.native
@@ -357,7 +385,7 @@ def _few_channels(
 
 
 def _narrow(
-    call: Call, ready: Prepared, rows: ArrayView, given: ConvArguments, extras: LinearCombination,
+    call: Call, ready: Prepared, rows: ArrayView, given: ConvOptions, extras: LinearCombination,
     found: Bound | None, left: Geometry
 ) -> None:  # fmt: skip
     """Launch the kernels of a convolution whose filter columns are folded into channels."""

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
+from cute_dialect.op.arrays.image_layouts import aligned_vector, dense, padded_view, strides_of
 from cute_dialect.op.conv.compiled import kernel_of
-from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.layouts import aligned_vector, dense, padded_view, strides_of
 from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.conv.arguments import Call, Prepared
+    from cute_dialect.op.conv.compute import Call
+    from cute_dialect.op.problems.conv import Prepared
 
 __all__ = ["depthwise", "depthwise_config"]
 
@@ -41,7 +42,7 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
 
     Return None for other convolutions.
 
-    >>> from cute_dialect.op.conv.geometry import geometry
+    >>> from cute_dialect.op.problems.conv import geometry
     >>> depthwise_config(geometry("conv2d", "fprop", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96), "f16", "f16").name
     'depthwise-f16-f16-3x3-p1x1-4x2ra4'
     """

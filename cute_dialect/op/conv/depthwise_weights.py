@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
-from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.problems.conv import Geometry
 
 __all__ = ["DepthwiseWeights", "depthwise_weights_of", "launch_of"]
 
@@ -33,7 +33,7 @@ class DepthwiseWeights(NamedTuple):
 def depthwise_weights_of(g: Geometry, element: str, sms: int = 132) -> DepthwiseWeights | None:
     """Return the kernel of the gradient of depthwise filters of two dimensions; None for other convolutions.
 
-    >>> from cute_dialect.op.conv.geometry import geometry
+    >>> from cute_dialect.op.problems.conv import geometry
     >>> g = geometry("conv2d_weight", "wgrad", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96)
     >>> depthwise_weights_of(g, "f16").config.name
     'depthwise-wgrad-f16-3x3-p1x1-c2q4r3a2ws-l24t256x2'

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.direct import DirectConfig, padded
+from cute_dialect.op.arrays.image_layouts import aligned_vector, as_rows, dense, merged, padded_view, strides_of
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.conv.compiled import kernel_of
-from cute_dialect.op.conv.geometry import Geometry, of_pixels
-from cute_dialect.op.conv.layouts import aligned_vector, as_rows, dense, merged, padded_view, strides_of
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding
+from cute_dialect.op.problems.conv import Geometry, of_pixels
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.conv.arguments import Call, Prepared
+    from cute_dialect.op.conv.compute import Call
+    from cute_dialect.op.problems.conv import Prepared
 
 __all__ = [
     "CLOCK", "MEMORY", "NARROW", "direct", "direct_config", "direct_configs", "direct_tiles", "is_narrow",
@@ -45,7 +46,7 @@ the code loops over filter rows.
 def is_narrow(g: Geometry, element: str) -> bool:
     """Return True if a group's channels and filters are too few for an im2col GEMM.
 
-    >>> from cute_dialect.op.conv.geometry import geometry
+    >>> from cute_dialect.op.problems.conv import geometry
     >>> is_narrow(geometry("conv2d", "fprop", (32, 56, 56, 256), (256, 3, 3, 8), 1, 1, 1, 32), "f16")
     True
     """

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.op.conv.direct import CLOCK, MEMORY, NARROW, direct_tiles, is_narrow, vector_of
-from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.problems.conv import Geometry
 
 __all__ = ["DirectWeights", "direct_weights_of", "direct_weights_of_all", "launch_of", "microseconds"]
 

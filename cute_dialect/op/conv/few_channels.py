@@ -1,6 +1,6 @@
 """Kernels of convolutions with few channels per group, which an im2col GEMM would pad: one choice for all callers.
 
->>> from cute_dialect.op.conv.geometry import geometry
+>>> from cute_dialect.op.problems.conv import geometry
 >>> g = geometry("conv2d", "fprop", (32, 56, 56, 256), (256, 3, 3, 8), 1, 1, 1, 32)
 >>> few_channels(ConvRequest(g, "f16", "f16")).name
 'direct-fprop-f16-f16-3x3-p1x1-c8k8-8p1s1v8_8_8x8x28-w8x1m2hx2'
@@ -22,8 +22,8 @@ from cute_dialect.op.conv.choice import ConvRequest, served
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.direct import direct_config
 from cute_dialect.op.conv.gemm_time import MOST_LAUNCHES, gemm_microseconds
-from cute_dialect.op.conv.geometry import of_pixels
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights_of
+from cute_dialect.op.problems.conv import of_pixels
 
 __all__ = ["FewChannels", "few_channels", "microseconds_of"]
 

@@ -1,6 +1,6 @@
 """Predicted time of a convolution that a GEMM computes, with the copies that its operands need.
 
->>> from cute_dialect.op.conv.geometry import geometry
+>>> from cute_dialect.op.problems.conv import geometry
 >>> aligned = geometry("conv2d", "fprop", (16, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1, 1)
 >>> odd = geometry("conv2d", "fprop", (16, 56, 56, 63), (64, 3, 3, 63), 1, 1, 1, 1)
 >>> gemm_microseconds(ConvRequest(aligned, "f16", "f16")) < gemm_microseconds(ConvRequest(odd, "f16", "f16"))
@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time
-from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.select.cost_model import costs_of, predict
 from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Problem
@@ -61,7 +61,7 @@ def gemm_microseconds(asked: ConvRequest, gpu: str = "", sms: int = 132) -> floa
 def of_group(g: Geometry) -> Geometry:
     """Return the convolution of one group.
 
-    >>> from cute_dialect.op.conv.geometry import geometry
+    >>> from cute_dialect.op.problems.conv import geometry
     >>> of_group(geometry("conv2d", "fprop", (2, 9, 9, 130), (134, 3, 3, 65), 1, 1, 1, 2)).filter
     (67, 3, 3, 65)
     """

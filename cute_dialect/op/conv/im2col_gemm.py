@@ -15,22 +15,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.op.arrays.dtypes import result_of
+from cute_dialect.op.arrays.image_layouts import as_rows, dense
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.arrays.operand_views import with_padded_rows
 from cute_dialect.op.conv.compiled import kernel_of
-from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.layouts import as_rows, dense
 from cute_dialect.op.epilogue.bind import Bound
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.unfused import unfused
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.kernel_override import KernelOverride
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.conv.arguments import Call, Prepared
+    from cute_dialect.op.conv.compute import Call
+    from cute_dialect.op.problems.conv import Prepared
 
 __all__ = ["MOST", "Writing", "columns_of", "extents_of", "finish", "sums_for", "unfolded", "writing"]
 

@@ -1,24 +1,36 @@
-"""Kernels that a call of ``op.conv2d`` selects with ``kernel=``."""
+"""Kernels that a call of ``op.conv2d`` selects with ``kernel=`` or ``split_k=``."""
 
 from __future__ import annotations
-
-import difflib
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, ConvConfig
 from cute_dialect.kernels.gemm.elements import factors, sums_of
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.conv.choice import ConvRequest, config_of, kernels_for, served
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.execute.launch_sequence import Split
+from cute_dialect.op.keywords import no_such_kernel
 from cute_dialect.op.select.cost_model import costs_of
 from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import Choice
 
-__all__ = ["config_for", "plain"]
+__all__ = ["config_for", "plain", "slices_of"]
 
 
 def plain(config: ConvConfig) -> ConvConfig:
     """Return a kernel without its epilogue."""
     return config._replace(base=config.base._replace(epilogue=Epilogue()))
+
+
+def slices_of(split_k: object) -> int:
+    """Return the number of split-K slices that a call selects; 0 for the fastest number.  Raises UnsupportedError."""
+    if split_k is None:
+        return 0
+    found = Split.of(split_k)
+    if found.mode != "serial":
+        raise UnsupportedError(
+            f"split_k: {split_k!r} is not supported; pass a number, ('serial', number), or use op.Conv2d"
+        )
+    return found.parts
 
 
 def config_for(asked: ConvRequest, kernel: object, gpu: str = "", sms: int = 132) -> ConvConfig:
@@ -30,7 +42,7 @@ def config_for(asked: ConvRequest, kernel: object, gpu: str = "", sms: int = 132
 
     Raises UnsupportedError if the kernel cannot compute the convolution.
 
-    >>> from cute_dialect.op.conv.geometry import geometry
+    >>> from cute_dialect.op.problems.conv import geometry
     >>> g = geometry("conv2d", "fprop", (8, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1, 1)
     >>> config_for(ConvRequest(g, "f16", "f16"), "fprop-f16-f16-3x3-p1x1-128x64-c1-q8").base.tile
     (128, 64, 64)
@@ -72,9 +84,7 @@ def _named(asked: ConvRequest, name: str, gpu: str, sms: int) -> ConvConfig:
         names[plain(config).name] = config
         if plain(config).name == name:
             return config
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {near[0]}?" if near else "see op.explain"
-    raise UnsupportedError(f'there is no kernel "{name}" for {asked.key}; {hint}')
+    raise no_such_kernel(name, names, asked.key)
 
 
 def _described(asked: ConvRequest, tile: TileDescription) -> object:

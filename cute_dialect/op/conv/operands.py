@@ -5,29 +5,13 @@ from __future__ import annotations
 from math import prod
 
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig
+from cute_dialect.op.arrays.image_layouts import as_rows, dense, lines_suit, merged, strides_of
 from cute_dialect.op.arrays.library import Library
-from cute_dialect.op.conv.arguments import Prepared
-from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.layouts import as_rows, dense, lines_suit, merged, strides_of
+from cute_dialect.op.problems.conv import Geometry, Prepared
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
-__all__ = ["as_taken", "read", "rows_of", "stored"]
-
-
-def rows_of(kind: str, x: ArrayView) -> ArrayView | None:
-    """Return an array like the result as a matrix, with a row per pixel or filter; None if its strides do not allow
-    that.
-    """
-    if kind == WGRAD:
-        step = merged(x, 1, len(x.shape))
-        if step not in (1, None) or (step is None and prod(x.shape[1:]) != 1):
-            return None
-        return x._replace(shape=(x.shape[0], prod(x.shape[1:])), strides=(x.strides[0], 1))
-    found = as_rows(x)
-    if found is None or (found.strides[1] != 1 and found.shape[1] != 1):
-        return found
-    return found._replace(strides=(found.strides[0], 1))
+__all__ = ["as_taken", "read", "stored"]
 
 
 def stored(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:

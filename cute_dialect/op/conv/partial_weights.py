@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.finish_reduction import CombineConfig
+from cute_dialect.op.arrays.image_layouts import aligned_vector, dense, padded_view
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.depthwise_weights import depthwise_weights_of
 from cute_dialect.op.conv.direct import pixels_of
 from cute_dialect.op.conv.direct_weights import direct_weights_of
-from cute_dialect.op.conv.geometry import Geometry, of_pixels
-from cute_dialect.op.conv.layouts import aligned_vector, dense, padded_view
 from cute_dialect.op.execute.kernels import combiner
 from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.problems.conv import Geometry, of_pixels
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.conv.arguments import Call, Prepared
+    from cute_dialect.op.conv.compute import Call
+    from cute_dialect.op.problems.conv import Prepared
 
 __all__ = ["PartialWeights", "partial_weights", "partial_weights_of", "results_per_block"]
 

@@ -23,18 +23,18 @@ from cute_dialect.kernels.conv.direct import DirectConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.conv.arguments import NAMES, ConvArguments, prepared
+from cute_dialect.op.arrays.image_layouts import aligned_vector, lines_suit, strides_of, views_last
 from cute_dialect.op.conv.channel_padding import narrow, written
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, has_epilogue, problem_of
 from cute_dialect.op.conv.compiled import ConvKernel, PlainKernel
 from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
-from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
-from cute_dialect.op.conv.layouts import aligned_vector, lines_suit, strides_of, views_last
+from cute_dialect.op.conv.kernel_override import slices_of
 from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, prepared
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, here
 from cute_dialect.op.select.kernel_choice import tuned
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
@@ -91,7 +91,7 @@ class ConvExplanation(NamedTuple):
 
 def is_convolution(function: Callable[..., object]) -> bool:
     """Return True if a function is a convolution."""
-    from cute_dialect.op.conv import functions
+    from cute_dialect.op.functions import conv as functions
 
     return getattr(functions, getattr(function, "__name__", ""), None) is function
 
@@ -123,13 +123,13 @@ def explained(
     for n in ("c", "bias", "out"):
         if how.get(n) is not None:
             views[n] = _view(how[n], "f32" if n == "bias" else element)
-    options = ConvArguments(**window, size=arrays.get("size"), data_format=how.get("data_format"))
+    options = ConvOptions(**window, size=arrays.get("size"), data_format=how.get("data_format"))
     fields = ("alpha", "beta", "c", "bias", "activation", "math", "accumulator")
     extras = LinearCombination(**{n: how[n] for n in fields if n in how})
     ready, turn = prepared(name, kind, rank, views, options, extras, library)
     gpu, sms = (gpu, 132) if gpu else here()
     g = ready.geometry
-    asked = ConvRequest(g, ready.element, ready.output, parts=options.parts)
+    asked = ConvRequest(g, ready.element, ready.output, parts=slices_of(options.split_k))
     made = Epilogue()
     if how.get("epilogue") is None:
         of_bias = (None, "") if ready.bias is None else (ready.bias.shape, ready.bias.dtype)

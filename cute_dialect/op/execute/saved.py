@@ -39,7 +39,7 @@ FORMAT = 4
 _FILE = "plan.json"
 _PLANS = {
     "Gemm": "cute_dialect.op.plans.gemm", "GroupedGemm": "cute_dialect.op.plans.grouped",
-    "ScaledGemm": "cute_dialect.op.plans.scaled", "Conv2d": "cute_dialect.op.conv_plans.plan",
+    "ScaledGemm": "cute_dialect.op.plans.scaled", "Conv2d": "cute_dialect.op.plans.conv",
     "Attention": "cute_dialect.op.attending.plan",
 }  # fmt: skip
 """Names of plans -> their modules."""

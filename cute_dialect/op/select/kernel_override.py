@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import NamedTuple
 
 from cute_dialect.kernels.gemm.elements import BITS, factors, sums_of
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.keywords import no_such_kernel
 from cute_dialect.op.select.candidates import menu, suiting, suits
 from cute_dialect.op.select.cost_model import costs_of, ranked
 from cute_dialect.op.select.descriptions import TileDescription
@@ -95,9 +95,7 @@ def _named(problem: Problem, name: str, sms: int) -> Choice:
         if choice.name == name:
             return choice
         names[choice.name] = choice
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {near[0]}?" if near else "see op.explain"
-    raise UnsupportedError(f'there is no kernel "{name}" for {problem.key}; {hint}')
+    raise no_such_kernel(name, names, problem.key)
 
 
 def _described(problem: Problem, tile: TileDescription) -> Choice:

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import torch
 
 from cute_dialect.op.arrays.dtypes import tf32_allowed
-from cute_dialect.op.conv.arguments import tf32_of_convolutions
 from cute_dialect.op.execute.call_cache import AddressMismatch, KnownCalls
 from cute_dialect.op.execute.recording import CURRENT, Recording
+from cute_dialect.op.problems.conv import tf32_of_convolutions
 
 __all__ = ["Context", "Node", "apply_of", "node_of"]
 

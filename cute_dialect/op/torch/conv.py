@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, extent_of
-from cute_dialect.op.conv import functions
-from cute_dialect.op.conv.arguments import ConvArguments
 from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.epilogue.combination import LinearCombination
+from cute_dialect.op.functions import conv as functions
+from cute_dialect.op.problems.conv import ConvOptions
 from cute_dialect.op.torch.gradients import keeping_function, kept_element, kept_type, result_dtype, slope, summed
 from cute_dialect.op.torch.registry import CUTE
 
@@ -40,7 +40,7 @@ def _call(
     name = f"conv{rank}d" + {FPROP: "", DGRAD: "forward_input", WGRAD: "forward_weight"}[kind]
     mode = "convolution" if more["flip"] else "cross_correlation"
     padding = tuple(zip(before, after))
-    given = ConvArguments(tuple(stride), padding, tuple(dilation), more["groups"], size, mode, None, more["dtype"])
+    given = ConvOptions(tuple(stride), padding, tuple(dilation), more["groups"], size, mode, None, more["dtype"])
     extras = extras._replace(math=more["math"])
     graph, args = more.get("epilogue"), more.get("args", {})
     named = {**arrays, "bias": extras.bias, "c": extras.c}

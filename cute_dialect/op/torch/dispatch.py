@@ -17,12 +17,11 @@ import torch
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.conv.arguments import NAMES, ConvArguments
-from cute_dialect.op.conv.geometry import window_of
-from cute_dialect.op.conv.layouts import channels_first, first, last
+from cute_dialect.op.arrays.image_layouts import channels_first, first, last
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.grouped.shapes import GROUPS
+from cute_dialect.op.problems.conv import NAMES, ConvOptions, window_of
 from cute_dialect.op.torch.gradients import torch_dtype
 from cute_dialect.op.torch.registry import CUTE, load_table
 from cute_dialect.op.torch.vmap import differentiates
@@ -93,7 +92,7 @@ def grouped_product(name: str, g: GroupedArguments, device: Any, stream: Any, ot
 
 
 def convolution(
-    name: str, rank: int, kind: str, arrays: Mapping[str, Any], given: ConvArguments, extras: LinearCombination,
+    name: str, rank: int, kind: str, arrays: Mapping[str, Any], given: ConvOptions, extras: LinearCombination,
     device: Any, stream: Any, others: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """Compute a convolution.

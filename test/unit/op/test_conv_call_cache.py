@@ -14,11 +14,12 @@ torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.arrays import library as arrays  # noqa: E402
-from cute_dialect.op.conv import compute, functions  # noqa: E402
+from cute_dialect.op.conv import compute  # noqa: E402
 from cute_dialect.op.execute import gemm as products  # noqa: E402
 from cute_dialect.op.execute import recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.execute.recording import Launch  # noqa: E402
+from cute_dialect.op.functions import conv as functions  # noqa: E402
 from cute_dialect.op.select import gemm_dispatch  # noqa: E402
 
 GPU = ("NVIDIA H200", 132)

@@ -45,7 +45,7 @@ def test_gradients(activation: str) -> None:
 @pytest.mark.slow
 def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step with gradients runs three convolutions, and the torch operator runs four."""
-    from cute_dialect.op.conv import functions
+    from cute_dialect.op.functions import conv as functions
     from cute_dialect.op.torch.dispatch import CUTE
 
     seen: list[str] = []

@@ -167,10 +167,10 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
     "Conv2d.run: A has dtype f32, but the plan has f16; pass that type": (
         op.DtypeError, run("fprop", X.astype(np.float32), F),
     ),
-    "Conv2d.run: A has shape (2, 5, 4, 32); pass the gradient of the result, of shape (2, 5, 5, 32)": (
+    "Conv2d.run: A has shape (2, 5, 4, 32); pass A of shape (2, 5, 5, 32)": (
         op.ShapeError, run("dgrad", half(2, 5, 4, 32), F, None, half(2, 7, 7, 64))
     ),
-    "Conv2d.run: size is (7, 7); pass 4 numbers": (op.ShapeError, run("dgrad", Y, F, size=(7, 7))),
+    "Conv2d.run: size is (7, 7); pass a shape of 4 numbers": (op.ShapeError, run("dgrad", Y, F, size=(7, 7))),
     "Conv2d.run: the shape of D is ambiguous with a stride of (2, 2); pass D or size=": (
         op.ShapeError, run("dgrad", Y, F, stride=2)
     ),

@@ -17,8 +17,8 @@ from refused_calls import OnGpu, refuse_all, without_place
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op.arrays.image_layouts import turned
 from cute_dialect.op.attending.functions import check_call
-from cute_dialect.op.conv.layouts import turned
 from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.epilogue.tracer_values import NoSuchAttribute
 from cute_dialect.op.grouped.call import _check_numbers

@@ -18,9 +18,9 @@ from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, chosen
 from cute_dialect.op.conv.compiled import kernel_text
 from cute_dialect.op.conv.few_channels import few_channels
-from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.op.execute.kernels import text_of
+from cute_dialect.op.problems.conv import Geometry, geometry
 from cute_dialect.tools.bench.cases.elementwise_add import BenchError
 from cute_dialect.tools.bench.cases.op import Trial
 

@@ -21,26 +21,31 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS
 from cute_dialect.op.arrays.elements import element_name
+from cute_dialect.op.arrays.image_layouts import lines_suit
 from cute_dialect.op.conv.choice import ConvRequest as ConvAsked
 from cute_dialect.op.conv.choice import choice_of, chosen_with_time, kernels_for, served
-from cute_dialect.op.conv.geometry import Geometry, geometry
-from cute_dialect.op.conv.layouts import lines_suit
-from cute_dialect.op.conv_plans.arguments import ConvArguments
-from cute_dialect.op.conv_plans.describe import Conv2dProblemSize, ConvKind, IteratorAlgorithm, StrideSupport
-from cute_dialect.op.conv_plans.operands import ConvOptions, check
-from cute_dialect.op.conv_plans.operation import LAYOUTS, Conv2dOperation, called
-from cute_dialect.op.conv_plans.steps import matrices_of
-from cute_dialect.op.conv_plans.visiting import visited
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.execute.variants import CombineConfig, PartsConfig, ReduceConfig, Variant
 from cute_dialect.op.keywords import checks_keywords
+from cute_dialect.op.plans.conv_steps import matrices_of
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.tile_candidates import chosen as chosen_product
 from cute_dialect.op.plans.tile_candidates import element_of, tiles_of
+from cute_dialect.op.problems.conv import ConvOptions, Geometry, check, geometry
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, read
+from cute_dialect.op.pycutlass.conv import (
+    LAYOUTS,
+    Conv2dOperation,
+    Conv2dProblemSize,
+    ConvKind,
+    IteratorAlgorithm,
+    StrideSupport,
+    called,
+)
+from cute_dialect.op.pycutlass.conv_arguments import ConvArguments, visited
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.visitor_args import arguments_for, is_of_sums
 from cute_dialect.op.select.configurations import FAST, ampere_tiles, described
@@ -64,7 +69,7 @@ class Conv2d(Settings):
 
     Args:
         kind: ``fprop``, ``dgrad`` or ``wgrad``, which defines A, B and D
-            (:class:`~cute_dialect.op.conv_plans.describe.ConvKind`).
+            (:class:`~cute_dialect.op.pycutlass.conv.ConvKind`).
         A, B, C, D: arrays that define element types, and are the defaults of :meth:`run`.
         element: type of the operands without an array; ``element_A`` and others set that of one operand.
         element_C: ``"void"`` for no C.
@@ -102,7 +107,7 @@ class Conv2d(Settings):
 
     @property
     def iterator_algorithm(self) -> str | None:
-        """The :class:`~cute_dialect.op.conv_plans.describe.IteratorAlgorithm`; None selects the best one."""
+        """The :class:`~cute_dialect.op.pycutlass.conv.IteratorAlgorithm`; None selects the best one."""
         return self._algorithm
 
     @iterator_algorithm.setter
@@ -287,7 +292,7 @@ class Conv2d(Settings):
     # --------------------------------------------------------------------------------------------------------- calls
 
     def _how(self, stride: object, padding: object, dilation: object, size: object) -> ConvOptions:
-        return ConvOptions(stride, padding, dilation, self.group, self.mode, size, self.data_format)
+        return ConvOptions(stride, padding, dilation, self.group, size, self.mode, self.data_format)
 
     def arguments(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
@@ -384,7 +389,7 @@ class Conv2d(Settings):
         size: object = None, bias: object = None, visitor_args: Mapping[str, object] | None = None,
     ) -> Any:  # fmt: skip
         """Return the result of :meth:`run`, computed with numpy in f64 and not rounded; only the shape of D is used."""
-        from cute_dialect.op.conv_plans.reference import reference
+        from cute_dialect.op.plans.conv_reference import reference
 
         a, b, c, d = self._arrays(A, B, C, D)
         visitor = self._visitor if is_of_sums(self._visitor) else None
@@ -428,7 +433,7 @@ class Conv2d(Settings):
         size: object = None, split_k: object = None,
     ) -> ConvExplanation:  # fmt: skip
         """Return the kernel for a convolution of these arrays or shapes, and the reason; see ``op.explain``."""
-        from cute_dialect.op.conv_plans.report import explained
+        from cute_dialect.op.plans.conv_report import explained
 
         a, b, _, d = self._arrays(A, B, None, None)
         return explained(self, a, b, d, self._how(stride, padding, dilation, size), Split.of(split_k))

@@ -1,22 +1,29 @@
-"""Arguments of a call of a convolution plan: checked, launched and waited for."""
+"""Arguments of a call of a convolution plan: checked, launched and waited for.
+
+The arrays of a traced epilogue are matrices with a row per pixel.
+"""
+
+# Arrays may belong to any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.conv_plans.describe import Conv2dProblemSize
-from cute_dialect.op.conv_plans.operands import Checked, ConvOptions, check, check_in_place
-from cute_dialect.op.conv_plans.operation import Conv2dOperation
-from cute_dialect.op.conv_plans.steps import parts_of, steps
-from cute_dialect.op.conv_plans.visiting import visited
-from cute_dialect.op.errors import EpilogueError
+from cute_dialect.op.arrays.image_layouts import as_rows, first, last, turned
+from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged, traced_of
+from cute_dialect.op.errors import EpilogueError, LayoutError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step
-from cute_dialect.op.problems.plan_operands import Operands
+from cute_dialect.op.plans.conv_steps import parts_of, steps
+from cute_dialect.op.problems.conv import Checked, ConvOptions, Geometry, check, check_in_place
+from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, new_like
+from cute_dialect.op.pycutlass.conv import Conv2dOperation, Conv2dProblemSize
 from cute_dialect.op.pycutlass.functors import OutputOp, VisitorOutputOp
 from cute_dialect.op.pycutlass.visitor_args import arguments_for
 from cute_dialect.op.select.descriptions import GemmCoord, SplitKMode, known
+from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -24,7 +31,70 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.execute.saved import Fields
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["Conv2dArguments", "ConvArguments"]
+__all__ = ["Conv2dArguments", "ConvArguments", "as_matrix", "visited"]
+
+
+def as_matrix(call: str, name: str, t: Any, g: Geometry, turn: bool) -> Any:
+    """Return an array like the result, or with one value per channel, as a matrix in the same memory.
+
+    Raises EpilogueError, LayoutError.
+    """
+    if not hasattr(t, "shape") or len(t.shape) != 4:
+        return t
+    t = turned(t, last((0, 1, 2, 3), True)) if turn else t
+    if all(n == 1 for n in t.shape[:-1]):
+        return t.reshape(1, t.shape[-1])
+    if tuple(t.shape) != g.output:
+        raise EpilogueError(
+            f"{call}: {name} has shape {first(tuple(t.shape), turn)}; pass an array of {first(g.output, turn)}, "
+            "one value per channel, or a number"
+        )
+    if as_rows(view_of(t)) is None:
+        raise LayoutError(f"{call}: {name} has gaps between its pixels; pass a contiguous array")
+    return t.reshape(g.matrix)
+
+
+def visited(
+    call: str, kind: str, kinds: Kinds, a: Any, b: Any, d: Any, visitor: Any, args: Mapping[str, Any], how: ConvOptions,
+    on_cpu: bool,
+) -> tuple[Checked, Bound]:  # fmt: skip
+    """Return a checked call and its epilogue with arrays; a plain function is traced first.
+
+    Args:
+        args: arrays and numbers by name, and arrays for results.
+
+    Raises OpError.
+    """
+    if "D" in args:
+        raise EpilogueError(f"{call}: visitor_args has D; pass the array for the result as D")
+    found = check(call, kind, kinds, (a, b, None, d), how, on_cpu=on_cpu)
+    g, x = found.geometry, found.operands
+    given = {n: as_matrix(call, n, t, g, found.turn) for n, t in args.items()}
+    traced = traced_of(call, visitor, given, g.matrix)
+    refuse_arranged(call, traced)
+    if traced.shape_of(g.matrix) != g.matrix or traced.graph.whole_rows:
+        raise EpilogueError(f"{call}: the epilogue has pairs() or whole_rows, which only op.mm and op.bmm support")
+
+    def another(shape: tuple[int, ...], element: str) -> Any:
+        return new_like(a, shape, Type(element or kinds.d.element, "row"))
+
+    matrix = as_matrix(call, "D", found.D, g, found.turn)
+    made = bound(traced, given, matrix, g.matrix, another)
+    made.check_memory(call, view_of(matrix), {"A": x.a, "B": x.b})
+    behind = tuple([view_of(t) if hasattr(t, "shape") else t for t in made.operands])
+    x = x._replace(graph=made.graph, behind=behind, reduced=tuple(made.reduced))
+    results = {n: t if n in traced.views else _image(t, g, found.turn) for n, t in made.results.items() if n != "D"}
+    return found._replace(operands=x), made._replace(results=results)
+
+
+def _image(t: Any, g: Geometry, turn: bool) -> Any:
+    """Return a matrix, or a reduction of its rows or columns, with the dimensions of an image."""
+    rows, columns = t.shape
+    whole = g.output[:-1] if rows == g.matrix[0] else (1,) * 3
+    if columns not in (1, g.output[-1]):  # wgrad: taps and channels
+        whole, columns = ((t.shape[0], *g.output[1:-1]), g.output[-1]) if rows == g.matrix[0] else (whole, columns)
+    image = t.reshape(*whole, columns)
+    return turned(image, first((0, 1, 2, 3), True)) if turn else image
 
 
 class ConvArguments(Arguments):
@@ -78,7 +148,7 @@ class Conv2dArguments(ConvArguments):
     """The operands of a call.
 
     Args:
-        problem_size: a :class:`~cute_dialect.op.conv_plans.describe.Conv2dProblemSize`; arrays may be flat.
+        problem_size: a :class:`~cute_dialect.op.pycutlass.conv.Conv2dProblemSize`; arrays may be flat.
         A, B, C, D: as the operation's kind defines them.  ``D`` is allocated if it is None; ``C`` may have one value
             per channel.
         output_op: numbers of the epilogue, an instance of the operation's ``epilogue_type``.
@@ -100,7 +170,7 @@ class Conv2dArguments(ConvArguments):
         mode = known(SplitKMode, split_k_mode, "split_k_mode")
         slices = problem.split_k_slices if split_k_slices is None else split_k_slices
         split = Split.of((str(mode), slices))
-        how, on_cpu = ConvOptions(problem=problem), on_the_cpu(options)
+        how, on_cpu = ConvOptions(data_format="NHWC", problem=problem), on_the_cpu(options)
         kinds, arrays = operation.kinds, (A, B, C, D)
         if operation.traced is not None or isinstance(output_op, VisitorOutputOp):
             if operation.traced is None or not isinstance(output_op, VisitorOutputOp):

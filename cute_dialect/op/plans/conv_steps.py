@@ -15,19 +15,18 @@ from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.image_layouts import as_rows, merged
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.arrays.memory import new_memory
-from cute_dialect.op.conv.arguments import Prepared
 from cute_dialect.op.conv.choice import has_epilogue
-from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
-from cute_dialect.op.conv.layouts import as_rows, merged
 from cute_dialect.op.conv.operands import as_taken, read
-from cute_dialect.op.conv_plans.operation import Conv2dOperation, called
 from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.launch_sequence import Split, Step, Workspace, combined_steps, reduction, steps_of
 from cute_dialect.op.execute.variants import Variant
+from cute_dialect.op.problems.conv import Geometry, Prepared
 from cute_dialect.op.problems.plan_operands import Operands
+from cute_dialect.op.pycutlass.conv import Conv2dOperation, called
 from cute_dialect.op.pycutlass.operation_base import chip_here
 from cute_dialect.runtime.arrays import ArrayView
 

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP
-from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.layouts import first, last
-from cute_dialect.op.conv_plans.operands import ConvOptions, laid_out
+from cute_dialect.op.arrays.image_layouts import first, last
 from cute_dialect.op.epilogue.bind import traced_of
 from cute_dialect.op.plans.reference import activated_f64, as_f64
+from cute_dialect.op.problems.conv import ConvOptions, Geometry, planned_geometry
 
 if TYPE_CHECKING:  # pragma: no cover
     from numpy import float64
@@ -68,7 +67,7 @@ def reference(
     assert a is not None and b is not None
     x, y = (t.transpose(last((0, 1, 2, 3), turn)) for t in (a, b))
     shape = None if arrays[3] is None else last(tuple(arrays[3].shape), turn)
-    g = laid_out("Conv2d.reference", kind, (x.shape, y.shape), shape, how)
+    g = planned_geometry("Conv2d.reference", kind, (x.shape, y.shape), shape, how)
     sums = convolved(g, x, y).transpose(first((0, 1, 2, 3), turn))
     if visitor is not None:
         return _visited(sums, g, visitor, args or {}, turn)

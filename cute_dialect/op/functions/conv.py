@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
-from cute_dialect.op.conv.arguments import NAMES, ConvArguments, tf32_of_convolutions
 from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced
@@ -19,6 +18,7 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.functions.gemm import graph_key
 from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.conv import NAMES, ConvOptions, tf32_of_convolutions
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array, Epilogue, Sizes
@@ -99,7 +99,7 @@ def conv2d(
         if done is not None:
             return done
     arrays = {"x": x, "f": f, "out": out, "c": c, "bias": bias}
-    given = ConvArguments(stride, padding, dilation, groups, None, mode, data_format, dtype, split_k, kernel)
+    given = ConvOptions(stride, padding, dilation, groups, None, mode, data_format, dtype, split_k, kernel)
     extras = LinearCombination(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
 
     def compute() -> Any:
@@ -144,7 +144,7 @@ def conv2d_input(
     Other arguments are those of :func:`conv2d`.
     """
     arrays = {"grad_y": grad_y, "f": f, "out": out, "c": c}
-    given = ConvArguments(stride, padding, dilation, groups, input_size, mode, data_format, dtype, split_k, kernel)
+    given = ConvOptions(stride, padding, dilation, groups, input_size, mode, data_format, dtype, split_k, kernel)
     extras = LinearCombination(alpha, beta, c, None, "", None, math, accumulator)
     return computed(2, DGRAD, arrays, given, extras, device, stream, run, epilogue, args)
 
@@ -186,7 +186,7 @@ def conv2d_weight(
     Other arguments are those of :func:`conv2d`.
     """
     arrays = {"x": x, "grad_y": grad_y, "out": out, "c": c}
-    given = ConvArguments(stride, padding, dilation, groups, weight_size, mode, data_format, dtype, split_k, kernel)
+    given = ConvOptions(stride, padding, dilation, groups, weight_size, mode, data_format, dtype, split_k, kernel)
     extras = LinearCombination(alpha, beta, c, None, "", None, math, accumulator)
     return computed(2, WGRAD, arrays, given, extras, device, stream, run, epilogue, args)
 
@@ -276,7 +276,7 @@ def _of_rank(
 ) -> Any:  # fmt: skip
     """Compute a convolution in ``rank`` dimensions, with the options of :func:`conv2d`."""
     arrays = {**dict(zip(NAMES[kind], (image, other))), "out": out, "c": c, "bias": bias}
-    given = ConvArguments(*how, size, mode, data_format, dtype, split_k, kernel)
+    given = ConvOptions(*how, size, mode, data_format, dtype, split_k, kernel)
     extras = LinearCombination(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
     return computed(rank, kind, arrays, given, extras, device, stream, run, epilogue, args)
 
@@ -288,7 +288,7 @@ LAYERS = KnownCalls()
 
 
 def computed(
-    rank: int, kind: str, arrays: Mapping[str, Any], given: ConvArguments, extras: LinearCombination, device: object,
+    rank: int, kind: str, arrays: Mapping[str, Any], given: ConvOptions, extras: LinearCombination, device: object,
     stream: object,
     run: Interpreted, epilogue: Epilogue = None, args: Mapping[str, Any] | None = None,
 ) -> Array:  # fmt: skip

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.image_layouts import channels_first, last, strides_of, views_last
 from cute_dialect.op.conv.choice import chosen_with_time
-from cute_dialect.op.conv.layouts import channels_first, last, strides_of, views_last
 from cute_dialect.op.conv.report import ConvExplanation
-from cute_dialect.op.conv_plans.operands import ConvOptions, laid_out
-from cute_dialect.op.conv_plans.steps import parts_of
 from cute_dialect.op.execute.launch_sequence import Split
+from cute_dialect.op.plans.conv_steps import parts_of
+from cute_dialect.op.problems.conv import ConvOptions, planned_geometry
 from cute_dialect.op.problems.plan_operands import Operands, read
 from cute_dialect.op.select.gemm_dispatch import here
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.conv_plans.plan import Conv2d
+    from cute_dialect.op.plans.conv import Conv2d
     from cute_dialect.op.signature_types import Array
 
 __all__ = ["explained"]
@@ -32,7 +32,7 @@ def explained(plan: Conv2d, A: Array, B: Array, D: Array, how: ConvOptions, spli
     turn = channels_first("Conv2d.explain", how.data_format, 2, "")
     x, y = (_view(n, t, kind.element, turn) for n, t, kind in zip("AB", (A, B), (plan.kinds.a, plan.kinds.b)))
     shape = None if D is None else last(tuple(D.shape), turn)
-    g = laid_out("Conv2d.explain", plan.kind, (x.shape, y.shape), shape, how)
+    g = planned_geometry("Conv2d.explain", plan.kind, (x.shape, y.shape), shape, how)
     z = _view("D", g.output, plan.kinds.d.element, False)
     rows = z._replace(shape=g.matrix, strides=(g.matrix[1], 1))
     td, algorithm = plan.way_of(g, Operands(x, y, rows))

@@ -1,1 +1,0 @@
-"""Convolution plans and descriptions: ``op.Conv2d``, ``op.Conv2dOperation`` and its arguments."""
