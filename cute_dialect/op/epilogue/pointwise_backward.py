@@ -44,7 +44,7 @@ class SlopeCall:
 
     def __init__(self, slope: Slope, sums: tuple[int, ...], kinds: Mapping[str, str]) -> None:
         self.slope, self.sums, self.kinds = slope, sums, dict(kinds)
-        self._known = KnownCalls()
+        self._known = KnownCalls(tf32=False)
         arguments = {a.name: a for a in slope.traced.arguments}
         self._arguments = [arguments[n] for n in slope.names]
         numbers = [x.number for x in slope.graph.inputs]

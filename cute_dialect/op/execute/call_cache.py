@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakSet
 
 from cute_dialect.op.arrays.dtypes import tf32_allowed
@@ -65,6 +66,8 @@ class CachedCall(NamedTuple):
     """Whether torch allowed TF32 when the call was recorded, if its first tensor is f32."""
     gradients: bool | None = None
     """Whether gradients were enabled, if a tensor requires them.  Not all releases of torch guard this."""
+    direct: Callable[..., Any] | None = None
+    """:attr:`KnownCalls.again` while this is the last call: generated code, which tries the first of ``runs``."""
 
 
 class AddressMismatch(Exception):
@@ -74,9 +77,6 @@ class AddressMismatch(Exception):
 def _never(*tensors: object) -> bool:
     """Return False: this guard never matches, so the call is looked up by its key."""
     return False
-
-
-_NONE = CachedCall(_never, _never, (), None)
 
 
 _CACHES: WeakSet[KnownCalls] = WeakSet()
@@ -97,15 +97,23 @@ class KnownCalls:
 
     ``how`` is the key of the arguments that are not tensors (numbers as returned by :func:`number`).  It must determine
     the number of tensors, because a guard raises TypeError for another number.
+
+    Args:
+        tf32: the settings of TF32 affect the call if its first tensor is f32.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tf32: bool = True) -> None:
         _CACHES.add(self)
+        self._tf32 = tf32
         self._found: dict[object, CachedCall] = {}
         self._failed: set[object] = set()  # keys of calls whose first recording failed
-        self._last: CachedCall = _NONE
         self._recent: tuple[CachedCall, ...] = ()
         self._grad: Callable[[], bool] = _never
+        self.again: Callable[..., Any] = self._again
+        """Replay a recorded call: ``again(how, *tensors)``.  Its result has gradients if an argument requires them.
+
+        Return None, and do nothing, if there is none.
+        """
         self.is_traced: Callable[[], bool] = _ask_torch
         """Returns True while ``torch.compile`` traces a call; such a call is not cached."""
 
@@ -116,44 +124,29 @@ class KnownCalls:
         """Remove all calls."""
         self._found.clear()
         self._failed.clear()
-        self._last, self._recent = _NONE, ()
+        self.again, self._recent = self._again, ()
 
-    def again(self, how: object, *tensors: Any) -> Any:
-        """Replay a recorded call; its result has gradients if an argument requires them.
-
-        Return None, and do nothing, if there is none.
-        """
-        known = self._last
-        if (
-            how != known.how
-            or not known.guard(*tensors)
-            or (known.gradients is not None and known.gradients is not self._grad())
-        ):
-            if not self._found:
-                return None
-            try:
-                found = self._recent_call(how, tensors) or self._found_call(how, tensors)
-            except (AttributeError, TypeError, RuntimeError):  # not strided tensors: computing the call reports it
-                return None
-            if found is None:
-                return None
-            self._last = known = found
+    def _again(self, how: object, *tensors: Any) -> Any:
+        """Replay a call other than the last one, or a recording other than its first."""
+        if not self._found:
+            return None
+        try:
+            known = self._recent_call(how, tensors) or self._found_call(how, tensors)
+        except (AttributeError, TypeError, RuntimeError):  # not strided tensors: computing the call reports it
+            return None
+        if known is None:
+            return None
+        self.again = known.direct or self._again
         if (known.allowed is not None and known.allowed is not tf32_allowed()) or CURRENT.recording is not None:
             return None
-        runs = known.runs
-        try:
-            done = runs[0](*tensors)
-        except AddressMismatch:
-            done = None
-        if done is None and len(runs) > 1:
-            for run in runs[1:]:
-                try:
-                    done = run(*tensors)
-                except AddressMismatch:
-                    continue
-                if done is not None:
-                    break
-        return done
+        for run in known.runs:
+            try:
+                done = run(*tensors)
+            except AddressMismatch:
+                continue
+            if done is not None:
+                return done
+        return None
 
     def _recent_call(self, how: object, tensors: Sequence[Any]) -> CachedCall | None:
         """Return one of the last calls that were looked up, if its guard holds: faster than a key."""
@@ -190,7 +183,7 @@ class KnownCalls:
                 if found is not None and found.runs:
                     needed = any([t.requires_grad for t in tensors])
                     found = found._replace(guard=_guard_of(tensors), gradients=learns if needed else None)
-                    self._found[how, key_of(tensors), learns] = found
+                    self._found[how, key_of(tensors), learns] = found = self._with_direct(found, len(tensors))
                     return found
         return None
 
@@ -265,14 +258,24 @@ class KnownCalls:
         if run is None and key not in self._failed:
             self._failed.add(key)
             return
-        allowed = tf32_allowed() if tensors[0].dtype == torch.float32 else None
+        allowed = tf32_allowed() if self._tf32 and tensors[0].dtype == torch.float32 else None
         old = self._found.get(key)
         runs = () if run is None else (run,)
         if old is not None and old.allowed is allowed:
             runs += old.runs[: _RUNS - 1]
         gradients = self._grad() if any([t.requires_grad for t in tensors]) else None
-        self._found[key] = CachedCall(how, _guard_of(tensors), runs, allowed, gradients)
-        self._last, self._recent = _NONE, ()
+        known = CachedCall(how, _guard_of(tensors), runs, allowed, gradients)
+        self._found[key] = self._with_direct(known, len(tensors))
+        self.again, self._recent = self._again, ()
+
+    def _with_direct(self, known: CachedCall, tensors: int) -> CachedCall:
+        """Add the code that replays a call of this number of tensors while it is the last one."""
+        if known.guard is _never or not known.runs:
+            return known._replace(direct=None)
+        make = _direct_maker(tensors, known.gradients, known.allowed)
+        settings = self._grad, tf32_allowed, CURRENT
+        direct = make(known.how, known.guard, known.runs[0], *settings, AddressMismatch, self._again)
+        return known._replace(direct=direct)
 
     def _can_remember(self, how: object, tensors: Sequence[Any]) -> bool:
         """Return True if the tensors are plain, none needs a gradient now, and the other arguments cannot change."""
@@ -294,6 +297,40 @@ class KnownCalls:
         except TypeError:  # a list may change
             return False
         return True
+
+
+_MISSING = object()
+"""A tensor that was not passed."""
+
+
+@lru_cache(maxsize=256)
+def _direct_maker(tensors: int, gradients: bool | None, allowed: bool | None) -> Callable[..., Callable[..., Any]]:
+    """Return the factory of :attr:`CachedCall.direct`, a function with one parameter for each tensor.
+
+    Args:
+        tensors: number of tensors.
+        gradients, allowed: as in :class:`CachedCall`.
+    """
+    names = "".join(f"a{i}, " for i in range(tensors))
+    conditions = [f"guard({names})"]
+    conditions += [] if gradients is None else [f"grad() is {gradients}"]
+    conditions += [] if allowed is None else [f"tf32() is {allowed}"]
+    lines = [
+        "def make(known, guard, run, grad, tf32, current, mismatch, otherwise):",
+        f"    def again(how, {names.replace(', ', '=missing, ')}*more):",
+        f"        if how == known and not more and {' and '.join(conditions)} and current.recording is None:",
+        "            try:",
+        f"                done = run({names})",
+        "                if done is not None:",
+        "                    return done",
+        "            except mismatch:",
+        "                pass",
+        f"        return otherwise(how, *[x for x in ({names}) if x is not missing], *more)",
+        "    return again",
+    ]
+    space: dict[str, Any] = {"missing": _MISSING}
+    exec(compile("\n".join(lines) + "\n", "<a cached call>", "exec"), space)
+    return cast("Callable[..., Callable[..., Any]]", space["make"])
 
 
 def _guard_of(tensors: Sequence[Any]) -> Callable[..., bool]:

@@ -107,7 +107,7 @@ class Elementwise:
     def __init__(self, function: Callable[..., Any], name: str = "") -> None:
         self.function = function
         self.name = name or f"elementwise {name_of(function)}"
-        self._known = KnownCalls()
+        self._known = KnownCalls(tf32=False)
         self._is_random = False  # each seed would be another cached call
         self._takes_numbers = False  # a call had numbers among its arrays
         self.slopes: dict[object, Any] = {}  # derivatives by the kind of arguments
@@ -121,14 +121,15 @@ class Elementwise:
         """Compute the function; for the arguments see :func:`elementwise`."""
         if unknown:
             check_keywords(self.name, self.__call__, unknown, interpreted=False)
+        known = self._known
         code = getattr(self.function, "__code__", None)
         tensors, numbers = arrays, (dtype, code, len(arrays))
         is_split = self._takes_numbers and not _NUMBERS.isdisjoint(map(type, arrays))
         if is_split:
             tensors, numbers = _split(dtype, code, arrays)
         plain = out is None and device is None
-        if plain and not self._known.is_traced():
-            done = self._known.again(numbers, *tensors)
+        if plain and not known.is_traced():
+            done = known.again(numbers, *tensors)
             if done is not None:
                 return done
         if not is_split and any([isinstance(x, bool | int | float) for x in arrays]):

@@ -23,7 +23,7 @@ from cute_dialect.op.epilogue.tracer_values import Proxy, call
 from cute_dialect.op.errors import EpilogueError
 from cute_dialect.op.execute.recording import is_eager
 from cute_dialect.op.pointwise.types import compute_type, result_element
-from cute_dialect.op.torch.autograd import Context, apply_of, node_of
+from cute_dialect.op.torch.autograd import Context, apply_of, no_settings, node_of
 from cute_dialect.op.torch.gradients import summed
 from cute_dialect.runtime.arrays import view_of
 
@@ -193,16 +193,34 @@ def _function(
     return slope
 
 
+def _kinds_of_sum(of: Elementwise, arrays: Sequence[Any]) -> list[tuple[Any, ...] | None] | None:
+    """Return shape and type of each array that needs a gradient if all gradients equal that of the result.
+
+    Such a function, for example an addition, saves no arrays.  Return None for any other function.
+    """
+    needs = [isinstance(x, torch.Tensor) and x.requires_grad for x in arrays]
+    slope = _slope_of(of, arrays, needs, (0,))
+    if slope is None or slope.kernel is not None or len(slope.places) != sum(needs):
+        return None
+    return [(x.shape, x.dtype) if need else None for x, need in zip(arrays, needs)]
+
+
 def _forward(ctx: Context, of: Any, dtype: Any, device: Any, *arrays: Any) -> Any:
     """Run the kernel."""
     ctx.of, ctx.device, ctx.numbers = of, device, [None if isinstance(x, torch.Tensor) else x for x in arrays]
-    ctx.save_for_backward(*[x for x in arrays if isinstance(x, torch.Tensor)])
+    result = of(*arrays, dtype=dtype, device=device)  # Gradients are disabled here.
+    ctx.settings, ctx.kinds = no_settings, None if isinstance(result, tuple) else _kinds_of_sum(of, arrays)
+    if ctx.kinds is None:
+        ctx.save_for_backward(*[x for x in arrays if isinstance(x, torch.Tensor)])
     ctx.set_materialize_grads(False)
-    return of(*arrays, dtype=dtype, device=device)  # Gradients are disabled here.
+    return result
 
 
 def _backward(ctx: Context, *gradients: Any) -> Any:
     """Compute the gradients of the arrays that need them."""
+    if ctx.kinds is not None:
+        (dy,) = gradients
+        return None, None, None, *[None if x is None or dy is None else summed(dy, *x) for x in ctx.kinds]
     saved = iter(ctx.saved_tensors)
     arrays = [next(saved) if x is None else x for x in ctx.numbers]
     needs = ctx.needs_input_grad[3:]

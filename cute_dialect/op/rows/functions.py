@@ -46,7 +46,7 @@ __all__ = [
 ]  # fmt: skip
 
 _KNOWN = {
-    name: KnownCalls()
+    name: KnownCalls(tf32=False)
     for name in (
         "softmax",
         "log_softmax",
@@ -60,7 +60,7 @@ _KNOWN = {
     )
 }  # fmt: skip
 """Cached calls by function."""
-_LOSSES = KnownCalls()
+_LOSSES = KnownCalls(tf32=False)
 """Cached calls of ``cross_entropy``: of the losses with gradients, and of all results without."""
 
 

@@ -39,7 +39,7 @@ __all__ = [
 ]  # fmt: skip
 
 _KNOWN = {
-    name: KnownCalls()
+    name: KnownCalls(tf32=False)
     for name in ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy", "max", "logsumexp")
 }  # fmt: skip
 """Cached calls by function."""

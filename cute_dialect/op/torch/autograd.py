@@ -27,7 +27,7 @@ from cute_dialect.op.execute.call_cache import AddressMismatch, KnownCalls
 from cute_dialect.op.execute.recording import CURRENT, Recording
 from cute_dialect.op.problems.conv import tf32_of_convolutions
 
-__all__ = ["Context", "Node", "apply_of", "node_of"]
+__all__ = ["Context", "Node", "apply_of", "no_settings", "node_of"]
 
 
 class Context:
@@ -51,7 +51,7 @@ class Context:
         self.replay: _Replay | None = None
         """The recording of the node's call."""
         self.settings: Callable[[], object] | None = None
-        """Returns the settings of torch on which the backward pass depends.
+        """Returns the settings of torch on which the backward pass depends, or :func:`no_settings`.
 
         By default these are the settings of TF32 if a saved tensor is f32.
         """
@@ -100,7 +100,9 @@ class Node(NamedTuple):
             result: the value that the call returned.
         """
         outputs = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
-        form = _form_of(result, self.outputs)
+        returned = self._returned(result)
+        kept = outputs[returned[0]] if len(returned) == 1 else tuple([outputs[i] for i in returned])
+        form = _form_of(result, self.outputs if len(returned) == len(outputs) else kept)
         places, rest = list[int](), list(enumerate(self.args))
         for t in tensors:
             found = next((pair for pair in rest if pair[1] is t), None)
@@ -124,11 +126,21 @@ class Node(NamedTuple):
             return None
         kept = tuple([i for i, t in enumerate(self.saved) if t is not None])
         replay = self.context.replay = _Replay(self, tuple(places), kept)
-        apply = _apply_of(run, replay, len(tensors), tuple(saved), constants, self.context.materializes)
+        apply = _apply_of(run, replay, len(tensors), tuple(saved), constants, returned)
         if form == "found":
             return apply
         pick = _pick_of(form)
         return lambda *given: pick(apply(*given))
+
+    def _returned(self, result: Any) -> tuple[int, ...]:
+        """Return the indices of the outputs that the replayed node has.
+
+        Each output takes time, so those that are not in ``result`` are left out if missing gradients may be None.
+        """
+        outputs = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
+        used = _parts_of(result)
+        found = tuple([i for i, x in enumerate(outputs) if any([x is t for t in used])])
+        return tuple(range(len(outputs))) if self.context.materializes or not found else found
 
 
 def apply_of(function: type[torch.autograd.Function]) -> Callable[..., Any]:
@@ -182,11 +194,20 @@ class _Replay:
         self._places = places  # index in the node's arguments of each tensor of the call, -1 for none
         self._saved = saved  # index among the node's saved tensors of each saved tensor that is not None
         self._count = len(node.args), len(node.saved)
+        self.outputs = len(node.outputs) if isinstance(node.outputs, tuple) else 0
+        self.materializes = node.context.materializes
         self._context, self._backward = node.context, node.backward
-        self._calls = KnownCalls()
+        self.calls = KnownCalls()
         self._settings = node.context.settings
         if self._settings is None and any([t.dtype == torch.float32 for t in node.saved if t is not None]):
             self._settings = _tf32_settings
+        elif self._settings is no_settings:
+            self._settings = None
+
+    @property
+    def is_direct(self) -> bool:
+        """True if ``calls.again(needs, *saved, *grads)`` replays a backward pass in which no gradient is None."""
+        return self._settings is None
 
     def gradients(self, needs: tuple[bool, ...], saved: tuple[Any, ...], grads: tuple[Any, ...]) -> Any:
         """Return the gradients of the tensors of the call.
@@ -203,7 +224,7 @@ class _Replay:
         if grads[0] is None or (len(grads) > 1 and any([g is None for g in grads])):
             how = how, tuple([g is None for g in grads])
             tensors = tuple([t for t in tensors if t is not None])
-        done = self._calls.again(how, *tensors)
+        done = self.calls.again(how, *tensors)
         if done is not None:
             return done
         args, count = self._count
@@ -222,7 +243,7 @@ class _Replay:
 
         if torch.is_grad_enabled() or not tensors:
             return compute()
-        return self._calls.recorded(how, tensors, compute, views=True)
+        return self.calls.recorded(how, tensors, compute, views=True)
 
     def of_recorded(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the gradients of the arguments of the node that was recorded."""
@@ -236,8 +257,19 @@ class _Replay:
         return tuple(made)
 
 
+def no_settings() -> None:
+    """Return the settings of torch on which a backward pass depends: none."""
+
+
 def _tf32_settings() -> object:
     return tf32_allowed(), tf32_of_convolutions()
+
+
+def _parts_of(result: Any) -> list[Any]:
+    """Return the tensors of a call's result."""
+    if type(result) in (tuple, dict):
+        return [t for x in (result.values() if type(result) is dict else result) for t in _parts_of(x)]
+    return [result]
 
 
 def _form_of(result: Any, outputs: Any) -> str | None:
@@ -267,7 +299,7 @@ def _pick_of(form: str) -> Callable[[Any], Any]:
 
 def _apply_of(
     run: Callable[..., Any], replay: _Replay, tensors: int, saved: tuple[str, ...], constants: tuple[int, ...],
-    materializes: bool,
+    returned: tuple[int, ...],
 ) -> Callable[..., Any]:  # fmt: skip
     """Return ``apply(*tensors)``, which replays a call and adds its node.
 
@@ -278,8 +310,13 @@ def _apply_of(
         replay: replays the backward pass.
         saved: saved tensors, as code over the arguments ``a0``, ``a1``, …, the outputs ``found``, and ``more`` tensors.
         constants: indices of outputs without gradients.
+        returned: indices of the outputs that the node has.
     """
-    forward, backward = _maker(tensors, saved, constants, materializes)(run, replay.gradients, AddressMismatch)
+    form = _NodeForm(
+        tensors, saved, constants, replay.outputs, returned, replay.materializes, replay.is_direct,
+    )  # fmt: skip
+    make = _maker(form)
+    forward, backward = make(run, replay.gradients, replay.calls, AddressMismatch)
     functions = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     function: Any = type("Replayed", (torch.autograd.Function,), functions)
     node = getattr(function, "_backward_cls", None)
@@ -288,11 +325,35 @@ def _apply_of(
     return apply_of(function)
 
 
+class _NodeForm(NamedTuple):
+    """Cache key of the generated code of a node."""
+
+    tensors: int
+    saved: tuple[str, ...]  # code of the saved tensors
+    constants: tuple[int, ...]  # indices of outputs without gradients
+    outputs: int  # 0 for a single tensor, else the number of tensors in a tuple
+    returned: tuple[int, ...]  # indices of the outputs that the node has
+    materializes: bool  # missing gradients are zeros
+    direct: bool  # the backward pass depends on no settings
+
+
 @lru_cache(maxsize=256)
-def _maker(tensors: int, saved: tuple[str, ...], constants: tuple[int, ...], materializes: bool) -> Callable[..., Any]:
+def _maker(form: _NodeForm) -> Callable[..., Any]:
+    tensors, saved, constants, outputs, returned, materializes, direct = form
     given = ", ".join(f"a{i}" for i in range(tensors))
+    constants = tuple([i for i in constants if i in returned])
+    result, grads, how = "found", ["g0"], "needs"
+    if outputs:
+        names = {i: f"g{n}" for n, i in enumerate(returned)}
+        grads = [names.get(i, "None") for i in range(outputs)]
+        if len(returned) < outputs:
+            result = (
+                f"found[{returned[0]}]" if len(returned) == 1 else f"({''.join(f'found[{i}], ' for i in returned)})"
+            )
+            how = f"(needs, {tuple([i not in returned for i in range(outputs)])})"
+    taken = [g for g in grads if g != "None"]
     lines = [
-        "def make(run, gradients, mismatch):",
+        "def make(run, gradients, calls, mismatch):",
         f"    def forward(ctx, {given}):",
         f"        found = run({given})",
         "        if found is None:",
@@ -301,9 +362,12 @@ def _maker(tensors: int, saved: tuple[str, ...], constants: tuple[int, ...], mat
         *[f"        ctx.save_for_backward({', '.join(saved)})"] * bool(saved),
         *["        ctx.set_materialize_grads(False)"] * (not materializes),
         *[f"        ctx.mark_non_differentiable({', '.join(f'found[{i}]' for i in constants)})"] * bool(constants),
-        "        return found",
-        "    def backward(ctx, *grads):",
-        "        return gradients(ctx.needs_input_grad, ctx.saved_tensors, grads)",
+        f"        return {result}",
+        f"    def backward(ctx, {', '.join(taken)}):",
+        f"        needs, saved = ctx.needs_input_grad, {'ctx.saved_tensors' if saved else '()'}",
+        *[f"        done = calls.again({how}, *saved, {', '.join(taken)})"] * direct,
+        *["        if done is not None:", "            return done"] * direct,
+        f"        return gradients(needs, saved, ({', '.join(grads)},))",
         "    return forward, backward",
     ]
     space: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients as row_grads
+from cute_dialect.op.torch.autograd import no_settings
 from cute_dialect.op.torch.registry import CUTE
 
 
@@ -55,6 +56,7 @@ def log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
 
 
 def keep_output(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.settings = no_settings
     ctx.save_for_backward(output)
 
 
@@ -125,7 +127,7 @@ def keep_norm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.set_materialize_grads(False)
     else:
         row, *weights = tensors
-    ctx.kinds = [w is not None for w in weights]
+    ctx.kinds, ctx.settings = [w is not None for w in weights], no_settings
     ctx.save_for_backward(row, *weights[:1])
 
 
@@ -176,12 +178,8 @@ def fake_cross_entropy(x: Tensor, target: Tensor, ignore_index: int, reduction: 
     return x.new_empty(()), lse, lse.new_empty(())
 
 
-def _no_settings() -> None:
-    """Return the settings of torch on which the gradients depend: none."""
-
-
 def keep_entropy(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-    ctx.settings = _no_settings
+    ctx.settings = no_settings
     x, target, ctx.ignore_index, reduction = inputs
     ctx.mean = reduction == "mean"
     ctx.save_for_backward(x, target, *output[1:])
@@ -215,7 +213,7 @@ def fake_row_number(call: str, x: Tensor, keepdim: bool) -> Tensor:
 
 def keep_row(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.call, x, ctx.keepdim = inputs
-    ctx.shape = x.shape
+    ctx.shape, ctx.settings = x.shape, no_settings
     if ctx.call in _BACKWARD:
         ctx.save_for_backward(x, output)
 

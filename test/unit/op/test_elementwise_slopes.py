@@ -84,3 +84,15 @@ def test_functions_without_a_rule_are_differentiated_by_torch() -> None:
     for s, factor in ((2.0, 2.0), (0.5, 3.0)):
         (found,) = torch.autograd.grad(powers(x, s, device="cpu"), x, torch.ones(6, 16))
         torch.testing.assert_close(found, torch.full((6, 16), factor))
+
+
+def test_an_addition_saves_no_arrays() -> None:
+    x, y = (normal(2, 8, dtype=F32).requires_grad_() for _ in range(2))
+    z = op.add(x, y, device="cpu")
+    assert z.grad_fn.saved_tensors == () and op.mul(x, y, device="cpu").grad_fn.saved_tensors != ()
+    dx, dy = torch.autograd.grad(z, (x, y), torch.ones_like(z), create_graph=True)
+    assert torch.equal(dx, torch.ones_like(x)) and torch.equal(dy, dx)
+    both = op.elementwise(lambda a, b: (a + b, a * b))(x, y, device="cpu")  # only the first result is a sum
+    dx, dy = torch.autograd.grad(both, (x, y), [torch.ones_like(z), torch.ones_like(z)])
+    torch.testing.assert_close(dx, 1 + y.detach())
+    torch.testing.assert_close(dy, 1 + x.detach())

@@ -251,3 +251,17 @@ def test_observed_calls_are_not_replayed(seen: Seen) -> None:
     with Counting():
         op.mm(a, b)
     assert any("cute.mm" in name for name in names)
+
+
+def test_replayed_nodes_have_the_returned_outputs_only(seen: Seen) -> None:
+    """The logsumexp of cross entropy is saved, and is no output of a replayed node."""
+    x, target = normal(4, 40).requires_grad_(), torch.tensor([3, 0, 39, 7])
+    names = []
+    for _ in range(2):
+        loss = op.cross_entropy(x, target)
+        names.append(loss.grad_fn.name())
+        (found,) = torch.autograd.grad(loss, x)
+        wide = x.detach().double().requires_grad_()
+        (exact,) = torch.autograd.grad(F.cross_entropy(wide, target), wide)
+        torch.testing.assert_close(found.double(), exact, rtol=2e-2, atol=1e-3)
+    assert names == ["FunctionBackward", "ReplayedBackward"] and len(loss.grad_fn._input_metadata) == 1
