@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.arrays.library import chosen_device, gpu_here, on_stream
 from cute_dialect.op.arrays.memory import NOWHERE, pool_of
-from cute_dialect.op.errors import DeviceError, UnsupportedError, check_options
+from cute_dialect.op.errors import DeviceError, check_options
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step, steps_of
 from cute_dialect.op.problems.plan_operands import Operands, check_tma
 from cute_dialect.op.select.descriptions import GemmCoord
@@ -160,11 +160,7 @@ def on_the_cpu(options: CallOptions) -> bool:
 
 def check_gpu(call: str, operation: GemmOperationUniversal, x: Operands) -> None:
     """Raise DeviceError if there is no GPU, or UnsupportedError if it lacks instructions of the operation."""
-    major, minor = gpu_here(call).capability(max(0, x.d.device))
-    if operation.needs_hopper and (major, minor) != (9, 0):
-        raise UnsupportedError(
-            f'{call}: wgmma kernels need sm_90, but the GPU is sm_{major}{minor}; use kernel_cc=80, or device="cpu"'
-        )
+    operation.backend.check_gpu(gpu_here(call).capability(max(0, x.d.device)), call)
 
 
 def _without_device(options: CallOptions) -> CallOptions:

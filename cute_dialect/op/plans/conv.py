@@ -33,7 +33,7 @@ from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.conv_steps import matrices_of
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.tile_candidates import chosen as chosen_product
-from cute_dialect.op.plans.tile_candidates import element_of, tiles_of
+from cute_dialect.op.plans.tile_candidates import tiles_of
 from cute_dialect.op.problems.conv import ConvOptions, Geometry, check, geometry
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, read
 from cute_dialect.op.pycutlass.conv import (
@@ -48,6 +48,7 @@ from cute_dialect.op.pycutlass.conv import (
 from cute_dialect.op.pycutlass.conv_arguments import ConvArguments, visited
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.visitor_args import arguments_for, is_of_sums
+from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.configurations import FAST, ampere_tiles, described
 from cute_dialect.op.select.cost_model import costs_of
 from cute_dialect.op.select.descriptions import OpcodeClass, TensorDescription, TileDescription, known
@@ -152,8 +153,8 @@ class Conv2d(Settings):
     def asked_of(self, g: Geometry, algorithm: str | None = None) -> ConvAsked | None:
         """Return the problem of a kernel with im2col loads; None if the plan's types and instructions have none."""
         asked = self.asked()
-        element = element_of(asked)
-        if self._opclass is not OpcodeClass.TensorOp or self.chip < 90 or element not in FACTORS:
+        element = asked.element
+        if self._opclass is not OpcodeClass.TensorOp or not WGMMA.is_allowed(self.chip) or element not in FACTORS:
             return None
         if asked.math in FAST:
             return None

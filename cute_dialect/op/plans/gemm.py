@@ -222,7 +222,7 @@ class Gemm(MatrixPlan):
             element_A=a.element, element_B=b.element, element_C="void" if c is None else c.element,
             element_D=d.element, layout_A=a.layout, layout_B=b.layout, layout_C=None if c is None else c.layout,
             layout_D=d.layout, element_accumulator=sums, alpha=alpha, beta=beta,
-            kernel_cc=operation.chip if operation.needs_hopper or sums == "f16" else 80,
+            kernel_cc=operation.chip if operation.backend.specific or sums == "f16" else 80,
         )  # fmt: skip
         if i is not None:
             plan._opclass, plan._math_operation = OpcodeClass(i.opcode_class), MathOperation(i.math_operation)

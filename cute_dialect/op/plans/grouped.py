@@ -33,6 +33,7 @@ from cute_dialect.op.pycutlass.functors import EpilogueFunctor
 from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments, numbers_of, problems_of
 from cute_dialect.op.pycutlass.grouped_operation import GemmOperationGrouped
 from cute_dialect.op.pycutlass.visitor_args import is_of_sums
+from cute_dialect.op.select.backends import KERNEL_CCS, LATEST
 from cute_dialect.op.select.configurations import KernelRequest
 from cute_dialect.op.select.descriptions import (
     OpcodeClass,
@@ -76,9 +77,9 @@ class GroupedGemm(Tiled):
         self.A, self.B, self.C, self.D = A, B, C, D
         first = [x[0] if isinstance(x, list | tuple) and x else x for x in (A, B, C, D)]
         wanted = chip if kernel_cc is None else kernel_cc
-        if wanted is not None and wanted not in (80, 86, 87, 89, 90):
+        if wanted is not None and wanted not in KERNEL_CCS:
             raise UnsupportedError(f"GroupedGemm: kernel_cc={wanted} is not supported; use 80 or 90")
-        self.chip = 90 if wanted is None else wanted
+        self.chip = LATEST.chip if wanted is None else wanted
         with named(self.call, "GemmOperationGrouped", "Gemm"):
             # The sm_80 kernels compute lists, because they take arrays of pointers.
             self._one = Gemm(*first, **types, kernel_cc=80)

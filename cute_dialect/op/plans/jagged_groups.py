@@ -20,6 +20,7 @@ from cute_dialect.op.grouped.shapes import shapes_of
 from cute_dialect.op.plans.reference import as_f64
 from cute_dialect.op.problems.plan_operands import as_planned, read
 from cute_dialect.op.pycutlass.visitor_args import is_of_sums
+from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.descriptions import MathOperation, TileDescription
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.arrays import stream_of, view_of
@@ -156,7 +157,7 @@ def cut_arguments(
     if of_a == "f32" and asked.element_a == "tf32":
         math = "tf32"
     tile = plan.tile_description
-    if tile is None and plan.chip < 90:
+    if tile is None and not WGMMA.is_allowed(plan.chip):
         tile = plan.tile_descriptions()[0]
     sums = "f16" if asked.accumulator == "f16" else None
     given = GroupedArguments(

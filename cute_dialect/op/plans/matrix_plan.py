@@ -16,9 +16,10 @@ from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.execute.variants import PartsConfig, Variant
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.settings import Settings
-from cute_dialect.op.plans.tile_candidates import chosen, of_hopper, tiles_of
+from cute_dialect.op.plans.tile_candidates import chosen, tiles_of
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, found_type, read
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
+from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.descriptions import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -63,8 +64,8 @@ class MatrixPlan(Settings):
     def _check(self) -> None:
         """Raise OpError if there is no kernel for the plan."""
         super()._check()
-        if self._opclass is OpcodeClass.TensorOp and self.chip >= 90:
-            of_hopper(self.asked(), self.call)
+        if self._opclass is OpcodeClass.TensorOp and WGMMA.is_allowed(self.chip):
+            WGMMA.supports(self.asked(), self.call)
 
     # --------------------------------------------------------------------------------------------------- operations
 
@@ -142,7 +143,7 @@ class MatrixPlan(Settings):
         whole = all(n is None or n * SIZES[e] >= 16 for n, e in zip(alignments, types))
         usual = self.tile_descriptions()[0]
         # Kernels that split f32 into parts allocate aligned memory for them.
-        if whole or self._opclass is OpcodeClass.Simt or self.chip < 90 or usual.in_parts:
+        if whole or self._opclass is OpcodeClass.Simt or not WGMMA.is_allowed(self.chip) or usual.in_parts:
             return usual
         return ampere_tiles(self.asked())[0]
 

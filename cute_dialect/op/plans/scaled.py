@@ -42,6 +42,7 @@ from cute_dialect.op.plans.reference import as_f64, reference
 from cute_dialect.op.problems.plan_operands import Operands, check, read
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
 from cute_dialect.op.pycutlass.visitor_args import visited
+from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.configurations import KernelRequest, configured, described
 from cute_dialect.op.select.descriptions import OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice
@@ -136,8 +137,8 @@ class ScaledGemm(MatrixPlan):
                 raise DtypeError(f"{self.call}: {name} has dtype {kind.element}; it must have f8E4M3FN or f8E5M2")
         if d.element not in outputs_of(a.element):
             raise DtypeError(f"{self.call}: D has dtype {d.element}; it must have {listed(outputs_of(a.element))}")
-        if self.chip < 90 or self._opclass is not OpcodeClass.TensorOp:
-            what = f"kernel_cc={self.chip}" if self.chip < 90 else f"opclass {self._opclass}"
+        if not WGMMA.is_allowed(self.chip) or self._opclass is not OpcodeClass.TensorOp:
+            what = f"opclass {self._opclass}" if WGMMA.is_allowed(self.chip) else f"kernel_cc={self.chip}"
             raise UnsupportedError(f"{self.call}: {what} is not supported; scales need wgmma on sm_90")
         if self._of_blocks and d.layout == "column":
             raise LayoutError(f"{self.call}: D is column-major; block scales need a row-major D")

@@ -18,6 +18,7 @@ from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.problems.plan_operands import Kinds
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
 from cute_dialect.op.pycutlass.visitor_args import is_of_sums
+from cute_dialect.op.select.backends import KERNEL_CCS, LATEST, WGMMA
 from cute_dialect.op.select.configurations import FAST, KernelRequest
 from cute_dialect.op.select.descriptions import (
     IdentitySwizzle8,
@@ -103,8 +104,8 @@ class Settings(Tiled):
         if element_name(element_compute, f"{self.call}: element_compute") not in ("f32", "f16", "bf16", "f64"):
             raise DtypeError(f"{self.call}: element_compute={element_compute!r} is not supported; use a float type")
         wanted = chip if kernel_cc is None else kernel_cc
-        self.chip = 90 if wanted is None else int(wanted)
-        if self.chip not in (80, 86, 87, 89, 90):
+        self.chip = LATEST.chip if wanted is None else int(wanted)
+        if self.chip not in KERNEL_CCS:
             raise UnsupportedError(f"{self.call}: kernel_cc={self.chip} is not supported; use 80 or 90")
         self._alpha, self._beta = number("alpha", alpha), number("beta", beta)
         self._activation, self._visitor = "", cast("Traced | Hook | None", None)
@@ -127,7 +128,9 @@ class Settings(Tiled):
         """Raise OpError if there is no kernel for the plan."""
         asked, element = self.asked(), self.kinds.a.element
         sums = _SUMS.get(element, "f32")
-        if asked.accumulator != sums and ((asked.accumulator, element) != ("f16", "f16") or self.chip < 90):
+        if asked.accumulator != sums and (
+            (asked.accumulator, element) != ("f16", "f16") or not WGMMA.is_allowed(self.chip)
+        ):
             raise UnsupportedError(
                 f"{self.call}: accumulation in {asked.accumulator} is not supported for {element}; use {sums} "
                 "(wgmma accumulates in f16 for f16 operands only)"

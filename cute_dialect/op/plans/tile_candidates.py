@@ -7,12 +7,13 @@ from typing import overload
 
 import numpy as np
 
-from cute_dialect.kernels.gemm.elements import BITS, FACTORS
+from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
-from cute_dialect.op.errors import AlignmentError, LayoutError
+from cute_dialect.op.errors import AlignmentError
 from cute_dialect.op.execute.launch_sequence import ALONE, Split
 from cute_dialect.op.problems.plan_operands import Operands, fits_results, fits_tma
+from cute_dialect.op.select.backends import SIMT, WGMMA
 from cute_dialect.op.select.candidates import Menu, menu, suiting
 from cute_dialect.op.select.configurations import KernelRequest, ampere_tiles, described, simt_tiles
 from cute_dialect.op.select.cost_model import costs_of, ranked, times
@@ -20,7 +21,7 @@ from cute_dialect.op.select.descriptions import MathOperation, TileDescription
 from cute_dialect.op.select.gemm_dispatch import choose, taking, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 
-__all__ = ["TileDescriptions", "chosen", "of_hopper", "problem_of", "tiles_of"]
+__all__ = ["TileDescriptions", "chosen", "problem_of", "tiles_of"]
 
 
 class TileDescriptions(Sequence[TileDescription]):
@@ -53,37 +54,17 @@ class TileDescriptions(Sequence[TileDescription]):
         return f"<{len(self)} tile descriptions: {shown}{', …' if len(self) > 3 else ''}>"
 
 
-def element_of(asked: KernelRequest) -> str:
-    """Return the name of the factors' types."""
-    return asked.element_a if asked.element_a == asked.element_b else f"{asked.element_a}_{asked.element_b}"
-
-
 def problem_of(asked: KernelRequest, m: int, n: int, k: int, matrices: int = 1) -> Problem:
     """Return the problem for which a kernel is chosen: the transposed one if D is column-major, that of the tf32 parts
     if f32 is split.
     """
-    element, majors = element_of(asked), asked.majors
+    element, majors = asked.element, asked.majors
     k = 3 * padded(k) if asked.in_parts else k
     if asked.flipped:
         element = "_".join(reversed(element.split("_"))) if asked.element_a != asked.element_b else element
         m, n = n, m
     sums = asked.sums or (asked.accumulator if asked.accumulator == "f16" else "")
     return Problem(m, n, k, element, asked.output, *majors, matrices, sums)
-
-
-def of_hopper(asked: KernelRequest, call: str = "Gemm") -> bool:
-    """Return True if wgmma supports such elements.  Raises LayoutError for layouts that it does not support."""
-    if element_of(asked) not in FACTORS:
-        return False
-    wanted = (("A", asked.layout_a, "row", asked.element_a), ("B", asked.layout_b, "column", asked.element_b))
-    for name, layout, along_k, element in wanted:
-        if BITS[element] != 16 and layout != along_k:
-            what = "8-bit operands" if BITS[element] == 8 else "operands of tf32"
-            raise LayoutError(
-                f"{call}: {name} is {layout}-major, but wgmma reads {what} along K only ({element}); "
-                "make it contiguous along K, or use mm()"
-            )
-    return True
 
 
 def _alone(choice: Choice) -> bool:
@@ -98,7 +79,7 @@ def tiles_of(
     if opclass == "simt":
         return simt_tiles(asked.element_a)
     by_wgmma = asked.of_parts()
-    if chip < 90 or not of_hopper(by_wgmma):
+    if not (WGMMA.is_allowed(chip) and WGMMA.supports(by_wgmma)):
         return ampere_tiles(asked)
     p = problem_of(by_wgmma, *problem)
     found = menu(p, sms)
@@ -145,14 +126,14 @@ def chosen(
     extents = x.d.shape[-2], x.b.shape[-1], x.a.shape[-1]
     m, n, k = (max(1, extent) for extent in extents)  # For empty results any extent will do.
     if opclass == "simt":
-        return simt_tiles(asked.element_a)[0 if chip >= 90 else 1]
+        return simt_tiles(asked.element_a)[0 if SIMT.is_allowed(chip) else 1]
     by_wgmma = asked if array else asked.of_parts()  # No kernel splits pointer arrays into tf32 parts.
     readable = fits_results(x, flipped=asked.flipped)
     if by_wgmma.in_parts:  # If D is unaligned, the accumulator goes to a workspace.
         readable |= x.graph is None or Epilogue(graph=x.graph).by_element
     else:
         readable &= fits_tma(x.a, asked.layout_a) and fits_tma(x.b, asked.layout_b)
-    if chip >= 90 and of_hopper(by_wgmma) and readable:
+    if WGMMA.is_allowed(chip) and WGMMA.supports(by_wgmma) and readable:
         asked = by_wgmma
         matrices = max(1, x.d.shape[0]) if len(x.d.shape) == 3 else 1
         if asked.math == MathOperation.multiply_add_saturate:
@@ -169,4 +150,4 @@ def chosen(
     names = [name for name, v in zip("ABDC", (x.a, x.b, x.d, x.c)) if v is not None and not fits_tma(v)]
     what = "N is odd" if not names else f"{', '.join(names)} has an address or row stride that is not a multiple of 16"
     more = "" if not names else " bytes"
-    raise AlignmentError(f"{call}: {what}{more}, which TMA does not support for {element_of(asked)}; use mm()")
+    raise AlignmentError(f"{call}: {what}{more}, which TMA does not support for {asked.element}; use mm()")

@@ -24,6 +24,7 @@ from cute_dialect.op.problems.plan_operands import Kinds
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, OutputOp, VisitorOutputOp
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal, check_warps
 from cute_dialect.op.pycutlass.operation_base import DescribedOperation, chip_here
+from cute_dialect.op.select.backends import MMA_SYNC, SIMT
 from cute_dialect.op.select.descriptions import (
     OpcodeClass,
     SchedulerMode,
@@ -72,7 +73,7 @@ class GemmOperationGrouped(DescribedOperation):
         simt = i is not None and i.opcode_class == OpcodeClass.Simt
         with named("GemmOperationGrouped", "Gemm"):
             self.one = GemmOperationUniversal(
-                90 if simt else chip, tile_description, A, B, C, epilogue_functor, swizzling_functor,
+                SIMT.chip if simt else chip, tile_description, A, B, C, epilogue_functor, swizzling_functor,
                 cast("Hook | None", visitor), D=D,
             )  # fmt: skip
         self.chip, self.A, self.B, self.C, self.D = chip, A, B, C, self.one.D
@@ -91,7 +92,7 @@ class GemmOperationGrouped(DescribedOperation):
         self.variants()  # Report unsupported combinations now.
 
     # Attributes that all operations have.
-    by_tma, needs_hopper, traced = False, False, None
+    by_tma, backend, traced = False, MMA_SYNC, None
 
     @property
     def kinds(self) -> Kinds:

@@ -11,7 +11,6 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-from cute_dialect.kernels.simt_gemm import ExactConfig
 from cute_dialect.kernels.split_k_reduce import ReduceConfig
 from cute_dialect.op.arrays.elements import element_name
 from cute_dialect.op.epilogue.tracing import Traced
@@ -22,6 +21,7 @@ from cute_dialect.op.problems.plan_operands import Kinds, Type
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
 from cute_dialect.op.pycutlass.operation_base import DescribedOperation, chip_here
 from cute_dialect.op.pycutlass.visitor_args import check_kernel, example_graph
+from cute_dialect.op.select.backends import SIMT, Backend, backend_of
 from cute_dialect.op.select.configurations import Configured, KernelRequest, SgemmRung, configured
 from cute_dialect.op.select.descriptions import MathOperation, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.select.kernel_choice import Choice
@@ -105,7 +105,8 @@ class GemmOperationUniversal(DescribedOperation):
         layouts = self.A.plain, self.B.plain, self.D.plain
         element_a = self.A.element if i is None else i.element_a
         element_b = self.B.element if i is None else i.element_b
-        asked = KernelRequest(element_a, element_b, accumulator, self.D.element, *layouts, batch, array, chip=self.chip)
+        asked = KernelRequest(element_a, element_b, accumulator, self.D.element, *layouts, batch, array)
+        asked = asked._replace(has_tma=SIMT.is_allowed(self.chip))
         floats = {self.A.element, self.B.element} <= {"f32", "tf32"} and element_a == element_b in ("f32", "tf32")
         if (element_a, element_b) != (self.A.element, self.B.element) and not floats:
             what = f"{self.A.element} and {self.B.element}"
@@ -117,7 +118,7 @@ class GemmOperationUniversal(DescribedOperation):
                     f"Gemm: kernel {found.name} does not support interleaved matrices; use mma.sync [16, 8, 32]"
                 )
             found = found._replace(interleaved=True, vectors=(16,))
-        if self.chip < 90 and _needs_hopper(found):
+        if not backend_of(found).is_allowed(self.chip):
             raise UnsupportedError(f"Gemm: the tile uses wgmma, which sm_{self.chip} lacks; use an mma.sync tile")
         return found
 
@@ -294,9 +295,14 @@ class GemmOperationUniversal(DescribedOperation):
             compiled(variant)
 
     @property
+    def backend(self) -> Backend:
+        """The family of the kernel."""
+        return backend_of(self._configured[False, False])
+
+    @property
     def needs_hopper(self) -> bool:
         """True if the kernel runs on sm_90 only."""
-        return _needs_hopper(self._configured[False, False])
+        return self.backend.specific
 
     @property
     def by_tma(self) -> bool:
@@ -354,7 +360,3 @@ def check_warps(variant: Variant) -> None:
             kernel.check()
         except ValueError as e:
             raise EpilogueError(f"Gemm: {e}") from None
-
-
-def _needs_hopper(found: Configured) -> bool:
-    return isinstance(found, (Choice, ExactConfig))

@@ -9,6 +9,7 @@ from cute_dialect.op.execute.kernel_source import ir_of
 from cute_dialect.op.execute.launcher import Launcher
 from cute_dialect.op.execute.saved import SavedKernels, module_of
 from cute_dialect.op.execute.variants import Variant, compiled
+from cute_dialect.op.select.backends import chip_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
@@ -96,11 +97,10 @@ class DescribedOperation:
 
 @cache
 def chip_here() -> str:
-    """Return the target of kernels if the GPU is not sm_90, else ""."""
+    """Return the target of kernels for the GPU, or "" for the default target or without a GPU."""
     from cute_dialect.runtime.driver import NoGpuError, driver
 
     try:
-        major, minor = driver().capability(0)
+        return chip_of(driver().capability(0))
     except NoGpuError:
         return ""
-    return "" if (major, minor) == (9, 0) else f"sm_{major}{minor}"

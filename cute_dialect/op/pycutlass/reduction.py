@@ -21,6 +21,7 @@ from cute_dialect.op.execute.variants import ReduceConfig, Variant
 from cute_dialect.op.problems.plan_operands import Operands, Type, as_planned, new_like, of_shape, read
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, LinearCombination, OutputOp
 from cute_dialect.op.pycutlass.operation_base import DescribedOperation
+from cute_dialect.op.select.backends import MMA_SYNC
 from cute_dialect.op.select.descriptions import TensorDescription
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -45,7 +46,7 @@ class ReductionOperation(DescribedOperation):
         UnsupportedError: if the types are not supported.
     """
 
-    needs_hopper = by_tma = False
+    backend, by_tma = MMA_SYNC, False
 
     def __init__(
         self, shape: Sequence[int], C: TensorDescription, element_accumulator: object = "f32",

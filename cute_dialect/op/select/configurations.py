@@ -90,9 +90,14 @@ class KernelRequest(NamedTuple):
     batch: bool = False
     array: bool = False  # matrices are at separate addresses
     math: str = MathOperation.multiply_add
-    chip: int = 90  # minimum compute capability
+    has_tma: bool = True  # kernels may use TMA
     sums: str = ""  # "two": two-level accumulation; "block", "columns": block scales per 128 columns or per column
     scales: str = "f32"  # type of block scales, f32 or ui8 (exponents)
+
+    @property
+    def element(self) -> str:
+        """Name of the operands' types, such as ``f16`` or ``f8E4M3FN_f8E5M2``."""
+        return self.element_a if self.element_a == self.element_b else f"{self.element_a}_{self.element_b}"
 
     @property
     def in_parts(self) -> bool:
@@ -153,7 +158,7 @@ def configured(td: TileDescription, asked: KernelRequest, swizzle: Swizzle | Non
     _check_instruction(instruction, asked)
     asked = asked._replace(math=instruction.math_operation).of_parts() if instruction.in_parts else asked
     m, _, _ = instruction.instruction_shape
-    make = {64: _hopper, 1: _simt}.get(m, _mma_sync)
+    make = {64: _wgmma, 1: _simt}.get(m, _mma_sync)
     return make(td, instruction, asked, swizzle)
 
 
@@ -215,7 +220,7 @@ def _as_tf32(element: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- Hopper
 
 
-def _hopper(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Choice:
+def _wgmma(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Choice:
     a, b = _as_tf32(i.element_a), _as_tf32(i.element_b)
     element = a if a == b else f"{a}_{b}"
     if element not in FACTORS or asked.output not in outputs_of(element):
@@ -515,7 +520,7 @@ def _simt(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle
     if element == "f64":
         return _of_warps(td, asked, usual, 8)
     first = RUNGS[_RUNGS[0]]
-    if (shape, stages) == (first.tile, first.stages) and asked.chip >= 90:
+    if (shape, stages) == (first.tile, first.stages) and asked.has_tma:
         return ExactConfig(*asked.majors, asked.batch, array=asked.array)
     if not asked.batch and asked.majors == ("k", "n"):
         for rung in _RUNGS[1:]:

@@ -27,6 +27,7 @@ from cute_dialect.op.epilogue.unfused import Matrix, folds
 from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.problems.operands import bias_mode
+from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.cost_model import Costs, best, costs_of, predict, ranked, tell_clusters
 from cute_dialect.op.select.epilogue_work import NO_WORK, work_of
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, tuned
@@ -371,11 +372,7 @@ def gpu_of(number: int) -> tuple[str, int]:
     from cute_dialect.runtime.occupancy import clusters_at_once
 
     gpu = gpu_here()
-    major, minor = gpu.capability(number)
-    if major != 9:
-        raise UnsupportedError(
-            f'wgmma kernels need sm_90, but the GPU is sm_{major}{minor}; use kernel_cc=80, or device="cpu"'
-        )
+    WGMMA.check_gpu(gpu.capability(number))
     found = gpu.name(number), gpu.multiprocessors(number)
     tell_clusters(*found, *(clusters_at_once(number, size) for size in (4, 8)))
     return found

@@ -1,0 +1,99 @@
+"""Backends: the families of GEMM kernels, and the GPUs that run them.
+
+A family is one record of :data:`BACKENDS`.  Plans ask it for the compute capabilities (``kernel_cc``) that allow its
+kernels, and calls ask it whether a GPU runs them.
+
+>>> WGMMA.is_allowed(90), WGMMA.is_allowed(89), MMA_SYNC.is_allowed(89)
+(True, False, True)
+>>> WGMMA.runs_on((9, 0)), WGMMA.runs_on((10, 0)), MMA_SYNC.runs_on((10, 0))
+(True, False, True)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.kernels.gemm.elements import BITS, FACTORS
+from cute_dialect.op.errors import LayoutError, UnsupportedError
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.select.configurations import Configured, KernelRequest
+
+__all__ = ["BACKENDS", "KERNEL_CCS", "LATEST", "MMA_SYNC", "SIMT", "WGMMA", "Backend", "backend_of", "chip_of"]
+
+
+class Backend(NamedTuple):
+    """A family of kernels that needs the same GPUs."""
+
+    name: str  # of the instruction that needs these GPUs
+    capability: tuple[int, int]  # the first compute capability that has the instruction
+    configs: tuple[str, ...]  # names of the types of its configurations, which need not be imported
+    specific: bool = False  # the instruction is architecture-specific: later GPUs do not run the kernels
+
+    @property
+    def chip(self) -> int:
+        """The compute capability as a number, such as 90."""
+        major, minor = self.capability
+        return 10 * major + minor
+
+    def is_allowed(self, kernel_cc: int) -> bool:
+        """Return True if a plan for a compute capability may use the kernels."""
+        return kernel_cc >= self.chip
+
+    def runs_on(self, capability: tuple[int, int]) -> bool:
+        """Return True if a GPU with a compute capability runs the kernels."""
+        return capability == self.capability if self.specific else capability >= self.capability
+
+    def check_gpu(self, capability: tuple[int, int], call: str = "") -> None:
+        """Raise UnsupportedError if a GPU does not run the kernels; ``call`` is the name of the function."""
+        if not self.runs_on(capability):
+            (major, minor), where = capability, f"{call}: " if call else ""
+            cure = 'use kernel_cc=80, or device="cpu"' if self.specific else 'use device="cpu"'
+            raise UnsupportedError(
+                f"{where}{self.name} kernels need sm_{self.chip}, but the GPU is sm_{major}{minor}; {cure}"
+            )
+
+    def supports(self, asked: KernelRequest, call: str = "Gemm") -> bool:
+        """Return True if wgmma multiplies such elements.  Raises LayoutError for layouts that it does not support."""
+        if asked.element not in FACTORS:
+            return False
+        wanted = (("A", asked.layout_a, "row", asked.element_a), ("B", asked.layout_b, "column", asked.element_b))
+        for name, layout, along_k, element in wanted:
+            if BITS[element] != 16 and layout != along_k:
+                what = "8-bit operands" if BITS[element] == 8 else "operands of tf32"
+                raise LayoutError(
+                    f"{call}: {name} is {layout}-major, but wgmma reads {what} along K only ({element}); "
+                    "make it contiguous along K, or use mm()"
+                )
+        return True
+
+
+WGMMA = Backend("wgmma", (9, 0), ("Choice", "ConvConfig"), specific=True)
+"""Warp-group MMA with TMA loads."""
+SIMT = Backend("TMA", (9, 0), ("ExactConfig",), specific=True)
+"""FMAs of f32 with TMA loads."""
+MMA_SYNC = Backend("mma.sync", (8, 0), ("AmpereConfig", "WarpConfig", "SgemmRung"))
+"""MMA of one warp with cp.async loads, and kernels for any GPU since sm_80."""
+
+BACKENDS = (WGMMA, SIMT, MMA_SYNC)
+"""All backends."""
+LATEST = WGMMA
+"""The backend of plans that select no compute capability."""
+KERNEL_CCS = (80, 86, 87, 89, 90)
+"""The compute capabilities that a plan can select by ``kernel_cc``."""
+
+
+def backend_of(kernel: Configured) -> Backend:
+    """Return the backend of a configuration."""
+    return next((b for b in BACKENDS if type(kernel).__name__ in b.configs), MMA_SYNC)
+
+
+def chip_of(capability: tuple[int, int]) -> str:
+    """Return the target of kernels for a GPU, or "" for the default target.
+
+    >>> chip_of((9, 0)), chip_of((8, 9))
+    ('', 'sm_89')
+    """
+    major, minor = capability
+    return "" if DEFAULT_CHIP.rstrip("a") == f"sm_{major}{minor}" else f"sm_{major}{minor}"

@@ -1,0 +1,63 @@
+"""Backends of kernels: the GPUs that run them, and no test of a GPU's generation outside of their module."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.select.backends import BACKENDS, MMA_SYNC, SIMT, WGMMA, backend_of
+from cute_dialect.op.select.configurations import SgemmRung
+from cute_dialect.op.select.kernel_choice import Choice
+
+OP = Path(__file__).parents[3] / "cute_dialect" / "op"
+PUBLIC = "needs_hopper"
+"""An attribute of ``op.GemmOperationUniversal``."""
+
+
+def generation_tests(path: Path) -> list[str]:
+    """Return the comparisons with a compute capability, and the names with ``hopper``, in a module."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        name = getattr(node, "id", getattr(node, "attr", getattr(node, "name", None)))
+        if isinstance(node, ast.Compare):
+            values = [ast.unparse(x) for x in (node.left, *node.comparators)]
+            if any(x in ("90", "(9, 0)") or (x == "9" and "major" in values) for x in values):
+                found.append(f"{path.name}:{node.lineno}: {ast.unparse(node)}")
+        elif not isinstance(node, ast.alias) and isinstance(name, str) and "hopper" in name and name != PUBLIC:
+            found.append(f"{path.name}:{getattr(node, 'lineno', 0)}: {name}")
+    return found
+
+
+@pytest.mark.end_to_end  # The test reads every module of the package.
+def test_generations_are_compared_in_one_module() -> None:
+    modules = [p for p in sorted(OP.rglob("*.py")) if p.name != "backends.py"]
+    found = [line for path in modules for line in generation_tests(path)]
+    assert found == [], "ask a record of op/select/backends.py"
+
+
+def test_a_comparison_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("if chip >= 90 or major != 9 or of_hopper(x) or capability == (9, 0) or count == 9: pass\n")
+    assert len(generation_tests(path)) == 4
+
+
+def test_a_gpu_of_another_generation() -> None:
+    WGMMA.check_gpu((9, 0))
+    MMA_SYNC.check_gpu((12, 0))
+    with pytest.raises(UnsupportedError, match="run: wgmma kernels need sm_90, but the GPU is sm_100; use kernel_cc"):
+        WGMMA.check_gpu((10, 0), "run")
+    with pytest.raises(UnsupportedError, match=r"^mma\.sync kernels need sm_80, but the GPU is sm_75; "):
+        MMA_SYNC.check_gpu((7, 5))
+
+
+def test_configurations_have_a_backend() -> None:
+    from cute_dialect.kernels.gemm.config import GemmConfig
+    from cute_dialect.kernels.simt_gemm import ExactConfig
+
+    assert backend_of(Choice(GemmConfig())) is WGMMA
+    assert backend_of(ExactConfig()) is SIMT
+    assert backend_of(SgemmRung("tile2d")) is MMA_SYNC
+    assert len({name for b in BACKENDS for name in b.configs}) == sum([len(b.configs) for b in BACKENDS])
