@@ -26,61 +26,46 @@ cute-bench gemm --fit sweep.json                 fit the cost model of kernel se
 cute-bench gemm --regret sweep.json              compare the selected kernels with the fastest of a sweep (no GPU)
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportMissingImports=false
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import importlib.util
-import json
 import os
+import platform
 import re
+import shlex
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.pipelines.upstream import is_available
+from cute_dialect.pipelines.upstream_error import UpstreamMissing
 from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.runtime.settings import SettingError
 from cute_dialect.tools.argparse_once import Once
+from cute_dialect.tools.cute_run import user_message
 
 __all__ = ["main"]
 
-_CASES: Mapping[str, str] = {
-    "accuracy": "cute_dialect.tools.bench.cases.accuracy",
-    "all": "cute_dialect.tools.bench.cases.all",
-    "attention": "cute_dialect.tools.bench.cases.attention",
-    "chain": "cute_dialect.tools.bench.cases.chain",
-    "elementwise_add": "cute_dialect.tools.bench.cases.elementwise_add",
-    "energy": "cute_dialect.tools.bench.cases.energy",
-    "gemm": "cute_dialect.tools.bench.cases.gemm",
-    "gemm_skinny": "cute_dialect.tools.bench.cases.gemm_skinny",
-    "gemm_sm80": "cute_dialect.tools.bench.cases.gemm_sm80",
-    "gemm_tune": "cute_dialect.tools.bench.cases.gemm_tune",
-    "launch": "cute_dialect.tools.bench.cases.launch",
-    "op": "cute_dialect.tools.bench.cases.op",
-    "prologue": "cute_dialect.tools.bench.cases.prologue",
-    "rows": "cute_dialect.tools.bench.cases.rows",
-    "rows_sweep": "cute_dialect.tools.bench.cases.rows_sweep",
-    "sgemm": "cute_dialect.tools.bench.cases.sgemm",
-    "transpose": "cute_dialect.tools.bench.cases.transpose",
-    "warps": "cute_dialect.tools.bench.cases.warps",
-}
-"""Map benchmarks to modules with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
+CASES = (
+    "accuracy", "all", "attention", "chain", "elementwise_add", "energy", "gemm", "gemm_skinny", "gemm_sm80",
+    "gemm_tune", "launch", "op", "prologue", "rows", "rows_sweep", "sgemm", "transpose", "warps",
+)  # fmt: skip
+"""Benchmarks: modules of ``bench.cases`` with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
 
-_CPU_CASES: Mapping[str, str] = {
-    "algebra": "cute_dialect.tools.bench.cases.algebra",
-    "choose": "cute_dialect.tools.bench.cases.choose",
-    "interp": "cute_dialect.tools.bench.cases.interp",
-    "lang": "cute_dialect.tools.bench.cases.lang",
-    "opt": "cute_dialect.tools.bench.cases.opt",
-}
-"""Map benchmarks without a GPU to modules with ``run(runs=, say=)`` and ``table(result)``."""
+CPU_CASES = ("algebra", "choose", "interp", "lang", "opt")
+"""Benchmarks without a GPU: modules of ``bench.cases`` with ``run(runs=, say=)`` and ``table(result)``."""
 
+SAY = partial(print, flush=True)
 
 _ELEMENTS = ("f16", "bf16", "f8E4M3FN", "tf32")
 
@@ -94,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     p.register("action", None, Once)
-    p.add_argument("name", choices=sorted([*_CASES, *_CPU_CASES]), help="benchmark")
+    p.add_argument("name", choices=sorted([*CASES, *CPU_CASES]), help="benchmark")
     p.add_argument("--build", metavar="DIR", help="compile into DIR only")
     p.add_argument("--run", metavar="DIR", help="check and measure the kernels in DIR only")
     p.add_argument("--json", metavar="FILE", help="write the results to FILE")
@@ -186,7 +171,7 @@ def _searches(options: argparse.Namespace) -> bool:
 
 def _contradiction(options: argparse.Namespace) -> str:
     """Return the error message for options that cannot be combined, or an empty string."""
-    if options.name in _CPU_CASES and (options.build or options.run):
+    if options.name in CPU_CASES and (options.build or options.run):
         return f"{options.name} runs on the CPU; it cannot be combined with --build or --run"
     if options.long and options.name != "lang":
         return f"--long applies only to lang, got {options.name}"
@@ -221,11 +206,10 @@ def _contradiction_of_random(options: argparse.Namespace) -> str:
     if options.random is None:
         return "--count and --plan apply only to op --random" if options.count or options.plan else ""
     if options.name == "op":
-        from cute_dialect.tools.bench.random import GROUPS
-
-        if options.random not in GROUPS:
+        groups = _module("random").GROUPS
+        if options.random not in groups:
             more = "; random GEMMs are cute-bench gemm --random N" if options.random == "gemm" else ""
-            return f"--random: {options.random!r} is not a group of op; use one of {', '.join(GROUPS)}{more}"
+            return f"--random: {options.random!r} is not a group of op; use one of {', '.join(groups)}{more}"
         if options.groups is not None or options.build or options.run:
             return "--random cannot be combined with --groups, --build or --run"
         if options.plan and options.random == "host":
@@ -275,7 +259,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run ``cute-bench`` and return the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["tune"]:
-        return import_module("cute_dialect.tools.bench.tune").main(argv[1:])
+        return _module("tune").main(argv[1:])
     options = build_parser().parse_args(argv)
     try:
         with reporting(options.progress, options.progress_json):
@@ -291,79 +275,87 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
     wrong = _contradiction(options) or (_unwritable(options.json) if options.json else "")
     if wrong:
-        print(f"cute-bench: error: {wrong}", file=sys.stderr)
-        return 1
+        return _fail(wrong)
     if options.runs < 1:
-        print("cute-bench: error: --runs must be at least 1", file=sys.stderr)
-        return 1
-    if options.name in _CPU_CASES:
+        return _fail("--runs must be at least 1")
+    if options.name in CPU_CASES:
         return _cpu_case(options)
     if options.fit is not None or options.regret is not None:
         return _sweep_case(options, argv)
     if options.name == "op" and options.random is not None:
         return _random_case(options, argv)
     if options.tune and options.name not in ("gemm", "attention"):
-        print(f"cute-bench: error: --tune applies only to gemm and attention, got {options.name}", file=sys.stderr)
-        return 1
-    tuning = _searches(options)
-    case = import_module(_CASES["gemm_tune" if tuning else options.name])
-    more: dict[str, Any] = {"shapes": options.shapes, "element": options.element or "f16"} if tuning else {}
-    if options.name == "attention":
-        more = {"tune": options.tune}
-    if options.random is not None:
-        case = import_module("cute_dialect.tools.bench.random.gemm")
-        more = {"count": options.random, "seed": options.seed or 0}
-    if options.batched:
-        case = import_module("cute_dialect.tools.bench.cases.gemm_batched")
-        more = {"kernels": options.kernels or 1}
-    if options.name == "op":
+        return _fail(f"--tune applies only to gemm and attention, got {options.name}")
+    name, more = _module_of(options)
+    case = _module(name if "." in name else f"cases.{name}")
+    if name == "op":
         unknown = [g for g in options.groups or () if g not in case.groups()]
         if unknown:
-            print(f"cute-bench: error: --groups: unknown group {unknown[0]!r}; choose from {', '.join(case.groups())}",
-                  file=sys.stderr)  # fmt: skip
-            return 1
-        more = {"groups": options.groups or ()}
-    measures = bool(options.run) or not options.build
+            return _fail(f"--groups: unknown group {unknown[0]!r}; choose from {', '.join(case.groups())}")
     made = options.run if not options.build else None
-    missing = _missing(compiles=made is None, measures=measures, made=made)
+    missing = _missing(compiles=made is None, measures=bool(options.run) or not options.build, made=made)
     if missing is not None:
-        print(f"cute-bench: error: {missing}", file=sys.stderr)
-        return 1
+        return _fail(missing)
     try:
+        folder = options.build or options.run or tempfile.mkdtemp(prefix="cute-bench-")
         if options.build or not options.run:
-            import tempfile
-
-            folder = options.build or tempfile.mkdtemp(prefix="cute-bench-")
             for line in case.build(folder, options.chip, **more):
                 print(line)
             if options.build and not options.run:
                 return 0
-        else:
-            folder = options.run
-        say = partial(print, flush=True)  # Flush each line, so that the last line identifies a kernel that hangs.
-        measured = case.run(folder, runs=options.runs, large=not options.no_large, say=say, **more)
+        # Flush each line, so that the last line identifies a kernel that hangs.
+        measured = case.run(folder, runs=options.runs, large=not options.no_large, say=SAY, **more)
         result = {"machine": _machine(), **measured}
-        if options.tune and tuning:
+        if options.tune and name == "gemm_tune":
             print(f"saved: {case.save_best(result, result['machine']['gpu'])}")
     except Exception as e:
         if not _report_user_error(e):
             raise
         return 1
-    _table(result)
-    wrong = cast("list[str]", result.get("wrong", []))
+    machine = result["machine"]
+    title = f"{machine['gpu']}, torch {machine['torch']}: median times; the L2 cache is flushed if it matters"
+    runner = _module("runner")
+    lines = case.table(result) if hasattr(case, "table") else runner.row_table(result)
+    runner.print_table(title, lines, left=3 if name == "elementwise_add" else 1)
+    if options.name == "all":
+        result = {"machine": machine, "date": _today(), "results": result["rows"]}
+    return _finish(options, result)
+
+
+def _module_of(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Return the name of the module of a GPU benchmark, and its further options."""
+    if _searches(options):
+        return "gemm_tune", {"shapes": options.shapes, "element": options.element or "f16"}
+    if options.random is not None:
+        return "random.gemm", {"count": options.random, "seed": options.seed or 0}
+    if options.batched:
+        return "gemm_batched", {"kernels": options.kernels or 1}
+    more = {"attention": {"tune": options.tune}, "op": {"chosen": options.groups or ()}}
+    return options.name, more.get(options.name, {})
+
+
+def _module(name: str) -> Any:
+    """Return a module of ``bench``, which is imported when it is used: it needs numpy, and compiles or measures."""
+    return import_module(f"cute_dialect.tools.bench.{name}")
+
+
+def _fail(message: str) -> int:
+    print(f"cute-bench: error: {message}", file=sys.stderr)
+    return 1
+
+
+def _finish(options: argparse.Namespace, result: Mapping[str, object]) -> int:
+    """Write the results and report wrong ones; return the exit status."""
     if options.json:
-        if options.name == "all":
-            result = {"machine": result["machine"], "date": _today(), "results": result["rows"]}
-        _write_json(options.json, result)
+        _module("runner").write_json(options.json, result)
+    wrong = cast("list[str]", result.get("wrong", []))
     for line in wrong:
-        print(f"cute-bench: error: {line}", file=sys.stderr)
+        _fail(line)
     return 1 if wrong else 0
 
 
 def _report_user_error(error: Exception) -> bool:
     """Print a user error and return True; return False for an internal error."""
-    from cute_dialect.tools.cute_run import user_message
-
     text = user_message(error)
     if text is not None:
         print(text.replace("cute-run:", "cute-bench:", 1), file=sys.stderr)
@@ -372,95 +364,65 @@ def _report_user_error(error: Exception) -> bool:
 
 def _random_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Run ``op --random``; return 1 if a result is wrong or a problem is rejected, else 0."""
-    import shlex
-
-    from cute_dialect.tools.bench import random as bench_random
-
     missing = _missing(compiles=True, measures=not options.plan)
     if missing is None and options.plan and importlib.util.find_spec("torch") is None:
         missing = "--plan needs torch (pip install torch); it does not need a GPU"
     if missing is not None:
-        print(f"cute-bench: error: {missing}", file=sys.stderr)
-        return 1
-    count, seed, say = options.count or 200, options.seed or 0, partial(print, flush=True)
+        return _fail(missing)
+    count, seed, random = options.count or 200, options.seed or 0, _module("random")
     try:
         if options.plan:
-            result = bench_random.plan(options.random, count, seed, say)
+            result = random.plan(options.random, count, seed, SAY)
         else:
-            measured = bench_random.run(options.random, count, seed, runs=options.runs, say=say)
-            command = shlex.join(["cute-bench", *argv])
-            result = {"machine": _machine(), "date": _today(), "command": command, **measured}
+            measured = random.run(options.random, count, seed, runs=options.runs, say=SAY)
+            result = {"machine": _machine(), "date": _today(), "command": _command(argv), **measured}
     except Exception as e:
         if not _report_user_error(e):
             raise
         return 1
-    if options.json:
-        _write_json(options.json, result)
-    wrong = cast("list[str]", result["wrong"])
-    for line in wrong:
-        print(f"cute-bench: error: {line}", file=sys.stderr)
-    return 1 if wrong else 0
+    return _finish(options, result)
 
 
 def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Run ``--fit`` or ``--regret`` and return the exit status."""
-    import shlex
-
-    from cute_dialect.tools.bench.fit import fit_files, regret
-
-    command = shlex.join(["cute-bench", *argv])
+    fit = _module("fit")
     try:
         if options.random is not None:
-            return _make_sweep(options, command)
+            return _make_sweep(options, _command(argv))
         if options.regret:
-            result = regret(options.regret, costs=options.costs, say=print)
+            result = fit.regret(options.regret, costs=options.costs, say=print)
         else:
-            result = fit_files(
-                options.fit,
-                seed=options.seed or 0,
-                costs=options.costs,
-                output=options.output,
-                command=command,
-                say=partial(print, flush=True),
-            )
-        if options.json:
-            _write_json(options.json, result)
+            result = fit.fit_files(
+                options.fit, seed=options.seed or 0, costs=options.costs, output=options.output, say=SAY,
+                command=_command(argv),
+            )  # fmt: skip
     except Exception as e:
         if not _report_user_error(e):
             raise
         return 1
-    return 0
+    return _finish(options, result)
 
 
 def _make_sweep(options: argparse.Namespace, command: str) -> int:
     """Build or time the kernels of a sweep, or both; return the exit status."""
-    import tempfile
-    import time
-
-    from cute_dialect.tools.bench import sweep as bench_gemm_sweep
-    from cute_dialect.tools.bench.fit import costs_to_build_for
-
     missing = _missing(compiles=not options.run, measures=not options.build, made=options.run)
     if missing is not None:
-        print(f"cute-bench: error: {missing}", file=sys.stderr)
-        return 1
+        return _fail(missing)
+    sweep, seed = _module("sweep"), options.seed or 0
     deadline = time.monotonic() + (options.budget or float("inf"))
-    say = partial(print, flush=True)
-    seed = options.seed or 0
     folder = options.run or options.build or tempfile.mkdtemp(prefix="cute-bench-")
     if options.run:
-        plan = bench_gemm_sweep.read_plan(folder, options.random, seed)
+        plan = sweep.read_plan(folder, options.random, seed)
     else:
-        costs = costs_to_build_for(options.costs, None if options.build else _gpu_and_sms())
-        near = None if options.kernels == "all" else options.kernels or bench_gemm_sweep.NEAR
-        plan = bench_gemm_sweep.plan(options.random, seed, costs, near)
-        plan = bench_gemm_sweep.build(folder, options.chip, plan, deadline=deadline, say=say)
+        costs = _module("fit").costs_to_build_for(options.costs, None if options.build else _gpu_and_sms())
+        near = None if options.kernels == "all" else options.kernels or sweep.NEAR
+        plan = sweep.plan(options.random, seed, costs, near)
+        plan = sweep.build(folder, options.chip, plan, deadline=deadline, say=SAY)
         if options.build:
             return 0
-    runs = max(options.runs // 9, 7)
-    measured = bench_gemm_sweep.run(folder, plan, runs=runs, deadline=deadline, say=say)
-    _write_json(options.json, {"machine": _machine(), "date": _today(), "command": command, **measured})
-    say(f"to fit the cost model, run: cute-bench gemm --fit {options.json}")
+    measured = sweep.run(folder, plan, runs=max(options.runs // 9, 7), deadline=deadline, say=SAY)
+    _finish(options, {"machine": _machine(), "date": _today(), "command": command, **measured})
+    SAY(f"to fit the cost model, run: cute-bench gemm --fit {options.json}")
     return 0
 
 
@@ -471,30 +433,25 @@ def _gpu_and_sms() -> tuple[str, int]:
 
 
 def _today() -> str:
-    import datetime
-
     return datetime.date.today().isoformat()
+
+
+def _command(argv: Sequence[str]) -> str:
+    return shlex.join(["cute-bench", *argv])
 
 
 def _cpu_case(options: argparse.Namespace) -> int:
     missing = _missing(compiles=options.name in ("opt", "lang"), measures=False)
     if missing is not None:
-        print(f"cute-bench: error: {missing}", file=sys.stderr)
-        return 1
-    case = import_module(_CPU_CASES[options.name])
+        return _fail(missing)
+    case = _module(f"cases.{options.name}")
     more = {"long": options.long} if options.name == "lang" else {}
-    result = case.run(runs=min(options.runs, 20), say=partial(print, flush=True), **more)
-    head, *rows = case.table(result)
-    _print_table(f"cute-bench {options.name}", head, rows, left=1)
-    if options.json:
-        _write_json(options.json, {"machine": _cpu_machine(), **result})
-    return 0
+    result = case.run(runs=min(options.runs, 20), say=SAY, **more)
+    _module("runner").print_table(f"cute-bench {options.name}", case.table(result))
+    return _finish(options, {"machine": _cpu_machine(), **result})
 
 
 def _cpu_machine() -> dict[str, str]:
-    import os
-    import platform
-
     return {
         "cpu": platform.processor() or platform.machine(),
         "cores": str(os.cpu_count()),
@@ -504,8 +461,6 @@ def _cpu_machine() -> dict[str, str]:
 
 def _unwritable(path: str) -> str:
     """Return the error message for a file that cannot be written, or an empty string."""
-    import os
-
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         is_new = not os.path.exists(path)
@@ -518,20 +473,10 @@ def _unwritable(path: str) -> str:
         return f"--json: cannot write {path}: {e.strerror}"
 
 
-def _write_json(path: str, result: Mapping[str, object]) -> None:
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump(result, f, indent=1)
-        f.write("\n")
-
-
 def _missing(*, compiles: bool, measures: bool, made: str | None = None) -> str | None:
     """Return the error message for a missing package, GPU or build folder, or None."""
-    if compiles:
-        from cute_dialect.pipelines.upstream import is_available
-        from cute_dialect.pipelines.upstream_error import UpstreamMissing
-
-        if not is_available():
-            return UpstreamMissing.HINT
+    if compiles and not is_available():
+        return UpstreamMissing.HINT
     if not measures:
         return None
     try:
@@ -546,8 +491,6 @@ def _missing(*, compiles: bool, measures: bool, made: str | None = None) -> str 
 
 
 def _machine() -> dict[str, str]:
-    import platform
-
     import torch
 
     return {
@@ -560,8 +503,6 @@ def _machine() -> dict[str, str]:
 
 def _gpu_state() -> dict[str, str]:
     """Query driver version, limits and clocks with ``nvidia-smi``."""
-    import subprocess
-
     keys = ("driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
     command = ["nvidia-smi", f"--query-gpu={','.join(keys)}", "--format=csv,noheader", "--id=0"]
     try:
@@ -569,65 +510,6 @@ def _gpu_state() -> dict[str, str]:
     except (OSError, subprocess.SubprocessError):
         return {}
     return dict(zip(keys, (x.strip() for x in said.split(","))))
-
-
-def _table(result: Mapping[str, object]) -> None:
-    """Print the rows as a table.  The add benchmark has its own columns."""
-    machine = cast("dict[str, str]", result["machine"])
-    title = f"{machine['gpu']}, torch {machine['torch']}: median times; the L2 cache is flushed if it matters"
-    found = cast("list[dict[str, object]]", result["rows"])
-    if found and "name" in found[0]:
-        known = ("name", "group", "operation", "ours", "peer", "unit", "ratio")
-        keys = [k for k in dict.fromkeys(k for r in found for k in r) if k not in known]
-        lines = [
-            (
-                str(r["name"]),
-                *(f"{x:.4g}" if isinstance(x := r.get(k, ""), float) else str(x) for k in keys),
-                f"{cast(float, r['ours']):.4g}",
-                "" if r["peer"] is None else f"{cast(float, r['peer']):.4g}",
-                str(r["unit"]),
-                "" if r["ratio"] is None else f"{cast(float, r['ratio']):.3f}",
-            )
-            for r in found
-        ]
-        _print_table(title, ("name", *keys, "ours", "peer", "unit", "ratio"), lines, left=1)
-        return
-    head = ("element", "layout", "kernel", "size", "us", "torch us", "TB/s", "of torch")
-    rows = [
-        (
-            str(r["element"]),
-            str(r["layout"]),
-            f"@{r['kernel']}",
-            f"{r['size']}²",
-            f"{cast(float, r['microseconds']):.1f}",
-            f"{cast(float, r['torch_microseconds']):.1f}",
-            f"{cast(float, r['terabytes']):.3f}",
-            f"{cast(float, r['ratio']):.3f}",
-        )
-        for r in cast("list[dict[str, object]]", result["rows"])
-    ]
-    _print_table(title, head, rows, left=3)
-    host = cast("dict[str, float]", result["host_microseconds"])
-    print(f"host time of a call: {host['ours']:.2f} us, torch.add {host['torch']:.2f} us")
-
-
-def _print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> None:
-    """Print a table, with rich if it is installed; the first ``left`` columns are left-aligned."""
-    try:
-        from rich.console import Console
-        from rich.table import Table
-    except ImportError:
-        print(title)
-        widths = [max(len(c) for c in column) for column in zip(head, *rows)]
-        for row in (head, *rows):
-            print("  ".join(c.rjust(w) for c, w in zip(row, widths)))
-        return
-    table = Table(title=title)
-    for i, name in enumerate(head):
-        table.add_column(name, justify="left" if i < left else "right")
-    for row in rows:
-        table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
 if __name__ == "__main__":

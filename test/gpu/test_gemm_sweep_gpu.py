@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.tools.bench.sweep import read_plan
-from cute_dialect.tools.bench.sweeps import read_sweeps
+from cute_dialect.tools.bench.sweep import read_plan, read_sweeps
 from cute_dialect.tools.cute_bench import main
 
 FOLDER = "sweep"

@@ -9,9 +9,6 @@ The compared counters are wavefronts of shared loads and stores
 (``l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}``).
 """
 
-# JSON values are untyped.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import argparse

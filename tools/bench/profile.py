@@ -14,10 +14,6 @@ steady load, where GEMMs reach the power limit.  The second table therefore give
 second of continuous launches.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import argparse

@@ -9,11 +9,16 @@ therefore needs no costs of its own, and a budget that runs out leaves complete 
 Before a kernel is timed, its result is compared with torch's and, if that is fast enough, with the float64 product of
 small integers.  All kernels of a problem run in alternating rounds with torch, with a cold L2.  A kernel that is wrong,
 crashes or hangs is reported and skipped.
-"""
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+A sweep file holds the times of many kernels for many problems on a GPU::
+
+    {"format": 1, "machine": {"gpu": NAME, …}, "sms": 132, "date": "2026-11-23", "command": "…",
+     "menu": {KERNEL: {…}},                                                 as encoded by op.select.kernel_choice.encode
+     "rows": [{"problem": "f16-f16-kk 128x8192x4096", "times": {"torch": 12.3, KERNEL: 11.9, …}, "bad": {KERNEL: WHY}}],
+     "failed": {KERNEL: WHY}, "left": 0}             times in microseconds; kernels not built; problems not reached
+
+Kernels that this version does not support are skipped and counted when a file is read.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +28,9 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, as_completed
-from functools import partial
+from functools import cached_property, partial
 from math import exp, log
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.config import BITS
@@ -32,30 +38,23 @@ from cute_dialect.op.execute.kernels import Runner, text_of
 from cute_dialect.op.select.candidates import differing
 from cute_dialect.op.select.cost_model import Costs, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, decode, encode
-from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import Task
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.gemm import inputs, peer_of
-from cute_dialect.tools.bench.parallel import new_pool
+from cute_dialect.tools.bench.cases.gemm import inputs, peer_of, traffic_of
+from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.processes import Reporter, Work, new_pool, supervised
 from cute_dialect.tools.bench.random.gemm import EXACT, OUTPUTS, of_menu, problems
-from cute_dialect.tools.bench.supervised_jobs import Reporter, Work, supervised
-from cute_dialect.tools.bench.sweeps import FORMAT, PEER
+from cute_dialect.tools.bench.runner import Say, build_kernel, loaded, median_times
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = [
-    "Plan",
-    "build",
-    "plan",
-    "read_plan",
-    "run",
-    "sweep_problems",
-    "time_jobs",
-    "time_problem",
-    "timed",
-    "write_plan",
-]
+    "FORMAT", "Plan", "Row", "Sweep", "SweepError", "build", "plan", "read_plan", "read_sweeps", "run",
+    "sweep_problems", "time_jobs", "time_problem", "timed", "write_plan",
+]  # fmt: skip
+
+FORMAT = 1
+PEER = "torch"
 
 NEAR = 20
 """Number of kernels per problem with the lowest predicted times; a fifth as many random kernels are added."""
@@ -129,7 +128,7 @@ def plan(count: int, seed: int, costs: Costs, near: int | None = NEAR) -> Plan:
 # ---------------------------------------------------------------------------------------------------------------- build
 
 
-def build(folder: str, chip: str, wanted: Plan, *, deadline: float, say: Callable[[str], None]) -> Plan:
+def build(folder: str, chip: str, wanted: Plan, *, deadline: float, say: Say) -> Plan:
     """Compile the kernels of a plan into ``folder/NAME``, in parallel processes, and write the plan.
 
     Kernels that fail or are not built by the deadline (of ``time.monotonic``) are recorded in ``failed``.
@@ -140,7 +139,8 @@ def build(folder: str, chip: str, wanted: Plan, *, deadline: float, say: Callabl
     pool = new_pool()
     try:
         jobs: dict[Future[str], str] = {
-            pool.submit(_build_one, choice, folder, chip): name for name, choice in wanted.menu.items()
+            pool.submit(build_kernel, (name, partial(text_of, choice), folder, chip)): name
+            for name, choice in wanted.menu.items()
         }
         say(f"building {len(jobs)} kernels for {len(wanted.rows)} problems")
         try:
@@ -151,7 +151,7 @@ def build(folder: str, chip: str, wanted: Plan, *, deadline: float, say: Callabl
                         failed[jobs[job]] = f"{type(why).__name__}: {_short(why)}"
                         say(f"  FAILED: {jobs[job]}: {failed[jobs[job]]}")
                     elif " 0 bytes spilled" not in job.result():
-                        say(f"  {jobs[job]}: {job.result()}")
+                        say(f"  {job.result()}")
                     task.advance(name=jobs[job])
         except TimeoutError:
             late = [name for job, name in jobs.items() if not job.done()]
@@ -163,14 +163,6 @@ def build(folder: str, chip: str, wanted: Plan, *, deadline: float, say: Callabl
     write_plan(folder, made)
     say(f"built in {time.monotonic() - begin:.0f} s")
     return made
-
-
-def _build_one(choice: Choice, folder: str, chip: str) -> str:
-    from cute_dialect.pipelines import compile as compile_cute
-
-    module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
-    module.save(os.path.join(folder, choice.name))
-    return module.report.strip().splitlines()[-1]
 
 
 def _short(error: BaseException) -> str:
@@ -219,8 +211,8 @@ def read_plan(folder: str, count: int, seed: int) -> Plan:
 # ------------------------------------------------------------------------------------------------------------------ run
 
 
-def run(folder: str, wanted: Plan, *, runs: int, deadline: float, say: Callable[[str], None]) -> dict[str, object]:
-    """Time the kernels of a plan in a folder; return the sweep (:mod:`.sweeps`) without the machine.
+def run(folder: str, wanted: Plan, *, runs: int, deadline: float, say: Say) -> dict[str, object]:
+    """Time the kernels of a plan in a folder; return the sweep without the machine.
 
     Raises BenchError if the GPU has another number of SMs.
     """
@@ -238,7 +230,7 @@ def timed(
     work: Work,
     *,
     deadline: float,
-    say: Callable[[str], None],
+    say: Say,
     patience: float = PATIENCE,
 ) -> dict[str, object]:
     """Implement :func:`run` with a timing function that runs in a child process, which may crash or hang."""
@@ -287,8 +279,6 @@ def time_jobs(
     folder: str, wanted: Plan, runs: int, jobs: Sequence[int], broken: frozenset[str], reporter: Reporter
 ) -> None:
     """Time all kernels of some problems; runs in the child process."""
-    from cute_dialect.runtime import load
-
     modules: dict[str, CompiledModule] = {}
     for job in jobs:
         problem, names = wanted.rows[job]
@@ -298,7 +288,7 @@ def time_jobs(
             reporter.at(job, name)
             try:
                 if name not in modules:
-                    modules[name] = load(os.path.join(folder, name))
+                    modules[name] = loaded(folder, name)
                 runners.append(Runner(wanted.menu[name], modules[name]))
             except Exception as e:
                 bad[name] = f"{type(e).__name__}: {_short(e)}"
@@ -361,10 +351,122 @@ def time_problem(
             contestants.append((name, partial(runner, a, b, c)))
     at("")
     large = 2.0 * m * n * k > EXACT
-    samples = compare(
-        contestants,
-        traffic=a.element_size() * (m * k + n * k) + c.element_size() * m * n,
-        runs=max(5, runs * 2 // 3) if large else runs,
-        warmup=1,
+    times = median_times(
+        contestants, traffic=traffic_of(problem), runs=max(5, runs * 2 // 3) if large else runs, warmup=1
     )
-    return {"problem": problem.key, "times": {x: round(s.median, 3) for x, s in samples.items()}, "bad": bad}
+    return {"problem": problem.key, "times": {x: round(t, 3) for x, t in times.items()}, "bad": bad}
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+
+
+class SweepError(ValueError):
+    """A sweep that cannot be read or does not fit the command."""
+
+
+class Row(NamedTuple):
+    """The kernels timed for a problem, their times and that of torch in microseconds (0: not timed)."""
+
+    problem: Problem
+    kernels: tuple[Choice, ...]
+    times: tuple[float, ...]
+    peer: float = 0.0
+
+    @property
+    def best(self) -> int:
+        """The index of the fastest kernel."""
+        return min(range(len(self.times)), key=self.times.__getitem__)
+
+
+class Sweep:
+    """The rows of one or more files of the same GPU.
+
+    ``unknown`` maps the kernels that this version lacks to the reason.  ``left_out`` counts their times in the files.
+    """
+
+    def __init__(self, gpu: str, sms: int, rows: Sequence[Row], unknown: Mapping[str, str], left_out: int):
+        self.gpu, self.sms, self.rows = gpu, sms, tuple(rows)
+        self.unknown, self.left_out = dict(unknown), left_out
+
+    @cached_property
+    def said(self) -> str:
+        """A one-line summary."""
+        times = sum(len(r.times) for r in self.rows)
+        text = f"{self.gpu}, {self.sms} SMs: {len(self.rows)} problems, {times} kernel times"
+        if self.unknown:
+            text += f"; skipped {self.left_out} times of {len(self.unknown)} kernels that this version does not support"
+        return text
+
+
+def read_sweeps(paths: Sequence[str | Path]) -> Sweep:
+    """Read and merge sweep files.
+
+    Raises:
+        SweepError: a file is not a sweep or has another format, the files are of different GPUs, or no problem has
+            two kernels.
+    """
+    found = [_read(Path(p)) for p in paths]
+    first = found[0]
+    for path, other in zip(paths, found):
+        if (other.gpu, other.sms) != (first.gpu, first.sms):
+            raise SweepError(f"expected sweeps of one GPU, got {first.gpu} ({first.sms} SMs) in {paths[0]}, {other.gpu}"
+                             f" ({other.sms} SMs) in {path}")  # fmt: skip
+    rows = [row for sweep in found for row in sweep.rows if len(row.times) > 1]
+    if not rows:
+        names = ", ".join(map(str, paths))
+        raise SweepError(f"{names}: no problem has two or more kernels to choose from")
+    unknown = {name: why for sweep in found for name, why in sweep.unknown.items()}
+    return Sweep(first.gpu, first.sms, rows, unknown, sum(sweep.left_out for sweep in found))
+
+
+def _read(path: Path) -> Sweep:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise SweepError(f"{path}: {e.strerror or e}") from None
+    except ValueError as e:
+        raise SweepError(f"{path}: not a sweep: {e}; record one with cute-bench gemm --fit --random") from None
+    try:
+        if found["format"] != FORMAT:
+            raise SweepError(f"{path}: expected a sweep of format {FORMAT}, got format {found['format']!r}")
+        gpu, sms = found["machine"]["gpu"], found["sms"]
+        if not isinstance(gpu, str) or not gpu or isinstance(sms, bool) or not isinstance(sms, int) or sms < 1:
+            raise ValueError(f"GPU {gpu!r} of {sms!r} SMs")
+        return _sweep(gpu, sms, found["menu"], found["rows"])
+    except SweepError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        said = f"no {e}" if isinstance(e, KeyError) else e
+        raise SweepError(f"{path}: not a sweep: {said}; record one with cute-bench gemm --fit --random") from None
+
+
+def _sweep(gpu: str, sms: int, menu: Mapping[str, object], listed: Sequence[Mapping[str, object]]) -> Sweep:
+    known: dict[str, Choice] = {}
+    unknown: dict[str, str] = {}
+    for name, fields in menu.items():
+        try:
+            choice = decode(cast("Mapping[str, object]", fields))
+        except (ValueError, TypeError) as e:
+            unknown[name] = str(e)
+            continue
+        if choice.skinny is not None or choice.config.sms == sms:
+            known[name] = choice
+        else:
+            unknown[name] = f"for {choice.config.sms} SMs"
+    rows: list[Row] = []
+    left_out = 0
+    for row in listed:
+        times: dict[Choice, float] = {}
+        peer = 0.0
+        for name, us in cast("Mapping[str, object]", row["times"]).items():
+            if isinstance(us, bool) or not isinstance(us, int | float) or not 0 < us < float("inf"):
+                raise ValueError(f"{us!r} us of {name}")
+            if name == PEER:
+                peer = float(us)
+            elif name in known:
+                times[known[name]] = float(us)
+            else:
+                unknown.setdefault(name, "not in the menu of the file")
+                left_out += 1
+        rows.append(Row(Problem.of_key(str(row["problem"])), tuple(times), tuple(times.values()), peer))
+    return Sweep(gpu, sms, rows, unknown, left_out)

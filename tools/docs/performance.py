@@ -34,7 +34,8 @@ from pathlib import Path
 from typing import Any
 
 from cute_dialect.files import replace_file
-from cute_dialect.tools.bench.random import GROUPS, quantiles
+from cute_dialect.tools.bench.random import GROUPS
+from cute_dialect.tools.bench.runner import quantiles
 from cute_dialect.tools.docs.performance_charts import AREAS, Series, draw, named, random_problems, spread
 
 __all__ = ["main", "render"]

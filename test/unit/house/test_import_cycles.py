@@ -25,7 +25,7 @@ LATE_CEILINGS = {
     "op": 78,
     "pipelines": 68,
     "runtime": 14,
-    "tools": 225,
+    "tools": 150,
 }
 
 

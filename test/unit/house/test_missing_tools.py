@@ -105,10 +105,10 @@ def test_without_numpy(tmp_path: Path) -> None:
 def test_benchmarks_report_missing_torch_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    from cute_dialect.tools.cute_bench import _CASES  # pyright: ignore[reportPrivateUsage]
+    from cute_dialect.tools.cute_bench import CASES
 
     monkeypatch.setitem(sys.modules, "torch", None)  # type: ignore[arg-type]
-    for name in _CASES:
+    for name in CASES:
         for more in ([], ["--run", str(tmp_path)], ["--build", "/nowhere/x", "--run", "x"]):
             assert cute_bench([name, *more]) == 1
             said = "cute-bench: error: measuring needs torch (pip install torch); to compile only, use --build\n"

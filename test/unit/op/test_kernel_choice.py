@@ -28,7 +28,7 @@ from cute_dialect.op.select.kernel_choice import (
 from cute_dialect.op.select.tuning import space as tuning_space
 from cute_dialect.tools import cute_bench
 from cute_dialect.tools.bench.cases import gemm_tune as bench_gemm_tune
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.checks import BenchError
 
 GPU = "NVIDIA Test 100"
 PROBLEM = Problem(2048, 2048, 2048)
@@ -167,8 +167,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     monkeypatch.setattr(bench_gemm_tune, "in_turns", in_turns)
     monkeypatch.setattr(bench_gemm_tune, "check", check)
     monkeypatch.setattr(bench_gemm_tune, "measure", measure)
-    monkeypatch.setattr(bench_gemm_tune, "Runner", FakeRunner)
-    monkeypatch.setattr("cute_dialect.runtime.load", lambda path: None)
+    monkeypatch.setattr(bench_gemm_tune, "runner_of", lambda folder, choice: FakeRunner(choice, folder))
     monkeypatch.setattr(cute_bench, "_missing", lambda **_: None)
     monkeypatch.setattr(cute_bench, "_machine", lambda: {"gpu": GPU, "torch": "none"})
     return found

@@ -15,9 +15,9 @@ from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 from cute_dialect.pipelines import compile  # noqa: E402
 from cute_dialect.tools.bench.cases import gemm as bench_gemm  # noqa: E402
 from cute_dialect.tools.bench.cases import gemm_batched as bench_gemm_batched  # noqa: E402
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError  # noqa: E402
 from cute_dialect.tools.bench.cases.gemm import check, chosen, inputs, peer_of  # noqa: E402
 from cute_dialect.tools.bench.cases.gemm_batched import ODD, PROBLEMS, candidates  # noqa: E402
+from cute_dialect.tools.bench.checks import BenchError  # noqa: E402
 
 
 class Runs:
@@ -92,8 +92,8 @@ def test_report_of_choices_and_the_best(monkeypatch: pytest.MonkeyPatch) -> None
     def measured(runner: Runs, problem: Problem, runs: int, *, integers: bool) -> dict[str, object]:
         return {"name": problem.key, "ratio": 1.0 if runner.choice == chosen(problem) else 1.25}
 
-    monkeypatch.setattr("cute_dialect.runtime.load", lambda path: path)
-    monkeypatch.setattr(bench_gemm_batched, "Runner", Runs)
+    monkeypatch.setattr(bench_gemm, "loaded", lambda folder, name: name)
+    monkeypatch.setattr(bench_gemm, "Runner", Runs)
     monkeypatch.setattr(bench_gemm_batched, "check", lambda r, *_, **__: checked.append(r.choice.name) or 0.0)
     monkeypatch.setattr(bench_gemm_batched, "measure", measured)
     said: list[str] = []

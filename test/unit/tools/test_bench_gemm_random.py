@@ -96,10 +96,10 @@ def test_the_table() -> None:
     lines = summary(
         [row("f16", "8192x8192x8192", 1.0), row("f16", "64x64x64", 0.5), row("tf32", "4096x4096x4096", 2.0)]
     )
-    cells = {line[:16].strip(): line[16:].split() for line in lines[1:]}
-    assert cells["all"] == ["1.000", "0.500", "0.500", "2", "of", "3"]
-    assert cells["f16"] == ["0.707", "0.500", "0.500", "1", "of", "2"]
-    assert cells[">= 1e11 flop"] == ["1.414", "1.000", "1.000", "2", "of", "2"]
+    cells = {line[:42].strip(): line[42:].split() for line in lines[1:]}
+    assert cells["all"] == ["3", "1.000", "0.500", "0.500", "2", "of", "3"]
+    assert cells["f16"] == ["2", "0.707", "0.500", "0.500", "1", "of", "2"]
+    assert cells[">= 1e11 flop"] == ["2", "1.414", "1.000", "1.000", "2", "of", "2"]
     assert "bf16" not in cells
 
 

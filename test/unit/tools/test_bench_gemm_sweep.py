@@ -24,21 +24,22 @@ from cute_dialect.op.select.cost_model import COSTS, ranked, write_costs
 from cute_dialect.op.select.kernel_choice import Problem, decode, encode
 from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools import cute_bench
+from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench import sweep as bench_gemm_sweep
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.supervised_jobs import Reporter, supervised
+from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.processes import Reporter, supervised
 from cute_dialect.tools.bench.sweep import (
     Plan,
     Timed,
     build,
     plan,
     read_plan,
+    read_sweeps,
     sweep_problems,
     time_jobs,
     timed,
     write_plan,
 )
-from cute_dialect.tools.bench.sweeps import read_sweeps
 from cute_dialect.tools.cute_bench import main
 
 FOREVER = float("inf")
@@ -253,7 +254,7 @@ def test_only_correct_kernels_are_timed(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(bench_gemm_sweep, "inputs", inputs)
     monkeypatch.setattr(bench_gemm_sweep, "peer_of", peer_of)
-    monkeypatch.setattr(bench_gemm_sweep, "compare", compare)
+    monkeypatch.setattr(runner, "compare", compare)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
 
     def right(a: Any, b: Any, c: Any) -> None:

@@ -15,13 +15,14 @@ from cute_dialect import op
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools.bench import random as bench_random
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op import Trial
+from cute_dialect.tools.bench import runner
+from cute_dialect.tools.bench.cases.op.attention import Attention
+from cute_dialect.tools.bench.cases.op.conv import Conv
+from cute_dialect.tools.bench.cases.op.rows import Rows
+from cute_dialect.tools.bench.checks import BenchError
 from cute_dialect.tools.bench.random import plan, problems
-from cute_dialect.tools.bench.random.attention import RandomAttention
-from cute_dialect.tools.bench.random.conv import RandomConv
 from cute_dialect.tools.bench.random.epilogue import RandomEpilogue
-from cute_dialect.tools.bench.random.rows import RandomRows
+from cute_dialect.tools.bench.runner import Trial
 from cute_dialect.tools.cute_bench import main
 
 DRAWN = ("conv", "rows", "epilogue", "attention")
@@ -46,7 +47,7 @@ def test_a_seed_is_always_the_same(group: str) -> None:
 
 
 def test_convolutions_span_the_distribution() -> None:
-    found = [p for p in problems("conv", 400, 5) if isinstance(p, RandomConv)]
+    found = [p for p in problems("conv", 400, 5) if isinstance(p, Conv)]
     assert len(found) == 400
     assert {p.kind for p in found} == {"fprop", "dgrad", "wgrad"}
     assert {p.taps[0] for p in found} == set(range(1, 8)) and {p.stride[0] for p in found} == {1, 2, 3}
@@ -63,7 +64,7 @@ def test_the_reference_of_convolutions_is_exact() -> None:
     torch = pytest.importorskip("torch")
     seen: set[str] = set()
     for p in problems("conv", 90, 7):
-        assert isinstance(p, RandomConv)
+        assert isinstance(p, Conv)
         p = p.tiny()._replace(n=2)
         if p.flops > 1e7:
             continue
@@ -79,10 +80,10 @@ def test_the_reference_of_convolutions_is_exact() -> None:
 
 
 def test_the_other_groups_span_their_distributions() -> None:
-    rows = [p for p in problems("rows", 400, 5) if isinstance(p, RandomRows)]
+    rows = [p for p in problems("rows", 400, 5) if isinstance(p, Rows)]
     assert len({(p.function, p.backward) for p in rows}) == 22
     assert min(p.n for p in rows) < 4 and max(p.n for p in rows) > 150_000
-    calls = [p for p in problems("attention", 400, 5) if isinstance(p, RandomAttention)]
+    calls = [p for p in problems("attention", 400, 5) if isinstance(p, Attention)]
     kinds = {"decode", "packed", "window", "full", "causal", "full backward", "causal backward"}
     assert {p.operation for p in calls} == kinds
     assert {p.heads // p.heads_k for p in calls} == {1, 2, 4, 8} and len({p.head for p in calls}) == 7
@@ -96,12 +97,12 @@ def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     conv, softmax = op.conv2d, op.softmax
     monkeypatch.setattr(op, "conv2d", lambda *a, **k: conv(*a, **k) * 1.01)
     monkeypatch.setattr(op, "softmax", lambda *a, **k: softmax(*a, **k) * 1.01)
-    one = RandomConv("fprop", "f16", 1, (6, 6), 8, 8, (3, 3), (1, 1), (1, 1), (1, 1), 1)
+    one = Conv("fprop", "f16", 1, (6, 6), 8, 8, (3, 3), (1, 1), (1, 1), (1, 1), 1)
     with pytest.raises(BenchError, match="times the limit"):
         one.trial("cpu", False).check()
     for backward in (False, True):
         with pytest.raises(BenchError, match="times the limit"):
-            RandomRows("softmax", backward, "f32", 4, 40).trial("cpu", False).check()
+            Rows("softmax", backward, "f32", 4, 40).trial("cpu", False).check()
 
 
 @pytest.mark.slow
@@ -113,7 +114,7 @@ def test_wrong_epilogues_and_attention_are_reported(monkeypatch: pytest.MonkeyPa
     with pytest.raises(BenchError, match="D: the error is"):
         fused.trial("cpu", False).check()
     for backward in (False, True):
-        call = RandomAttention("f16", 64, 1, 2, 1, 20, 20, "", None, "bhsd", (), backward)
+        call = Attention("f16", 64, 1, 2, 1, 20, 20, "", None, "bhsd", (), backward)
         with pytest.raises(BenchError, match="times the limit"):
             call.trial("cpu", False).check()
 
@@ -146,7 +147,7 @@ def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeyp
     drawn = [Fake("x"), Fake("y", BenchError("far off")), Fake("z", UnsupportedError("too long")), Fake("w")]
     monkeypatch.setattr(bench_random, "problems", lambda *_: drawn)
     monkeypatch.setattr(bench_random, "in_processes", lambda *_, **__: [])
-    monkeypatch.setattr(bench_random, "compare", compare)
+    monkeypatch.setattr(runner, "compare", compare)
     monkeypatch.setattr(bench_random, "_is_alive", lambda: True)
     said: list[str] = []
     found = bench_random.run("conv", 4, 1, runs=20, say=said.append)

@@ -27,10 +27,9 @@ from cute_dialect.op.select.cost_model import (
     write_costs,
 )
 from cute_dialect.op.select.kernel_choice import Choice, Problem, encode
-from cute_dialect.tools.bench.fit import fit_files
-from cute_dialect.tools.bench.fit_costs import errors_by_kind, fit, held_out, quality
+from cute_dialect.tools.bench.fit import errors_by_kind, fit, fit_files, held_out, quality
 from cute_dialect.tools.bench.random.gemm import of_menu, problems
-from cute_dialect.tools.bench.sweeps import Row, SweepError, read_sweeps
+from cute_dialect.tools.bench.sweep import Row, SweepError, read_sweeps
 from cute_dialect.tools.cute_bench import main
 
 GPU = "NVIDIA Test 200"

@@ -9,30 +9,24 @@ In addition, results of small integers must be exact, and infinities and NaN mus
 difference of torch is only reported.  ``--run`` also accepts the folder of ``cute-bench all --build``.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases import gemm as bench_gemm
-from cute_dialect.tools.bench.cases import gemm_sm80 as bench_gemm_sm80
-from cute_dialect.tools.bench.cases import rows as bench_rows
-from cute_dialect.tools.bench.cases import sgemm as bench_sgemm
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.cases import gemm, gemm_sm80, rows, sgemm
+from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.peers import dtype, operator
+from cute_dialect.tools.bench.runner import Row, Say, loaded
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
 __all__ = ["Contest", "build", "contests", "run"]
 
-PARTS = {"gemm": bench_gemm.build, "gemm_sm80": bench_gemm_sm80.build, "rows": bench_rows.build}
+PARTS = {"gemm": gemm.build, "gemm_sm80": gemm_sm80.build, "rows": rows.build, "sgemm": sgemm.build}
 RUNG = "pipelined"
 SM80 = ("f16-128x128x32-3-kk", "bf16-128x128x32-3-kk")
 SHAPE = (512, 1024, 4096)
@@ -63,27 +57,27 @@ def build(folder: str, chip: str) -> list[str]:
     reports: list[str] = []
     for name in track(list(PARTS), "compiling", "groups"):
         reports += PARTS[name](os.path.join(folder, name), chip)
-    return reports + bench_sgemm.build(os.path.join(folder, "sgemm"), chip)
+    return reports
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Compare the kernels of :func:`build` with float64 and torch.  Raises ``BenchError`` if a result is wrong."""
-    rows: list[dict[str, object]] = []
+    found: list[Row] = []
     for contest in track(contests(folder), "measuring", "cases"):
-        rows += [measured(contest, data) for data in ("normal", "mixed")]
+        found += [measured(contest, data) for data in ("normal", "mixed")]
         if contest.integers:
             inputs = contest.inputs("integers")
             wanted, out = contest.exact(inputs), contest.ours(inputs)
-            if not _same(out, wanted.to(out.dtype)):
+            if not bool((out == wanted.to(out.dtype)).all()):
                 raise BenchError(f"{contest.name}: integer results are not exact")
         wrong = special(contest)
         say(
             f"  {contest.name}: {'integers exact, ' if contest.integers else ''}infinities and NaN as in float64{wrong}"
         )
-    return {"rows": rows}
+    return {"rows": found}
 
 
-def measured(contest: Contest, data: str) -> dict[str, object]:
+def measured(contest: Contest, data: str) -> Row:
     """Return one row of the result."""
     inputs = contest.inputs(data)
     wanted = contest.exact(inputs)
@@ -126,47 +120,37 @@ def _classes_differ(out: torch.Tensor, wanted: torch.Tensor) -> bool:
     return not (bool((out.isnan() == wanted.isnan()).all()) and bool((infinite == found).all()))
 
 
-def _same(x: torch.Tensor, y: torch.Tensor) -> bool:
-    import torch
-
-    return torch.equal(x, y)
-
-
 # -------------------------------------------------------------------------------------------------------- the contests
 
 
 def contests(folder: str) -> Iterator[Contest]:
     """Yield the kernels to compare, loading one at a time."""
-    from cute_dialect.runtime import load
-
-    for name, choice in bench_gemm.choices().items():
+    for name, choice in gemm.choices().items():
         c = choice.config
         if c.epilogue.active or (c.major_a, c.major_b) != ("k", "k"):
             continue
-        rows = FEW_ROWS if choice.skinny is not None else 128 if choice.parts > 1 else SHAPE[0]
-        kernel = Runner(choice, load(os.path.join(folder, "gemm", name)))
-        peer = _torch_mm(c.element, c.output, fast=not c.promote)
-        yield _gemm(f"gemm {name}", kernel, peer, c.element, c.output, rows)
+        m = FEW_ROWS if choice.skinny is not None else 128 if choice.parts > 1 else SHAPE[0]
+        kernel = gemm.runner_of(os.path.join(folder, "gemm"), choice)
+        yield _gemm(f"gemm {name}", kernel, _torch_mm(c.element, c.output, fast=not c.promote), c.element, c.output, m)
     for name in SM80:
         element = name.partition("-")[0]
-        kernel = load(os.path.join(folder, "gemm_sm80", name)).kernel("launch")
-        yield _gemm(f"gemm_sm80 {name}", kernel, _torch_mm(element, element), element, element, SHAPE[0])
-    sgemm = load(os.path.join(folder, "sgemm", RUNG)).kernel("launch")
-    yield _gemm(f"sgemm {RUNG}", lambda a, b, c: sgemm(a, b.t().contiguous(), c), _torch_mm("f32", "f32"), "f32", "f32")
-    for case in {c.folder: c for c in bench_rows.CASES}.values():
-        yield _rows(case, load(os.path.join(folder, "rows", case.folder)).kernel(case.op))
+        kernel = loaded(folder, f"gemm_sm80/{name}").kernel("launch")
+        yield _gemm(f"gemm_sm80 {name}", kernel, _torch_mm(element, element), element, element)
+    single = loaded(folder, f"sgemm/{RUNG}").kernel("launch")
+    yield _gemm(
+        f"sgemm {RUNG}", lambda a, b, c: single(a, b.t().contiguous(), c), _torch_mm("f32", "f32"), "f32", "f32"
+    )
+    for case in {c.folder: c for c in rows.CASES}.values():
+        yield _rows(case, loaded(folder, f"rows/{case.folder}").kernel(case.op))
 
 
 def _torch_mm(element: str, output: str, *, fast: bool = True) -> Callable[[list[torch.Tensor]], torch.Tensor]:
     """Return a function that computes torch's product of A (M, K) and B (N, K)."""
     import torch
 
-    dtype: torch.dtype = getattr(torch, bench_gemm.TORCH_NAMES[output])
     if element == "f8E4M3FN":
-        one = torch.ones((), device="cuda")
-        scaled_mm = getattr(torch, "_scaled_mm")  # noqa: B009  (torch has no public name for it)
-        options: dict[str, Any] = {"scale_a": one, "scale_b": one, "out_dtype": dtype, "use_fast_accum": fast}
-        return lambda x: scaled_mm(x[0], x[1].t(), **options)
+        one, scaled_mm = torch.ones((), device="cuda"), operator("_scaled_mm")
+        return lambda x: scaled_mm(x[0], x[1].t(), one, one, out_dtype=dtype(output), use_fast_accum=fast)
 
     def multiply(x: list[torch.Tensor]) -> torch.Tensor:
         torch.backends.cuda.matmul.allow_tf32 = element == "tf32"
@@ -181,28 +165,27 @@ def _gemm(
     peer: Callable[[list[torch.Tensor]], torch.Tensor],
     element: str,
     output: str,
-    rows: int = SHAPE[0],
+    m: int = SHAPE[0],
 ) -> Contest:
     import torch
 
     n, k = SHAPE[1:]
-    dtype: torch.dtype = getattr(torch, bench_gemm.TORCH_NAMES[element])
-    result: torch.dtype = getattr(torch, bench_gemm.TORCH_NAMES[output])
+    kind = dtype(element)
 
     def inputs(data: str) -> list[torch.Tensor]:
-        torch.manual_seed(rows)
-        a, b = (_filled((size, k), data, 1 if element == "f8E4M3FN" else 3) for size in (rows, n))
+        torch.manual_seed(m)
+        a, b = (_filled((size, k), data, 1 if element == "f8E4M3FN" else 3) for size in (m, n))
         if data == "mixed":  # The scale is a power of two, so that results stay below 2^14.
-            product = (a.to(dtype).double() @ b.to(dtype).double().t()).abs().max()
+            product = (a.to(kind).double() @ b.to(kind).double().t()).abs().max()
             b *= 2.0 ** min(0.0, float(torch.floor(torch.log2(2.0**14 / product))))
         if data == "special":
             a[3, 5], b[2, 11], b[7, 12] = (float(x) for x in ("nan", "nan", "nan"))
             if element != "f8E4M3FN":  # It has no infinity.
                 a[5, 7], b[7, 12], b[9, 7] = float("inf"), -float("inf"), 0.0
-        return [a.to(dtype), b.to(dtype)]
+        return [a.to(kind), b.to(kind)]
 
     def ours(x: list[torch.Tensor]) -> torch.Tensor:
-        out = torch.full((rows, n), float("nan"), device="cuda", dtype=result)
+        out = torch.full((m, n), float("nan"), device="cuda", dtype=dtype(output))
         kernel(*x, out)
         return out
 
@@ -219,10 +202,10 @@ def _filled(shape: tuple[int, int], data: str, digits: int) -> torch.Tensor:
     return x * 10.0 ** ((torch.rand(shape, device="cuda") * 2 - 1) * digits) if data == "mixed" else x
 
 
-def _rows(case: bench_rows.Case, kernel: Callable[..., object]) -> Contest:
+def _rows(case: rows.Case, kernel: Callable[..., object]) -> Contest:
     import torch
 
-    holder = bench_rows.Data(case, max(8, ROW_ELEMENTS // case.n))
+    holder = rows.Data(case, max(8, ROW_ELEMENTS // case.n))
     weights = holder.weights
 
     def inputs(data: str) -> list[torch.Tensor]:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from cute_dialect.algebra import complements, compose, evaluation, inverses, layout, tiling
 from cute_dialect.algebra.values import Layout, raw_layout
 from cute_dialect.runtime.progress import track
+from cute_dialect.tools.bench.runner import Row, Say
 
 __all__ = ["run", "table"]
 
@@ -109,7 +110,7 @@ def _peer_call(peer: object, name: str) -> Callable[..., object]:
     return getattr(peer, name)
 
 
-def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
+def run(*, runs: int, say: Say) -> dict[str, object]:
     """Measure all cases; return the rows and the installed packages."""
     peers: dict[str, object] = {}
     for name in PEERS:
@@ -117,7 +118,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
             peers[name] = import_module(name)
         except ImportError:
             say(f"  {name} is not installed and not compared")
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for case in track(cases(), "measuring", "functions"):
         row: dict[str, object] = {"name": case.name, "ours": measure(case.ours, case.inputs, runs)}
         for peer_name, peer in peers.items():

@@ -7,46 +7,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from cute_dialect.runtime.progress import track
+from cute_dialect.tools.bench.cases import elementwise_add, gemm, gemm_sm80, rows, sgemm, transpose
+from cute_dialect.tools.bench.runner import Row, Say
 
 __all__ = ["PARTS", "build", "run"]
 
-PARTS = ("elementwise_add", "transpose", "rows", "sgemm", "gemm_sm80", "gemm")
+PARTS: dict[str, Any] = {
+    "elementwise_add": elementwise_add, "transpose": transpose, "rows": rows, "sgemm": sgemm, "gemm_sm80": gemm_sm80,
+    "gemm": gemm,
+}  # fmt: skip
 """The benchmarks in execution order."""
-
-
-def _part(name: str) -> object:
-    return import_module(f"cute_dialect.tools.bench.cases.{name}")
 
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels; return the reports of ptxas."""
-    said: list[str] = []
-    for name in track(PARTS, "compiling", "benchmarks"):
-        make = cast("Callable[[str, str], list[str]]", getattr(_part(name), "build"))  # noqa: B009
-        said += make(os.path.join(folder, name), chip)
-    return said
+    reports: list[str] = []
+    for name, part in track(list(PARTS.items()), "compiling", "benchmarks"):
+        reports += part.build(os.path.join(folder, name), chip)
+    return reports
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Check and measure all benchmarks.  Raises ``BenchError`` if a result is wrong."""
-    results: list[dict[str, object]] = []
-    for name in track(PARTS, "measuring", "benchmarks"):
+    results: list[Row] = []
+    for name, part in track(list(PARTS.items()), "measuring", "benchmarks"):
         say(f"== {name}")
-        measure = cast("Callable[..., dict[str, object]]", getattr(_part(name), "run"))  # noqa: B009
-        found = measure(os.path.join(folder, name), runs=runs, large=large, say=say)
-        results += [_row(r) for r in cast("list[dict[str, object]]", found["rows"])]
+        found = part.run(os.path.join(folder, name), runs=runs, large=large, say=say)
+        results += [_row(r) for r in cast("list[Row]", found["rows"])]
     return {"rows": results}
 
 
-def _row(row: dict[str, object]) -> dict[str, object]:
+def _row(r: Row) -> Row:
     """Convert a row of any benchmark to the common keys."""
-    if "name" in row:
-        return {k: row[k] for k in ("name", "ours", "peer", "unit", "ratio")}
-    ours, ratio = cast("float", row["terabytes"]), cast("float", row["ratio"])
-    name = f"add {row['element']} {row['size']}x{row['size']} {row['layout']}"
+    if "name" in r:
+        return {k: r[k] for k in ("name", "ours", "peer", "unit", "ratio")}
+    name = f"add {r['element']} {r['size']}x{r['size']} {r['layout']}"
+    ours, ratio = r["terabytes"], r["ratio"]
     return {"name": name, "ours": ours, "peer": ours / ratio, "unit": "TB/s", "ratio": ratio}

@@ -6,27 +6,24 @@ Without ``--tune``, the default configurations are measured; with it, also those
     cute-bench attention --tune --build build/attention && cute-bench attention --tune --run build/attention
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from unittest.mock import patch
 
 from cute_dialect.kernels.attention.config import AttentionConfig, default_config
-from cute_dialect.op.select.timing import compare
+from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op.attention import Attention
-from cute_dialect.tools.bench.parallel import in_processes
+from cute_dialect.tools.bench.cases.op.attention import NamedAttention, named
+from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.runner import Row, Say, build_kernels, row, speeds
 
 __all__ = ["CASES", "build", "configs", "run", "space"]
 
 CASES = tuple(
-    Attention(n, causal, head, heads=2048 // head, heads_k=2048 // head)
+    named(n, causal, head, heads=2048 // head, heads_k=2048 // head)
     for head in (128, 64, 256) for causal in (False, True) for n in (1024, 4096, 16384)
 )  # fmt: skip
 """The cases to measure."""
@@ -70,26 +67,14 @@ def _is_there(config: AttentionConfig) -> bool:
 
 def build(folder: str, chip: str, *, tune: bool = False) -> list[str]:
     """Compile all kernels into ``folder/NAME``; return the reports of ptxas."""
-    kinds = dict.fromkeys((case.head, case.explained().config.mask) for case in CASES)
-    jobs = [(c, folder, chip) for head, mask in kinds for c in configs(head, mask, tune)]
-    return in_processes(_build_one, jobs, [c.name for c, _, _ in jobs])
+    kinds = dict.fromkeys((case.problem.head, case.explained().config.mask) for case in CASES)
+    found = [c for head, mask in kinds for c in configs(head, mask, tune)]
+    return build_kernels({c.name: partial(attention_text, c) for c in found}, folder, chip)
 
 
-def _build_one(job: tuple[AttentionConfig, str, str]) -> str:
-    from cute_dialect.kernels.attention.forward import attention_text
-    from cute_dialect.pipelines import compile as compile_cute
-
-    config, folder, chip = job
-    module = compile_cute(attention_text(config), chip=chip, filename=f"{config.name}.mlir", keep_stages=False)
-    module.save(os.path.join(folder, config.name))
-    return f"{config.name}: {module.report.strip().splitlines()[-1]}"
-
-
-def run(
-    folder: str, *, runs: int, large: bool, say: Callable[[str], None], tune: bool = False
-) -> dict[str, object]:  # fmt: skip
+def run(folder: str, *, runs: int, large: bool, say: Say, tune: bool = False) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`; wrong kernels are reported and skipped."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     wrong: list[str] = []
     with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
         for case in track(CASES, "measuring", "cases"):
@@ -101,15 +86,13 @@ def run(
     return {"rows": rows, "wrong": wrong}
 
 
-def _measured(
-    case: Attention, folder: str, runs: int, tune: bool, wrong: list[str], say: Callable[[str], None]
-) -> dict[str, object] | None:  # fmt: skip
+def _measured(case: NamedAttention, folder: str, runs: int, tune: bool, wrong: list[str], say: Say) -> Row | None:
     """Measure the kernels of a case alternating with torch; return None if no kernel is correct."""
     import torch
 
     ours: dict[str, Callable[[], object]] = {}
     trial = case.trial()
-    for c in configs(case.head, case.explained().config.mask, tune):
+    for c in configs(case.problem.head, case.explained().config.mask, tune):
         if not os.path.isdir(os.path.join(folder, c.name)):
             continue
         mine = case.trial(c)
@@ -121,15 +104,11 @@ def _measured(
             say(f"  WRONG {wrong[-1]}")
     if not ours:
         return None
-    contestants = [*ours.items(), *trial.peers.items()]
-    times = {k: t.median for k, t in compare(contestants, traffic=trial.traffic, runs=runs).items()}
-    speed = {k: trial.work / t / 1e6 for k, t in times.items()}
+    times, speed = speeds(trial, ours, runs)
     best = max(ours, key=lambda k: speed[k])
     peer = max((speed[k] for k in trial.peers), default=float("nan"))
     say(f"  {case.name}: " + ", ".join(f"{k} {x:.0f}" for k, x in sorted(speed.items(), key=lambda x: -x[1])))
     torch.cuda.empty_cache()
     first = next(iter(ours))
-    return {
-        "name": case.name, "ours": speed[first], "best": best, "best speed": speed[best], "peer": peer,
-        "us": times[first], "unit": trial.unit, "ratio": speed[first] / peer, **{k: speed[k] for k in times},
-    }  # fmt: skip
+    more = {"best": best, "best speed": speed[best], "us": times[first], **speed}
+    return row(case.name, trial.unit, speed[first], peer, **more)

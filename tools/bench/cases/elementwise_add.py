@@ -6,28 +6,26 @@ without partial tiles, padded and misaligned rows, and more than 2^31 elements. 
 bytes must not change.  Then bandwidth at 4096² and 16384² and the host time of a call are measured.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from cute_dialect.op.select.timing import compare, host_overhead
+from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile, streaming_tile
+from cute_dialect.op.select.timing import host_overhead
 from cute_dialect.runtime.progress import track
+from cute_dialect.tools.bench.checks import BenchError, check_outside, guarded
+from cute_dialect.tools.bench.peers import dtype, normal
+from cute_dialect.tools.bench.runner import Row, Say, build_kernels, loaded, median_times
 
 if TYPE_CHECKING:  # pragma: no cover
-    import torch
+    from cute_dialect.runtime.launch import CompiledModule
 
-    from cute_dialect.runtime.launch import CompiledModule, Kernel
+__all__ = ["CASES", "LARGE", "Case", "build", "check", "run", "table"]
 
-__all__ = ["CASES", "Case", "Row", "build", "run"]
-
-TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
-BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+ELEMENTS = ("f32", "f16", "bf16")
+NAMES = tuple(f"{element}-{layout}" for element in ELEMENTS for layout in ("seed", "stream"))
 
 
 class Case(NamedTuple):
@@ -44,150 +42,79 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case(1, 1, 1),
-    Case(17, 129, 129),
-    Case(64, 4096, 4096),
-    Case(1000, 1000, 1040),
-    Case(1000, 1000, 1037),
-    Case(100, 512, 512, 1),
-    Case(12345, 4321, 4321),
-    Case(16384, 16384, 16384),
-)
+    Case(1, 1, 1), Case(17, 129, 129), Case(64, 4096, 4096), Case(1000, 1000, 1040), Case(1000, 1000, 1037),
+    Case(100, 512, 512, 1), Case(12345, 4321, 4321), Case(16384, 16384, 16384),
+)  # fmt: skip
 LARGE = Case(3 << 15, 1 << 15, 1 << 15)
 """3·2^30 elements, so that offsets exceed 32 bits."""
 SIZES = (4096, 16384)
 
 
-class Row(NamedTuple):
-    element: str
-    layout: str
-    kernel: str
-    size: int
-    microseconds: float
-    torch_microseconds: float
-    terabytes: float
-    ratio: float
-    """Bandwidth relative to torch."""
-
-
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/ELEMENT-LAYOUT``; return the reports of ptxas."""
-    from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile, streaming_tile
-    from cute_dialect.pipelines import compile as compile_cute
-
-    reports: list[str] = []
-    for element in track(list(TORCH_NAMES), "compiling", "element types"):
-        for layout, tile in (("seed", seed_tile(element)), ("stream", streaming_tile(element))):
-            text = elementwise_add_text(element, tile, rows_first=layout == "seed")
-            name = f"{element}-{layout}"
-            module = compile_cute(text, chip=chip, filename=f"{name}.mlir")
-            module.save(os.path.join(folder, name))
-            reports.append(f"{name}: {module.report.strip()}")
-    return reports
+    texts = {f"{e}-seed": partial(elementwise_add_text, e, seed_tile(e), rows_first=True) for e in ELEMENTS}
+    texts |= {f"{e}-stream": partial(elementwise_add_text, e, streaming_tile(e), rows_first=False) for e in ELEMENTS}
+    return build_kernels({name: texts[name] for name in NAMES}, folder, chip)
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     import torch
 
-    from cute_dialect.runtime import load
-
-    names = [f"{e}-{layout}" for e in TORCH_NAMES for layout in ("seed", "stream")]
-    modules = {name: load(os.path.join(folder, name)) for name in names}
+    modules = {name: loaded(folder, name) for name in NAMES}
     checked: list[str] = []
-    for name in track(names, "checking", "kernels"):
-        module = modules[name]
+    for name in track(NAMES, "checking", "kernels"):
         for case in (*CASES, *((LARGE,) if large and name.startswith("f16") else ())):
-            chosen = check(module, name.split("-")[0], case)
+            chosen = check(modules[name], name.split("-")[0], case)
             checked.append(f"{name} {case}: {chosen}")
             say(f"  bitwise equal to torch.add: {name} {case}, by @{chosen}")
             torch.cuda.empty_cache()
-    rows = [row for name in track(names, "measuring", "kernels") for row in measure(modules[name], name, runs)]
-    return {
-        "checked": checked,
-        "rows": [r._asdict() for r in rows],
-        "host_microseconds": overhead(modules["f32-seed"]),
-    }
-
-
-class BenchError(Exception):
-    """A wrong result, which makes its time meaningless."""
-
-
-def _poisoned(case: Case, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Allocate memory with all bits set, including guards of 256 bytes, and return it and the matrix inside it."""
-    import torch
-
-    item = dtype.itemsize
-    guard = 256 // item
-    total = guard + case.offset + (case.rows - 1) * case.ld + case.columns + guard
-    storage = torch.full((total * item,), 0xFF, dtype=torch.uint8, device="cuda").view(dtype)
-    return storage, torch.as_strided(storage, (case.rows, case.columns), (case.ld, 1), guard + case.offset)
+    rows = [measure(modules[name], name, size, runs) for name in track(NAMES, "measuring", "kernels") for size in SIZES]
+    return {"checked": checked, "rows": rows, "host_microseconds": overhead(modules["f32-seed"])}
 
 
 def check(module: CompiledModule, element: str, case: Case) -> str:
     """Compare one case with torch and return the kernel variant that ran.  Raises :class:`BenchError`."""
     import torch
 
-    dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
-    bits = torch.int32 if dtype.itemsize == 4 else torch.int16
+    bits = torch.int32 if element == "f32" else torch.int16
     torch.manual_seed(0)
-    (_, a), (_, b) = _poisoned(case, dtype), _poisoned(case, dtype)
+    (_, a), (_, b), (storage, c) = (
+        guarded(dtype(element), (case.rows, case.columns), (case.ld, 1), case.offset) for _ in range(3)
+    )
     a.normal_()
     b.normal_()
-    storage, c = _poisoned(case, dtype)
     kernel = module.kernel("add")
     kernel(a, b, c)
     torch.cuda.synchronize()
     step = max(1, (1 << 28) // case.columns)  # Compare in slices, to limit the memory of the reference.
     for start in range(0, case.rows, step):
         rows = slice(start, start + step)
-        expected = torch.add(a[rows], b[rows])
-        if not torch.equal(c[rows].contiguous().view(bits), expected.view(bits)):
-            wrong = int((c[rows].contiguous().view(bits) != expected.view(bits)).sum())
+        wrong = int((c[rows].view(bits) != torch.add(a[rows], b[rows]).view(bits)).sum())
+        if wrong:
             raise BenchError(f"{element} {case}: {wrong} elements after row {start} differ from torch.add")
-    c.view(bits).fill_(-1)
-    if not bool((storage.view(bits) == -1).all()):
-        raise BenchError(f"{element} {case}: bytes outside the matrix were written")
+    check_outside(f"{element} {case}", storage, c)
     return kernel.plan(a, b, c).kernel
 
 
-def measure(module: CompiledModule, name: str, runs: int) -> list[Row]:
-    """Measure the bandwidth of one module and of torch for each size."""
+def measure(module: CompiledModule, name: str, size: int, runs: int) -> Row:
+    """Measure the bandwidth of one module and of torch."""
     import torch
 
     element, layout = name.split("-")
-    dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
-    rows: list[Row] = []
-    for size in SIZES:
-        a, b = (torch.randn(size, size, device="cuda", dtype=dtype) for _ in range(2))
-        c, reference = torch.empty_like(a), torch.empty_like(a)
-        traffic = 3 * size * size * BYTES[element]
-        kernel = module.kernel("add")
-        ours, theirs = _compare(kernel, a, b, c, reference, traffic, runs)
-        chosen = kernel.plan(a, b, c).kernel
-        rows.append(Row(element, layout, chosen, size, ours, theirs, traffic / ours / 1e6, theirs / ours))
-    return rows
-
-
-def _compare(
-    kernel: Kernel,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    reference: torch.Tensor,
-    traffic: int,
-    runs: int,
-) -> tuple[float, float]:
-    """Return the median times of the kernel and of torch in microseconds."""
-    import torch
-
-    times = compare(
+    a, b = (normal(element, size, size) for _ in range(2))
+    c, reference = torch.empty_like(a), torch.empty_like(a)
+    traffic = 3 * a.numel() * a.element_size()
+    kernel = module.kernel("add")
+    times = median_times(
         [("ours", lambda: kernel(a, b, c)), ("torch", lambda: torch.add(a, b, out=reference))],
-        traffic=traffic,
-        runs=runs,
-    )
-    return times["ours"].median, times["torch"].median
+        traffic=traffic, runs=runs,
+    )  # fmt: skip
+    ours, peer = times["ours"], times["torch"]
+    return {
+        "element": element, "layout": layout, "kernel": kernel.plan(a, b, c).kernel, "size": size,
+        "microseconds": ours, "torch_microseconds": peer, "terabytes": traffic / ours / 1e6, "ratio": peer / ours,
+    }  # fmt: skip
 
 
 def overhead(module: CompiledModule) -> dict[str, float]:
@@ -201,3 +128,15 @@ def overhead(module: CompiledModule) -> dict[str, float]:
         "ours": host_overhead(lambda: kernel(a, b, c)),
         "torch": host_overhead(lambda: torch.add(a, b, out=c)),
     }
+
+
+def table(result: Mapping[str, object]) -> list[Sequence[str]]:
+    """Return the header and the lines of the table, with the host times last."""
+    lines: list[Sequence[str]] = [("element", "layout", "kernel", "size", "us", "torch us", "TB/s", "of torch")]
+    for r in cast("list[Row]", result["rows"]):
+        times = (f"{r['microseconds']:.1f}", f"{r['torch_microseconds']:.1f}")
+        speed = (f"{r['terabytes']:.3f}", f"{r['ratio']:.3f}")
+        lines.append((r["element"], r["layout"], f"@{r['kernel']}", f"{r['size']}²", *times, *speed))
+    host = cast("dict[str, float]", result["host_microseconds"])
+    lines.append(("f32", "host time", "", "16x128", f"{host['ours']:.2f}", f"{host['torch']:.2f}", "", ""))
+    return lines

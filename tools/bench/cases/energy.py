@@ -4,22 +4,16 @@ Each kernel is launched without pause on random normal data and compared with to
 limit of the GPU, so its energy per FLOP determines its speed.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable
 
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.gemm import check, inputs, peer_of
+from cute_dialect.tools.bench.cases.gemm import build_choices, check, inputs, peer_of, runner_of
 from cute_dialect.tools.bench.profile import load
-from cute_dialect.tools.bench.random.gemm import build_all
+from cute_dialect.tools.bench.runner import Say, row
 
 __all__ = ["KERNELS", "PROBLEM", "SECONDS", "build", "run"]
 
@@ -28,56 +22,49 @@ SECONDS = 1.2
 _CONFIG = GemmConfig()
 _SWAPPED = _CONFIG._replace(major_c="m", major_a="k", major_b="k")
 KERNELS = tuple(
-    map(
-        Choice,
-        (
-            _CONFIG,  # 128x256 tile, B is multicast to two blocks
-            _CONFIG._replace(cluster_m=1),
-            _CONFIG._replace(cluster_m=1, cluster_n=2),
-            _CONFIG._replace(group=4),
-            _CONFIG._replace(group=16),
-            _CONFIG._replace(deferred=False),
-            _SWAPPED,
-            _CONFIG._replace(tile=(128, 224, 64)),
-            _CONFIG._replace(tile=(128, 192, 64), cluster_m=2, cluster_n=2),
-            _CONFIG._replace(tile=(128, 192, 64), cluster_m=4),
-            _CONFIG._replace(tile=(128, 128, 64), cluster_m=2, cluster_n=2, stages=6),
-            _CONFIG._replace(tile=(256, 128, 64), deferred=False),
-        ),
+    Choice(config) for config in (
+        _CONFIG,  # 128x256 tile, B is multicast to two blocks
+        _CONFIG._replace(cluster_m=1),
+        _CONFIG._replace(cluster_m=1, cluster_n=2),
+        _CONFIG._replace(group=4),
+        _CONFIG._replace(group=16),
+        _CONFIG._replace(deferred=False),
+        _SWAPPED,
+        _CONFIG._replace(tile=(128, 224, 64)),
+        _CONFIG._replace(tile=(128, 192, 64), cluster_m=2, cluster_n=2),
+        _CONFIG._replace(tile=(128, 192, 64), cluster_m=4),
+        _CONFIG._replace(tile=(128, 128, 64), cluster_m=2, cluster_n=2, stages=6),
+        _CONFIG._replace(tile=(256, 128, 64), deferred=False),
     )
-)
+)  # fmt: skip
 """Variants with more or less data sharing: clusters, tiles, tile order, time of the stores."""
 
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile the kernels into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
-    return build_all(KERNELS, folder, chip)
+    return build_choices(KERNELS, folder, chip)
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
-    from cute_dialect.runtime import load as load_module
-
     a, b, c = inputs(PROBLEM, integers=False)
     peer, _ = peer_of(PROBLEM, a, b)
     m, n, k = PROBLEM[:3]
     flop = 2.0 * m * n * k
     load(peer, flop, SECONDS)  # Warm up, so that leakage is equal for all kernels.
-    torch_found = load(peer, flop, SECONDS)
-    found = {"torch": torch_found}
+    found = {"torch": load(peer, flop, SECONDS)}
     for choice in track(KERNELS, "measuring", "kernels"):
-        runner = Runner(choice, load_module(os.path.join(folder, choice.name)))
+        runner = runner_of(folder, choice)
         check(runner, (1024, 1024, 1024), integers=True, repeats=2)
         time.sleep(0.3)
         found[choice.name] = load(lambda runner=runner: runner(a, b, c), flop, SECONDS)
         say(f"  {choice.name}: {found[choice.name]}")
-    peers = torch_found["TFLOP/s"]
+    peers = found["torch"]["TFLOP/s"]
     rows = [
-        {
-            "name": f"gemm f16 {m}x{n}x{k}", "kernel": name, "W": x["W"], "MHz": x["MHz"],
-            "pJ/FLOP": x["W"] / x["TFLOP/s"], "ours": x["TFLOP/s"], "peer": peers, "unit": "TFLOP/s",
-            "ratio": x["TFLOP/s"] / peers,
-        }
+        row(
+            f"gemm f16 {m}x{n}x{k}", "TFLOP/s", x["TFLOP/s"], peers, kernel=name, W=x["W"], MHz=x["MHz"],
+            **{"pJ/FLOP": x["W"] / x["TFLOP/s"]},
+        )
         for name, x in found.items()
     ]  # fmt: skip
     return {"rows": rows}

@@ -6,36 +6,30 @@ are measured in alternating rounds; each round runs one contestant long enough t
 ``cute_dialect.op.functions.gemm`` selects the kernel of each problem.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
-import os
 import random
-from collections.abc import Callable, Sequence
-from math import exp, log
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.execute.kernels import Runner
+from cute_dialect.op.execute.kernels import Runner, text_of
 from cute_dialect.op.select.candidates import suits
 from cute_dialect.op.select.cost_model import best
 from cute_dialect.op.select.gemm_dispatch import with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem, shipped
-from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.parallel import in_processes
+from cute_dialect.tools.bench.checks import BenchError, check_limit, check_repeats
+from cute_dialect.tools.bench.peers import dtype, operator
+from cute_dialect.tools.bench.runner import Row, Say, build_kernels, geometric_mean, loaded, median_times, row
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
 __all__ = ["PROBLEMS", "build", "run"]
 
-TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32", "f8E4M3FN": "float8_e4m3fn"}
 LARGE = (
     (2048, 2048, 2048),
     (4096, 4096, 4096),
@@ -82,26 +76,22 @@ def fused(problem: Problem) -> Choice:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/NAME``; return the reports of ptxas."""
-    wanted = choices()
-    return in_processes(_build_one, [(choice, folder, chip) for choice in wanted.values()], list(wanted))
+    return build_choices(choices().values(), folder, chip)
 
 
-def _build_one(job: tuple[Choice, str, str]) -> str:
-    """Compile one kernel and return the report of ptxas."""
-    from cute_dialect.op.execute.kernels import text_of
-    from cute_dialect.pipelines import compile as compile_cute
-
-    choice, folder, chip = job
-    module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir", keep_stages=False)
-    module.save(os.path.join(folder, choice.name))
-    return f"{choice.name}: {module.report.strip().splitlines()[-1]}"
+def build_choices(kernels: Iterable[Choice], folder: str, chip: str) -> list[str]:
+    """Compile kernels into ``folder/NAME``, each once; return the reports of ptxas."""
+    return build_kernels({c.name: partial(text_of, c) for c in kernels}, folder, chip)
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def runner_of(folder: str, choice: Choice) -> Runner:
+    """Load a kernel that :func:`build_choices` compiled."""
+    return Runner(choice, loaded(folder, choice.name))
+
+
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
-    from cute_dialect.runtime import load
-
-    runners = {name: Runner(c, load(os.path.join(folder, name))) for name, c in choices().items()}
+    runners = {name: runner_of(folder, c) for name, c in choices().items()}
     rng = random.Random(0)
     for name in track(list(runners), "checking", "kernels"):
         runner = runners[name]
@@ -115,7 +105,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
                 worst = max(worst, check(runner, shape, integers=integers, repeats=100 if done == 4 else 3))
             done += 1
         say(f"  correct: {name}, {done} shapes, normal (largest error {worst:.1e} sqrt(K)) and integers (exact)")
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for integers in (False, True):
         for problem in track(PROBLEMS, "measuring", "problems"):
             if integers and (problem.major_a, problem.major_b) != ("k", "k"):
@@ -125,13 +115,11 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         rows.append(measure_fused(runners[fused(Problem(*shape)).name], Problem(*shape), runs))
     for element in ("f16", "bf16"):
         for data in ("normal", "int"):
-            ratios = [
-                float(str(r["ratio"]))
-                for r in rows
-                if str(r["name"]).startswith(f"gemm {element} kk") and data in str(r["name"])
-            ]
-            mean = exp(sum(map(log, ratios[:6])) / 6)
-            say(f"  {element} {data}: geometric mean of the six large {mean:.3f}, least {min(ratios[:6]):.3f}")
+            ratios: list[float] = [
+                r["ratio"] for r in rows if r["name"].startswith(f"gemm {element} kk") and data in r["name"]
+            ][: len(LARGE)]
+            mean = geometric_mean(ratios)
+            say(f"  {element} {data}: geometric mean of the six large {mean:.3f}, least {min(ratios):.3f}")
     return {"rows": rows}
 
 
@@ -146,12 +134,11 @@ def matrix(
     """
     import torch
 
-    dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
     shape = (matrices, rows, columns) if contiguous else (matrices, columns, rows)
     if integers:
-        x = torch.randint(-2, 3, shape, device="cuda").float().to(dtype)
+        x = torch.randint(-2, 3, shape, device="cuda").float().to(dtype(element))
     else:
-        x = torch.randn(shape, device="cuda").to(dtype)
+        x = torch.randn(shape, device="cuda").to(dtype(element))
     x = x if contiguous else x.mT
     return x[0] if matrices == 1 else x.permute(1, 2, 0)
 
@@ -165,7 +152,7 @@ def inputs(problem: Problem, *, integers: bool) -> tuple[torch.Tensor, torch.Ten
     matrices = problem.matrices
     a = matrix(m, k, problem.element, integers=integers, contiguous=problem.major_a == "k", matrices=matrices)
     b = matrix(n, k, problem.element, integers=integers, contiguous=problem.major_b == "k", matrices=matrices)
-    c = torch.full((matrices, m, n), float("nan"), device="cuda", dtype=getattr(torch, TORCH_NAMES[problem.output]))
+    c = torch.full((matrices, m, n), float("nan"), device="cuda", dtype=dtype(problem.output))
     return a, b, c[0] if matrices == 1 else c.permute(1, 2, 0)
 
 
@@ -203,29 +190,17 @@ def checked(
     problem: Problem, run: Callable[..., object], name: str, *, integers: bool, repeats: int
 ) -> float:  # fmt: skip
     """Check a function ``run(a, b, c)`` for a problem like :func:`check`."""
-    import torch
-
-    k, matrices, shape = problem.k, problem.matrices, problem.key.split()[1]
+    k, title = problem.k, f"{name} {problem.key.split()[1]}"
     x, y, out = inputs(problem, integers=integers)
-    run(x, y, out)
-    first = out.clone()
-    for _ in range(repeats - 1):
-        out.fill_(float("nan"))
-        run(x, y, out)
-        if not torch.equal(first, out):
-            raise BenchError(f"{name} {shape}: runs on the same data differ")
-    exact = x.double() @ y.double().T if matrices == 1 else _products(x.double(), y.double())
+    check_repeats(title, lambda: run(x, y, out), out, repeats)
+    exact = x.double() @ y.double().T if problem.matrices == 1 else _products(x.double(), y.double())
     if integers:
-        if not torch.equal(out, exact.to(out.dtype)):
-            wrong = int((out != exact.to(out.dtype)).sum())
-            raise BenchError(f"{name} {shape}: {wrong} elements are wrong on integer data")
+        wrong = int((out != exact.to(out.dtype)).sum())
+        if wrong:
+            raise BenchError(f"{title}: {wrong} elements are wrong on integer data")
         return 0.0
-    error = float((out.double() - exact).abs().max()) / k**0.5
-    if not error < _LIMITS[problem.output]:  # This is also true for NaN.
-        raise BenchError(
-            f"{name} {shape}: the maximum error is {error:.2e} sqrt(K), the limit {_LIMITS[problem.output]:.0e}"
-        )
-    return error
+    limit = _LIMITS[problem.output]
+    return limit * check_limit(title, out, exact, limit * k**0.5)
 
 
 def _products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -248,90 +223,72 @@ def peer_of(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callabl
     """Return torch's call for the problem, and its output."""
     import torch
 
-    dtype: torch.dtype = getattr(torch, TORCH_NAMES[problem.output])
+    kind = dtype(problem.output)
     torch.backends.cuda.matmul.allow_tf32 = True
     if problem.matrices > 1:
-        whole = torch.empty(problem.matrices, problem.m, problem.n, device="cuda", dtype=dtype)
+        whole = torch.empty(problem.matrices, problem.m, problem.n, device="cuda", dtype=kind)
         x, y = a.permute(2, 0, 1), b.permute(2, 1, 0)
         return (lambda: torch.bmm(x, y, out=whole)), whole.permute(1, 2, 0)
-    out = torch.empty(problem.m, problem.n, device="cuda", dtype=dtype)
+    out = torch.empty(problem.m, problem.n, device="cuda", dtype=kind)
     if problem.element == "f8E4M3FN":
         one, copied = torch.ones((), device="cuda"), copied_for_torch(problem)
-        scaled_mm = getattr(torch, "_scaled_mm")  # noqa: B009  (torch has no public name for it)
-        options: dict[str, Any] = {
-            "scale_a": one,
-            "scale_b": one,
-            "out_dtype": dtype,
-            "use_fast_accum": True,
-            "out": out,
-        }
+        options: dict[str, Any] = {"out_dtype": kind, "use_fast_accum": True, "out": out}
 
         def product() -> object:
             x, y = (t.contiguous() if name in copied else t for name, t in (("a", a), ("b", b)))
-            return scaled_mm(x, y.t(), **options)
+            return operator("_scaled_mm")(x, y.t(), one, one, **options)
 
         return product, out
     return (lambda: torch.mm(a, b.t(), out=out)), out
 
 
-def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> dict[str, object]:
+def traffic_of(problem: Problem) -> int:
+    """Return the number of bytes of A, B and C."""
+    m, n, k = problem[:3]
+    return problem.matrices * (BITS[problem.element] * (m * k + n * k) + BITS[problem.output] * m * n) // 8
+
+
+def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> Row:
     """Return one row of the result."""
-    row = measured(problem, runner, runner.choice.name, runs, integers=integers)
-    return {**row, "kernel": runner.choice.name.split("-", 3)[3]}
+    found = measured(problem, runner, runner.choice.name, runs, integers=integers)
+    return {**found, "kernel": runner.choice.name.split("-", 3)[3]}
 
 
-def measured(
-    problem: Problem, run: Callable[..., object], name: str, runs: int, *, integers: bool
-) -> dict[str, object]:  # fmt: skip
+def measured(problem: Problem, run: Callable[..., object], name: str, runs: int, *, integers: bool) -> Row:
     """Measure a function ``run(a, b, c)`` for a problem and torch."""
     import torch
 
-    m, n, k = problem[:3]
     a, b, c = inputs(problem, integers=integers)
     peer, expected = peer_of(problem, a, b)
-    matrices = problem.matrices
-    times = compare(
-        [("torch", peer), ("ours", lambda: run(a, b, c))],
-        traffic=matrices * (a.element_size() * (m * k + n * k) + c.element_size() * m * n),
-        runs=runs,
-        rounds=4,
-    )
-    if not torch.allclose(c.float(), expected.float(), rtol=2e-2, atol=2e-2 * k**0.5):
+    found = _row(problem, peer, lambda: run(a, b, c), runs, kernel=name, data="int" if integers else "normal")
+    if not torch.allclose(c.float(), expected.float(), rtol=2e-2, atol=2e-2 * problem.k**0.5):
         raise BenchError(f"{name} {problem}: the result differs from torch")
-    flop = 2e-6 * matrices * m * n * k
-    ours, theirs = flop / times["ours"].median, flop / times["torch"].median
-    data = "int" if integers else "normal"
-    return {
-        "name": f"gemm {problem.element} {problem.major_a}{problem.major_b} {problem.key.split()[1]} {data}",
-        "kernel": name,
-        "ours": ours,
-        "peer": theirs,
-        "unit": "TFLOP/s",
-        "ratio": ours / theirs,
-    }
+    return found
 
 
-def measure_fused(runner: Runner, problem: Problem, runs: int) -> dict[str, object]:
+def measure_fused(runner: Runner, problem: Problem, runs: int) -> Row:
     """Measure ``gelu(a b^T + bias)`` in one kernel compared with the two of torch; return one row."""
     import torch
 
-    m, n, k = problem[:3]
     a, b, c = inputs(problem, integers=False)
-    bias = torch.randn(n, device="cuda").to(c.dtype)
+    bias = torch.randn(problem.n, device="cuda").to(c.dtype)
     gelu = torch.nn.functional.gelu
     exact = gelu(torch.addmm(bias.float(), a[:256].float(), b.float().t()))
     runner(a, b, c, bias)
-    error = float((c[:256].float() - exact).abs().max()) / k**0.5
-    if not error < _LIMITS["f16"]:
-        raise BenchError(f"{runner.choice.name}: the maximum error is {error:.2e} sqrt(K)")
-    times = compare(
-        [("torch", lambda: gelu(torch.addmm(bias, a, b.t()))), ("ours", lambda: runner(a, b, c, bias))],
-        traffic=a.element_size() * (m * k + n * k) + c.element_size() * m * n,
-        runs=runs,
-        rounds=4,
-    )
-    flop = 2e-6 * m * n * k
-    ours, theirs = flop / times["ours"].median, flop / times["torch"].median
-    name = f"gemm {problem.element} gelu(a b + bias) {m}x{n}x{k}"
-    kernel = runner.choice.name.split("-", 3)[3]
-    return {"name": name, "kernel": kernel, "ours": ours, "peer": theirs, "unit": "TFLOP/s", "ratio": ours / theirs}
+    check_limit(runner.choice.name, c[:256], exact.double(), _LIMITS["f16"] * problem.k**0.5)
+
+    def peer() -> object:
+        return gelu(torch.addmm(bias, a, b.t()))
+
+    found = _row(problem, peer, lambda: runner(a, b, c, bias), runs, kernel=runner.choice.name.split("-", 3)[3])
+    return {**found, "name": f"gemm {problem.element} gelu(a b + bias) {problem.key.split()[1]}"}
+
+
+def _row(
+    problem: Problem, peer: Callable[[], object], ours: Callable[[], object], runs: int, *, kernel: str, data: str = ""
+) -> Row:
+    """Time a kernel and torch in four alternating rounds; return one row."""
+    times = median_times([("torch", peer), ("ours", ours)], traffic=traffic_of(problem), runs=runs, rounds=4)
+    flop = 2e-6 * problem.matrices * problem.m * problem.n * problem.k
+    name = f"gemm {problem.element} {problem.major_a}{problem.major_b} {problem.key.split()[1]} {data}"
+    return row(name, "TFLOP/s", flop / times["ours"], flop / times["torch"], kernel=kernel)

@@ -10,16 +10,11 @@ distance of the selected kernel from the best.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from math import exp, log
-
-from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.op.select.cost_model import ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.gemm import check, chosen, measure
-from cute_dialect.tools.bench.random.gemm import build_all
+from cute_dialect.tools.bench.cases.gemm import build_choices, check, chosen, measure, runner_of
+from cute_dialect.tools.bench.runner import Row, Say, geometric_mean
 
 __all__ = ["PROBLEMS", "build", "candidates", "run"]
 
@@ -42,17 +37,13 @@ def candidates(problem: Problem, count: int) -> list[Choice]:
 
 def build(folder: str, chip: str, kernels: int = 1) -> list[str]:
     """Compile the kernels into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
-    return build_all([c for p in PROBLEMS for c in candidates(p, kernels)], folder, chip)
+    return build_choices([c for p in PROBLEMS for c in candidates(p, kernels)], folder, chip)
 
 
-def run(
-    folder: str, *, runs: int, large: bool, say: Callable[[str], None], kernels: int = 1
-) -> dict[str, object]:  # fmt: skip
+def run(folder: str, *, runs: int, large: bool, say: Say, kernels: int = 1) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
-    from cute_dialect.runtime import load
-
     wanted = {c.name: c for p in PROBLEMS for c in candidates(p, kernels)}
-    runners = {name: Runner(c, load(os.path.join(folder, name))) for name, c in wanted.items()}
+    runners = {name: runner_of(folder, c) for name, c in wanted.items()}
     for name in track(list(runners), "checking", "kernels"):
         runner = runners[name]
         worst = 0.0
@@ -60,23 +51,19 @@ def run(
             for integers in (True, False):
                 worst = max(worst, check(runner, shape, integers=integers, repeats=3 if number else 100))
         say(f"  correct: {name}, normal (largest error {worst:.1e} sqrt(K)) and integers (exact)")
-    rows: list[dict[str, object]] = []
-    others: list[dict[str, object]] = []
+    rows: list[Row] = []
+    others: list[Row] = []
     bests: list[float] = []
     for problem in track(PROBLEMS, "measuring", "problems"):
-        found: list[dict[str, object]] = []
+        found: list[Row] = []
         for choice in candidates(problem, kernels):
             runner = runners[choice.name]
             check(runner, (*problem[:3], problem.matrices), integers=True, repeats=3)
             found.append(measure(runner, problem, runs, integers=False))
-            say(f"  {found[-1]['name']}  {choice.name}  {_ratio(found[-1]):.3f}")
+            say(f"  {found[-1]['name']}  {choice.name}  {found[-1]['ratio']:.3f}")
         rows.append(found[0])
         others += found[1:]
-        bests.append(max(map(_ratio, found)))
-    for name, ratios in (("chosen", list(map(_ratio, rows))), ("best", bests)):
-        say(f"  {name}: geometric mean {exp(sum(map(log, ratios)) / len(ratios)):.3f}, least {min(ratios):.3f}")
+        bests.append(max(r["ratio"] for r in found))
+    for name, ratios in (("chosen", [r["ratio"] for r in rows]), ("best", bests)):
+        say(f"  {name}: geometric mean {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
     return {"rows": rows, "others": others}
-
-
-def _ratio(row: Mapping[str, object]) -> float:
-    return float(str(row["ratio"]))

@@ -5,29 +5,25 @@ variant (16, 8, 4-byte copies and single elements), shapes that are not multiple
 runs must give identical results.  Then TFLOP/s with a cold L2 are measured.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.op.select.timing import compare
+from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.checks import BenchError, check_limit, check_outside, check_repeats, guarded
+from cute_dialect.tools.bench.peers import dtype
+from cute_dialect.tools.bench.runner import Row, Say, build_kernels, loaded, median_times, row
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["CHECKS", "SIZES", "Case", "build", "check", "configs", "run"]
-
-TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16"}
+__all__ = ["CHECKS", "SIZES", "Case", "build", "check", "configs", "repeat", "run"]
 
 
 class Case(NamedTuple):
@@ -64,8 +60,6 @@ SIZES = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192
 
 def configs() -> Mapping[str, AmpereConfig]:
     """Return the configurations to build, by name."""
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig
-
     base = AmpereConfig()
     chosen = [
         base,
@@ -79,26 +73,12 @@ def configs() -> Mapping[str, AmpereConfig]:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/NAME``; return the reports of ptxas."""
-    from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
-    from cute_dialect.pipelines import compile as compile_cute
-
-    reports: list[str] = []
-    wanted = configs()
-    for name in track(list(wanted), "compiling", "kernels"):
-        config = wanted[name]
-        module = compile_cute(ampere_gemm_text(config), chip=chip, filename=f"{name}.mlir")
-        module.save(os.path.join(folder, name))
-        reports.append(f"{name}: {module.report.strip()}")
-    return reports
+    return build_kernels({name: partial(ampere_gemm_text, c) for name, c in configs().items()}, folder, chip)
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
-    from cute_dialect.runtime import load
-
-    modules = {
-        name: load(os.path.join(folder, name)) for name in configs() if os.path.isdir(os.path.join(folder, name))
-    }
+    modules = {name: loaded(folder, name) for name in configs() if os.path.isdir(os.path.join(folder, name))}
     for name, module in modules.items():
         for case in CHECKS:
             taken, error = check(module, name, case)
@@ -106,28 +86,25 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         repeat(module, name)
         say(f"  identical results in 100 runs: {name}")
     pairs = [(name, shape) for name in modules for shape in SIZES]
-    rows = [measure(modules[name], name, shape, runs) for name, shape in track(pairs, "measuring", "sizes")]
-    return {"rows": rows}
+    return {"rows": [measure(modules[name], name, shape, runs) for name, shape in track(pairs, "measuring", "sizes")]}
 
 
-def _matrix(dtype: torch.dtype, rows: int, columns: int, pad: int, offset: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Allocate a buffer of NaN, and return it and a row-major matrix in it."""
-    import torch
-
-    guard = 64
-    storage = torch.full((2 * guard + rows * (columns + pad) + offset,), float("nan"), device="cuda", dtype=dtype)
-    return storage, torch.as_strided(storage, (rows, columns), (columns + pad, 1), guard + offset)
-
-
-def _operand(name: str, which: int, rows: int, depth: int, pad: int, offset: int) -> torch.Tensor:
-    import torch
-
+def _operands(
+    name: str, shape: tuple[int, int, int], pads: tuple[int, int, int] = (0, 0, 0), offset: int = 0
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return A (M, K) and B (N, K) of normally distributed values, C, and the memory of C."""
     element, majors = name.split("-")[0], name.split("-")[3]
-    k_major = majors[which] == "k"
-    shape = (rows, depth) if k_major else (depth, rows)
-    _, x = _matrix(getattr(torch, TORCH_NAMES[element]), *shape, pad, offset)
-    x.normal_()
-    return x if k_major else x.T
+    m, n, k = shape
+
+    def matrix(rows: int, columns: int, pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return guarded(dtype(element), (rows, columns), (columns + pad, 1), offset)
+
+    a, b = (
+        matrix(*((rows, k) if major == "k" else (k, rows)), pad)[1].normal_()
+        for rows, major, pad in zip((m, n), majors, pads)
+    )
+    storage, c = matrix(m, n, pads[2])
+    return a if majors[0] == "k" else a.T, b if majors[1] == "k" else b.T, c, storage
 
 
 def check(module: CompiledModule, name: str, case: Case) -> tuple[str, float]:
@@ -138,23 +115,15 @@ def check(module: CompiledModule, name: str, case: Case) -> tuple[str, float]:
     """
     import torch
 
-    m, n, k = case.shape
-    torch.manual_seed(m + n + k)
-    a = _operand(name, 0, m, k, case.pads[0], case.offset)
-    b = _operand(name, 1, n, k, case.pads[1], case.offset)
-    storage, c = _matrix(a.dtype, m, n, case.pads[2], case.offset)
+    torch.manual_seed(sum(case.shape))
+    a, b, c, storage = _operands(name, case.shape, case.pads, case.offset)
     kernel = module.kernel("gemm")
     kernel(a, b, c)
     torch.cuda.synchronize()
     exact = a.double() @ b.double().T
     allowed = torch.finfo(c.dtype).eps / 2 * exact.abs() + 2.0**-20 * (a.double().abs() @ b.double().abs().T)
-    error = (c.double() - exact).abs()
-    share = float((error / (allowed + 2.0**-24)).max())
-    if not share <= 1.0:  # This is also true for NaN.
-        raise BenchError(f"{name} {case}: the error is {share:.2f} times the tolerance")
-    c.fill_(float("nan"))
-    if not bool(storage.isnan().all()):
-        raise BenchError(f"{name} {case}: bytes outside C were written")
+    share = check_limit(f"{name} {case}", c, exact, allowed + 2.0**-24)
+    check_outside(f"{name} {case}", storage, c)
     taken = kernel.plan(a, b, c).kernel
     if case.kernel and name.split("-")[3] == "kk" and taken != case.kernel:
         raise BenchError(f"{name} {case}: expected @{case.kernel}, got @{taken}")
@@ -163,40 +132,23 @@ def check(module: CompiledModule, name: str, case: Case) -> tuple[str, float]:
 
 def repeat(module: CompiledModule, name: str) -> None:
     """Run a hundred times on the same data.  Raises :class:`BenchError` if two results differ."""
-    import torch
-
-    a, b = _operand(name, 0, 1000, 520, 0, 0), _operand(name, 1, 1032, 520, 0, 0)
-    _, c = _matrix(a.dtype, 1000, 1032, 0, 0)
+    a, b, c, _ = _operands(name, (1000, 1032, 520))
     kernel = module.kernel("gemm")
-    kernel(a, b, c)
-    first = c.clone()
-    for _ in range(99):
-        c.fill_(float("nan"))
-        kernel(a, b, c)
-        if not torch.equal(first, c):
-            raise BenchError(f"{name}: runs on the same data differ")
+    check_repeats(name, lambda: kernel(a, b, c), c, 100)
 
 
-def measure(module: CompiledModule, name: str, shape: tuple[int, int, int], runs: int) -> dict[str, object]:
+def measure(module: CompiledModule, name: str, shape: tuple[int, int, int], runs: int) -> Row:
     """Return one row of the result."""
     import torch
 
     m, n, k = shape
     torch.manual_seed(0)
-    a, b = _operand(name, 0, m, k, 0, 0), _operand(name, 1, n, k, 0, 0)
+    a, b, _, _ = _operands(name, shape)
     c, peer = (torch.empty(m, n, device="cuda", dtype=a.dtype) for _ in range(2))
     kernel = module.kernel("gemm")
-    times = compare(
+    times = median_times(
         [("torch", lambda: torch.mm(a, b.T, out=peer)), ("ours", lambda: kernel(a, b, c))],
-        traffic=2 * (m * k + n * k + m * n),
-        runs=runs,
-    )
-    flop = 2e-6 * m * n * k
-    ours, theirs = flop / times["ours"].median, flop / times["torch"].median
-    return {
-        "name": f"gemm_sm80 {name} {m}x{n}x{k} @{kernel.plan(a, b, c).kernel}",
-        "ours": ours,
-        "peer": theirs,
-        "unit": "TFLOP/s",
-        "ratio": ours / theirs,
-    }
+        traffic=2 * (m * k + n * k + m * n), runs=runs,
+    )  # fmt: skip
+    ours, theirs = (2e-6 * m * n * k / times[x] for x in ("ours", "torch"))
+    return row(f"gemm_sm80 {name} {m}x{n}x{k} @{kernel.plan(a, b, c).kernel}", "TFLOP/s", ours, theirs)

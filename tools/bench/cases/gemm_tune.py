@@ -10,14 +10,10 @@ model's selection.  ``cute-bench gemm_tune`` measures the same and saves nothing
     cute-bench gemm --tune --shapes 128x8192x8192 4096x4096x14336 --element bf16
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cute_dialect.op.execute.kernels import Runner
@@ -25,8 +21,18 @@ from cute_dialect.op.select.cost_model import best as predicted
 from cute_dialect.op.select.kernel_choice import Choice, Problem, save
 from cute_dialect.op.select.tuning import MARGIN, finals, space
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.gemm import LARGE, check, fitting, inputs, measure
+from cute_dialect.tools.bench.cases.gemm import (
+    LARGE,
+    build_choices,
+    check,
+    fitting,
+    inputs,
+    measure,
+    runner_of,
+    traffic_of,
+)  # fmt: skip
+from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.runner import Row, Say
 
 if TYPE_CHECKING:  # pragma: no cover
     from pathlib import Path
@@ -48,15 +54,7 @@ def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") 
 
 def build(folder: str, chip: str, shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[str]:
     """Compile the kernels for any of the shapes into ``folder/NAME``; return the reports of ptxas."""
-    from cute_dialect.op.execute.kernels import text_of
-    from cute_dialect.pipelines import compile as compile_cute
-
-    reports: list[str] = []
-    for choice in track(_needed(problems(shapes, element)), "compiling", "kernels"):
-        module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
-        module.save(os.path.join(folder, choice.name))
-        reports.append(f"{choice.name}: {module.report.strip().splitlines()[-1]}")
-    return reports
+    return build_choices(_needed(problems(shapes, element)), folder, chip)
 
 
 def _needed(wanted: Sequence[Problem]) -> list[Choice]:
@@ -64,23 +62,15 @@ def _needed(wanted: Sequence[Problem]) -> list[Choice]:
 
 
 def run(
-    folder: str,
-    *,
-    runs: int,
-    large: bool,
-    say: Callable[[str], None],
-    shapes: Sequence[tuple[int, int, int]] = (),
-    element: str = "f16",
+    folder: str, *, runs: int, large: bool, say: Say, shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16"
 ) -> dict[str, object]:
     """Measure the search space; return a row for each pair of a correct kernel and a problem."""
-    from cute_dialect.runtime import load
-
     wanted = problems(shapes, element)
-    runners = {c: Runner(c, load(os.path.join(folder, c.name))) for c in _needed(wanted)}
-    rows: list[dict[str, object]] = []
+    runners = {c: runner_of(folder, c) for c in _needed(wanted)}
+    rows: list[Row] = []
     for problem in track(wanted, "measuring", "problems"):
         rule = predicted(problem)
-        found: list[tuple[float, Choice, dict[str, object]]] = []
+        found: list[tuple[float, Choice, Row]] = []
         for choice in track(space(problem), problem.key, "kernels"):
             runner = runners[choice]
             try:
@@ -89,7 +79,7 @@ def run(
             except BenchError as e:
                 say(f"  wrong result: {e}")
                 continue
-            found.append((float(str(row["ratio"])), choice, row))
+            found.append((row["ratio"], choice, row))
         if not found:
             raise BenchError(f"{problem.key}: all kernels give wrong results")
         found.sort(key=lambda x: x[0], reverse=True)
@@ -110,14 +100,8 @@ def in_turns(runners: Sequence[Runner], problem: Problem, runs: int) -> dict[str
     """Return the median microseconds of kernels by name, measured in alternating rounds by
     :func:`cute_dialect.op.select.tuning.finals`.
     """
-    m, n, k = problem[:3]
-    a, b, c = inputs(problem, integers=False)
-
-    def call(runner: Runner) -> Callable[[], object]:
-        return lambda: runner(a, b, c)
-
-    traffic = a.element_size() * (m * k + n * k) + c.element_size() * m * n
-    return finals([(r.choice.name, call(r)) for r in runners], traffic, runs)
+    operands = inputs(problem, integers=False)
+    return finals([(r.choice.name, partial(r, *operands)) for r in runners], traffic_of(problem), runs)
 
 
 def save_best(result: dict[str, object], gpu: str) -> Path:

@@ -7,10 +7,6 @@ ours is faster::
     rows = measure(print)      # [{"name": "linear forward", "ours": 14.1, "peer": 12.9, "ratio": 0.91, …}, …]
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -20,6 +16,10 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 from cute_dialect import op
+from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.peers import normal as normal_of
+from cute_dialect.tools.bench.peers import operator
+from cute_dialect.tools.bench.runner import Row, Say, row
 
 __all__ = ["HostCase", "host_cases", "host_time", "measure", "random_rows"]
 
@@ -44,8 +44,8 @@ def host_cases() -> list[HostCase]:
     import torch
     import torch.nn.functional as F
 
-    def normal(*shape: int, dtype: Any = torch.bfloat16) -> Any:
-        return torch.randn(*shape, device="cuda").to(dtype)
+    def normal(*shape: int) -> Any:
+        return normal_of("bf16", *shape)
 
     x, w, bias, batch = normal(256, 256), normal(256, 256), normal(256), normal(4, 128, 128)
     # Distinct tensors: a tensor that is passed twice would prevent a cached call.
@@ -81,14 +81,14 @@ def host_cases() -> list[HostCase]:
         HostCase(
             "scaled_mm",
             lambda a, b, s, t: op.scaled_mm(a, b.t(), s, t),
-            lambda a, b, s, t: getattr(torch, "_scaled_mm")(a, b.t(), s, t, out_dtype=torch.bfloat16),  # noqa: B009
+            lambda a, b, s, t: operator("_scaled_mm")(a, b.t(), s, t, out_dtype=torch.bfloat16),
             (*e4m3, *scales),
             (),
         ),
         HostCase(
             "grouped_mm",
             lambda a, b, offs: op.grouped_mm(a, b, offs),
-            lambda a, b, offs: getattr(torch, "_grouped_mm")(a, b, offs=offs),  # noqa: B009
+            lambda a, b, offs: operator("_grouped_mm")(a, b, offs=offs),
             (x, experts, offsets),
             (0, 1),
         ),
@@ -145,19 +145,17 @@ def host_time(call: Callable[[], object], calls: int = 40) -> float:
     return median(times) * 1e6
 
 
-def measure(say: Callable[[str], None], names: Sequence[str] = (), calls: int = 40) -> list[dict[str, object]]:
+def measure(say: Say, names: Sequence[str] = (), calls: int = 40) -> list[Row]:
     """Measure and report some or all cases; a case that fails has ``error`` instead of times."""
     cases = [case for case in host_cases() if not names or case.name in names]
     return [_row(case, way, calls, say) for case in cases for way in _ways(case)]
 
 
-def random_rows(count: int, seed: int, say: Callable[[str], None]) -> list[dict[str, object]]:
+def random_rows(count: int, seed: int, say: Say) -> list[Row]:
     """Measure ``count`` calls in random order, so that cached calls alternate as in a program.
 
     Raises BenchError after all calls are measured if some failed.
     """
-    from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-
     random, drawn = Random(seed), list[tuple[HostCase, _Way]]()
     ways = [(case, way) for case in host_cases() for way in _ways(case)]
     while len(drawn) < count:
@@ -169,19 +167,19 @@ def random_rows(count: int, seed: int, say: Callable[[str], None]) -> list[dict[
     return rows
 
 
-def _row(case: HostCase, of: _Way, calls: int, say: Callable[[str], None]) -> dict[str, object]:
+def _row(case: HostCase, of: _Way, calls: int, say: Say) -> Row:
     """Measure one call."""
     way, ours, torchs = of
     name = f"{case.name} {way}"
-    row: dict[str, object] = {"name": name, "group": "host", "operation": way}
+    more = {"group": "host", "operation": way}
     try:
         pairs = [(host_time(ours, calls), host_time(torchs, calls)) for _ in range(2)]
     except Exception as e:  # The other calls are still measured.
         say(f"  {name:40} FAILED {type(e).__name__}: {e}")
-        return {**row, "error": f"{type(e).__name__}: {e}"}
+        return {"name": name, **more, "error": f"{type(e).__name__}: {e}"}
     mine, peer = (min(x) for x in zip(*pairs))
     say(f"  {name:40} {mine:8.1f} us, torch {peer:8.1f} us, ratio {peer / mine:.2f}")
-    return {**row, "ours": mine, "peer": peer, "ratio": peer / mine, "unit": "us"}
+    return row(name, "us", mine, peer, **more)
 
 
 def _ways(case: HostCase) -> list[_Way]:

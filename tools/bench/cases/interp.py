@@ -4,9 +4,6 @@ A lane-op is one op of the lowered kernel for one thread; a wgmma or a TMA copy 
 the process, the best of several runs, without compilation.
 """
 
-# JSON values are untyped.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import time
@@ -16,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cute_dialect.runtime.progress import track
+from cute_dialect.tools.bench.runner import Row, Say
 
 if TYPE_CHECKING:
     from cute_dialect.interp import RunReport
@@ -102,9 +100,9 @@ def _compiled(case: Case) -> Kernel:
     return module.kernel(case.kernel or names[0])
 
 
-def run(*, runs: int, say: Callable[[str], None], cases: Sequence[Case] = CASES) -> dict[str, object]:
+def run(*, runs: int, say: Say, cases: Sequence[Case] = CASES) -> dict[str, object]:
     """Measure each kernel in each mode."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for case in track(cases, "measuring", "kernels"):
         say(f"  {case.name}")
         kernel = _compiled(case)

@@ -33,6 +33,7 @@ from typing import Any, cast
 
 import cute_dialect.lang as cute
 from cute_dialect.runtime.progress import Task
+from cute_dialect.tools.bench.runner import Row, Say
 
 __all__ = ["growth", "run", "table"]
 
@@ -63,19 +64,19 @@ print(perf_counter() - start)
 """
 
 
-def run(*, runs: int, say: Callable[[str], None], long: bool = False) -> dict[str, object]:
+def run(*, runs: int, say: Say, long: bool = False) -> dict[str, object]:
     """Measure all costs and return the rows.  Raises ``FileNotFoundError`` without the examples of the repository."""
     with Task("measuring", unit="times") as task:
         return _run(task, runs, say, long)
 
 
-def _run(task: Task, runs: int, say: Callable[[str], None], long: bool) -> dict[str, object]:
+def _run(task: Task, runs: int, say: Say, long: bool) -> dict[str, object]:
     import torch
 
     if not EXAMPLES.is_dir():
         raise FileNotFoundError(f"cute-bench lang needs the examples of the repository; {EXAMPLES} does not exist")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
 
     def add(name: str, seconds: list[float], limit: float | None = None) -> None:
         row: dict[str, object] = {
@@ -232,7 +233,7 @@ def _other_calls(add: Any, x: Any, y: Any, z: Any) -> dict[str, Callable[[], obj
     }
 
 
-def growth(count: int, say: Callable[[str], None]) -> dict[str, object]:
+def growth(count: int, say: Say) -> dict[str, object]:
     """Compile one function ``count`` times with different constants and return the growth of the process.
 
     ``bytes`` is the resident memory at the end minus that after the first tenth.
@@ -267,7 +268,7 @@ def _resident() -> int:
 
 def table(result: dict[str, object]) -> list[tuple[str, ...]]:
     """Return the header and the rows of the table."""
-    rows = cast("list[dict[str, Any]]", result["rows"])
+    rows = cast("list[Row]", result["rows"])
     made = [
         (r["name"], _ms(r["seconds"]), _ms(r["least"]), _ms(r["limit"]) if r["limit"] is not None else "") for r in rows
     ]

@@ -8,40 +8,76 @@ and writing arguments (call - bound), stream and frame (bound - driver), and the
 with torch for plain and bound launches, from a CUDA graph, and from two threads.
 
 Then whole operations are measured: ``op.mm`` and ``op.bmm``, with and without a given output, compared with torch, and
-the calls of :mod:`~cute_dialect.tools.bench.cases.launch_calls`: GEMMs with a bias and with a traced epilogue, plans,
-row functions and elementwise functions.
+the calls of :func:`compared`: GEMMs with epilogues, plans, row and elementwise functions, operations with several
+launches, and training steps.  All are so small that GPU time is negligible, and they repeat the arguments of their
+first call, so that no kernel is selected again.
 """
-
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import cycle
-from typing import TYPE_CHECKING, NamedTuple
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
+import numpy as np
+
+from cute_dialect import op
+from cute_dialect.kernels.elementwise import elementwise_add_text, streaming_tile
+from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.op.execute.kernels import text_of
+from cute_dialect.op.rows.functions import row_kernel, sum_kernel
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.timing import host_overhead
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
 from cute_dialect.tools.bench.cases.gemm import chosen
-from cute_dialect.tools.bench.cases.launch_calls import compared, kernels
+from cute_dialect.tools.bench.cases.op import Case
+from cute_dialect.tools.bench.cases.op.conv import named as conv
+from cute_dialect.tools.bench.cases.op.epilogues import Fused, Learned
+from cute_dialect.tools.bench.cases.op.scaled import Scaled
+from cute_dialect.tools.bench.cases.op.types import Typed
+from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.runner import Row, Say, Text, build_kernels, loaded, row
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
     from cute_dialect.runtime.launch import Kernel
 
-__all__ = ["Measured", "build", "operations", "run"]
+__all__ = ["Call", "Measured", "build", "compared", "kernels", "operations", "run"]
 
 OPERATIONS = {"mm": Problem(128, 128, 256, major_b="n"), "bmm": Problem(128, 128, 64, major_b="n", matrices=4)}
 """Shapes of the operations, so small that GPU time is negligible."""
+
+
+M, N, K = 128, 128, 256
+"""The GEMM: (M, K) (K, N) -> (M, N) of f16."""
+
+
+class Call(NamedTuple):
+    """A call of ours and the equivalent of torch, with the same result up to rounding.
+
+    ``check`` compares calls with several results or other tolerances with float64, and raises BenchError.
+    """
+
+    name: str
+    ours: Callable[[], Any]
+    theirs: Callable[[], Any]
+    check: Callable[[], object] | None = None
+
+
+CASES: Mapping[str, Case] = {
+    "op.scaled_mm, row": Scaled(M, N, K, "row"),
+    "op.scaled_mm, block": Scaled(M, N, K, "block"),
+    "op.mm, padded": Typed(1023, 1023, 1023, "i8", "i8", "i32"),
+    "op.mm, reduction": Fused("squares", M, N, K),
+    "op.conv2d, depthwise": conv("fprop", 2, 14, 96, 96, groups=96),
+    "op.mm, forward and backward": Learned("bias_gelu", M, N, K),
+}
+"""Calls with several launches, from the tables of other benchmarks."""
 
 
 class Measured(NamedTuple):
@@ -66,44 +102,27 @@ class Measured(NamedTuple):
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile the two kernels into ``folder/launch-add`` and ``folder/launch-gemm``; return the reports of ptxas."""
-    from cute_dialect.kernels.elementwise import elementwise_add_text, streaming_tile
-    from cute_dialect.kernels.gemm import gemm_text
-    from cute_dialect.pipelines import compile as compile_cute
-
-    said: list[str] = []
-    for name, text in (("add", elementwise_add_text("f32", streaming_tile("f32"))), ("gemm", gemm_text())):
-        module = compile_cute(str(text), chip=chip, filename=f"{name}.mlir")
-        module.save(os.path.join(folder, f"launch-{name}"))
-        said.append(f"{name}: {module.report.strip().splitlines()[-1]}")
-    for problem in OPERATIONS.values():
-        choice = chosen(problem)
-        module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
-        module.save(os.path.join(folder, "launch-op", choice.name))
-        said.append(f"{choice.name}: {module.report.strip().splitlines()[-1]}")
-    wanted = kernels()
-    for name in track(list(wanted), "compiling", "kernels"):
-        text = wanted[name]
-        module = compile_cute(text(), chip=chip, filename=f"{name}.mlir")
-        module.save(os.path.join(folder, "launch-op", name))
-        said.append(f"{name}: {module.report.strip().splitlines()[-1]}")
-    return said
+    """Compile the kernels into ``launch-add``, ``launch-gemm`` and ``launch-op/NAME``; return the reports of ptxas."""
+    texts: dict[str, Text] = {
+        "launch-add": partial(elementwise_add_text, "f32", streaming_tile("f32")), "launch-gemm": gemm_text,
+    }  # fmt: skip
+    operators: dict[str, Text] = {c.name: partial(text_of, c) for c in map(chosen, OPERATIONS.values())}
+    texts |= {f"launch-op/{name}": text for name, text in {**operators, **kernels()}.items()}
+    return build_kernels(texts, folder, chip)
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     import torch
-
-    from cute_dialect.runtime import load
 
     x, y = (torch.randn(64, 256, device="cuda") for _ in range(2))
     a, b = (torch.randint(-2, 3, (128, 256), device="cuda").half() for _ in range(2))
     adds = [torch.empty_like(x) for _ in range(4)]
     products = [torch.empty(128, 128, device="cuda", dtype=torch.float16) for _ in range(4)]
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for name, kernel, inputs, outputs, peer in (
-        ("add", load(os.path.join(folder, "launch-add")).kernel("add"), (x, y), adds, torch.add),
-        ("gemm", load(os.path.join(folder, "launch-gemm")).kernel("launch"), (a, b), products, torch.mm),
+        ("add", loaded(folder, "launch-add").kernel("add"), (x, y), adds, torch.add),
+        ("gemm", loaded(folder, "launch-gemm").kernel("launch"), (a, b), products, torch.mm),
     ):
         other = inputs if name == "add" else (a, b.t())
         expected = peer(*other)
@@ -113,20 +132,16 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         ours = measure(kernel, inputs, outputs)
         theirs = _host(partial(peer, *other, out=outputs[0]))
         say(f"  {name}: {ours}; torch.{peer.__name__} {theirs:.2f}")
-        for what, value in ours._asdict().items():
-            row = {"name": f"{name}: {what.replace('_', ' ')}", "ours": value, "peer": theirs, "unit": "us"}
-            rows.append({**row, "ratio": theirs / value})
+        rows += [row(f"{name}: {k.replace('_', ' ')}", "us", value, theirs) for k, value in ours._asdict().items()]
     rows += operations(os.path.join(folder, "launch-op"), say)
     return {"rows": rows}
 
 
-def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object]]:
+def operations(folder: str, say: Say) -> list[Row]:
     """Check and measure ``op.mm`` and ``op.bmm`` with the kernels in ``folder``.  Raises :class:`BenchError`."""
     import torch
 
-    from cute_dialect import op
-
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for name, ours, theirs in (("mm", op.mm, torch.mm), ("bmm", op.bmm, torch.bmm)):
         p = OPERATIONS[name]
         batch = (p.matrices,) if name == "bmm" else ()
@@ -144,7 +159,7 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
             (f"op.{name}, out=", (partial(ours, a, b, out), partial(theirs, a, b, out=out))),
         ):
             mine, peer = (_host(call) for call in calls)
-            rows.append({"name": what, "ours": mine, "peer": peer, "unit": "us", "ratio": peer / mine})
+            rows.append(row(what, "us", mine, peer))
             say(f"  {what}: {mine:.2f} us a call; torch.{name} {peer:.2f}")
     with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
         for each in track(compared(), "measuring", "calls"):
@@ -155,7 +170,7 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
                 elif not torch.allclose(each.ours(), want, rtol=2e-3, atol=2e-3):
                     raise BenchError(f"{each.name}: the result differs from torch")
             mine, peer = _host(each.ours), _host(each.theirs)
-            rows.append({"name": each.name, "ours": mine, "peer": peer, "unit": "us", "ratio": peer / mine})
+            rows.append(row(each.name, "us", mine, peer))
             say(f"  correct: {each.name}: {mine:.2f} us a call; torch {peer:.2f}")
     return rows
 
@@ -183,8 +198,6 @@ def check_threads(
     kernel: Kernel, inputs: tuple[torch.Tensor, ...], outputs: list[torch.Tensor], expected: torch.Tensor
 ) -> None:
     """Call from two threads at once, with different outputs.  Raises :class:`BenchError` if an output is wrong."""
-    from threading import Thread
-
     import torch
 
     def work(mine: torch.Tensor) -> None:
@@ -229,3 +242,81 @@ def _halves(rest: tuple[torch.Tensor, ...], output: torch.Tensor, half: int) -> 
 def _host(launch: Callable[[], object]) -> float:
     launch()
     return host_overhead(launch, calls=200, rounds=50)
+
+
+# -------------------------------------------------------------------------------------------------------- calls of op
+
+
+def scaled(accum: Any, bias: Any) -> Any:
+    """Return the accumulator plus a bias: an epilogue to trace."""
+    return accum + bias
+
+
+def _traced() -> Any:
+    fake = op.epilogue.FakeTensor
+    return op.epilogue.trace(scaled, {"accum": fake("f32", (M, N)), "bias": fake("f16", (N,))})
+
+
+def kernels() -> Mapping[str, Text]:
+    """Return the kernels of :func:`compared` by name, with functions that compile them."""
+    sizes = (M, K), (K, N)
+    found = [
+        op.explain(op.mm, *sizes),
+        op.explain(op.mm, *sizes, bias=np.zeros(N, np.float16)),
+        op.explain(op.mm, *sizes, epilogue=_traced(), args={"bias": np.zeros(N, np.float16)}),
+    ]
+    made: dict[str, Text] = {}
+    for each in found:
+        assert each.choice is not None
+        made[each.choice.name] = partial(text_of, each.choice)
+    x = np.zeros((M, K), np.float16)
+    rows = [row_kernel("softmax", "f16", K), row_kernel("rms_norm", "f16", K, "w"), sum_kernel("sum", "f16", K, M)]
+    rows += [row_kernel("layer_norm", "f16", K, "wb"), op.add.kernel(x, x)]
+    made |= {kernel.name: kernel.text for kernel in rows}
+    for case in CASES.values():
+        made |= case.kernels()
+    return made
+
+
+def compared() -> list[Call]:
+    """Return the calls, with tensors on the GPU."""
+    import torch
+
+    functional = torch.nn.functional
+
+    def half(*shape: int) -> torch.Tensor:
+        return torch.randint(-2, 3, shape, device="cuda").half()
+
+    a, b, out, bias = half(M, K), half(K, N), half(M, N), half(N)
+    x, y, weight, shift = half(M, K), half(M, K), half(K), half(K)
+    plan, traced = op.Gemm(element="f16", layout="row"), _traced()
+    run, bound = partial(plan.run, a, b, None, out, sync=False), plan.bind(a, b, None, out)
+
+    def bound_result() -> torch.Tensor:
+        bound()
+        return out
+
+    return [
+        Call("op.mm, bias=", partial(op.mm, a, b, bias=bias), partial(torch.addmm, bias, a, b)),
+        Call(
+            "op.mm, epilogue=", partial(op.mm, a, b, epilogue=traced, args={"bias": bias}),
+            partial(torch.addmm, bias, a, b),
+        ),
+        Call("plan.run", lambda: run().D, partial(torch.mm, a, b, out=half(M, N))),
+        Call("plan.bind", bound_result, partial(torch.mm, a, b, out=half(M, N))),
+        Call("op.softmax", partial(op.softmax, x), partial(torch.softmax, x, -1)),
+        Call("op.rms_norm", partial(op.rms_norm, x, weight), partial(functional.rms_norm, x, (K,), weight)),
+        Call(
+            "op.layer_norm", partial(op.layer_norm, x, weight, shift),
+            partial(functional.layer_norm, x, (K,), weight, shift),
+        ),
+        Call("op.sum", partial(op.sum, x), partial(torch.sum, x, -1)),
+        Call("op.add", partial(op.add, x, y), partial(torch.add, x, y)),
+        *[_of(name, case) for name, case in CASES.items()],
+    ]  # fmt: skip
+
+
+def _of(name: str, case: Case) -> Call:
+    """Return the call of a case of another benchmark."""
+    trial = case.trial()
+    return Call(name, trial.ours, next(iter(trial.peers.values())), trial.check)

@@ -15,13 +15,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import cast
 
 from cute_dialect.runtime.progress import Task
+from cute_dialect.tools.bench.runner import Row, Say
 
 __all__ = ["run", "table"]
 
@@ -75,14 +76,14 @@ def warm(text: str, runs: int) -> tuple[float, float]:
     return median(times[1:]), min(times[1:])
 
 
-def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
+def run(*, runs: int, say: Say) -> dict[str, object]:
     """Measure all cases and return the rows."""
     from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.kernels.gemm.config import GemmConfig
 
     opt = [sys.executable, "-m", "cute_dialect.tools.cute_opt"]
     examples = Path(__file__).resolve().parents[3] / "test" / "examples"
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
 
     def row(name: str, command: Sequence[str], count: int) -> None:
         add(name, timed(command, count), count)
@@ -123,7 +124,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
 
 def table(result: dict[str, object]) -> list[tuple[str, ...]]:
     """Return the header and the rows of the table."""
-    rows = cast("list[dict[str, object]]", result["rows"])
+    rows = cast("list[Row]", result["rows"])
     return [
         ("what", "median s", "least s"),
         *[(str(r["name"]), f"{r['seconds']:.3f}", f"{r['least']:.3f}") for r in rows],

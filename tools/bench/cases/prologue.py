@@ -5,10 +5,6 @@ records the clock of its SM (``%clock64``) at these points.  A row is the median
 the launch time before the first instruction.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import os
@@ -17,12 +13,20 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.op.select.kernel_choice import Choice
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.ptxas import assemble
+from cute_dialect.runtime import driver
+from cute_dialect.runtime.artifact import save_artifact
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases import chain as bench_chain
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.parallel import in_processes
+from cute_dialect.tools.bench.cases import chain
+from cute_dialect.tools.bench.checks import check_limit
+from cute_dialect.tools.bench.peers import normal
+from cute_dialect.tools.bench.processes import in_processes
+from cute_dialect.tools.bench.runner import Row, Say, loaded
 
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
@@ -41,7 +45,7 @@ _GLOBAL = "block_clocks"
 
 def kernels(size: int) -> Choice:
     """Return the kernel of a GEMM with M = N = K = ``size``."""
-    return bench_chain.kernels(size)[0]
+    return chain.kernels(size)[0]
 
 
 def with_clocks(ptx: str) -> str:
@@ -84,15 +88,9 @@ def build(folder: str, chip: str) -> list[str]:
 
 def _build_one(job: tuple[Choice, str, str]) -> str:
     """Compile a kernel and assemble it with counters."""
-    from cute_dialect.kernels.gemm import gemm_text
-    from cute_dialect.kernels.gemm.config import SplitConfig
-    from cute_dialect.pipelines import compile as compile_cute
-    from cute_dialect.pipelines.ptxas import assemble
-    from cute_dialect.runtime.artifact import save_artifact
-
     choice, folder, chip = job
-    text = gemm_text(SplitConfig(choice.config, choice.parts) if choice.parts > 1 else choice.config)
-    artifact = compile_cute(text, chip=chip, filename=f"{choice.name}.mlir", keep_stages=False).artifact
+    text = chain.plain_text(choice)
+    artifact = compile_cute(text, chip=chip, filename=f"{choice.name}.mlir").artifact
     (code,) = artifact.code
     ptx = with_clocks(code.ptx)
     done = assemble(ptx, chip)
@@ -101,30 +99,34 @@ def _build_one(job: tuple[Choice, str, str]) -> str:
     return f"{choice.name}: {done.report().strip().splitlines()[-1]}"
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     import torch
 
-    from cute_dialect.runtime import load
-
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for size in track(SIZES, "measuring", "sizes"):
         torch.manual_seed(0)
-        a, b = (torch.randn(size, size, device="cuda", dtype=torch.float16) for _ in range(2))
+        a, b = (normal("f16", size, size) for _ in range(2))
         c = torch.full_like(a, float("nan"))
         choice = kernels(size)
-        module = load(os.path.join(folder, choice.name))
+        module = loaded(folder, choice.name)
         runner = Runner(choice, module)
         runner(a, b, c)
         wanted = a.double() @ b.double().t()
-        error = float((c.double() - wanted).abs().max() / wanted.abs().max())
-        if not error < 2**-9:
-            raise BenchError(f"prologue {size}: the error is {error:.2g}")
+        check_limit(f"prologue {size}", c, wanted, 2**-9 * float(wanted.abs().max()))
         noted = [_noted(module, lambda run=runner, of=(a, b, c): run(*of)) for _ in range(runs)]
         found = medians(noted)
         for what, us in found.items():
-            row = {"name": f"{size} to {what}", "kernel": choice.name, "ours": us}
-            rows.append({**row, "peer": None, "unit": "us", "ratio": None})
+            rows.append(
+                {
+                    "name": f"{size} to {what}",
+                    "kernel": choice.name,
+                    "ours": us,
+                    "peer": None,
+                    "unit": "us",
+                    "ratio": None,
+                }
+            )
         say(f"  {size} {choice.name}: " + ", ".join([f"{field} {us:.2f} us" for field, us in found.items()]))
     return {"rows": rows}
 
@@ -154,10 +156,7 @@ def medians(noted: Sequence[NDArray[Any]]) -> dict[str, float]:
 
 def _noted(module: Any, launch: Callable[[], object]) -> NDArray[Any]:
     """Return the records of the blocks of a launch, (blocks, FIELDS)."""
-    import numpy as np
     import torch
-
-    from cute_dialect.runtime import driver
 
     gpu = driver.driver()
     address = gpu.get_variable(module.driver_module(0), _GLOBAL)

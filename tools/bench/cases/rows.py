@@ -6,30 +6,40 @@ except for sums, written once.  Torch processes the same data in the same proces
 other assignments of rows to threads.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.row_config import RowConfig, row_class
-from cute_dialect.kernels.row_sums import sum_class
-from cute_dialect.op.select.timing import compare
+from cute_dialect.kernels.row_sums import sum_class, sum_text
+from cute_dialect.kernels.rows import row_text
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
+from cute_dialect.tools.bench.checks import check_close
+from cute_dialect.tools.bench.peers import dtype, normal
+from cute_dialect.tools.bench.runner import Row, Say, Text, build_kernels, loaded, median_times, row
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
     from cute_dialect.runtime.launch import Kernel
 
-__all__ = ["CASES", "Case", "build", "build_one", "class_of", "run"]
+__all__ = [
+    "BYTES",
+    "CASES",
+    "CHECKS",
+    "ELEMENTS",
+    "Case",
+    "Data",
+    "build",
+    "check",
+    "class_of",
+    "measure",
+    "run",
+    "text_of",
+]
 
-TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 ELEMENTS = 1 << 28
 EPS = 1e-5
@@ -67,7 +77,7 @@ CASES = (
     *(
         Case(op, e, n, ELEMENTS // n)
         for op in ("softmax", "rmsnorm", "layernorm")
-        for e in TORCH_NAMES
+        for e in BYTES
         for n in (1024, 4096, 32768, 131072)
     ),
 )
@@ -82,34 +92,23 @@ CHECKS = ((1, 0, 0), (7, 8, 0), (133, 1, 0), (133, 8, 1))
 """Rows, row padding in elements, offset in elements of the first row."""
 
 
+def text_of(case: Case, config: RowConfig) -> Text:
+    """Return the function that generates the kernel of a case."""
+    return partial(sum_text if case.op == "sum" else row_text, case.op, case.element, case.n, config)
+
+
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/OP-ELEMENT-N``; return the reports of ptxas."""
-    found = {c.folder: (c, class_of(c)) for c in CASES}
-    names = track(list(found), "compiling", "kernels")
-    return [build_one(os.path.join(folder, name), *found[name], chip) for name in names]
+    return build_kernels({c.folder: text_of(c, class_of(c)) for c in CASES}, folder, chip)
 
 
-def build_one(folder: str, case: Case, config: RowConfig, chip: str) -> str:
-    """Compile one kernel."""
-    from cute_dialect.kernels.row_sums import sum_text
-    from cute_dialect.kernels.rows import row_text
-    from cute_dialect.pipelines import compile as compile_cute
-
-    text = (sum_text if case.op == "sum" else row_text)(case.op, case.element, case.n, config)
-    module = compile_cute(text, chip=chip, filename=f"{case.folder}.mlir")
-    module.save(folder)
-    lines = [x for x in module.report.strip().splitlines() if case.op in x]
-    return f"{os.path.basename(folder)} {config.name}: {'; '.join(lines)}"
-
-
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
-    from cute_dialect.runtime import load
+    import torch
 
-    kernels = {c.folder: load(os.path.join(folder, c.folder)).kernel(c.op) for c in CASES}
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for case in track(CASES, "measuring", "cases"):
-        kernel = kernels[case.folder]
+        kernel = loaded(folder, case.folder).kernel(case.op)
         chosen = {check(kernel, case, *shape) for shape in CHECKS}
         data = Data(case, case.rows)
         error = data.check(kernel)
@@ -117,14 +116,8 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         rows.append(measure([("ours", kernel)], data, runs)[0])
         say(f"    {rows[-1]['ours']:.3f} TB/s, torch {rows[-1]['peer']:.3f}, {rows[-1]['ratio']:.3f} of torch's speed")
         del data
-        _empty_cache()
+        torch.cuda.empty_cache()
     return {"rows": rows}
-
-
-def _empty_cache() -> None:
-    import torch
-
-    torch.cuda.empty_cache()
 
 
 class Data:
@@ -135,11 +128,11 @@ class Data:
 
         self.case = case
         torch.manual_seed(rows + case.n)
-        self.dtype: torch.dtype = getattr(torch, TORCH_NAMES[case.element])
+        self.dtype = dtype(case.element)
         self.x = self._matrix(rows, padding, offset)
         self.x.normal_()
         count = {"rmsnorm": 1, "layernorm": 2}.get(case.op, 0)
-        self.weights = [torch.randn(case.n, device="cuda", dtype=self.dtype) for _ in range(count)]
+        self.weights = [normal(case.element, case.n) for _ in range(count)]
         if case.op == "sum":
             self.y = torch.full((rows,), float("nan"), device="cuda", dtype=self.dtype)
         else:
@@ -188,46 +181,33 @@ class Data:
         return centered * torch.rsqrt((centered * centered).mean(1, keepdim=True) + EPS) * w[0] + w[1]
 
     def check(self, kernel: Kernel) -> float:
-        """Run and compare; return the largest error relative to the limit.  Raises :class:`BenchError`."""
+        """Run and compare; return the largest error relative to the limit.  Raises ``BenchError``."""
         import torch
 
         self.y.fill_(float("nan"))
         kernel(*self.given)
         torch.cuda.synchronize()
         worst, step = 0.0, max(1, (1 << 25) // self.case.n)
+        spacing = torch.finfo(self.y.dtype).smallest_normal / 1024  # the spacing of subnormal f16 numbers is 2^-24
         for start in range(0, len(self.x), step):
             part = slice(start, start + step)
-            wanted = self.reference(part)
-            scale = wanted.square().mean().sqrt()
-            spacing = torch.finfo(self.y.dtype).smallest_normal / 1024  # the spacing of subnormal f16 numbers is 2^-24
-            limit = LIMITS[self.case.element] * (wanted.abs() + scale) + spacing
-            share = float(((self.y[part].double() - wanted).abs() / limit).max())
-            if not share <= 1:
-                raise BenchError(f"{self.case}: from row {start} on the error is {share:.2f} times the limit")
-            worst = max(worst, share)
+            name, unit = f"{self.case}, from row {start} on", LIMITS[self.case.element]
+            worst = max(worst, check_close(name, self.y[part], self.reference(part), unit, least=spacing))
         return worst
 
 
 def check(kernel: Kernel, case: Case, rows: int, padding: int, offset: int) -> str:
-    """Check a small matrix and return the kernel variant that ran.  Raises :class:`BenchError`."""
+    """Check a small matrix and return the kernel variant that ran.  Raises ``BenchError``."""
     data = Data(case, rows, padding, offset)
     data.check(kernel)
     return kernel.plan(*data.given).kernel
 
 
-def measure(kernels: Sequence[tuple[str, Kernel]], data: Data, runs: int) -> list[dict[str, object]]:
+def measure(kernels: Sequence[tuple[str, Kernel]], data: Data, runs: int) -> list[Row]:
     """Return one row of the result per kernel."""
     case = data.case
-
-    def launch(kernel: Kernel) -> Callable[[], object]:
-        return lambda: kernel(*data.given)
-
-    contestants = [(name, launch(k)) for name, k in kernels]
-    times = compare([*contestants, ("torch", data.peer())], traffic=case.traffic, runs=runs)
-    peer = case.traffic / times["torch"].median / 1e6
-    out: list[dict[str, object]] = []
-    for name, _ in kernels:
-        ours = case.traffic / times[name].median / 1e6
-        title = str(case) if name == "ours" else f"{case} {name}"
-        out.append({"name": title, "ours": ours, "peer": peer, "unit": "TB/s", "ratio": ours / peer})
-    return out
+    contestants = [(name, lambda k=kernel: k(*data.given)) for name, kernel in kernels]
+    times = median_times([*contestants, ("torch", data.peer())], traffic=case.traffic, runs=runs)
+    speed = {name: case.traffic / t / 1e6 for name, t in times.items()}
+    titles = {name: str(case) if name == "ours" else f"{case} {name}" for name, _ in kernels}
+    return [row(title, "TB/s", speed[name], speed["torch"]) for name, title in titles.items()]

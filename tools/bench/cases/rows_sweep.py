@@ -4,20 +4,16 @@ For each case, the default and the configurations of :func:`space` are built.  A
 alternating rounds with torch; the report shows the best three and the default.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.row_config import SHARED_MEMORY, RowConfig, shared_bytes, width
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.rows import BYTES, CASES, Case, Data, build_one, class_of, measure
+from cute_dialect.tools.bench.cases.rows import BYTES, CASES, Case, Data, class_of, measure, text_of
+from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.runner import Row, Say, build_kernels, loaded
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import Kernel
@@ -49,16 +45,10 @@ def space(case: Case) -> list[RowConfig]:
                     for shared in {chunks, chunks // 2, 0} for groups in {0, 1, max(1, shared)}
                     if shared == chunks or groups
                 ]  # fmt: skip
-    return [c for c in dict.fromkeys(found) if c != class_of(case) and fits(case, c)]
-
-
-def fits(case: Case, config: RowConfig) -> bool:
-    """Return True if shared memory suffices."""
-    return shared_bytes(case.element, config) <= SHARED_MEMORY
-
-
-def _configs(case: Case) -> list[RowConfig]:
-    return [class_of(case), *space(case)]
+    default = class_of(case)
+    return [
+        c for c in dict.fromkeys(found) if c != default and shared_bytes(case.element, c) <= SHARED_MEMORY
+    ]  # fmt: skip
 
 
 def _built(folder: str, case: Case) -> list[RowConfig]:
@@ -71,16 +61,15 @@ def _built(folder: str, case: Case) -> list[RowConfig]:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/OP-ELEMENT-N-THREADSxCHUNKS[xROWS[x…]]``; return the reports of ptxas."""
-    wanted = {f"{case.folder}-{c.name}": (case, c) for case in CASES for c in _configs(case)}
-    names = track(list(wanted), "compiling", "kernels")
-    return [build_one(os.path.join(folder, name), *wanted[name], chip) for name in names]
+    wanted = {
+        f"{case.folder}-{c.name}": text_of(case, c) for case in CASES for c in (class_of(case), *space(case))
+    }  # fmt: skip
+    return build_kernels(wanted, folder, chip)
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`; wrong kernels are reported and skipped."""
-    from cute_dialect.runtime import load
-
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for case in track(CASES, "measuring", "cases"):
         configs = _built(folder, case)
         if not configs:
@@ -88,16 +77,16 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         data = Data(case, case.rows)
         kernels: list[tuple[str, Kernel]] = []
         for c in configs:
-            kernel = load(os.path.join(folder, f"{case.folder}-{c.name}")).kernel(case.op)
+            kernel = loaded(folder, f"{case.folder}-{c.name}").kernel(case.op)
             try:
                 data.check(kernel)
                 kernels.append((c.name, kernel))
             except BenchError as e:
                 say(f"  WRONG {c.name}: {e}")
         found = measure(kernels, data, runs)
-        best = sorted(found, key=lambda r: -cast("float", r["ours"]))
+        best = sorted(found, key=lambda r: -r["ours"])
         rows += [r for r in found if r is found[0] or r in best[:3]]
-        listed = ", ".join(f"{str(r['name']).split()[-1]} {r['ours']:.3f}" for r in best)
+        listed = ", ".join(f"{r['name'].split()[-1]} {r['ours']:.3f}" for r in best)
         say(f"  {case}: torch {found[0]['peer']:.3f}; {listed}")
         del data
     return {"rows": rows}

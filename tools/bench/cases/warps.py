@@ -5,10 +5,6 @@ in alternating rounds, f64 and tf32 also against ``torch.mm``.  The fastest shou
 :class:`~cute_dialect.kernels.mma_sync_gemm.WarpConfig`, or one of its ``TILES``.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import os
@@ -18,17 +14,12 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.mma_sync_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.op.execute.kernels import run_any
-from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.parallel import in_processes
+from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.peers import dtype
+from cute_dialect.tools.bench.runner import Row, Say, build_kernels, loaded, median_times, row
 
 __all__ = ["VARIANTS", "Variant", "build", "configs", "run"]
-
-_DTYPES = {
-    "f64": "float64", "tf32": "float32", "f32": "float32", "i8": "int8", "i32": "int32",
-    "f8E4M3FN": "float8_e4m3fn", "bf16": "bfloat16",
-}  # fmt: skip
 
 
 class Variant(NamedTuple):
@@ -82,21 +73,12 @@ def configs() -> dict[str, WarpConfig]:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
-    names = list(configs())
-    return in_processes(partial(_build_one, folder=folder, chip=chip), names, names)
+    return build_kernels({name: partial(warp_gemm_text, c) for name, c in configs().items()}, folder, chip)
 
 
-def _build_one(name: str, folder: str, chip: str) -> str:
-    from cute_dialect.pipelines import compile as compile_cute
-
-    module = compile_cute(warp_gemm_text(configs()[name]), chip=chip, filename=f"{name}.mlir")
-    module.save(os.path.join(folder, name))
-    return f"{name}: {module.report.strip()}"
-
-
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for element, output in track(_KINDS, "measuring", "element types"):
         names = [n for n, c in configs().items() if c.element == element and os.path.isdir(os.path.join(folder, n))]
         for shape in (*((size,) * 3 for size in _SIZES.get(element, (513,))), _MUCH_K):
@@ -107,25 +89,22 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 def _measured(
     folder: str, names: Iterable[str], element: str, output: str, shape: Sequence[int], runs: int,
-    say: Callable[[str], None],
-) -> list[dict[str, object]]:  # fmt: skip
+    say: Say,
+) -> list[Row]:  # fmt: skip
     """Check and measure the kernels of an element type on one problem (M, N, K)."""
     import torch
 
-    from cute_dialect.runtime import load
-
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
-    kind = getattr(torch, _DTYPES[element])
     m, n, k = shape
     size = m if m == n == k else f"{m}x{n}x{k}"
-    a, b = (torch.randint(-2, 3, x, device="cuda").float().to(kind) for x in ((m, k), (k, n)))
-    c = torch.empty(m, n, device="cuda", dtype=getattr(torch, _DTYPES[output]))
+    a, b = (torch.randint(-2, 3, x, device="cuda").float().to(dtype(element)) for x in ((m, k), (k, n)))
+    c = torch.empty(m, n, device="cuda", dtype=dtype(output))
     # b is (K, N) for torch, and (N, K) with contiguous columns for the kernel.
     calls: list[tuple[str, Callable[[], object]]] = []
     wanted = (a.double() @ b.double()).to(c.dtype)
     for name in names:
-        kernel = run_any(configs()[name], load(os.path.join(folder, name)))
+        kernel = run_any(configs()[name], loaded(folder, name))
         c.fill_(77)
         kernel(a, b.t(), c)
         if not torch.equal(c, wanted):
@@ -134,14 +113,14 @@ def _measured(
     if element in ("f64", "tf32"):
         calls.append(("torch", lambda: torch.mm(a, b)))
     traffic = (a.numel() + b.numel()) * a.element_size() + c.numel() * c.element_size()
-    times = compare(calls, traffic=traffic, runs=runs)
+    times = median_times(calls, traffic=traffic, runs=runs)
     flop = 2e-6 * m * n * k
-    peer = flop / times["torch"].median if "torch" in times else None
-    rows: list[dict[str, object]] = []
-    for name, _ in calls:
-        ours = flop / times[name].median
-        if name != "torch":
-            ratio = {} if peer is None else {"peer": peer, "ratio": ours / peer}
-            rows.append({"name": f"warps {name} {size}", "ours": ours, "unit": "TFLOP/s", **ratio})
-            say(f"  {name} {size}: {ours:.1f} TFLOP/s{'' if peer is None else f', {ours / peer:.3f} of torch'}")
+    peer = flop / times["torch"] if "torch" in times else None
+    rows: list[Row] = []
+    for name in names:
+        ours, title = flop / times[name], f"warps {name} {size}"
+        say(f"  {name} {size}: {ours:.1f} TFLOP/s{'' if peer is None else f', {ours / peer:.3f} of torch'}")
+        rows.append(
+            {"name": title, "ours": ours, "unit": "TFLOP/s"} if peer is None else row(title, "TFLOP/s", ours, peer)
+        )
     return rows

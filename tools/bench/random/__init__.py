@@ -10,10 +10,6 @@ error bound.
     cute-bench op --random conv --count 8 --plan               the same kinds, small, on the interpreter (no GPU)
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import os
@@ -22,18 +18,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from math import exp, log
-from typing import Protocol
+from typing import Any, Protocol
 from unittest.mock import patch
 
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
 from cute_dialect.tools.bench.cases.host import random_rows
-from cute_dialect.tools.bench.cases.op import Trial
-from cute_dialect.tools.bench.parallel import in_processes
+from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.processes import in_processes
+from cute_dialect.tools.bench.runner import Row, Say, Trial, ratio_lines, row, speeds
 
-__all__ = ["GROUPS", "Drawn", "log_uniform", "plan", "problems", "quantiles", "run", "summary"]
+__all__ = ["GROUPS", "Drawn", "log_uniform", "plan", "problems", "run", "summary"]
 
 GROUPS = ("conv", "rows", "epilogue", "attention", "host")
 """Groups of random problems.  ``host`` measures host time; see :func:`_host`."""
@@ -81,12 +76,12 @@ def problems(group: str, count: int, seed: int) -> list[Drawn]:
     return [draw(random.Random(f"{group} {seed} {i}"), i) for i in range(count)]
 
 
-def plan(group: str, count: int, seed: int, say: Callable[[str], None]) -> dict[str, object]:
+def plan(group: str, count: int, seed: int, say: Say) -> dict[str, object]:
     """Print the problems of a seed, and check a small problem of each kind on the interpreter.
 
     Returns the rows, without times, and the errors.
     """
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     wrong: list[str] = []
     for number, problem in enumerate(problems(group, count, seed)):
         small = problem.tiny()
@@ -128,7 +123,7 @@ def _warm(job: tuple[str, int, Drawn]) -> str:
     return ""
 
 
-def run(group: str, count: int, seed: int, *, runs: int, say: Callable[[str], None]) -> dict[str, object]:
+def run(group: str, count: int, seed: int, *, runs: int, say: Say) -> dict[str, object]:
     """Check and measure ``count`` problems of a seed; wrong results and rejected problems are reported at the end."""
     if group == "host":
         return _host(count, seed, say)
@@ -143,7 +138,7 @@ def run(group: str, count: int, seed: int, *, runs: int, say: Callable[[str], No
         in_processes(_warm, jobs, [p.name for p in drawn], what="compiling", unit="problems", processes=processes)
     compiled_s = time.monotonic() - begin
     say(f"  compiled in {compiled_s:.0f} s")
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     wrong: list[str] = []
     for number, problem in enumerate(track(drawn, f"measuring {group}", "problems")):
         try:
@@ -177,7 +172,7 @@ def _is_alive() -> bool:
     return True
 
 
-def _host(count: int, seed: int, say: Callable[[str], None]) -> dict[str, object]:
+def _host(count: int, seed: int, say: Say) -> dict[str, object]:
     """Measure host time; rows have ``ours`` and ``peer`` in microseconds per call."""
     rows = random_rows(count, seed, say)
     for line in summary(rows):
@@ -185,38 +180,22 @@ def _host(count: int, seed: int, say: Callable[[str], None]) -> dict[str, object
     return {"group": "host", "seed": seed, "count": count, "rows": rows, "wrong": []}
 
 
-def _measured(
-    group: str, number: int, problem: Drawn, runs: int, say: Callable[[str], None]
-) -> dict[str, object]:  # fmt: skip
+def _measured(group: str, number: int, problem: Drawn, runs: int, say: Say) -> Row:
     """Check and time a problem."""
     trial = problem.trial("cuda", _is_compiled(group, number))
     share = trial.check()
-    contestants = [("ours", trial.ours), *trial.peers.items()]
-    timed = compare(contestants, traffic=trial.traffic, runs=max(runs // 5, 5), warmup=3, hide_host=True)
-    times = {k: t.median for k, t in timed.items()}
-    best = min(trial.peers, key=lambda k: times[k])
-    ratio = times[best] / times["ours"]
-    peers = ", ".join(f"{k} {times[k]:.1f}" for k in trial.peers)
-    say(f"  {number:4} {problem.name}: {times['ours']:.1f} us, {peers}, ratio {ratio:.3f}; error {share:.2f}")
-    return {
-        "name": problem.name, "group": group, "operation": problem.operation, "number": number, "us": times["ours"],
-        "peers_us": {k: times[k] for k in trial.peers}, "best_peer": best, "ours": trial.work / times["ours"] / 1e6,
-        "peer": trial.work / times[best] / 1e6, "unit": trial.unit, "ratio": ratio, "error": share,
-    }  # fmt: skip
+    times, speed = speeds(trial, {"ours": trial.ours}, max(runs // 5, 5), warmup=3, hide_host=True)
+    peers_us = {k: times[k] for k in trial.peers}
+    best = min(peers_us, key=lambda k: times[k])
+    more = {"group": group, "operation": problem.operation, "number": number, "us": times["ours"],
+            "peers_us": peers_us, "best_peer": best, "error": share}  # fmt: skip
+    found = row(problem.name, trial.unit, speed["ours"], speed[best], **more)
+    peers = ", ".join(f"{k} {t:.1f}" for k, t in peers_us.items())
+    say(f"  {number:4} {problem.name}: {times['ours']:.1f} us, {peers}, ratio {found['ratio']:.3f}; error {share:.2f}")
+    return found
 
 
-def quantiles(ratios: Sequence[float]) -> tuple[float, float, float, int]:
-    """Return the geometric mean, the 5th percentile, the minimum, and the number of ratios of at least 1.
-
-    >>> quantiles([2.0, 0.5])
-    (1.0, 0.5, 0.5, 1)
-    """
-    found = sorted(ratios)
-    mean = exp(sum(map(log, found)) / len(found))
-    return mean, found[len(found) // 20], found[0], sum(x >= 1 for x in found)
-
-
-def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
+def summary(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the lines of a table: all problems, those with ``torch.compile`` as a peer, and each operation.
 
     >>> row = {"operation": "fprop", "ratio": 1.1}
@@ -225,13 +204,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """
     classes: dict[str, list[float]] = {}
     for r in rows:
-        peers = r.get("peers_us")
-        has_compiled = isinstance(peers, Mapping) and "compiled" in peers
+        has_compiled = "compiled" in r.get("peers_us", ())
         for name in ("all", *["with torch.compile"] * has_compiled, str(r["operation"])):
-            classes.setdefault(name, []).append(float(str(r["ratio"])))
-    lines = [f"  {'':28} {'count':>5} {'geometric mean':>14} {'5th percentile':>14} {'least':>7} {'ahead':>12}"]
-    for name, ratios in classes.items():
-        mean, fifth, least, ahead = quantiles(ratios)
-        of = f"{ahead} of {len(ratios)}"
-        lines.append(f"  {name:28} {len(ratios):5} {mean:14.3f} {fifth:14.3f} {least:7.3f} {of:>12}")
-    return lines
+            classes.setdefault(name, []).append(r["ratio"])
+    return ratio_lines(classes)

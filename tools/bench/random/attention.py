@@ -1,304 +1,18 @@
 """Random attention calls compared with the back ends of torch's ``scaled_dot_product_attention``."""
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect import op
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op import Trial
+from cute_dialect.tools.bench.cases.op.attention import LIMITS, Attention
 from cute_dialect.tools.bench.random import log_uniform
 
-if TYPE_CHECKING:  # pragma: no cover
-    import torch
+__all__ = ["draw"]
 
-__all__ = ["RandomAttention", "draw"]
-
-TYPES = {"f16": "float16", "bf16": "bfloat16"}
-LIMITS = {"f16": 2.0**-9, "bf16": 2.0**-6}
-"""Maximum error relative to the element and to the RMS of the result; weights and result are rounded."""
 MOST_FLOPS, MOST_BYTES = 5e11, 4e9
 
 
-class RandomAttention(NamedTuple):
-    """Attention of ``queries`` on ``keys`` for ``heads`` heads of ``head`` elements that share ``heads_k`` key heads.
-
-    ``lengths`` are those of packed sequences, with as many queries as keys, else empty.  ``window`` is the number of
-    keys before and after the query's own, or None.  ``backward`` computes the gradients of q, k and v.
-    """
-
-    element: str
-    head: int
-    batch: int
-    heads: int
-    heads_k: int
-    queries: int
-    keys: int
-    causal: str
-    window: tuple[int, int] | None
-    layout: str
-    lengths: tuple[int, ...]
-    backward: bool
-
-    @property
-    def operation(self) -> str:
-        """The kind: ``decode``, ``packed``, ``window``, ``causal`` or ``full``, followed by ``backward``."""
-        if self.lengths:
-            return "packed"
-        kind = "window" if self.window else "decode" if self.queries <= 16 else "causal" if self.causal else "full"
-        return kind + " backward" * self.backward
-
-    @property
-    def name(self) -> str:
-        said = f"{self.operation} {self.element} d{self.head} h{self.heads}/{self.heads_k} {self.layout}"
-        if self.lengths:
-            return f"{said} {'causal ' * bool(self.causal)}{'+'.join(map(str, self.lengths))}"
-        more = f" {self.causal}" * bool(self.causal) + (
-            f" window {self.window[0]},{self.window[1]}" if self.window else ""
-        )
-        return f"{said} {self.batch}x{self.queries}x{self.keys}{more}"
-
-    @property
-    def sizes(self) -> list[tuple[int, int]]:
-        """The numbers of queries and keys of each sequence."""
-        return [(n, n) for n in self.lengths] or [(self.queries, self.keys)] * self.batch
-
-    @property
-    def flops(self) -> float:
-        """FLOPs, counting the keys that a query attends to; backward has 2.5 times those of forward."""
-        pairs = 0.0
-        for queries, keys in self.sizes:
-            seen = queries * keys
-            if self.causal:
-                seen = queries * keys - queries * (queries - 1) / 2 if keys >= queries else keys * (keys + 1) / 2
-                if self.causal == "top_left" and keys >= queries:
-                    seen = queries * (queries + 1) / 2
-            if self.window:
-                seen = min(seen, queries * (sum(self.window) + 1))
-            pairs += seen
-        return 4.0 * pairs * self.heads * self.head * (2.5 if self.backward else 1)
-
-    @property
-    def traffic(self) -> int:
-        """The bytes of q, k, v and the result, and of their gradients."""
-        queries, keys = (sum(x) for x in zip(*self.sizes))
-        return 4 * self.head * (queries * self.heads + keys * self.heads_k) * (2 if self.backward else 1)
-
-    def tiny(self) -> RandomAttention:
-        """Return a call with few rows and the same mask."""
-        shared = self.heads // self.heads_k
-        queries = min(self.queries, 40 + self.queries % 8)
-        keys = self.keys if self.keys <= 64 else 64 + self.keys % 8
-        keys = queries if self.keys == self.queries else max(keys, queries + 1)
-        window = None if self.window is None else (min(self.window[0], 20), min(self.window[1], 20))
-        return self._replace(
-            batch=1, heads=shared, heads_k=1, queries=queries, keys=keys, window=window,
-            lengths=tuple(min(n, 20 + n % 8) for n in self.lengths[:2]),
-        )  # fmt: skip
-
-    def seen(self, rows: torch.Tensor, queries: int, keys: int) -> torch.Tensor:
-        """Return a mask of the keys that some queries of a sequence attend to."""
-        import torch
-
-        own = rows[:, None] + (keys - queries if self.causal == "bottom_right" else 0)
-        at = torch.arange(keys, device=rows.device)[None]
-        seen = torch.ones(len(rows), keys, dtype=torch.bool, device=rows.device)
-        if self.causal:
-            seen &= at <= own
-        if self.window:
-            seen &= (at >= own - self.window[0]) & (at <= own + self.window[1])
-        return seen
-
-    def trial(self, device: str, compiled: bool) -> Trial:
-        """Create operands of normally distributed values."""
-        import torch
-
-        torch.manual_seed(0)
-        dtype = getattr(torch, TYPES[self.element])
-        run: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
-
-        def normal(*shape: int) -> torch.Tensor:
-            return torch.randn(shape, device=device, dtype=dtype)
-
-        if self.lengths:
-            total = sum(self.lengths)
-            q, k, v = (normal(total, h, self.head) for h in (self.heads, self.heads_k, self.heads_k))
-            ends = torch.tensor([0, *self.lengths]).cumsum(0).to(device, torch.int32)
-            how: dict[str, Any] = {"cu_seqlens_q": ends, "cu_seqlens_k": ends, "max_seqlen_q": max(self.lengths)}
-        else:
-            rows = ((self.heads, self.queries), (self.heads_k, self.keys), (self.heads_k, self.keys))
-            bhsd = self.layout == "bhsd"
-            q, k, v = (normal(self.batch, *((h, n) if bhsd else (n, h)), self.head) for h, n in rows)
-            q, k, v = (x if bhsd else x.transpose(1, 2) for x in (q, k, v))
-            ends, how = None, {}
-        how |= {"causal": self.causal or False, "window": self.window, **run}
-        leaves = [x.requires_grad_() for x in (q, k, v)] if self.backward else []
-
-        def forward() -> torch.Tensor:
-            return op.attention(q, k, v, **how)
-
-        peers = _peers(self, q, k, v, ends) if device == "cuda" else {}
-        if not self.backward:
-
-            def check() -> float:
-                found = forward()
-                for peer in peers.values():  # A peer must compute the same result.
-                    _alike(self, found, peer())
-                return self._check(found, q, k, v)
-
-            return Trial(check, forward, peers, self.traffic, self.flops, "TFLOP/s")
-        result = forward()
-        grad = torch.randn_like(result)
-
-        def gradient(y: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
-            return lambda: torch.autograd.grad(y, leaves, grad, retain_graph=True)
-
-        ours = gradient(result)
-        backward_peers: dict[str, Callable[[], object]] = {}
-        for name, peer in peers.items():
-            try:
-                run_peer = gradient(peer())
-                run_peer()
-            except RuntimeError:  # The peer does not support this gradient.
-                continue
-            backward_peers[name] = run_peer
-
-        def check_gradient() -> float:
-            found = ours()
-            for peer in backward_peers.values():
-                theirs: Any = peer()
-                for x, y in zip(found, theirs):
-                    _alike(self, x, y)
-            return self._check_gradient(found, q, k, v, grad)
-
-        return Trial(check_gradient, ours, backward_peers, self.traffic, self.flops, "TFLOP/s")
-
-    def _check(self, found: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> float:
-        """Compare up to 64 rows of the first and last head of two sequences with float64."""
-        import torch
-
-        worst, shared = 0.0, self.heads // self.heads_k
-        begins = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
-        for b in dict.fromkeys((0, len(self.sizes) - 1)):
-            queries, keys = self.sizes[b]
-            rows = torch.arange(0, queries, max(1, queries // 64), device=q.device)
-            for h in dict.fromkeys((0, self.heads - 1)):
-                if self.lengths:
-                    part = slice(begins[b], begins[b] + queries)
-                    of = [q[part, h], k[part, h // shared], v[part, h // shared], found[part, h]]
-                else:
-                    of = [q[b, h], k[b, h // shared], v[b, h // shared], found[b, h]]
-                mine, theirs, values = (x.detach().double() for x in of[:3])
-                want = self._weights(mine[rows], theirs, rows, queries, keys) @ values
-                worst = max(worst, self._share(of[3][rows], want))
-        return worst
-
-    def _weights(self, q: torch.Tensor, k: torch.Tensor, rows: torch.Tensor, queries: int, keys: int) -> torch.Tensor:
-        scores = q @ k.T / math.sqrt(self.head)
-        weights = scores.masked_fill(~self.seen(rows, queries, keys), -math.inf).softmax(-1)
-        return weights.nan_to_num(0.0)  # Rows without keys are 0.
-
-    def _check_gradient(
-        self, found: tuple[torch.Tensor, ...], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grad: torch.Tensor
-    ) -> float:
-        """Compare the gradients of the last key head with float64."""
-        import torch
-
-        shared, b = self.heads // self.heads_k, self.batch - 1
-        rows = torch.arange(self.queries, device=q.device)
-        mine = q[b, -shared:].detach().double().requires_grad_()
-        theirs, values = (x[b, -1].detach().double().requires_grad_() for x in (k, v))
-        results = [self._weights(mine[i], theirs, rows, self.queries, self.keys) @ values for i in range(shared)]
-        want = torch.autograd.grad(torch.stack(results), (mine, theirs, values), grad[b, -shared:].double())
-        got = (found[0][b, -shared:], found[1][b, -1], found[2][b, -1])
-        # Probabilities and their gradients are rounded to the element before the second GEMMs.
-        return max(self._share(x, y, 4) for x, y in zip(got, want))
-
-    def _share(self, found: torch.Tensor, want: torch.Tensor, times: float = 1) -> float:
-        # A row that sums few products is larger than the average row, and so is the rounding error of its products.
-        squares = want.square()
-        scale = squares.mean(-1, keepdim=True).maximum(squares.mean()).sqrt()
-        limit = times * LIMITS[self.element] * (want.abs() + scale) + 2.0**-24
-        share = float(((found.double() - want).abs() / limit).max())
-        if not share <= 1:
-            raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
-        return share
-
-
-def _alike(case: RandomAttention, ours: torch.Tensor, peer: Any) -> None:
-    """Raise BenchError if the result of a peer differs, which would make its time meaningless."""
-    error = float((ours.float() - peer.float()).norm() / ours.float().norm().clamp(min=1e-30))
-    if not error < 0.05:
-        raise BenchError(f"{case.name}: the result of a peer differs by {error:.2f} of the norm")
-
-
-def _peers(
-    case: RandomAttention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ends: Any
-) -> dict[str, Callable[[], Any]]:  # fmt: skip
-    """Return the back ends of torch that support the call.
-
-    Flash and cuDNN are called through ``scaled_dot_product_attention`` if it can express the mask, and through ``aten``
-    for windows and packed sequences.  If neither supports the call, torch with an explicit mask is the peer.
-    """
-    import torch
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-    from torch.nn.functional import scaled_dot_product_attention as sdpa
-
-    flash: Any = torch.ops.aten._flash_attention_forward
-    square = case.queries == case.keys or bool(case.lengths)
-    candidates: dict[str, Callable[[], Any]] = {}
-    if case.lengths:
-        most = max(case.lengths)
-        candidates["flash"] = lambda: flash(q, k, v, ends, ends, most, most, 0.0, bool(case.causal), False)[0]
-    else:
-        shared = case.heads != case.heads_k
-        if case.window is None and (not case.causal or square or case.causal == "top_left"):
-            for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
-
-                def peer(backend: Any = backend) -> Any:
-                    with sdpa_kernel(backend):
-                        return sdpa(q, k, v, is_causal=bool(case.causal), enable_gqa=shared)
-
-                candidates[name] = peer
-        if not case.backward and (not case.causal or square or case.causal == "bottom_right"):
-            # Like flash, align the last query with the last key.
-            left, right = case.window or (None, None)
-
-            def by_aten() -> Any:
-                result = flash(
-                    *(x.transpose(1, 2) for x in (q, k, v)), None, None, case.queries, case.keys, 0.0,
-                    bool(case.causal), False, window_size_left=left, window_size_right=0 if case.causal else right,
-                )  # fmt: skip
-                return result[0].transpose(1, 2)
-
-            if case.window is None and not case.causal:
-                pass  # It is the same kernel as flash of sdpa.
-            elif case.window is None or square or case.causal == "bottom_right":
-                candidates["flash, aten"] = by_aten
-    found = {name: peer for name, peer in candidates.items() if _takes(peer)}
-    if found:
-        return found
-    rows = torch.arange(case.queries, device=q.device)
-    mask = case.seen(rows, case.queries, case.keys)
-    return {"masked": lambda: sdpa(q, k, v, attn_mask=mask, enable_gqa=case.heads != case.heads_k)}
-
-
-def _takes(peer: Callable[[], Any]) -> bool:
-    try:
-        peer()
-    except RuntimeError:
-        return False
-    return True
-
-
-def draw(rng: random.Random, number: int) -> RandomAttention:
+def draw(rng: random.Random, number: int) -> Attention:
     """Draw an attention call.
 
     * Elements: f16 or bf16.
@@ -315,7 +29,7 @@ def draw(rng: random.Random, number: int) -> RandomAttention:
     2^-6) of the element and of the RMS, and four times as much for gradients, which are checked for one key head.
     """
     while True:
-        element, layout = rng.choice(tuple(TYPES)), rng.choice(("bhsd", "bshd"))
+        element, layout = rng.choice(tuple(LIMITS)), rng.choice(("bhsd", "bshd"))
         head = rng.choice((64, 128)) if rng.random() < 2 / 3 else rng.choice((32, 80, 96, 192, 256))
         shared = rng.choice((1, 1, 2, 4, 8))
         heads_k = max(1, log_uniform(rng, 1, 32) // shared)
@@ -338,7 +52,7 @@ def draw(rng: random.Random, number: int) -> RandomAttention:
                 window = (log_uniform(rng, 16, 2048), 0 if causal else log_uniform(rng, 16, 2048))
             else:
                 backward = rng.random() < 1 / 3
-        found = RandomAttention(
+        found = Attention(
             element, head, batch, heads_k * shared, heads_k, queries, keys, causal, window, layout, lengths, backward
         )
         while found.batch > 1 and not lengths and not _fits(found):
@@ -347,5 +61,5 @@ def draw(rng: random.Random, number: int) -> RandomAttention:
             return found
 
 
-def _fits(case: RandomAttention) -> bool:
+def _fits(case: Attention) -> bool:
     return case.flops <= MOST_FLOPS and case.traffic <= MOST_BYTES

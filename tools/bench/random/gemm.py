@@ -12,13 +12,8 @@ Then both run with a cold L2 in alternating rounds on the same random normal dat
     cute-bench gemm --random 160 --seed 1 --json random.json
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -32,9 +27,9 @@ from cute_dialect.op.select.gemm_dispatch import AnyConfig, GemmDispatch, way_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.gemm import checked, chosen, copied_for_torch, measured
-from cute_dialect.tools.bench.parallel import in_processes
+from cute_dialect.tools.bench.runner import Row, Say, build_kernels, loaded, ratio_lines
 
-__all__ = ["build", "build_all", "computed", "of_menu", "problems", "run", "summary", "way_for"]
+__all__ = ["build", "computed", "of_menu", "problems", "run", "summary", "way_for"]
 
 OUTPUTS = {"f16": "f16", "bf16": "bf16", "f8E4M3FN": "bf16", "tf32": "f32"}
 EXACT = 2e11
@@ -113,22 +108,12 @@ def _kernel_of(way: GemmDispatch) -> Choice | AnyConfig:
 
 def build(folder: str, chip: str, count: int, seed: int) -> list[str]:
     """Compile the kernels of the problems into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
-    return build_all([_kernel_of(way_for(p)) for p in problems(count, seed)], folder, chip)
+    kernels = [_kernel_of(way_for(p)) for p in problems(count, seed)]
+    return build_kernels({c.name: partial(_text_of, c) for c in kernels}, folder, chip)
 
 
-def build_all(kernels: Sequence[Choice | AnyConfig], folder: str, chip: str) -> list[str]:
-    """Compile kernels into ``folder/NAME``, each once, in parallel processes; return the reports of ptxas."""
-    choices = list({c.name: c for c in kernels}.values())
-    return in_processes(partial(_build_one, folder=folder, chip=chip), choices, [c.name for c in choices])
-
-
-def _build_one(kernel: Choice | AnyConfig, folder: str, chip: str) -> str:
-    from cute_dialect.pipelines import compile as compile_cute
-
-    text = text_of(kernel) if isinstance(kernel, Choice) else any_text(kernel)
-    module = compile_cute(text, chip=chip, filename=f"{kernel.name}.mlir")
-    module.save(os.path.join(folder, kernel.name))
-    return f"{kernel.name}: {module.report.strip().splitlines()[-1]}"
+def _text_of(kernel: Choice | AnyConfig) -> str:
+    return text_of(kernel) if isinstance(kernel, Choice) else any_text(kernel)
 
 
 def computed(way: GemmDispatch, kernel: Callable[..., object], a: Any, b: Any, c: Any) -> object:
@@ -138,18 +123,16 @@ def computed(way: GemmDispatch, kernel: Callable[..., object], a: Any, b: Any, c
     return kernel(a, b, c)
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None], count: int, seed: int) -> dict[str, object]:
+def run(folder: str, *, runs: int, large: bool, say: Say, count: int, seed: int) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
-    from cute_dialect.runtime import load
-
     kernels: dict[str, Callable[..., object]] = {}
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for number, problem in enumerate(track(problems(count, seed), "measuring", "problems")):
         way = way_for(problem)
         kernel = _kernel_of(way)
         name = kernel.name
         if name not in kernels:
-            module = load(os.path.join(folder, name))
+            module = loaded(folder, name)
             kernels[name] = run_any(kernel, module) if not isinstance(kernel, Choice) else Runner(kernel, module)
         ours = partial(computed, way, kernels[name])
         m, n, k = problem[:3]
@@ -159,38 +142,24 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None], coun
         copies = {"ours": list(way.copied), "torch": list(copied_for_torch(problem))}
         rows.append(row | ({"copied": copies} if any(copies.values()) else {}))
         said = "".join(f", {who} copies {' and '.join(x)}" for who, x in copies.items() if x)
-        say(f"  {number + 1:4} {row['name']}  {name}  {float(str(row['ratio'])):.3f}{said}")
+        say(f"  {number + 1:4} {row['name']}  {name}  {row['ratio']:.3f}{said}")
     for line in summary(rows):
         say(line)
     return {"rows": rows}
 
 
-def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return the lines of a table: geometric mean, 5th percentile, minimum and number of faster problems.
-
-    The rows are all problems, each element type, and large and small problems.
+def summary(rows: Sequence[Mapping[str, Any]], *, ahead: str = "ahead") -> list[str]:
+    """Return the lines of a table of all problems, each element type, and large and small problems.
 
     >>> row = {"name": "gemm f16 kk 1024x1024x1024 normal", "ratio": 1.1}
     >>> summary([row, {**row, "ratio": 0.9}])[1].split()
-    ['all', '0.995', '0.900', '0.900', '1', 'of', '2']
+    ['all', '2', '0.995', '0.900', '0.900', '1', 'of', '2']
     """
-    classes: list[tuple[str, Callable[[str, float], bool]]] = [
-        ("all", lambda element, flop: True),
-        *((e, lambda element, flop, e=e: element == e) for e in OUTPUTS),
-        (">= 1e11 flop", lambda element, flop: flop >= 1e11),
-        ("< 1e10 flop", lambda element, flop: flop < 1e10),
-    ]
-    lines = [f"  {'':14} {'geometric mean':>14} {'5th percentile':>14} {'least':>7} {'ahead':>12}"]
-    for name, takes in classes:
-        found = sorted(float(str(r["ratio"])) for r in rows if takes(*_class(str(r["name"]))))
-        if found:
-            mean = exp(sum(map(log, found)) / len(found))
-            ahead = f"{sum(x >= 1 for x in found)} of {len(found)}"
-            lines.append(f"  {name:14} {mean:14.3f} {found[len(found) // 20]:14.3f} {found[0]:7.3f} {ahead:>12}")
-    return lines
-
-
-def _class(name: str) -> tuple[str, float]:
-    _, element, _, shape, _ = name.split()
-    m, n, k = map(float, shape.split("x"))
-    return element, 2 * m * n * k
+    classes: dict[str, list[float]] = {"all": []} | {e: [] for e in OUTPUTS} | {">= 1e11 flop": [], "< 1e10 flop": []}
+    for r in rows:
+        _, element, _, shape, _ = str(r["name"]).split()
+        m, n, k = map(float, shape.split("x"))
+        sizes = {">= 1e11 flop": 2 * m * n * k >= 1e11, "< 1e10 flop": 2 * m * n * k < 1e10}
+        for name in ("all", element, *(size for size, fits in sizes.items() if fits)):
+            classes[name].append(r["ratio"])
+    return ratio_lines(classes, ahead=ahead)

@@ -5,10 +5,6 @@ Peers are its back ends FLASH and CUDNN.  The cases are full and causal attentio
 query attends to.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import math
@@ -19,188 +15,356 @@ from cute_dialect import op
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.attending.report import AttentionExplanation
 from cute_dialect.op.attending.ways import way_of
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op import Trial
+from cute_dialect.tools.bench import peers
+from cute_dialect.tools.bench.checks import BenchError, check_limit
+from cute_dialect.tools.bench.runner import Text, Trial
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["CASES", "Attention"]
+__all__ = ["CASES", "Attention", "NamedAttention", "named"]
 
-TYPES = {"f16": "float16", "bf16": "bfloat16"}
 LIMITS = {"f16": 2.0**-9, "bf16": 2.0**-6}
 """Maximum error relative to the element and to the RMS of the result; weights and result are rounded."""
 
 
 class Attention(NamedTuple):
-    """Attention of ``batch`` sequences of ``length`` queries and keys.
+    """Attention of ``queries`` on ``keys`` for ``heads`` heads of ``head`` elements that share ``heads_k`` key heads.
 
-    ``heads`` query heads of ``head`` elements share ``heads_k`` key heads.  ``layout`` is the order of dimensions in
-    memory.  ``packed`` sequences have half and twice the length alternately.  ``queries``, if set, is the number of
-    queries, all of which attend to all keys.
+    ``lengths`` are those of packed sequences, with as many queries as keys, else empty.  ``window`` is the number of
+    keys before and after the query's own, or None.  ``backward`` computes the gradients of q, k and v.
     """
 
-    length: int
-    causal: bool = False
-    head: int = 128
-    batch: int = 4
-    heads: int = 16
-    heads_k: int = 16
-    element: str = "bf16"
-    layout: str = "bshd"
-    packed: bool = False
-    queries: int = 0
+    element: str
+    head: int
+    batch: int
+    heads: int
+    heads_k: int
+    queries: int
+    keys: int
+    causal: str
+    window: tuple[int, int] | None
+    layout: str
+    lengths: tuple[int, ...]
+    backward: bool
 
     @property
-    def rows(self) -> int:
-        """The number of queries of a sequence."""
-        return self.queries or self.length
+    def operation(self) -> str:
+        """The kind: ``decode``, ``packed``, ``window``, ``causal`` or ``full``, followed by ``backward``."""
+        if self.lengths:
+            return "packed"
+        kind = "window" if self.window else "decode" if self.queries <= 16 else "causal" if self.causal else "full"
+        return kind + " backward" * self.backward
+
+    @property
+    def name(self) -> str:
+        said = f"{self.operation} {self.element} d{self.head} h{self.heads}/{self.heads_k} {self.layout}"
+        if self.lengths:
+            return f"{said} {'causal ' * bool(self.causal)}{'+'.join(map(str, self.lengths))}"
+        more = f" {self.causal}" * bool(self.causal) + (
+            f" window {self.window[0]},{self.window[1]}" if self.window else ""
+        )
+        return f"{said} {self.batch}x{self.queries}x{self.keys}{more}"
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """The numbers of queries and keys of each sequence."""
+        return [(n, n) for n in self.lengths] or [(self.queries, self.keys)] * self.batch
+
+    @property
+    def flops(self) -> float:
+        """FLOPs, counting the keys that a query attends to; backward has 2.5 times those of forward."""
+        pairs = 0.0
+        for queries, keys in self.sizes:
+            seen = queries * keys
+            if self.causal:
+                seen = queries * keys - queries * (queries - 1) / 2 if keys >= queries else keys * (keys + 1) / 2
+                if self.causal == "top_left" and keys >= queries:
+                    seen = queries * (queries + 1) / 2
+            if self.window:
+                seen = min(seen, queries * (sum(self.window) + 1))
+            pairs += seen
+        return 4.0 * pairs * self.heads * self.head * (2.5 if self.backward else 1)
+
+    @property
+    def traffic(self) -> int:
+        """The bytes of q, k, v and the result, and of their gradients."""
+        queries, keys = (sum(x) for x in zip(*self.sizes))
+        return 4 * self.head * (queries * self.heads + keys * self.heads_k) * (2 if self.backward else 1)
+
+    def tiny(self) -> Attention:
+        """Return a call with few rows and the same mask."""
+        shared = self.heads // self.heads_k
+        queries = min(self.queries, 40 + self.queries % 8)
+        keys = self.keys if self.keys <= 64 else 64 + self.keys % 8
+        keys = queries if self.keys == self.queries else max(keys, queries + 1)
+        window = None if self.window is None else (min(self.window[0], 20), min(self.window[1], 20))
+        return self._replace(
+            batch=1, heads=shared, heads_k=1, queries=queries, keys=keys, window=window,
+            lengths=tuple(min(n, 20 + n % 8) for n in self.lengths[:2]),
+        )  # fmt: skip
+
+    def seen(self, rows: torch.Tensor, queries: int, keys: int) -> torch.Tensor:
+        """Return a mask of the keys that some queries of a sequence attend to."""
+        import torch
+
+        own = rows[:, None] + (keys - queries if self.causal == "bottom_right" else 0)
+        at = torch.arange(keys, device=rows.device)[None]
+        seen = torch.ones(len(rows), keys, dtype=torch.bool, device=rows.device)
+        if self.causal:
+            seen &= at <= own
+        if self.window:
+            seen &= (at >= own - self.window[0]) & (at <= own + self.window[1])
+        return seen
+
+    def trial(self, device: str = "cuda", compiled: bool = False, kernel: AttentionConfig | None = None) -> Trial:
+        """Create operands of normally distributed values; ``kernel`` overrides the selected one."""
+        import torch
+
+        torch.manual_seed(0)
+        run: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
+        run |= {} if kernel is None else {"kernel": kernel}
+
+        def normal(*shape: int) -> torch.Tensor:
+            return peers.normal(self.element, *shape, device=device)
+
+        if self.lengths:
+            total = sum(self.lengths)
+            q, k, v = (normal(total, h, self.head) for h in (self.heads, self.heads_k, self.heads_k))
+            ends = torch.tensor([0, *self.lengths]).cumsum(0).to(device, torch.int32)
+            how: dict[str, Any] = {"cu_seqlens_q": ends, "cu_seqlens_k": ends, "max_seqlen_q": max(self.lengths)}
+        else:
+            rows = ((self.heads, self.queries), (self.heads_k, self.keys), (self.heads_k, self.keys))
+            bhsd = self.layout == "bhsd"
+            q, k, v = (normal(self.batch, *((h, n) if bhsd else (n, h)), self.head) for h, n in rows)
+            q, k, v = (x if bhsd else x.transpose(1, 2) for x in (q, k, v))
+            ends, how = None, {}
+        how |= {"causal": self.causal or False, "window": self.window, **run}
+        leaves = [x.requires_grad_() for x in (q, k, v)] if self.backward else []
+
+        def forward() -> torch.Tensor:
+            return op.attention(q, k, v, **how)
+
+        others = _peers(self, q, k, v, ends) if device == "cuda" else {}
+        if not self.backward:
+
+            def check() -> float:
+                found = forward()
+                for peer in others.values():  # A peer must compute the same result.
+                    _alike(self, found, peer())
+                return self._check(found, q, k, v)
+
+            return Trial(check, forward, others, self.traffic, self.flops, "TFLOP/s")
+        result = forward()
+        grad = torch.randn_like(result)
+
+        def gradient(y: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
+            return lambda: torch.autograd.grad(y, leaves, grad, retain_graph=True)
+
+        ours = gradient(result)
+        backward_peers: dict[str, Callable[[], object]] = {}
+        for name, peer in others.items():
+            try:
+                run_peer = gradient(peer())
+                run_peer()
+            except RuntimeError:  # The peer does not support this gradient.
+                continue
+            backward_peers[name] = run_peer
+
+        def check_gradient() -> float:
+            found = ours()
+            for peer in backward_peers.values():
+                theirs: Any = peer()
+                for x, y in zip(found, theirs):
+                    _alike(self, x, y)
+            return self._check_gradient(found, q, k, v, grad)
+
+        return Trial(check_gradient, ours, backward_peers, self.traffic, self.flops, "TFLOP/s")
+
+    def _check(self, found: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> float:
+        """Compare up to 64 rows of the first and last head of two sequences with float64."""
+        import torch
+
+        worst, shared = 0.0, self.heads // self.heads_k
+        begins = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
+        for b in dict.fromkeys((0, len(self.sizes) - 1)):
+            queries, keys = self.sizes[b]
+            rows = torch.arange(0, queries, max(1, queries // 64), device=q.device)
+            for h in dict.fromkeys((0, self.heads - 1)):
+                if self.lengths:
+                    part = slice(begins[b], begins[b] + queries)
+                    of = [q[part, h], k[part, h // shared], v[part, h // shared], found[part, h]]
+                else:
+                    of = [q[b, h], k[b, h // shared], v[b, h // shared], found[b, h]]
+                mine, theirs, values = (x.detach().double() for x in of[:3])
+                want = self._weights(mine[rows], theirs, rows, queries, keys) @ values
+                worst = max(worst, self._share(of[3][rows], want))
+        return worst
+
+    def _weights(self, q: torch.Tensor, k: torch.Tensor, rows: torch.Tensor, queries: int, keys: int) -> torch.Tensor:
+        scores = q @ k.T / math.sqrt(self.head)
+        weights = scores.masked_fill(~self.seen(rows, queries, keys), -math.inf).softmax(-1)
+        return weights.nan_to_num(0.0)  # Rows without keys are 0.
+
+    def _check_gradient(
+        self, found: tuple[torch.Tensor, ...], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grad: torch.Tensor
+    ) -> float:
+        """Compare the gradients of the last key head with float64."""
+        import torch
+
+        shared, b = self.heads // self.heads_k, self.batch - 1
+        rows = torch.arange(self.queries, device=q.device)
+        mine = q[b, -shared:].detach().double().requires_grad_()
+        theirs, values = (x[b, -1].detach().double().requires_grad_() for x in (k, v))
+        results = [self._weights(mine[i], theirs, rows, self.queries, self.keys) @ values for i in range(shared)]
+        want = torch.autograd.grad(torch.stack(results), (mine, theirs, values), grad[b, -shared:].double())
+        got = (found[0][b, -shared:], found[1][b, -1], found[2][b, -1])
+        # Probabilities and their gradients are rounded to the element before the second GEMMs.
+        return max(self._share(x, y, 4) for x, y in zip(got, want))
+
+    def _share(self, found: torch.Tensor, want: torch.Tensor, times: float = 1) -> float:
+        # A row that sums few products is larger than the average row, and so is the rounding error of its products.
+        squares = want.square()
+        scale = squares.mean(-1, keepdim=True).maximum(squares.mean()).sqrt()
+        return check_limit(self.name, found, want, times * LIMITS[self.element] * (want.abs() + scale) + 2.0**-24)
+
+
+def _alike(case: Attention, ours: torch.Tensor, peer: Any) -> None:
+    """Raise BenchError if the result of a peer differs, which would make its time meaningless."""
+    error = float((ours.float() - peer.float()).norm() / ours.float().norm().clamp(min=1e-30))
+    if not error < 0.05:
+        raise BenchError(f"{case.name}: the result of a peer differs by {error:.2f} of the norm")
+
+
+def _peers(
+    case: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ends: Any
+) -> dict[str, Callable[[], Any]]:  # fmt: skip
+    """Return the back ends of torch that support the call.
+
+    Flash and cuDNN are called through ``scaled_dot_product_attention`` if it can express the mask, and through ``aten``
+    for windows and packed sequences.  If neither supports the call, torch with an explicit mask is the peer.
+    """
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+    flash: Any = torch.ops.aten._flash_attention_forward
+    square = case.queries == case.keys or bool(case.lengths)
+    candidates: dict[str, Callable[[], Any]] = {}
+    if case.lengths:
+        most = max(case.lengths)
+        candidates["flash"] = lambda: flash(q, k, v, ends, ends, most, most, 0.0, bool(case.causal), False)[0]
+    else:
+        shared = case.heads != case.heads_k
+        if case.window is None and (not case.causal or square or case.causal == "top_left"):
+            for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
+
+                def peer(backend: Any = backend) -> Any:
+                    with sdpa_kernel(backend):
+                        return sdpa(q, k, v, is_causal=bool(case.causal), enable_gqa=shared)
+
+                candidates[name] = peer
+        if not case.backward and (not case.causal or square or case.causal == "bottom_right"):
+            # Like flash, align the last query with the last key.
+            left, right = case.window or (None, None)
+
+            def by_aten() -> Any:
+                result = flash(
+                    *(x.transpose(1, 2) for x in (q, k, v)), None, None, case.queries, case.keys, 0.0,
+                    bool(case.causal), False, window_size_left=left, window_size_right=0 if case.causal else right,
+                )  # fmt: skip
+                return result[0].transpose(1, 2)
+
+            if case.window is None and not case.causal:
+                pass  # It is the same kernel as flash of sdpa.
+            elif case.window is None or square or case.causal == "bottom_right":
+                candidates["flash, aten"] = by_aten
+    found = {name: peer for name, peer in candidates.items() if _takes(peer)}
+    if found:
+        return found
+    rows = torch.arange(case.queries, device=q.device)
+    mask = case.seen(rows, case.queries, case.keys)
+    return {"masked": lambda: sdpa(q, k, v, attn_mask=mask, enable_gqa=case.heads != case.heads_k)}
+
+
+def _takes(peer: Callable[[], Any]) -> bool:
+    try:
+        peer()
+    except RuntimeError:
+        return False
+    return True
+
+
+class NamedAttention(NamedTuple):
+    """A case of the table; packed sequences are half and one and a half times ``length`` long alternately."""
+
+    problem: Attention
+    length: int
 
     @property
     def operation(self) -> str:
         """The mask and the head size, for example ``full 128``."""
-        shared = " shared" if self.heads_k < self.heads else ""
-        return f"{self._mask} {self.head}{shared}{' packed' if self.packed else ''}"
-
-    @property
-    def _mask(self) -> str:
-        return f"{self.queries} queries" if self.queries else "causal" if self.causal else "full"
+        p = self.problem
+        few = not p.lengths and p.queries < p.keys
+        mask = f"{p.queries} queries" if few else "causal" if p.causal else "full"
+        return f"{mask} {p.head}{' shared' * (p.heads_k < p.heads)}{' packed' * bool(p.lengths)}"
 
     @property
     def name(self) -> str:
-        return f"{self.operation} {self.element} {self.batch}x{self.heads}x{self.length}"
+        p = self.problem
+        return f"{self.operation} {p.element} {p.batch}x{p.heads}x{self.length}"
 
     def explained(self, config: AttentionConfig | None = None) -> AttentionExplanation:
         """Return the explanation of the call, without packing."""
-        q, k = (
-            (self.batch, h, n, self.head) for h, n in ((self.heads, self.rows), (self.heads_k, self.length))
-        )  # fmt: skip
-        return op.explain(op.attention, q, k, causal=self.causal, element=self.element, kernel=config)
+        p = self.problem
+        rows, keys = (self.length, self.length) if p.lengths else (p.queries, p.keys)
+        q, k = (p.batch, p.heads, rows, p.head), (p.batch, p.heads_k, keys, p.head)
+        return op.explain(op.attention, q, k, causal=bool(p.causal), element=p.element, kernel=config)
 
-    def kernels(self) -> Mapping[str, Callable[[], str]]:
+    def kernels(self) -> Mapping[str, Text]:
         """Return the kernels by name, with functions that generate their texts."""
-        found = way_of(self.explained().form._replace(packed=self.packed))
+        found = way_of(self.explained().form._replace(packed=bool(self.problem.lengths)))
         return {kernel.name: kernel.text for kernel in found.kernels}
-
-    def lengths(self) -> list[int]:
-        """Return the lengths of the packed sequences."""
-        return [self.length // 2 if i % 2 else self.length * 3 // 2 for i in range(self.batch)]
 
     def trial(self, config: AttentionConfig | None = None) -> Trial:
         """Create operands of normally distributed values; ``config`` overrides the selected kernel."""
-        import torch
-
-        if self.packed:
-            return _packed_trial(self)
-        torch.manual_seed(0)
-        kind = getattr(torch, TYPES[self.element])
-        bhsd = self.layout == "bhsd"
-        q, k, v = (
-            torch.randn(self.batch, *((h, n) if bhsd else (n, h)), self.head, device="cuda", dtype=kind)
-            for h, n in ((self.heads, self.rows), *[(self.heads_k, self.length)] * 2)
-        )
-        q, k, v = (x if bhsd else x.transpose(1, 2) for x in (q, k, v))
-
-        def ours() -> torch.Tensor:
-            return op.attention(q, k, v, causal=self.causal, kernel=config)
-
-        def check() -> float:
-            found, worst = ours(), 0.0
-            rows = torch.arange(0, self.rows, max(1, self.rows // 64), device="cuda")
-            for b, h in ((0, 0), (self.batch - 1, self.heads - 1)):
-                other = h * self.heads_k // self.heads
-                want = _exact(q[b, h], k[b, other], v[b, other], rows, self.causal)
-                worst = max(worst, _share(self, found[b, h, rows], want))
-            return worst
-
-        size = 2 * self.batch * self.head * 2 * (self.rows * self.heads + self.length * self.heads_k)
-        return Trial(check, ours, _peers(q, k, v, self.causal), size, float(self.explained().flops), "TFLOP/s")
+        found = self.problem.trial(kernel=config)
+        return found._replace(peers={k: v for k, v in found.peers.items() if k in ("flash", "cudnn")})
 
 
-def _exact(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, rows: torch.Tensor, causal: bool) -> torch.Tensor:
-    """Return some rows of a head in float64."""
-    import torch
-
-    scores = q[rows].double() @ k.double().T / math.sqrt(q.shape[1])
-    if causal:
-        scores.masked_fill_(torch.arange(k.shape[0], device="cuda")[None] > rows[:, None], -math.inf)
-    return scores.softmax(-1) @ v.double()
-
-
-def _share(case: Attention, found: torch.Tensor, want: torch.Tensor) -> float:
-    """Return the largest error relative to the limit.  Raises :class:`BenchError`."""
-    scale = want.square().mean().sqrt()
-    share = float(((found.double() - want).abs() / (LIMITS[case.element] * (want.abs() + scale))).max())
-    if not share <= 1:
-        raise BenchError(f"{case.name}: the error is {share:.2f} times the limit")
-    return share
-
-
-def _peers(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> dict[str, Callable[[], object]]:
-    """Return the back ends of torch that support the call."""
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-    from torch.nn.functional import scaled_dot_product_attention
-
-    found: dict[str, Callable[[], object]] = {}
-    shared = q.shape[1] != k.shape[1]
-    for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
-
-        def peer(backend: Any = backend) -> object:
-            with sdpa_kernel(backend):
-                return scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=shared)
-
-        try:
-            peer()
-        except RuntimeError:  # The back end does not support the call.
-            continue
-        found[name] = peer
-    return found
-
-
-def _packed_trial(case: Attention) -> Trial:
-    """Create packed sequences; the peer is the function that torch's FLASH back end calls."""
-    import torch
-
-    torch.manual_seed(0)
-    kind, lengths = getattr(torch, TYPES[case.element]), case.lengths()
-    q, k, v = (
-        torch.randn(sum(lengths), h, case.head, device="cuda", dtype=kind)
-        for h in (case.heads, case.heads_k, case.heads_k)
+def named(
+    length: int, causal: bool = False, head: int = 128, batch: int = 4, heads: int = 16, heads_k: int = 16,
+    element: str = "bf16", layout: str = "bshd", packed: bool = False, queries: int = 0,
+) -> NamedAttention:  # fmt: skip
+    """Return a case: by default as many queries as keys."""
+    lengths = [length // 2 if i % 2 else length * 3 // 2 for i in range(batch)] if packed else []
+    rows, keys = (max(lengths), max(lengths)) if packed else (queries or length, length)
+    problem = Attention(
+        element,
+        head,
+        batch,
+        heads,
+        heads_k,
+        rows,
+        keys,
+        "top_left" if causal else "",
+        None,
+        layout,
+        tuple(lengths),
+        False,
     )
-    begins = torch.tensor([0, *lengths]).cumsum(0).to("cuda", torch.int32)
-    most = max(lengths)
-
-    def ours() -> torch.Tensor:
-        return op.attention(q, k, v, causal=case.causal, cu_seqlens_q=begins, cu_seqlens_k=begins, max_seqlen_q=most)
-
-    def peer() -> object:
-        flash = torch.ops.aten._flash_attention_forward
-        return flash(q, k, v, begins, begins, most, most, 0.0, case.causal, False)
-
-    def check() -> float:
-        found, worst, start = ours(), 0.0, 0
-        for length in lengths:
-            rows = torch.arange(0, length, max(1, length // 64), device="cuda")
-            part = slice(start, start + length)
-            want = _exact(q[part, 0], k[part, 0], v[part, 0], rows, case.causal)
-            worst = max(worst, _share(case, found[part, 0][rows], want))
-            start += length
-        return worst
-
-    size = 2 * sum(lengths) * case.head * 2 * (case.heads + case.heads_k)
-    flops = sum(case._replace(length=n, batch=1).explained().flops for n in lengths)
-    return Trial(check, ours, {"flash": peer}, size, float(flops), "TFLOP/s")
+    return NamedAttention(problem, length)
 
 
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
 
 CASES = (
-    *(Attention(n, causal) for causal in (False, True) for n in LENGTHS),
-    *(Attention(n, causal, element="f16", layout="bhsd") for causal in (False, True) for n in (1000, 4096)),
-    *(Attention(n, causal, 64, heads=32, heads_k=32) for causal in (False, True) for n in (1024, 4096, 16384)),
-    *(Attention(n, causal, 256, heads=8, heads_k=8) for causal in (False, True) for n in (1024, 4096, 16384)),
-    *(Attention(n, True, heads=32, heads_k=8) for n in (2048, 8192)),
-    *(Attention(n, True, packed=True, batch=8) for n in (1024, 4096)),
-    *(Attention(n, batch=b, heads=32, heads_k=8, queries=1) for b in (1, 16) for n in (4096, 32768)),
-    *(Attention(n, batch=1, heads=8, heads_k=8, queries=128) for n in (4096, 32768)),
+    *(named(n, causal) for causal in (False, True) for n in LENGTHS),
+    *(named(n, causal, element="f16", layout="bhsd") for causal in (False, True) for n in (1000, 4096)),
+    *(named(n, causal, 64, heads=32, heads_k=32) for causal in (False, True) for n in (1024, 4096, 16384)),
+    *(named(n, causal, 256, heads=8, heads_k=8) for causal in (False, True) for n in (1024, 4096, 16384)),
+    *(named(n, True, heads=32, heads_k=8) for n in (2048, 8192)),
+    *(named(n, True, packed=True, batch=8) for n in (1024, 4096)),
+    *(named(n, batch=b, heads=32, heads_k=8, queries=1) for b in (1, 16) for n in (4096, 32768)),
+    *(named(n, batch=1, heads=8, heads_k=8, queries=128) for n in (4096, 32768)),
 )

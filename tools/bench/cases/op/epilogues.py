@@ -1,9 +1,5 @@
 """``cute-bench op --groups epilogues``: GEMMs with Python epilogues compared with torch and ``torch.compile``."""
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -24,14 +20,15 @@ from cute_dialect.op.epilogue import (
     silu,
     sum_squares,
     trace,
-)
+)  # fmt: skip
 from cute_dialect.op.epilogue.bind import described
 from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
 from cute_dialect.op.epilogue.saved_tensors import kept_name, kept_of, slope_of
 from cute_dialect.op.execute.kernels import text_of
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op import Trial, compiled
-from cute_dialect.tools.bench.cases.op.products import LIMITS, TYPES
+from cute_dialect.tools.bench.cases.op.products import LIMITS
+from cute_dialect.tools.bench.checks import check_close
+from cute_dialect.tools.bench.peers import compiled, normal
+from cute_dialect.tools.bench.runner import Text, Trial
 
 __all__ = ["CASES", "Fused", "Learned"]
 
@@ -149,14 +146,14 @@ class Fused(NamedTuple):
         """Return the traced epilogue."""
         return trace(FUNCTIONS[self.function], {"accum": FakeTensor("f32", (self.m, self.n)), **self.described()})
 
-    def kernels(self) -> Mapping[str, Callable[[], str]]:
+    def kernels(self) -> Mapping[str, Text]:
         """Return the selected kernel by name, with a function that generates its text."""
         choice = op.explain(
             op.mm, (self.m, self.k), (self.k, self.n), element=self.element, epilogue=self.traced(),
             args=self.described(), gpu="NVIDIA H200",
         ).choice  # fmt: skip
         assert choice is not None
-        found = {choice.name: lambda: text_of(choice)}
+        found = dict[str, Text]({choice.name: partial(text_of, choice)})
         for x in self.traced().graph.outputs:
             if x.reduce:
                 config = CombineConfig(x.reduce)
@@ -168,11 +165,9 @@ class Fused(NamedTuple):
         import torch
 
         torch.manual_seed(0)
-        m, n, k = self.m, self.n, self.k
-        kind = getattr(torch, TYPES[self.element])
+        m, n, k, random = self.m, self.n, self.k, partial(normal, self.element)
         # Accumulators are about 1, as in neural networks.
-        a, b = torch.randn(m, k, device="cuda").to(kind), (torch.randn(k, n, device="cuda") / k**0.5).to(kind)
-        bias, skip = torch.randn(n, device="cuda").to(kind), torch.randn(m, n, device="cuda").to(kind)
+        a, b, bias, skip = random(m, k), random(k, n, scale=k**-0.5), random(n), random(m, n)
         args = {p: {"bias": bias, "skip": skip}[p] for p in self._parameters()}
         traced, function = self.traced(), FUNCTIONS[self.function]
 
@@ -184,20 +179,13 @@ class Fused(NamedTuple):
             some = {p: x[rows].double() if x.dim() == 2 else x.double() for p, x in args.items()}
             wanted: Any = function(a[rows].double() @ b.double(), **some)
             found: Any = ours()
-            share = 0.0
             limit = LIMITS[self.element]
             if self.function == "quantized":  # e4m3 has three mantissa bits.
                 found, wanted = ({"D": x["D"].double() * x["scales"].double().repeat_interleave(128, -1)}
                                  for x in (found, wanted))  # fmt: skip
                 limit = 2.0**-3
             both = [(found[x], wanted[x]) for x in wanted] if isinstance(wanted, dict) else [(found, wanted)]
-            for x, y in both:
-                error = (x[rows].double() - y).abs()
-                scale = y.square().mean().sqrt()
-                share = max(share, float((error / (limit * (y.abs() + scale))).max()))
-            if not share <= 1:
-                raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
-            return share
+            return max(check_close(self.name, x[rows], y, limit) for x, y in both)
 
         def peer(a: Any, b: Any, bias: Any, skip: Any) -> Any:
             return _torch(self.function, a, b, bias, skip)
@@ -225,7 +213,7 @@ class Learned(NamedTuple):
     def name(self) -> str:
         return f"{self.operation} {self.element} {self.m}x{self.n}x{self.k}"
 
-    def kernels(self) -> Mapping[str, Callable[[], str]]:
+    def kernels(self) -> Mapping[str, Text]:
         """Return the kernels: forward, derivative of the saved results, and GEMMs of the operands' gradients."""
         forward = Fused(self.function, self.m, self.n, self.k, self.element)
         m, n, k, traced, args = self.m, self.n, self.k, forward.traced(), forward.described()
@@ -238,7 +226,7 @@ class Learned(NamedTuple):
             op.explain(op.mm, a, b, epilogue=kept.forward, args=args, **how),
             op.explain(op.mm, d, b.T, **how), op.explain(op.mm, a.T, d, **how),
         )  # fmt: skip
-        found: dict[str, Callable[[], str]] = {}
+        found: dict[str, Text] = {}
         for call in calls:
             assert call.choice is not None
             found[call.choice.name] = partial(text_of, call.choice)
@@ -253,10 +241,9 @@ class Learned(NamedTuple):
         import torch
 
         torch.manual_seed(0)
-        m, n, k, kind = self.m, self.n, self.k, getattr(torch, TYPES[self.element])
-        a, b = torch.randn(m, k, device="cuda").to(kind), (torch.randn(k, n, device="cuda") / k**0.5).to(kind)
-        bias, skip = torch.randn(n, device="cuda").to(kind), torch.randn(m, n, device="cuda").to(kind)
-        grad = torch.randn(m, n, device="cuda").to(kind)
+        m, n, k, random = self.m, self.n, self.k, partial(normal, self.element)
+        a, b, bias, skip = random(m, k), random(k, n, scale=k**-0.5), random(n), random(m, n)
+        grad = random(m, n)
         forward = Fused(self.function, m, n, k, self.element)
         traced, names = forward.traced(), list(forward.described())
         tensors = [t.requires_grad_() for t in (a, b, *({"bias": bias, "skip": skip}[p] for p in names))]
@@ -271,13 +258,8 @@ class Learned(NamedTuple):
         def check() -> float:
             wide = [t.detach().double().requires_grad_() for t in tensors]
             want = torch.autograd.grad(FUNCTIONS[self.function](wide[0] @ wide[1], *wide[2:]), wide, grad.double())
-            share = 0.0
-            for x, y in zip(ours(), want):  # The gradient of the accumulator is rounded before the GEMMs.
-                error, scale = (x.double() - y).abs(), y.square().mean().sqrt()
-                share = max(share, float((error / (4 * LIMITS[self.element] * (y.abs() + scale))).max()))
-            if not share <= 1:
-                raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
-            return share
+            # The gradient of the accumulator is rounded before the GEMMs.
+            return max(check_close(self.name, x, y, 4 * LIMITS[self.element]) for x, y in zip(ours(), want))
 
         size = 2 * (3 * (m * k + k * n) + 6 * m * n)
         return Trial(check, ours, {"torch": peer}, size, 6.0 * m * n * k, "TFLOP/s")

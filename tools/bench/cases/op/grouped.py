@@ -1,28 +1,30 @@
-"""``cute-bench op --groups grouped``: mixture-of-experts layers in bf16, forward and weight gradient.
+"""``cute-bench op --groups grouped``: mixture-of-experts layers, masked rows and pointer-array GEMM.
 
-:mod:`cute_dialect.tools.bench.cases.op.grouped_more` adds 8-bit floats, masked rows and pointer-array GEMM.
+The layers are bf16, forward and weight gradient, and scaled 8-bit floats.
 """
-
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cute_dialect import op
+from cute_dialect.op.grouped.call import GroupedArguments, planned
 from cute_dialect.op.grouped.choosing import average, choose
 from cute_dialect.op.grouped.kernels import name_of, text_of
 from cute_dialect.op.grouped.shapes import Shapes
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op import Trial
-from cute_dialect.tools.bench.cases.op.grouped_more import CASES as MORE
+from cute_dialect.runtime.arrays import numpy_dtype
+from cute_dialect.tools.bench.checks import check_limit
+from cute_dialect.tools.bench.peers import normal
+from cute_dialect.tools.bench.runner import Text, Trial
 
-__all__ = ["CASES", "Grouped"]
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+__all__ = ["CASES", "Grouped", "Lists", "Masked", "ScaledGroups"]
 
 _ALIGNED = 8
 """Rows of a group are multiples of this number, as the peer requires."""
@@ -58,11 +60,11 @@ class Grouped(NamedTuple):
             return Shapes("k", self.groups, self.k, self.n, self.rows)
         return Shapes("m", self.groups, self.rows, self.n, self.k)
 
-    def kernels(self) -> Mapping[str, Callable[[], str]]:
+    def kernels(self) -> Mapping[str, Text]:
         """Return the kernel of the call by name, with a function that generates its text."""
         majors = ("m", "n") if self.steps else ("k", "n")
         found = choose(average(self.shapes, "bf16", "bf16", majors), self.shapes.form, gpu="NVIDIA H200")
-        return {name_of(found): lambda: text_of(found)}
+        return {name_of(found): partial(text_of, found)}
 
     def ends(self) -> list[int]:
         """Return the end offsets of the groups, which cover all rows."""
@@ -85,9 +87,8 @@ class Grouped(NamedTuple):
         torch.manual_seed(0)
         ends = self.ends()
         offs = torch.tensor(ends, dtype=torch.int32, device="cuda")
-        kind: Any = {"device": "cuda", "dtype": torch.bfloat16}
-        x = torch.randn(self.rows, self.k, **kind)
-        y = torch.randn(self.rows, self.n, **kind) if self.steps else torch.randn(self.groups, self.k, self.n, **kind)
+        x = normal("bf16", self.rows, self.k)
+        y = normal("bf16", self.rows, self.n) if self.steps else normal("bf16", self.groups, self.k, self.n)
         a = x.t() if self.steps else x
 
         def ours() -> torch.Tensor:
@@ -102,10 +103,7 @@ class Grouped(NamedTuple):
                 wanted = x[part].double().t() @ y[part].double() if self.steps else x[part].double() @ y[g].double()
                 have = found[g] if self.steps else found[part]
                 length = (end - begin) if self.steps else self.k
-                limit = 1.01 * 2.0**-8 * wanted.abs() + 8 * length**0.5 * 2.0**-13
-                worst = max(worst, float(((have.double() - wanted).abs() / limit).max()))
-            if not worst <= 1:
-                raise BenchError(f"{self.name}: the error is {worst:.2f} times the limit")
+                worst = max(worst, _check_product(self.name, have, wanted, length))
             return worst
 
         grouped: Any = getattr(torch.nn.functional, "grouped_mm", None)
@@ -118,11 +116,211 @@ class Grouped(NamedTuple):
         return Trial(check, ours, peers, traffic, 2.0 * self.rows * self.n * self.k, "TFLOP/s")
 
 
+def _check_product(name: str, found: torch.Tensor, wanted: torch.Tensor, terms: int, unit: float = 2.0**-8) -> float:
+    """Return the error relative to a limit: the rounding of the result, and of sums of ``terms`` products."""
+    return check_limit(name, found, wanted, 1.01 * unit * wanted.abs() + 8 * terms**0.5 * 2.0**-13)
+
+
+def _kernels(given: GroupedArguments) -> Mapping[str, Text]:
+    """Return the kernels of a call.  The operands may be uninitialized."""
+    return {name_of(c): partial(text_of, c) for c, _ in planned("cute-bench", given, "cpu").launches}
+
+
+def _unread(element: str, *shape: int) -> Any:
+    """Return an uninitialized array; its memory is never touched and takes no pages."""
+    return np.empty(shape, numpy_dtype(element))
+
+
+class ScaledGroups(NamedTuple):
+    """``scaled_grouped_mm`` of ``rows`` e4m3 tokens, divided evenly among ``groups`` experts of (n, k), to bf16.
+
+    ``recipe`` is ``row`` or ``block``.
+    """
+
+    groups: int
+    rows: int
+    n: int
+    k: int
+    recipe: str
+
+    @property
+    def operation(self) -> str:
+        """The function and the recipe, for example ``scaled_grouped_mm row``."""
+        return f"scaled_grouped_mm {self.recipe}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation} {self.groups}x{self.rows}x{self.n}x{self.k}"
+
+    def ends(self) -> list[int]:
+        """Return the end offsets of the groups."""
+        return [self.rows // self.groups * (g + 1) for g in range(self.groups)]
+
+    def scales(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the shapes of the scales."""
+        if self.recipe == "row":
+            return (self.rows, 1), (self.groups, self.n)
+        blocks = -(-self.k // 128)
+        return (self.rows, blocks), (self.groups, -(-self.n // 128), blocks)
+
+    def kernels(self) -> Mapping[str, Text]:
+        """Return the kernel of the call by name, with a function that generates its text."""
+        a = _unread("f8E4M3FN", self.rows, self.k)
+        b = _unread("f8E4M3FN", self.groups, self.n, self.k).transpose(0, 2, 1)
+        sa, sb = (_unread("f32", *shape) for shape in self.scales())
+        block = self.recipe == "block"
+        return _kernels(GroupedArguments(
+            a, b, {"offs": self.ends()}, dtype="bf16", math="default" if block else "promote",
+            accumulator="block" if block else None, scales={"scale_a": sa, "scale_b": sb},
+        ))  # fmt: skip
+
+    def trial(self) -> Trial:
+        """Create normally distributed operands and scales around one."""
+        import torch
+
+        torch.manual_seed(0)
+        a, b = normal("f8E4M3FN", self.rows, self.k), normal("f8E4M3FN", self.groups, self.n, self.k)
+        sa, sb = (torch.rand(shape, device="cuda") + 0.5 for shape in self.scales())
+        offs = torch.tensor(self.ends(), dtype=torch.int32, device="cuda")
+
+        def ours() -> torch.Tensor:
+            return op.scaled_grouped_mm(a, b.mT, sa, sb, offs)
+
+        def check() -> float:
+            found, worst, begin = ours(), 0.0, 0
+            for g, end in enumerate(self.ends()):
+                rows = slice(begin, end, max(1, (end - begin) // 16))
+                begin = end
+                if g % max(1, self.groups // 8):
+                    continue
+                x, y = a[rows].double(), b[g].double()
+                if self.recipe == "block":
+                    x = x * sa[rows].double().repeat_interleave(128, 1)[:, : self.k]
+                    wide = sb[g].double().repeat_interleave(128, 0)[: self.n]
+                    y = y * wide.repeat_interleave(128, 1)[:, : self.k]
+                else:
+                    x, y = x * sa[rows].double(), y * sb[g].double()[:, None]
+                wanted, spread = x @ y.t(), (x.square() @ y.t().square()).sqrt()
+                # The result is rounded to bf16.  Tensor cores truncate sums to 13 bits (see :mod:`.scaled`).
+                limit = 1.01 * 2.0**-8 * wanted.abs() + 6 * 4 * 2.0**-14 * (wanted.abs() + spread)
+                worst = max(worst, check_limit(self.name, found[rows], wanted, limit))
+            return worst
+
+        peers: dict[str, Callable[[], Any]] = {}
+        grouped: Any = getattr(torch, "_scaled_grouped_mm", None)
+        if grouped is not None and self.recipe == "row":
+            peers["torch"] = lambda: grouped(
+                a, b.mT, sa[:, 0].contiguous(), sb, offs=offs, out_dtype=torch.bfloat16, use_fast_accum=False
+            )
+        traffic = self.rows * (self.k + 2 * self.n) + self.groups * self.n * self.k
+        return Trial(check, ours, peers, traffic, 2.0 * self.rows * self.n * self.k, "TFLOP/s")
+
+
+class Masked(NamedTuple):
+    """Batches of ``groups`` bf16 matrices with ``most`` rows, of which 1 to ``used`` are valid, as in decoding."""
+
+    groups: int
+    most: int
+    used: int
+    n: int
+    k: int
+
+    operation = "grouped_mm lengths"
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation} {self.groups}x{self.used}/{self.most}x{self.n}x{self.k}"
+
+    def lengths(self) -> list[int]:
+        """Return the number of valid rows of each matrix."""
+        return [int(x) for x in np.random.default_rng(0).integers(1, self.used + 1, self.groups)]
+
+    def kernels(self) -> Mapping[str, Text]:
+        """Return the kernel of the call by name, with a function that generates its text."""
+        a, b = _unread("bf16", self.groups, self.most, self.k), _unread("bf16", self.groups, self.k, self.n)
+        return _kernels(GroupedArguments(a, b, {"lengths": self.lengths()}))
+
+    def trial(self) -> Trial:
+        """Create operands of normally distributed values; torch multiplies all rows."""
+        import torch
+
+        torch.manual_seed(0)
+        used = self.lengths()
+        a, b = normal("bf16", self.groups, self.most, self.k), normal("bf16", self.groups, self.k, self.n)
+        lengths = torch.tensor(used, dtype=torch.int32, device="cuda")
+
+        def ours() -> torch.Tensor:
+            return op.grouped_mm(a, b, lengths=lengths)
+
+        def check() -> float:
+            found, worst = ours(), 0.0
+            for g in range(0, self.groups, max(1, self.groups // 8)):
+                wanted = a[g, : used[g]].double() @ b[g].double()
+                worst = max(worst, _check_product(self.name, found[g, : used[g]], wanted, self.k))
+            return worst
+
+        traffic = 2 * (sum(used) * (self.k + self.n) + self.groups * self.k * self.n)
+        return Trial(check, ours, {"torch bmm": lambda: torch.bmm(a, b)}, traffic, float(traffic), "TB/s")
+
+
+class Lists(NamedTuple):
+    """Pointer-array GEMM of f16 problems with random M, N and K of 128 to 1024, compared with a loop of torch.mm."""
+
+    products: int
+    multiple: int = 128
+
+    operation = "grouped_mm list"
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation} {self.products} of 128..1024 by {self.multiple}"
+
+    def sizes(self) -> list[tuple[int, int, int]]:
+        """Return M, N and K of each problem."""
+        units = np.random.default_rng(0).integers(128 // self.multiple, 1024 // self.multiple + 1, (self.products, 3))
+        return [(int(m), int(n), int(k)) for m, n, k in units * self.multiple]
+
+    def kernels(self) -> Mapping[str, Text]:
+        """Return the kernel of the call by name, with a function that generates its text."""
+        a = [np.empty((m, k), np.float16) for m, _, k in self.sizes()]
+        b = [np.empty((k, n), np.float16) for _, n, k in self.sizes()]
+        arguments: Any = op.GroupedGemm(element="f16", layout="row", precompute_mode="host").arguments(
+            a, b, device="cpu"
+        )
+        return {v.name: v.text for v in arguments.variants}
+
+    def trial(self) -> Trial:
+        """Create operands of normally distributed values."""
+        import torch
+
+        torch.manual_seed(0)
+        a = [normal("f16", m, k) for m, _, k in self.sizes()]
+        b = [normal("f16", k, n) for _, n, k in self.sizes()]
+
+        def ours() -> list[torch.Tensor]:
+            return op.grouped_mm(a, b)
+
+        def check() -> float:
+            return max(
+                _check_product(self.name, found, x.double() @ y.double(), x.shape[1], 2.0**-11)
+                for x, y, found in zip(a, b, ours())
+            )
+
+        flops = sum([2.0 * m * n * k for m, n, k in self.sizes()])
+        traffic = sum([2 * (m * k + k * n + m * n) for m, n, k in self.sizes()])
+        peers = {"torch loop": lambda: [x @ y for x, y in zip(a, b)]}
+        return Trial(check, ours, peers, traffic, flops, "TFLOP/s")
+
+
 CASES = (
     *(Grouped(8, 8192, 14336, 4096, skew) for skew in ("even", "zipf")),
     *(Grouped(128, 65536, 1536, 2048, skew) for skew in ("even", "zipf", "empty")),
     Grouped(256, 4096, 4096, 7168),
     Grouped(8, 8192, 14336, 4096, steps=True), Grouped(128, 65536, 1536, 2048, steps=True),
     Grouped(128, 65536, 1536, 2048, "zipf", steps=True),
-    *MORE,
+    ScaledGroups(8, 8192, 14336, 4096, "row"), ScaledGroups(128, 65536, 1536, 2048, "row"),
+    ScaledGroups(4, 32768, 4096, 7168, "block"), ScaledGroups(4, 32768, 7168, 2048, "block"),
+    ScaledGroups(8, 32768, 4096, 7168, "block"),
+    Masked(32, 128, 64, 4096, 4096), Masked(32, 128, 128, 4096, 4096), Masked(8, 1024, 128, 7168, 2048),
+    Lists(20), Lists(128), Lists(20, 8),
 )  # fmt: skip

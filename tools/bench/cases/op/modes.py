@@ -1,23 +1,20 @@
 """``cute-bench op --groups modes``: pointer-array GEMM, batched split-K, and math modes of plans."""
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportPrivateImportUsage=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cute_dialect import op
 from cute_dialect.op.execute.variants import Variant
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op import Trial
+from cute_dialect.runtime.arrays import numpy_dtype
+from cute_dialect.tools.bench.checks import BenchError, check_limit
+from cute_dialect.tools.bench.peers import dtype, operator
+from cute_dialect.tools.bench.runner import Text, Trial
 
 __all__ = ["CASES", "Mode"]
-
-_TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "i8": "int8"}
 
 
 class Mode(NamedTuple):
@@ -57,11 +54,8 @@ class Mode(NamedTuple):
         plan.math_operation = self.math
         return plan
 
-    def kernels(self) -> Mapping[str, Callable[[], str]]:
+    def kernels(self) -> Mapping[str, Text]:
         """Return the kernels of the call by name, with functions that generate their texts."""
-        import numpy as np
-
-        from cute_dialect.runtime.arrays import numpy_dtype
 
         def empty(*shape: int, element: str = self.element) -> Any:
             return np.empty(shape, numpy_dtype(element))  # The memory is never touched.
@@ -90,19 +84,19 @@ class Mode(NamedTuple):
 
         torch.manual_seed(0)
         torch.backends.cuda.matmul.allow_tf32 = False
-        dtype = getattr(torch, _TYPES[self.element])
+        kind = dtype(self.element)
 
         def normal(rows: int, columns: int) -> Any:
             size = (self.matrices, rows, columns)
             if self.element == "i8":
-                return torch.randint(-128, 128, size, device="cuda", dtype=dtype)
-            return torch.randn(size, device="cuda").to(dtype)
+                return torch.randint(-128, 128, size, device="cuda", dtype=kind)
+            return torch.randn(size, device="cuda").to(kind)
 
         a, b = normal(self.m, self.k), normal(self.k, self.n)
         if self.element == "i8":
             b = normal(self.n, self.k).mT
         d = torch.empty(
-            self.matrices, self.m, self.n, device="cuda", dtype=torch.int32 if self.element == "i8" else dtype
+            self.matrices, self.m, self.n, device="cuda", dtype=torch.int32 if self.element == "i8" else kind
         )
         plan = self.plan()
         if self.array:
@@ -119,7 +113,7 @@ class Mode(NamedTuple):
 
         peers: dict[str, Callable[[], object]] = {"torch": lambda: torch.bmm(a, b)}
         if self.element == "i8":
-            peers = {"torch": lambda: getattr(torch, "_int_mm")(a[0], b[0])}  # noqa: B009  (no public name)
+            peers = {"torch": lambda: operator("_int_mm")(a[0], b[0])}
         elif self.array:
             peers["loop of torch.mm"] = loop
 
@@ -137,9 +131,7 @@ class Mode(NamedTuple):
                 unit = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}[self.element]
                 narrow = {"multiply_add_fast_f16": 2.0**-11, "multiply_add_fast_bf16": 2.0**-8}.get(self.math, 0.0)
                 limit = 1.01 * unit * exact.abs() + (6 * narrow + self.k * 2.0**-24) * (scale + exact.abs())
-                worst = max(worst, float(((found - exact).abs() / limit).max()))
-            if not worst <= 1:
-                raise BenchError(f"{self.name}: the error is {worst:.2f} times the limit")
+                worst = max(worst, check_limit(self.name, found, exact, limit))
             return worst
 
         traffic = sum(t.numel() * t.element_size() for t in (a, b, d))

@@ -1,22 +1,19 @@
 """``cute-bench op --groups products``: GEMMs of ``op.mm`` and ``op.bmm``, with and without bias and gelu."""
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.op.execute.kernels import text_of
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op import Trial, compiled
+from cute_dialect.tools.bench.checks import check_close
+from cute_dialect.tools.bench.peers import compiled, normal
+from cute_dialect.tools.bench.runner import Text, Trial
 
 __all__ = ["CASES", "Product"]
 
-TYPES = {"f16": "float16", "bf16": "bfloat16"}
 LIMITS = {"f16": 2.0**-10, "bf16": 2.0**-7}
 """Maximum error relative to the element and to the RMS of the result: about one unit in the last place."""
 
@@ -41,7 +38,7 @@ class Product(NamedTuple):
         batch = f"{self.matrices}x" if self.matrices > 1 else ""
         return f"{self.operation} {self.element} {batch}{self.m}x{self.n}x{self.k}"
 
-    def kernels(self) -> Mapping[str, Callable[[], str]]:
+    def kernels(self) -> Mapping[str, Text]:
         """Return the selected kernel by name, with a function that generates its text."""
         a, b = (self.m, self.k), (self.k, self.n)
         more: dict[str, Any] = {"element": self.element}
@@ -52,18 +49,16 @@ class Product(NamedTuple):
             more |= {"bias": (self.n,), "activation": "gelu"}
         choice = op.explain(function, a, b, **more).choice
         assert choice is not None
-        return {choice.name: lambda: text_of(choice)}
+        return {choice.name: partial(text_of, choice)}
 
     def trial(self) -> Trial:
         """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)
-        kind = getattr(torch, TYPES[self.element])
         batch = (self.matrices,) if self.matrices > 1 else ()
-        a = torch.randn(*batch, self.m, self.k, device="cuda", dtype=kind)
-        b = torch.randn(*batch, self.k, self.n, device="cuda", dtype=kind)
-        bias = torch.randn(self.n, device="cuda", dtype=kind) if self.fused else None
+        a, b = normal(self.element, *batch, self.m, self.k), normal(self.element, *batch, self.k, self.n)
+        bias = normal(self.element, self.n) if self.fused else None
         function: Callable[..., Any] = op.bmm if batch else op.mm
 
         def ours() -> torch.Tensor:
@@ -80,12 +75,7 @@ class Product(NamedTuple):
             wanted = a[..., rows, :].double() @ b.double()
             if bias is not None:
                 wanted = torch.nn.functional.gelu(wanted + bias.double())
-            scale = wanted.square().mean().sqrt()
-            error = (ours()[..., rows, :].double() - wanted).abs()
-            share = float((error / (LIMITS[self.element] * (wanted.abs() + scale))).max())
-            if not share <= 1:
-                raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
-            return share
+            return check_close(self.name, ours()[..., rows, :], wanted, LIMITS[self.element])
 
         size = 2 * self.matrices * (self.m * self.k + self.k * self.n + self.m * self.n)
         work = 2.0 * self.matrices * self.m * self.n * self.k
@@ -93,7 +83,7 @@ class Product(NamedTuple):
 
 
 CASES = (
-    *(Product(s, s, s, e) for e in TYPES for s in (4096, 8192)),
+    *(Product(s, s, s, e) for e in LIMITS for s in (4096, 8192)),
     Product(8192, 28672, 4096, "bf16"),
     *(Product(s, s, s, "f16", fused=True) for s in (4096, 8192)),
     Product(8192, 28672, 4096, "f16", fused=True),

@@ -3,91 +3,82 @@
 Row lengths are even and odd, with 2^28 elements in all.  TB/s counts each input and output once.
 """
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.row_sums import loss_parts
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.rows.call import RowKernel
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op import Trial, can_compile, compiled
+from cute_dialect.tools.bench.checks import BenchError, check_close
+from cute_dialect.tools.bench.peers import can_compile, dtype, tuned_compile
+from cute_dialect.tools.bench.runner import Text, Trial
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
 __all__ = ["CASES", "LENGTHS", "Rows"]
 
-TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
-BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 ELEMENTS = 1 << 28
 EPS = 1e-5
 LENGTHS = (768, 4096, 5120, 12288, 32768, 50257, 128256)
 LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}
-"""Maximum error relative to the element and to the RMS of the rows: about one unit in the last place."""
-
-BACKWARD = ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy")
-TAKES = {"rms_norm": "w", "rms_norm + residual": "wr", "layer_norm": "wb", "layer_norm + residual": "wbr"}
+"""About a unit in the last place of 16-bit elements, or 67 rounding errors of f32."""
 
 
 class Rows(NamedTuple):
-    """An operation on rows of ``n`` elements."""
+    """``function`` of ``rows`` rows of ``n`` elements; ``backward``: the gradients of all arguments."""
 
-    operation: str
+    function: str
+    backward: bool
     element: str
+    rows: int
     n: int
 
     @property
-    def call(self) -> str:
-        """The name of the function."""
-        return self.operation.partition(" ")[0]
-
-    @property
-    def backward(self) -> bool:
-        """True for the backward pass."""
-        return self.operation.endswith(" backward")
-
-    @property
-    def takes(self) -> str:
-        """The operands in addition to the rows."""
-        return TAKES.get(self.operation.removesuffix(" backward"), "")
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return ELEMENTS // self.n
+    def operation(self) -> str:
+        """The function and the pass, for example ``softmax backward``."""
+        return self.function + " backward" * self.backward
 
     @property
     def name(self) -> str:
         return f"{self.operation} {self.element} {self.rows}x{self.n}"
 
     @property
-    def traffic(self) -> int:
-        """The minimum number of bytes to move."""
-        matrices = {"sum": 1, "logsumexp": 1, "cross_entropy": 1}.get(self.call, 2)
-        matrices += 2 if "residual" in self.operation else 1 if self.backward else 0
-        return BYTES[self.element] * self.n * (matrices * self.rows + len(self.takes.strip("r")))
+    def call(self) -> str:
+        """The name of the function without its optional operands."""
+        return self.function.partition(" ")[0]
 
-    def kernels(self) -> Mapping[str, Callable[[], str]]:
+    @property
+    def traffic(self) -> int:
+        """The minimum number of bytes to move: each operand and result once."""
+        matrices = 1 if self.call in ("sum", "mean", "max", "logsumexp", "cross_entropy") else 2
+        if self.backward:  # saved operands, and gradients read and written
+            few = {"sum": 1, "mean": 1, "max": 2, "logsumexp": 2, "cross_entropy": 2}
+            matrices = few.get(self.call, 3)
+        matrices += 2 if "residual" in self.function else 0
+        return (4 if self.element == "f32" else 2) * self.n * (self.rows * matrices + len(self.vectors))
+
+    @property
+    def vectors(self) -> str:
+        """The per-column operands: ``w`` (weight) and ``b`` (bias)."""
+        return {"rms_norm": "w", "layer_norm": "wb"}.get(self.call, "")
+
+    def kernels(self) -> Mapping[str, Text]:
         """Return the kernels of the call by name, with functions that generate their texts."""
-        call, found = self.call, cast("list[RowKernel]", [])
-        if self.backward:
-            found += self._gradients()
-        elif call in ("sum", "logsumexp", "cross_entropy"):
-            found.append(rows.sum_kernel(call, self.element, self.n, self.rows))
+        call, takes = self.call, self.vectors + "r" * ("residual" in self.function)
+        if call in ("sum", "logsumexp", "cross_entropy"):
+            found = [rows.sum_kernel(call, self.element, self.n, self.rows)]
         else:
-            found.append(rows.row_kernel(call, self.element, self.n, self.takes))
-        if call == "cross_entropy" and not self.backward:
+            found = [rows.row_kernel(call, self.element, self.n, takes)]
+        if call == "cross_entropy":
             steps = ("all",) if loss_parts(self.rows) == 1 else ("first", "last")
             found += [rows.loss_kernel(self.element, True, step) for step in steps]
+        if self.backward:
+            found += self._gradients()
         return {k.name: k.text for k in found}
 
     def _gradients(self) -> list[RowKernel]:
@@ -96,193 +87,242 @@ class Rows(NamedTuple):
             return [row_grads.entropy_kernel(self.element, self.n, self.element, True)]
         if "softmax" in self.call:
             return [rows.row_kernel(f"{self.call}_backward", self.element, self.n, "d")]
-        norm = row_grads.norm_kernel(self.call, self.element, self.n, self.takes)
-        blocks = row_grads.norm_blocks(self.element, self.n, self.takes, self.rows)
-        return [norm, row_grads.column_kernel(self.element, self.takes, blocks)]
+        norm = row_grads.norm_kernel(self.call, self.element, self.n, self.vectors)
+        blocks = row_grads.norm_blocks(self.element, self.n, self.vectors, self.rows)
+        return [norm, row_grads.column_kernel(self.element, self.vectors, blocks)]
 
-    def trial(self) -> Trial:
-        """Create operands of normally distributed values."""
+    def tiny(self) -> Rows:
+        """Return a problem with few rows and the same number of elements modulo 8."""
+        n = self.n if self.n <= 200 else 200 + self.n % 8
+        return self._replace(rows=min(self.rows, 5), n=n)
+
+    def trial(self, device: str = "cuda", compiled: bool | None = None) -> Trial:
+        """Create normally distributed operands, weights and upstream gradients, and uniform targets.
+
+        ``compiled`` adds ``torch.compile`` to the peers; None: if it works.
+        """
         import torch
-
-        if self.backward:
-            return _backward_trial(self)
 
         torch.manual_seed(self.n)
-        kind = getattr(torch, TYPES[self.element])
-        x = torch.randn(self.rows, self.n, device="cuda", dtype=kind)
-        given: list[Any] = [x]
-        if self.operation == "cross_entropy":
-            given.append(torch.randint(0, self.n, (self.rows,), device="cuda"))
-        given += [torch.randn(self.n, device="cuda", dtype=kind) for _ in self.takes.strip("r")]
-        if "residual" in self.operation:
-            given.append(torch.randn_like(x))
-        ours, peer = _functions(self.operation, self.n)
+        compiled = can_compile() if compiled is None else compiled
+        run: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
 
-        def check() -> float:
-            found = ours(*given)
-            if self.operation == "cross_entropy":
-                return self._loss(float(found), given)
-            found = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
-            worst, step = 0.0, max(1, (1 << 24) // self.n)
-            for start in range(0, self.rows, step):
-                part = slice(start, start + step)
-                of = [(t[part] if t.dim() == 2 else t).double() for t in given]
-                wanted = peer(*of)
-                if "residual" in self.operation:  # The norm uses the rounded sum, which is also an output.
-                    total = found[1][part]
-                    worst = max(worst, _share(self, total, of[0] + of[-1]))
-                    wanted = peer(total.double(), *of[1:-1], torch.zeros_like(of[-1]))[0]
-                worst = max(worst, _share(self, found[0][part], wanted))
-            return worst
+        def normal(*shape: int) -> torch.Tensor:
+            return torch.randn(shape, device=device, dtype=dtype(self.element))
 
-        return Trial(
-            check, lambda: ours(*given), compiled(peer, *given), self.traffic, float(self.traffic), "TB/s"
-        )  # fmt: skip
+        given = [normal(self.rows, self.n), *(normal(self.n) for _ in self.vectors)]
+        if "residual" in self.function:
+            given.append(normal(self.rows, self.n))
+        target = torch.randint(0, self.n, (self.rows,), device=device)
+        of_ours, of_torch = self._ours(target, run), self._torch(target)
+        if not self.backward:
 
-    def _loss(self, found: float, given: list[Any]) -> float:
+            def check() -> float:
+                return self._check_forward(_tuple(of_ours(*given)), given, target)
+
+            peers: dict[str, Callable[[], object]] = {"torch": lambda: of_torch(*given)}
+            if compiled:
+                fast = tuned_compile(of_torch)
+                peers["compiled"] = lambda: fast(*given)
+            return Trial(check, lambda: of_ours(*given), peers, self.traffic, float(self.traffic), "TB/s")
+        leaves = [t.requires_grad_() for t in given]
+        results = _tuple(of_ours(*leaves))
+        grads = [torch.randn_like(y) for y in results]
+
+        def gradient(results: tuple[Any, ...]) -> Callable[[], Any]:
+            return lambda: torch.autograd.grad(results, leaves, grads, retain_graph=True)
+
+        peers = {"torch": gradient(_tuple(of_torch(*leaves)))}
+        if compiled:
+            peers["compiled"] = gradient(_tuple(tuned_compile(of_torch)(*leaves)))
+        ours = gradient(results)
+
+        def check_gradient() -> float:
+            return self._check_backward(ours(), results, [t.detach() for t in leaves], target, grads)
+
+        return Trial(check_gradient, ours, peers, self.traffic, float(self.traffic), "TB/s")
+
+    def _ours(self, target: Any, run: dict[str, Any]) -> Callable[..., Any]:
+        """Return our function of the tensors."""
+        if self.call == "cross_entropy":
+            return lambda x: op.cross_entropy(x, target, **run)
+        if self.call == "rms_norm":
+            return lambda x, w, r=None: op.rms_norm(x, w, EPS, residual=r, **run)
+        if self.call == "layer_norm":
+            return lambda x, w, b, r=None: op.layer_norm(x, w, b, EPS, residual=r, **run)
+        function = getattr(op, self.call)
+        return lambda x: function(x, **run)
+
+    def _torch(self, target: Any) -> Callable[..., Any]:
+        """Return torch's function of the tensors."""
+        import torch
+        import torch.nn.functional as F
+
+        n = self.n
+
+        def rms_norm(x: Any, w: Any, r: Any = None) -> Any:
+            total = x if r is None else x + r
+            y = F.rms_norm(total, (n,), w, EPS)
+            return y if r is None else (y, total)
+
+        def layer_norm(x: Any, w: Any, b: Any, r: Any = None) -> Any:
+            total = x if r is None else x + r
+            y = F.layer_norm(total, (n,), w, b, EPS)
+            return y if r is None else (y, total)
+
+        found: dict[str, Callable[..., Any]] = {
+            "softmax": lambda x: torch.softmax(x, -1), "log_softmax": lambda x: torch.log_softmax(x, -1),
+            "logsumexp": lambda x: torch.logsumexp(x, -1), "sum": lambda x: torch.sum(x, -1),
+            "mean": lambda x: torch.mean(x, -1), "max": lambda x: torch.amax(x, -1),
+            # A copy even for one column, where `contiguous` would return a view.
+            "transpose": lambda x: x.t().clone(memory_format=torch.contiguous_format),
+            "cross_entropy": lambda x: F.cross_entropy(x, target),
+            "rms_norm": rms_norm, "layer_norm": layer_norm,
+        }  # fmt: skip
+        return found[self.call]
+
+    def _parts(self) -> Iterator[slice]:
+        """Yield slices of rows of at most 2^24 elements, to limit the memory of float64."""
+        step = max(1, (1 << 24) // self.n)
+        return (slice(start, start + step) for start in range(0, self.rows, step))
+
+    def _check_forward(self, found: tuple[Any, ...], given: list[Any], target: Any) -> float:
+        """Compare results with float64; return the largest error relative to the limit."""
+        x, worst = given[0], 0.0
+        exact = self._torch(target)
+        if self.call == "transpose":
+            if not bool((found[0] == x.t()).all()):
+                raise BenchError(f"{self.name}: elements differ")
+            return 0.0
+        if self.call == "cross_entropy":
+            import torch.nn.functional as F
+
+            sums = [F.cross_entropy(x[s].double(), target[s], reduction="sum") for s in self._parts()]
+            return self._share("loss", found[0], sum(sums) / self.rows, 0.125)
+        for part in self._parts():
+            of = [(t[part] if t.dim() == 2 else t).double() for t in given]
+            if "residual" in self.function:  # The norm uses the rounded sum, which is also an output.
+                total = found[1][part]
+                worst = max(worst, self._share("sum", total, of[0] + of[-1]))
+                of = [total.double(), *of[1:-1]]
+            extra = {"sum": self.n**0.5, "mean": self.n**-0.5}.get(self.call, 0.0)
+            worst = max(worst, self._share("result", found[0][part], _tuple(exact(*of))[0], extra))
+        return worst
+
+    def _check_backward(
+        self, found: tuple[Any, ...], results: tuple[Any, ...], given: list[Any], target: Any, grads: list[Any]
+    ) -> float:  # fmt: skip
+        """Compare gradients with float64 or, if the rounded result is saved, with the gradients of that result."""
         import torch
 
-        total, step = 0.0, max(1, (1 << 24) // self.n)
-        for start in range(0, self.rows, step):
-            part = slice(start, start + step)
-            x, t = given[0][part].double(), given[1][part]
-            total += float(torch.nn.functional.cross_entropy(x, t, reduction="sum"))
-        share = abs(found / (total / self.rows) - 1) / LIMITS[self.element]
-        if not share <= 1:
-            raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
-        return share
-
-
-def _share(case: Rows, found: torch.Tensor, wanted: torch.Tensor) -> float:
-    """Return the largest error relative to the limit.  Raises :class:`BenchError`."""
-    import torch
-
-    scale = wanted.square().mean().sqrt()
-    if case.operation == "sum":
-        scale = scale + case.n**0.5
-    spacing = torch.finfo(found.dtype).smallest_normal / 1024  # the spacing of subnormal f16 numbers is 2^-24
-    limit = LIMITS[case.element] * (wanted.abs() + scale) + spacing
-    share = float(((found.double() - wanted).abs() / limit).max())
-    if not share <= 1:
-        raise BenchError(f"{case.name}: the error is {share:.2f} times the limit")
-    return share
-
-
-def _backward_trial(case: Rows) -> Trial:
-    """Create the data and the results of a forward pass; torch's gradients use autograd with a retained graph."""
-    import torch
-
-    torch.manual_seed(case.n)
-    kind = getattr(torch, TYPES[case.element])
-    x = torch.randn(case.rows, case.n, device="cuda", dtype=kind, requires_grad=True)
-    weights = [torch.randn(case.n, device="cuda", dtype=kind, requires_grad=True) for _ in case.takes]
-    target = torch.randint(0, case.n, (case.rows,), device="cuda")
-    _, peer = _functions(case.call, case.n)
-    inputs = [x, *weights]
-    more = [target] if case.call == "cross_entropy" else []
-    dy = torch.ones((), device="cuda", dtype=kind) if more else torch.randn_like(x)
-    fixed = [t.detach() for t in inputs]
-
-    def ours() -> tuple[Any, ...]:
-        if case.call == "cross_entropy":
-            return (row_grads.cross_entropy_backward(dy, fixed[0], target, lse, count),)
-        if case.call == "rms_norm":
-            return row_grads.rms_norm_backward(dy, fixed[0], fixed[1], EPS)
-        if case.call == "layer_norm":
-            return row_grads.layer_norm_backward(dy, fixed[0], fixed[1], True, EPS)
-        return (getattr(row_grads, f"{case.call}_backward")(dy, y),)
-
-    lse = count = y = None
-    if case.call == "cross_entropy":
-        lse = torch.cat([part.float().logsumexp(-1) for part in fixed[0].split(1 << 10)])
-        count = torch.full((), float(case.rows), device="cuda")
-    elif "softmax" in case.call:
-        y = peer(*fixed)
-
-    def check() -> float:
-        found, worst, step = ours(), 0.0, max(1, (1 << 23) // case.n)
-        sums = [torch.zeros(case.n, device="cuda", dtype=torch.float64) for _ in weights]
-        for start in range(0, case.rows, step):
-            part = slice(start, start + step)
-            of = [t.double().requires_grad_() for t in (fixed[0][part], *fixed[1:])]
-            if more:
-                result = torch.nn.functional.cross_entropy(of[0], target[part], reduction="sum") / case.rows
-                wanted = torch.autograd.grad(result, of)
-            elif y is not None:  # The gradient uses the rounded result.
-                d, s = dy[part].double(), y[part].double()
-                total = (s * d).sum(-1, keepdim=True) if case.call == "softmax" else d.sum(-1, keepdim=True)
-                wanted = (s * (d - total) if case.call == "softmax" else d - s.exp() * total,)
+        worst = 0.0
+        columns: list[Any] = [0.0 for t in given if t.dim() == 1]
+        for part in self._parts():
+            of = [(t[part] if t.dim() == 2 else t).double().requires_grad_() for t in given]
+            dy = [g[part].double() if g.dim() else g.double() for g in grads]
+            extra: Any = 0.0
+            if self.call in ("softmax", "log_softmax"):
+                s = results[0][part].detach().double()
+                total = (s * dy[0] if self.call == "softmax" else dy[0]).sum(-1, keepdim=True)
+                wanted: tuple[Any, ...] = (
+                    (s * (dy[0] - total)) if self.call == "softmax" else (dy[0] - s.exp() * total),
+                )
+                extra = s.abs() * total.abs() / 8 if self.call == "softmax" else s.exp() * total.abs()
+            elif self.call == "max":
+                wanted = self._of_maximum(found[0][part], of[0].detach(), dy[0])
+            elif self.call == "cross_entropy":
+                loss = torch.nn.functional.cross_entropy(of[0], target[part], reduction="sum") / self.rows
+                wanted = torch.autograd.grad(loss, of, dy)
             else:
-                wanted = torch.autograd.grad(peer(*of), of, dy[part].double())
-            worst = max(worst, _share(case, found[0][part], wanted[0]))
-            for total, term in zip(sums, wanted[1:]):
-                total += term
-        return max([worst, *[_share(case, got, total) for got, total in zip(found[1:], sums)]])
+                if "residual" in self.function:  # The gradient uses the rounded sum.
+                    total = results[1][part].detach().double().requires_grad_()
+                    y = _tuple(self._torch(target)(total, *of[1:-1]))
+                    wanted = torch.autograd.grad(y, [total, *of[1:-1]], dy[:1])
+                    wanted = (wanted[0] + dy[1], *wanted[1:], wanted[0] + dy[1])
+                    extra = self._scale(total.detach(), of[1].detach() * dy[0]) + dy[1].abs()
+                else:
+                    wanted = torch.autograd.grad(_tuple(self._torch(target)(*of)), of, dy)
+                    if self.call == "logsumexp":  # Like torch, the saved result is rounded to half a unit.
+                        kept = 2.0**-24 if self.element == "f32" else LIMITS[self.element] / 2
+                        y = results[0][part].detach().double()[:, None].abs()
+                        extra = wanted[0].abs() * y * kept / LIMITS[self.element]
+                    if "norm" in self.call:
+                        extra = self._scale(of[0].detach(), of[1].detach() * dy[0])
+            at = 0
+            for t, got, exact in zip(given, found, wanted):
+                if t.dim() == 1:
+                    columns[at] = columns[at] + exact
+                    at += 1
+                else:
+                    worst = max(worst, self._share("gradient", got[part], exact, extra))
+        gradients = [got for t, got in zip(given, found) if t.dim() == 1]
+        for got, exact in zip(gradients, columns):
+            worst = max(worst, self._share("gradient of a vector", got, exact, self.rows**0.5))
+        return worst
 
-    def graph(function: Callable[..., Any]) -> Callable[[], object]:
-        result = function(*inputs, *more)
-        return lambda: torch.autograd.grad(result, inputs, dy, retain_graph=True)
+    def _of_maximum(self, found: Any, x: Any, dy: Any) -> tuple[Any, ...]:
+        """Return a valid gradient of the maximum.
 
-    peers = {"torch": graph(peer)}
-    if can_compile():
-        config: Any = import_module("torch._functorch.config")
-        config.donated_buffer = False  # The graph is retained.
-        torch.compiler.reset()
-        peers["compiled"] = graph(torch.compile(peer, dynamic=False))
-        peers["compiled"]()
-    return Trial(check, ours, peers, case.traffic, float(case.traffic), "TB/s")
+        Equal maxima may share ``dy`` in any way.  The found gradient is valid if it is 0 at other elements and sums to
+        ``dy``.
+        """
+        import torch
 
+        is_most = x == x.amax(-1, keepdim=True)
+        total = (found.double() * is_most).sum(-1)
+        if not bool(((total - dy).abs() <= 4 * LIMITS[self.element] * (dy.abs() + 2.0**-10)).all()):
+            raise BenchError(f"{self.name}: gradients of the maxima of a row do not sum to dy")
+        return (torch.where(is_most, found.double(), 0.0),)
 
-def _functions(operation: str, n: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return our function and torch's."""
-    import torch
-    import torch.nn.functional as F
+    def _scale(self, x: Any, g: Any) -> Any:
+        """Return the magnitude of the terms that cancel in a row of the gradient of a norm.
 
-    def rms_added(x: Any, w: Any, r: Any) -> Any:
-        total = x + r
-        return F.rms_norm(total, (n,), w, EPS), total
+        It is ``rstd rms(g)``, and larger if x-hat itself is the difference of much larger numbers.
+        """
+        centered = x - x.mean(-1, keepdim=True) if self.call == "layer_norm" else x
+        rstd = (centered.square().mean(-1, keepdim=True) + EPS).rsqrt()
+        large = x.square().mean(-1, keepdim=True).sqrt() * rstd
+        return rstd * (g.square().mean(-1, keepdim=True).sqrt() + g.abs()) * (1 + large / 8)
 
-    def layer_added(x: Any, w: Any, b: Any, r: Any) -> Any:
-        total = x + r
-        return F.layer_norm(total, (n,), w, b, EPS), total
+    def _share(self, label: str, found: Any, wanted: Any, extra: Any = 0.0) -> float:
+        """Return the largest error relative to the limit.  Raises :class:`BenchError`."""
+        import torch
 
-    found: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-        "softmax": (op.softmax, lambda x: torch.softmax(x, -1)),
-        "log_softmax": (op.log_softmax, lambda x: torch.log_softmax(x, -1)),
-        "sum": (op.sum, lambda x: torch.sum(x, -1)),
-        "logsumexp": (op.logsumexp, lambda x: torch.logsumexp(x, -1)),
-        "cross_entropy": (op.cross_entropy, F.cross_entropy),
-        "rms_norm": (lambda x, w: op.rms_norm(x, w, EPS), lambda x, w: F.rms_norm(x, (n,), w, EPS)),
-        "layer_norm": (
-            lambda x, w, b: op.layer_norm(x, w, b, EPS), lambda x, w, b: F.layer_norm(x, (n,), w, b, EPS)
-        ),
-        "rms_norm + residual": (lambda x, w, r: op.rms_norm(x, w, EPS, residual=r), rms_added),
-        "layer_norm + residual": (lambda x, w, b, r: op.layer_norm(x, w, b, EPS, residual=r), layer_added),
-    }  # fmt: skip
-    return found[operation]
+        spacing = torch.finfo(found.dtype).smallest_normal / 1024  # the spacing of subnormal f16 numbers is 2^-24
+        return check_close(f"{self.name}: {label}", found, wanted, LIMITS[self.element], terms=extra, least=spacing)
 
 
+def _tuple(x: Any) -> tuple[Any, ...]:
+    return x if isinstance(x, tuple) else (x,)
+
+
+def named(operation: str, element: str, n: int) -> Rows:
+    """Return a case with 2^28 elements."""
+    return Rows(operation.removesuffix(" backward"), operation.endswith(" backward"), element, ELEMENTS // n, n)
+
+
+BACKWARD = ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy")
 CASES = (
     *(
-        Rows(operation, "bf16", n)
+        named(operation, "bf16", n)
         for operation in ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy")
         for n in LENGTHS
     ),
     *(
-        Rows(operation, "bf16", n)
+        named(operation, "bf16", n)
         for operation in ("rms_norm + residual", "layer_norm + residual")
         for n in LENGTHS[:4]
     ),
-    *(Rows(operation, "bf16", n) for operation in ("sum", "logsumexp") for n in (768, 4096, 50257)),
-    *(Rows(f"{operation} backward", "bf16", n) for operation in BACKWARD for n in (768, 4096, 5120, 12288, 32768)),
+    *(named(operation, "bf16", n) for operation in ("sum", "logsumexp") for n in (768, 4096, 50257)),
+    *(named(f"{operation} backward", "bf16", n) for operation in BACKWARD for n in (768, 4096, 5120, 12288, 32768)),
     *(
-        Rows(f"{operation} backward", "bf16", n)
+        named(f"{operation} backward", "bf16", n)
         for operation in BACKWARD
         if "norm" not in operation
         for n in (50257, 128256)
     ),
     *(
-        Rows(operation, element, n)
+        named(operation, element, n)
         for element in ("f16", "f32")
         for operation in ("softmax", "rms_norm", "layer_norm")
         for n in (1024, 4096, 4095, 32768)

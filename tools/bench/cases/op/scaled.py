@@ -1,20 +1,17 @@
 """``cute-bench op --groups scaled``: e4m3 GEMMs with scales per tensor, per row and per block."""
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportPrivateImportUsage=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.functions.scaled import scaled_kernel
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op import Trial
+from cute_dialect.tools.bench.checks import BenchError, check_limit
+from cute_dialect.tools.bench.peers import normal, operator
+from cute_dialect.tools.bench.runner import Text, Trial
 
 __all__ = ["CASES", "Scaled"]
 
@@ -37,17 +34,17 @@ class Scaled(NamedTuple):
     def name(self) -> str:
         return f"{self.operation} {self.m}x{self.n}x{self.k}"
 
-    def kernels(self) -> Mapping[str, Callable[[], str]]:
+    def kernels(self) -> Mapping[str, Text]:
         """Return the kernel of the call by name, with a function that generates its text."""
         choice = scaled_kernel(self.m, self.n, self.k, self.recipe, fast=self.fast, gpu="NVIDIA H200")
-        return {choice.name: lambda: text_of(choice)}
+        return {choice.name: partial(text_of, choice)}
 
     def trial(self) -> Trial:
         """Create operands of normally distributed values and scales around one."""
         import torch
 
         torch.manual_seed(0)
-        a, b = (torch.randn(rows, self.k, device="cuda").to(torch.float8_e4m3fn) for rows in (self.m, self.n))
+        a, b = (normal("f8E4M3FN", rows, self.k) for rows in (self.m, self.n))
         blocks = -(-self.k // 128)
         shapes = {
             "tensor": ((1,), (1,)), "row": ((self.m, 1), (1, self.n)),
@@ -73,14 +70,10 @@ class Scaled(NamedTuple):
             spread = (x.square() @ y.t().square()).sqrt()
             spread = spread if self.recipe == "block" else spread * s * sb.double()
             of_sums = (self.k / 32 if self.fast else 6 * 4) * 2.0**-14
-            error = (ours()[rows].double() - wanted).abs() / (
-                1.01 * 2.0**-8 * wanted.abs() + of_sums * (wanted.abs() + spread)
-            )
-            if not float(error.max()) <= 1:
-                raise BenchError(f"{self.name}: the error is {float(error.max()):.2f} times the limit")
-            return float(error.max())
+            limit = 1.01 * 2.0**-8 * wanted.abs() + of_sums * (wanted.abs() + spread)
+            return check_limit(self.name, ours()[rows], wanted, limit)
 
-        scaled_mm = getattr(torch, "_scaled_mm")  # noqa: B009  (torch has no public name for it)
+        scaled_mm = operator("_scaled_mm")
 
         def with_scales(x: torch.Tensor, y: torch.Tensor) -> Callable[[], torch.Tensor]:
             return lambda: scaled_mm(a, b.t(), x, y, out_dtype=torch.bfloat16, use_fast_accum=self.fast)

@@ -1,26 +1,20 @@
 """``cute-bench op --groups types``: GEMMs of integers, 8-bit floats, 8-bit results, f32 and f64."""
 
-# torch may be missing when types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportPrivateImportUsage=false
-
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.split_tf32 import split_text
-from cute_dialect.op.arrays.dtypes import OUTPUTS
 from cute_dialect.op.execute.kernels import any_text, text_of
-from cute_dialect.tools.bench.cases.elementwise_add import BenchError
-from cute_dialect.tools.bench.cases.op import Trial
+from cute_dialect.tools.bench.checks import BenchError, check_limit
+from cute_dialect.tools.bench.peers import dtype, normal, operator
+from cute_dialect.tools.bench.runner import Text, Trial
 
 __all__ = ["CASES", "Typed"]
 
-_LONG = {short: long for long, short in OUTPUTS.items()}
 _ROUNDED = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8, "f8E4M3FN": 2.0**-4, "f8E5M2": 2.0**-3}
 """Maximum relative error of rounding to a type."""
 
@@ -74,13 +68,13 @@ class Typed(NamedTuple):
         import torch
 
         def matrix(element: str, rows: int) -> torch.Tensor:
-            dtype = getattr(torch, _LONG[element])
+            kind = dtype(element)
             if device == "meta":
-                return torch.empty(rows, self.k, device=device, dtype=dtype)
-            if dtype.is_floating_point:
-                return torch.randn(rows, self.k, device=device).to(dtype)
-            info = torch.iinfo(dtype)
-            return torch.randint(info.min, info.max + 1, (rows, self.k), device=device, dtype=dtype)
+                return torch.empty(rows, self.k, device=device, dtype=kind)
+            if kind.is_floating_point:
+                return normal(element, rows, self.k, device=device)
+            info = torch.iinfo(kind)
+            return torch.randint(info.min, info.max + 1, (rows, self.k), device=device, dtype=kind)
 
         def rows(x: torch.Tensor) -> torch.Tensor:
             return torch.empty(x.shape, device=device, dtype=x.dtype) if device == "meta" else x.contiguous()
@@ -88,19 +82,14 @@ class Typed(NamedTuple):
         a, b = matrix(self.a, self.m), matrix(self.b, self.n).t()
         return rows(a.t()).t() if self.lying[0] == "m" else a, rows(b) if self.lying[1] == "n" else b
 
-    def _dtype(self) -> Any:
-        import torch
-
-        return getattr(torch, _LONG[self.output])
-
-    def kernels(self) -> Mapping[str, Callable[[], str]]:
+    def kernels(self) -> Mapping[str, Text]:
         """Return the kernels of the call by name, with functions that generate their texts."""
-        found = op.explain(op.mm, *self._operands("meta"), dtype=self._dtype(), math=self.math, gpu="NVIDIA H200")
+        found = op.explain(op.mm, *self._operands("meta"), dtype=dtype(self.output), math=self.math, gpu="NVIDIA H200")
         choice, other = found.choice, found.other
         if choice is None:
             assert other is not None
-            return {other.name: lambda: any_text(other)}
-        texts: dict[str, Callable[[], str]] = {choice.name: lambda: text_of(choice)}
+            return {other.name: partial(any_text, other)}
+        texts: dict[str, Text] = {choice.name: partial(text_of, choice)}
         return texts | {c.name: partial(split_text, c) for c in found.parts}
 
     def trial(self) -> Trial:
@@ -110,27 +99,24 @@ class Typed(NamedTuple):
         torch.manual_seed(0)
         torch.backends.cuda.matmul.allow_tf32 = self.math == "tf32"  # This setting applies to torch's matmul.
         a, b = self._operands("cuda")
-        dtype = self._dtype()
+        kind = dtype(self.output)
 
         def ours() -> torch.Tensor:
-            return op.mm(a, b, dtype=dtype, math=self.math)
+            return op.mm(a, b, dtype=kind, math=self.math)
 
         def check() -> float:
             rows = slice(0, self.m, max(1, self.m // 64))
             wanted, found = a[rows].double() @ b.double(), ours()[rows].double()
-            if not dtype.is_floating_point:
-                info = torch.iinfo(dtype)
+            if not kind.is_floating_point:
+                info = torch.iinfo(kind)
                 if not torch.equal(found, wanted.clamp(info.min, info.max)):
                     raise BenchError(f"{self.name}: integer results are not exact")
                 return 0.0
             of_sums = _error_of_sums(self.a, self.math, self.k)
-            if dtype.itemsize == 1:
-                wanted = wanted.clamp(torch.finfo(dtype).min, torch.finfo(dtype).max)
+            if kind.itemsize == 1:
+                wanted = wanted.clamp(torch.finfo(kind).min, torch.finfo(kind).max)
             near, scale = wanted.abs(), wanted.square().mean().sqrt()
-            error = (found - wanted).abs() / (1.01 * _ROUNDED[self.output] * near + of_sums * (near + scale))
-            if not float(error.max()) <= 1:
-                raise BenchError(f"{self.name}: the error is {float(error.max()):.2f} times the limit")
-            return float(error.max())
+            return check_limit(self.name, found, wanted, 1.01 * _ROUNDED[self.output] * near + of_sums * (near + scale))
 
         # Shapes that torch does not support are padded with zeros.
         short = [-size % 16 if a.dtype.itemsize == 1 else 0 for size in (self.m, self.n, self.k)]
@@ -144,15 +130,14 @@ class Typed(NamedTuple):
 
         def peer() -> torch.Tensor:
             if not a.dtype.is_floating_point:
-                return getattr(torch, "_int_mm")(*aligned)  # noqa: B009  (torch has no public name for it)
+                return operator("_int_mm")(*aligned)
             if a.dtype.itemsize == 1:
                 one = torch.ones((), device="cuda")
-                multiply = getattr(torch, "_scaled_mm")  # noqa: B009
-                return multiply(*aligned, one, one, out_dtype=dtype, use_fast_accum=True)
-            return torch.mm(a, b) if a.dtype == dtype else torch.mm(a, b).to(dtype)
+                return operator("_scaled_mm")(*aligned, one, one, out_dtype=kind, use_fast_accum=True)
+            return torch.mm(a, b) if a.dtype == kind else torch.mm(a, b).to(kind)
 
         sizes = [x.numel() * x.element_size() for x in (a, b)]
-        traffic = sum(sizes) + self.m * self.n * dtype.itemsize
+        traffic = sum(sizes) + self.m * self.n * kind.itemsize
         return Trial(check, ours, {"torch": peer}, traffic, 2.0 * self.m * self.n * self.k, "TFLOP/s")
 
 

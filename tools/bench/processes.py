@@ -1,19 +1,66 @@
-"""Execution of numbered jobs in a child process that may crash or hang.
+"""Child processes of benchmarks: a pool with a progress report, and jobs that may crash or hang.
 
-An illegal memory access in a kernel makes the GPU unusable for its process, and a kernel that hangs cannot be stopped
-without ending its process.  The step that crashed or hung is skipped, and the remaining jobs continue in a new process.
+:func:`in_processes` maps a function over jobs, with one process per CPU.  :func:`supervised` processes numbered jobs in
+one child process.  An illegal memory access in a kernel makes the GPU unusable for its process, and a kernel that hangs
+cannot be stopped without ending its process.  The step that crashed or hung is skipped, and the remaining jobs continue
+in a new process.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-__all__ = ["Reporter", "Supervised", "Work", "supervised"]
+from cute_dialect.runtime.progress import Task
+
+__all__ = ["Reporter", "Supervised", "Work", "in_processes", "new_pool", "supervised"]
+
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
+
+
+def new_pool(processes: int | None = None) -> ProcessPoolExecutor:
+    """Return a process pool, by default of one process per CPU.
+
+    The workers ignore ``Ctrl-C``, which the parent process handles.
+    """
+    return ProcessPoolExecutor(
+        processes or os.cpu_count(), get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    )
+
+
+def in_processes(
+    work: Callable[[_Job], _Result], jobs: Sequence[_Job], names: Sequence[str], what: str = "compiling",
+    unit: str = "kernels", processes: int | None = None,
+) -> list[_Result]:  # fmt: skip
+    """Return ``work(job)`` for each job, in order.
+
+    Args:
+        names: labels shown in the progress report when jobs finish.
+        processes: number of processes; default: one per CPU.
+
+    If a job raises, or on KeyboardInterrupt, the exception is raised after the running jobs have finished.
+    """
+    pool = new_pool(processes)
+    try:
+        with Task(what, len(jobs), unit) as task:
+            names_of: dict[Future[_Result], str] = {pool.submit(work, job): n for job, n in zip(jobs, names)}
+            left = set(names_of)
+            while left:
+                done, left = wait(left, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                    task.advance(name=names_of[future])
+            return [future.result() for future in names_of]
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 class Reporter:
