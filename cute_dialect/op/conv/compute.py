@@ -19,7 +19,6 @@ from cute_dialect.op.arrays.image_layouts import (
     as_rows,
     dense,
     first,
-    last,
     lines_suit,
     strides_of,
     turned,
@@ -46,7 +45,7 @@ from cute_dialect.op.errors import EpilogueError, OpError, check_options
 from cute_dialect.op.execute.kernels import combiner
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding
-from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, Prepared, prepared, rows_of
+from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, Prepared, as_image, as_matrix, prepared, rows_of
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, gpu_of, here
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
@@ -142,7 +141,7 @@ def _computed(
         rows = _matrix(call, dense(library, target))
     assert rows is not None
     traced, found, shape = None, None, g.matrix
-    of_matrix = {n: _argument(call, n, t, g) for n, t in args.items()}
+    of_matrix = {n: as_matrix(call.name, n, t, g, call.first, library) for n, t in args.items()}
     if graph is None and _widens(ready, extras):
         graph, of_matrix = _combination(call, ready, extras)
         extras = extras.of_sums()
@@ -173,7 +172,7 @@ def _computed(
         library.native(target)[...] = library.native(back)
     if traced is None or found is None:
         return out
-    results = {n: out if n == "D" else _result(call, t, g) for n, t in found.results.items()}
+    results = {n: out if n == "D" else as_image(t, g, call.first) for n, t in found.results.items()}
     return traced.formed(results)
 
 
@@ -213,46 +212,13 @@ def _as_matrices(
     apart, image = Apart.of(call.name, traced, args, out, g.matrix, make)
     found = by_name(apart.plain, _computed(call, ready, image, like, given, extras, apart.plain, apart.args))
     for n in traced.views:
-        found[n] = _argument(call, n, found[n], g)
+        found[n] = as_matrix(call.name, n, found[n], g, call.first, call.where.library)
     return apart.arranged(found)
 
 
 def _matrix(call: Call, x: ArrayView) -> ArrayView | None:
     """Return the computed array as a matrix of rows; None if its strides do not allow that."""
     return None if x.strides[-1] != 1 and x.shape[-1] != 1 else rows_of(call.kind, x)
-
-
-def _argument(call: Call, name: str, t: Any, g: Geometry) -> Any:
-    """Return an argument of an epilogue as one of a matrix with a row per pixel."""
-    if not hasattr(t, "shape") or len(t.shape) != len(g.output):
-        return t
-    rank = len(g.output)
-    t = turned(t, last(tuple(range(rank)), True)) if call.first else t
-    if all(n == 1 for n in t.shape[:-1]):
-        return t.reshape(1, t.shape[-1])
-    if tuple(t.shape) == g.output or tuple(t.shape) == (*g.output[:-1], 1):
-        view = view_of(t)
-        rows = rows_of(call.kind, view)
-        if rows is None:
-            view = dense(call.where.library, view)
-            rows = rows_of(call.kind, view)
-        assert rows is not None
-        return call.where.library.native(rows)
-    raise EpilogueError(
-        f"{call.name}: {name} has shape {first(tuple(t.shape), call.first)}; pass an array of "
-        f"{first(g.output, call.first)}, one value per channel, or a number"
-    )
-
-
-def _result(call: Call, t: Any, g: Geometry) -> Any:
-    """Return a matrix, or a reduction of its rows or columns, with the dimensions of an image."""
-    rows, columns = t.shape
-    if g.kind == WGRAD and columns == g.matrix[1]:
-        t = t.reshape(*(g.output if rows == g.matrix[0] else (1, *g.output[1:])))
-        return turned(t, first(tuple(range(len(g.output))), True)) if call.first else t
-    whole = g.output[:-1] if rows == g.matrix[0] else (1,) * (len(g.output) - 1)
-    image = t.reshape(*whole, columns)
-    return turned(image, first(tuple(range(len(g.output))), True)) if call.first else image
 
 
 def _launch(

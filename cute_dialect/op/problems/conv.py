@@ -24,6 +24,7 @@ from cute_dialect.op.arrays.elements import SIZES
 from cute_dialect.op.arrays.image_layouts import (
     as_rows,
     channels_first,
+    dense,
     first,
     last,
     lines_suit,
@@ -31,26 +32,43 @@ from cute_dialect.op.arrays.image_layouts import (
     turned,
     views_last,
 )  # fmt: skip
+from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.arrays.overlap import overlap
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import (
     AlignmentError,
     DeviceError,
     DtypeError,
+    EpilogueError,
     LayoutError,
     ShapeError,
     UnsupportedError,
 )  # fmt: skip
 from cute_dialect.op.problems.operands import check_activation
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, check_addends, new_like, read
-from cute_dialect.runtime.arrays import ArrayView, accepts
+from cute_dialect.runtime.arrays import ArrayView, accepts, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.pycutlass.conv import Conv2dProblemSize
 
 __all__ = [
-    "NAMES", "Checked", "ConvOptions", "Geometry", "Prepared", "check", "check_in_place", "geometry", "geometry_of",
-    "of_pixels", "planned_geometry", "prepared", "rows_of", "tf32_of_convolutions", "window_of",
+    "NAMES",
+    "Checked",
+    "ConvOptions",
+    "Geometry",
+    "Prepared",
+    "as_image",
+    "as_matrix",
+    "check",
+    "check_in_place",
+    "geometry",
+    "geometry_of",
+    "of_pixels",
+    "planned_geometry",
+    "prepared",
+    "rows_of",
+    "tf32_of_convolutions",
+    "window_of",
 ]  # fmt: skip
 
 MODES = ("cross_correlation", "convolution")
@@ -283,6 +301,55 @@ def rows_of(kind: str, x: ArrayView) -> ArrayView | None:
     if found is None or (found.strides[1] != 1 and found.shape[1] != 1):
         return found
     return found._replace(strides=(found.strides[0], 1))
+
+
+def as_matrix(call: str, name: str, t: Any, g: Geometry, turn: bool, library: Library | None = None) -> Any:
+    """Return an argument of an epilogue as a matrix with a row per pixel or filter; numbers and matrices as they are.
+
+    Args:
+        t: an array like the result, one with a value per channel, a matrix, or a number.
+        turn: shapes have channels first.
+        library: copies an array with gaps, and allows one with a value per pixel.
+
+    Raises EpilogueError, LayoutError.
+    """
+    rank = len(g.output)
+    if not hasattr(t, "shape") or len(t.shape) != rank:
+        return t
+    t = turned(t, last(tuple(range(rank)), True)) if turn else t
+    shape = tuple(t.shape)
+    if all(n == 1 for n in shape[:-1]):
+        return t.reshape(1, shape[-1])
+    if shape != g.output and (library is None or shape != (*g.output[:-1], 1)):
+        raise EpilogueError(
+            f"{call}: {name} has shape {first(shape, turn)}; pass an array of {first(g.output, turn)}, "
+            "one value per channel, or a number"
+        )
+    view = view_of(t)
+    rows = rows_of(g.kind, view)
+    if library is None:
+        if rows is None:
+            raise LayoutError(f"{call}: {name} has gaps between its pixels; pass a contiguous array")
+        return t.reshape(g.matrix)
+    rows = rows_of(g.kind, dense(library, view)) if rows is None else rows
+    assert rows is not None
+    return library.native(rows)
+
+
+def as_image(t: Any, g: Geometry, turn: bool) -> Any:
+    """Return a matrix, or a reduction of its rows or columns, with the dimensions of the result.
+
+    Args:
+        turn: shapes have channels first.
+    """
+    rows, columns = t.shape
+    ones = (1,) * (len(g.output) - 2)
+    if g.kind == WGRAD:
+        inner = g.output[1:] if columns == g.matrix[1] else (*ones, columns)
+        image = t.reshape(rows, *inner)
+    else:
+        image = t.reshape(*(g.output[:-1] if rows == g.matrix[0] else (1, *ones)), columns)
+    return turned(image, first(tuple(range(len(g.output))), True)) if turn else image
 
 
 class Prepared(NamedTuple):

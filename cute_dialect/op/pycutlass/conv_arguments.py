@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.arrays.image_layouts import as_rows, first, last, turned
 from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged, traced_of
-from cute_dialect.op.errors import EpilogueError, LayoutError
+from cute_dialect.op.errors import EpilogueError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step
 from cute_dialect.op.plans.conv_steps import parts_of, steps
-from cute_dialect.op.problems.conv import Checked, ConvOptions, Geometry, check, check_in_place
+from cute_dialect.op.problems.conv import Checked, ConvOptions, as_image, as_matrix, check, check_in_place
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, new_like
 from cute_dialect.op.pycutlass.conv import Conv2dOperation, Conv2dProblemSize
 from cute_dialect.op.pycutlass.functors import OutputOp, VisitorOutputOp
@@ -31,27 +30,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.execute.saved import Fields
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["Conv2dArguments", "ConvArguments", "as_matrix", "visited"]
-
-
-def as_matrix(call: str, name: str, t: Any, g: Geometry, turn: bool) -> Any:
-    """Return an array like the result, or with one value per channel, as a matrix in the same memory.
-
-    Raises EpilogueError, LayoutError.
-    """
-    if not hasattr(t, "shape") or len(t.shape) != 4:
-        return t
-    t = turned(t, last((0, 1, 2, 3), True)) if turn else t
-    if all(n == 1 for n in t.shape[:-1]):
-        return t.reshape(1, t.shape[-1])
-    if tuple(t.shape) != g.output:
-        raise EpilogueError(
-            f"{call}: {name} has shape {first(tuple(t.shape), turn)}; pass an array of {first(g.output, turn)}, "
-            "one value per channel, or a number"
-        )
-    if as_rows(view_of(t)) is None:
-        raise LayoutError(f"{call}: {name} has gaps between its pixels; pass a contiguous array")
-    return t.reshape(g.matrix)
+__all__ = ["Conv2dArguments", "ConvArguments", "visited"]
 
 
 def visited(
@@ -83,18 +62,8 @@ def visited(
     made.check_memory(call, view_of(matrix), {"A": x.a, "B": x.b})
     behind = tuple([view_of(t) if hasattr(t, "shape") else t for t in made.operands])
     x = x._replace(graph=made.graph, behind=behind, reduced=tuple(made.reduced))
-    results = {n: t if n in traced.views else _image(t, g, found.turn) for n, t in made.results.items() if n != "D"}
+    results = {n: t if n in traced.views else as_image(t, g, found.turn) for n, t in made.results.items() if n != "D"}
     return found._replace(operands=x), made._replace(results=results)
-
-
-def _image(t: Any, g: Geometry, turn: bool) -> Any:
-    """Return a matrix, or a reduction of its rows or columns, with the dimensions of an image."""
-    rows, columns = t.shape
-    whole = g.output[:-1] if rows == g.matrix[0] else (1,) * 3
-    if columns not in (1, g.output[-1]):  # wgrad: taps and channels
-        whole, columns = ((t.shape[0], *g.output[1:-1]), g.output[-1]) if rows == g.matrix[0] else (whole, columns)
-    image = t.reshape(*whole, columns)
-    return turned(image, first((0, 1, 2, 3), True)) if turn else image
 
 
 class ConvArguments(Arguments):
