@@ -121,8 +121,10 @@ from cute_dialect.op.grouped.functions import (
 from cute_dialect.op.grouped.scaled import (
     scaled_grouped_mm as scaled_grouped_mm,
 )
-from cute_dialect.op.select.report import (
+from cute_dialect.op.explanation import (
     Explanation as Explanation,
+)
+from cute_dialect.op.functions.explain import (
     explain as explain,
 )
 from cute_dialect.op.rows.functions import (

@@ -13,24 +13,19 @@ from typing import TypeAlias
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.pointer_array_gemm import ListedConfig
 from cute_dialect.kernels.split_tf32 import PartsConfig
-from cute_dialect.op.attending.report import AttentionExplanation
 from cute_dialect.op.conv.compiled import ConvKernel, kernel_library
-from cute_dialect.op.conv.report import ConvExplanation
 from cute_dialect.op.execute import kernels as compiled
+from cute_dialect.op.explanation import Explanation
 from cute_dialect.op.grouped.kernels import library_of
-from cute_dialect.op.grouped.report import GroupedExplanation
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.rows.call import RowKernel, library
-from cute_dialect.op.rows.report import RowExplanation
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.kernel_choice import Choice, Problem
-from cute_dialect.op.select.report import Explanation
 from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Prefetch", "Wanted", "prefetch"]
 
-_Explained: TypeAlias = "Explanation | GroupedExplanation | RowExplanation | AttentionExplanation | ConvExplanation"
-Wanted: TypeAlias = "Problem | Choice | _Explained | RowKernel | ConvKernel"
+Wanted: TypeAlias = "Problem | Choice | Explanation | RowKernel | ConvKernel"
 _Kernel: TypeAlias = "Choice | compiled.AnyConfig | PartsConfig | GroupedConfig | ListedConfig | RowKernel | ConvKernel"
 
 
@@ -104,30 +99,14 @@ def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
 
 
 def _kernels(wanted: Wanted) -> Sequence[_Kernel]:
-    if isinstance(wanted, RowExplanation | AttentionExplanation | ConvExplanation):
+    """Return the kernels of a request.  Raises TypeError, or ValueError if no kernel can be chosen."""
+    if isinstance(wanted, Explanation) and wanted.kernels is not None:
         return wanted.kernels
-    if isinstance(wanted, ConvKernel):
+    if isinstance(wanted, RowKernel | ConvKernel | Choice):
         return [wanted]
-    if isinstance(wanted, GroupedExplanation):
-        return [wanted.config]
-    before = wanted.parts if isinstance(wanted, Explanation) else ()
-    return [*before, wanted if isinstance(wanted, RowKernel) else _kernel(wanted)]
-
-
-def _kernel(wanted: Problem | Choice | Explanation) -> Choice | compiled.AnyConfig:
-    """Return the kernel of a problem, or the kernel without TMA.
-
-    Raises TypeError, or ValueError if no kernel can be chosen.
-    """
-    if isinstance(wanted, Choice):
-        return wanted
-    if isinstance(wanted, Explanation):
-        found = wanted.choice or wanted.other
-        assert found is not None
-        return found
-    if isinstance(wanted, Problem):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(wanted, Problem):
         gpu, sms = gemm_dispatch.here()
-        return gemm_dispatch.choose(wanted, sms, gpu)
+        return [gemm_dispatch.choose(wanted, sms, gpu)]
     raise TypeError(f"prefetch: {wanted!r} is not a Problem, a Choice or a result of op.explain; pass one of these")
 
 

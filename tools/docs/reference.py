@@ -226,7 +226,7 @@ PAGES: Mapping[str, Page] = {
             _op("Attention", "attending.functions"),
             _op("Row operations", "rows.functions"),
             _op("Elementwise operations", "pointwise.calls", "pointwise.functions"),
-            _op("Selection and tuning of kernels", "select.report", "select.kernel_choice", "select.gemm_dispatch",
+            _op("Selection and tuning of kernels", "functions.explain", "explanation", "select.kernel_choice", "select.gemm_dispatch",
                 "select.tuning", "kernel_prefetch"),
             _op("Plans", "plans.gemm", "plans.grouped", "plans.scaled", "plans.conv", "attending.plan",
                 "execute.saved"),

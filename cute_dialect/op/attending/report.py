@@ -13,17 +13,18 @@ attention of 4 sequences, 16 heads of 128 on 4, 4096 queries, 4096 keys, f16
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import mul
-from typing import Any, NamedTuple
+from typing import Any
 
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.attending.form import Form, form_of, is_readable, numbers_of
 from cute_dialect.op.attending.ways import AttentionDispatch, way_of
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.rows.call import RowKernel
+from cute_dialect.op.explanation import Explanation, Line
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 __all__ = ["AttentionExplanation", "explained_attention", "multiplications"]
@@ -34,28 +35,16 @@ _BANDWIDTH = 4.8
 """TB/s of an H200's memory (data sheet)."""
 
 
-class AttentionExplanation(NamedTuple):
-    """Kernels of an attention call and a lower bound of its time; ``print`` shows all of it."""
+@dataclass(frozen=True, kw_only=True)
+class AttentionExplanation(Explanation):
+    """Kernels of an attention call and a lower bound of its time.
 
-    form: Form
-    """The call, checked."""
-    way: AttentionDispatch
-    """The kernels and their configurations."""
-    copied: tuple[str, ...]
-    """Arrays that are copied first."""
-    flops: int
-    """Operations of ``q k^T`` and of weights times ``v``; 0 if the lengths of packed sequences are known to the GPU
-    only.
+    ``flops`` is 0 if the lengths of packed sequences are known to the GPU only.
     """
-    bytes: int
-    """Bytes of q, of the keys and values that some query sees, and of the results."""
-    bound: float
-    """Lower bound of the time in microseconds, from tensor cores and memory."""
 
-    @property
-    def kernels(self) -> tuple[RowKernel, ...]:
-        """Kernels that are launched."""
-        return self.way.kernels
+    form: Form  # the call, checked
+    way: AttentionDispatch  # the kernels and their configurations
+    copied: tuple[str, ...]  # arrays that are copied first
 
     @property
     def config(self) -> AttentionConfig:
@@ -68,29 +57,37 @@ class AttentionExplanation(NamedTuple):
         form = self.way.form
         return -(-form.rows // self.config.tile_m) * form.heads * form.batch
 
-    def __str__(self) -> str:
-        f, c = self.form, self.config
+    def _title(self) -> str:
+        f = self.form
         shared = f" on {f.heads // f.sharing}" if f.sharing > 1 else ""
-        pairs = c.bounded[1] and not c.split
-        order = "head by head" + (", the first query tile of each paired with the last" if pairs else "")
         longest = f"the longest of {f.rows}, " if f.packed else ""
-        lines = [
+        return (
             f"attention of {f.batch} {'packed ' if f.packed else ''}sequences, {longest}{f.heads} heads of {f.size}"
-            f"{shared}, {f.queries} queries, {f.keys} keys, {f.element}",
-            f"  kernel    {c.name}",
-            f"  tiles     {self.tiles} of {c.tile_m} queries, {c.tile_n} keys per step, "
-            f"{min(c.sms, self.tiles * self.way.parts)} blocks of {c.threads} threads",
-            f"  order     {order}",
-            f"  memory    {c.stages} stages of K and V, {c.q_stages} of Q: {c.smem_bytes} bytes of shared memory",
-        ]
+            f"{shared}, {f.queries} queries, {f.keys} keys, {f.element}"
+        )
+
+    def _layout(self) -> Iterator[Line]:
+        c = self.config
+        blocks = min(c.sms, self.tiles * self.way.parts)
+        pairs = c.bounded[1] and not c.split
+        yield (
+            "tiles",
+            (f"{self.tiles} of {c.tile_m} queries, {c.tile_n} keys per step, {blocks} blocks of {c.threads} threads"),
+        )
+        yield "order", "head by head" + (", the first query tile of each paired with the last" if pairs else "")
+        yield "memory", f"{c.stages} stages of K and V, {c.q_stages} of Q: {c.smem_bytes} bytes of shared memory"
+
+    def _limits(self) -> str:
         work = f"{self.flops / 1e9:.3g} GFLOP on tensor cores, " if self.flops else ""
-        lines.append(f"  bound     {self.bound:.1f} us: {work}{self.bytes / 1e6:.3g} MB of memory (an H200)")
+        return f"{work}{self.bytes / 1e6:.3g} MB of memory (an H200)"
+
+    def _after(self) -> Iterator[Line]:
         if self.way.parts > 1:
-            lines.append(f"  split     keys in {self.way.parts} slices, combined by {self.kernels[1].name}")
-        if self.way.form.heads != f.heads:
-            lines.append("  packed    the query heads that share keys are the rows of one tile")
-        lines += [f"  copied    {name}: its heads are not contiguous and aligned to 16 bytes" for name in self.copied]
-        return "\n".join(lines)
+            yield "split", f"keys in {self.way.parts} slices, combined by {self.way.kernels[1].name}"
+        if self.way.form.heads != self.form.heads:
+            yield "packed", "the query heads that share keys are the rows of one tile"
+        for name in self.copied:
+            yield "copied", f"{name}: its heads are not contiguous and aligned to 16 bytes"
 
 
 def explained_attention(
@@ -114,7 +111,11 @@ def explained_attention(
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
     moved = _bytes(form, views)
     bound = max(flops / _PEAK / 1e6, moved / _BANDWIDTH / 1e6)
-    return AttentionExplanation(form, way_of(form, kernel, split_keys), copied, flops, moved, bound)
+    way = way_of(form, kernel, split_keys)
+    return AttentionExplanation(
+        operation="attention", kernel=way.config.name, flops=flops, bytes=moved, bound=bound,
+        kernels=way.kernels, form=form, way=way, copied=copied,
+    )  # fmt: skip
 
 
 def _bytes(form: Form, views: Mapping[str, ArrayView]) -> int:

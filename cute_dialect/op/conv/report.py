@@ -12,9 +12,10 @@ conv2d on NVIDIA H200: (8, 56, 56, 64) by 64 filters of 3x3, padding 1x1: (8, 56
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
@@ -26,7 +27,7 @@ from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.image_layouts import aligned_vector, lines_suit, strides_of, views_last
 from cute_dialect.op.conv.channel_padding import narrow, written
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, has_epilogue, problem_of
-from cute_dialect.op.conv.compiled import ConvKernel, PlainKernel
+from cute_dialect.op.conv.compiled import PlainKernel
 from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
@@ -34,6 +35,7 @@ from cute_dialect.op.conv.kernel_override import slices_of
 from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.explanation import Explanation, Line
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, prepared
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, here
 from cute_dialect.op.select.kernel_choice import tuned
@@ -44,49 +46,39 @@ __all__ = ["ConvExplanation", "explained", "is_convolution"]
 _KINDS = {"": FPROP, "_input": DGRAD, "_weight": WGRAD}
 
 
-class ConvExplanation(NamedTuple):
-    """The kernels of a convolution and their predicted time; ``print`` shows all of it."""
+@dataclass(frozen=True, kw_only=True)
+class ConvExplanation(Explanation):
+    """The kernels of a convolution and the predicted time of the main one alone."""
 
-    operation: str
-    gpu: str
     geometry: Geometry
     element: str
     output: str
     config: ConvConfig | None  # the kernel with im2col loads, if that is used
-    kernel: str  # its name
-    why: str  # the reason for the choice
-    microseconds: float  # predicted time of the kernel alone; 0 if there is no prediction
-    copies: tuple[tuple[str, int], ...]  # operands that are copied, and their bytes
-    apart: bool  # the array library computes the epilogue
-    flops: int
-    bytes: int
+    apart: bool = False  # the array library computes the epilogue
     other: PlainKernel | None = None
     """The kernel without im2col loads: depthwise, for few channels per group, or one that writes columns."""
 
-    @property
-    def kernels(self) -> tuple[ConvKernel, ...]:
-        """Kernels other than those of GEMMs, for :func:`cute_dialect.op.prefetch`."""
-        return tuple([x for x in (self.config, self.other) if x is not None])
-
-    def __str__(self) -> str:
-        g, p = self.geometry, problem_of(ConvRequest(self.geometry, self.element, self.output))
+    def _title(self) -> str:
+        g = self.geometry
         groups = f" in {g.groups} groups" if g.groups > 1 else ""
-        lines = [
+        return (
             f"{self.operation} on {self.gpu}: {g.image} by {g.filter[0]} filters{groups} of "
             + ", padding ".join(g.window.name.removesuffix("-f").split("-p", 1)).replace("-s", ", stride ", 1)
-            + f": {g.result}, {self.element} to {self.output}",
-            f"  kernel    {self.kernel}: {self.why}",
-            f"  product   M {p.m}, N {p.n}, K {p.k}{f', {p.matrices} of them' if p.matrices > 1 else ''}: "
-            f"{self.flops / 1e9:.3g} GFLOP, {self.bytes / 1e6:.2g} MB",
-        ]
-        if self.config is not None and self.microseconds:
-            lines.append(
-                f"  predicted {self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s"
-            )  # fmt: skip
-        lines += [f"  copied    {name}, {size / 1e6:.3g} MB" for name, size in self.copies]
-        if self.apart:
-            lines.append("  then      the arrays' library computes the epilogue")
-        return "\n".join(lines)
+            + f": {g.result}, {self.element} to {self.output}"
+        )
+
+    def _layout(self) -> Iterator[Line]:
+        p = problem_of(ConvRequest(self.geometry, self.element, self.output))
+        yield (
+            "product",
+            (
+                f"M {p.m}, N {p.n}, K {p.k}{f', {p.matrices} of them' if p.matrices > 1 else ''}: "
+                f"{self.flops / 1e9:.3g} GFLOP, {self.bytes / 1e6:.2g} MB"
+            ),
+        )
+
+    def _finish(self) -> str:
+        return "the arrays' library computes the epilogue" if self.apart else ""
 
 
 def is_convolution(function: Callable[..., object]) -> bool:
@@ -192,8 +184,10 @@ def explained(
         why = "im2col loads and wgmma do not support its types, channels or window"
         why = why if left is None else "the columns of the filter are folded into channels, and it has one row"
     return ConvExplanation(
-        name, gpu, g, ready.element, ready.output, config, kernel, why, time, tuple([(n, sizes[n]) for n in copied]),
-        apart, g.flops, moved, other,
+        operation=name, gpu=gpu, kernel=kernel, why=why, microseconds=time,
+        copies=tuple([(n, sizes[n]) for n in copied]), flops=g.flops, bytes=moved,
+        kernels=tuple([x for x in (config, other) if x is not None]), geometry=g, element=ready.element,
+        output=ready.output, config=config, apart=apart, other=other,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -22,6 +23,7 @@ from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments, apart
 from cute_dialect.op.execute.pointer_arrays import check_results
+from cute_dialect.op.explanation import Explanation
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.plans.gemm import Gemm
@@ -39,7 +41,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
     from cute_dialect.kernels.gemm.epilogue import Hook
-    from cute_dialect.op.select.report import Explanation
+    from cute_dialect.op.select.report import GemmExplanation
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["explained_array", "mm_array"]
@@ -287,41 +289,37 @@ def _stacked(arrays: Sequence[Any]) -> Any:
     return np.stack(list(arrays))  # dispatches to cupy for its arrays
 
 
-class ArrayExplanation(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class ArrayExplanation(Explanation):
     """An explanation of :func:`mm_array` for matrices of several classes of strides and alignment."""
 
-    parts: tuple[tuple[tuple[int, ...], Explanation], ...]  # indices of the matrices of a class, and their explanation
-
-    @property
-    def launches(self) -> tuple[int, str]:
-        """Number of launches, and the reason for several."""
-        return sum([x.launches[0] for _, x in self.parts]), "the matrices have different strides or alignments"
-
-    @property
-    def flops(self) -> int:
-        """Floating-point operations of all GEMMs."""
-        return sum([x.flops for _, x in self.parts])
+    parts: tuple[tuple[tuple[int, ...], GemmExplanation], ...]  # indices of the matrices of a class, their explanation
+    launches: tuple[int, str]  # their number, and the reason for several
 
     def __str__(self) -> str:
-        count, why = self.launches
-        lines = [f"mm_array: {count} launches, because {why}"]
+        lines = [f"{self.operation}: {self.launches[0]} launches, because {self.launches[1]}"]
         for which, explanation in self.parts:
             names = ("matrices " if len(which) > 1 else "matrix ") + ", ".join(map(str, which))
             lines.append(f"{names}: {explanation}")
         return "\n".join(lines)
 
 
-def explained_array(As: Array, Bs: Array, others: int = 4, **call: Any) -> Explanation | ArrayExplanation:
+def explained_array(As: Array, Bs: Array, others: int = 4, **call: Any) -> GemmExplanation | ArrayExplanation:
     """Return the kernels and the number of launches of an :func:`mm_array` call; ``call``: its arguments by name."""
     given = _listed(As, Bs, call.get("outs"), call.get("Cs"))
     classes = {} if call.get("epilogue") is not None else _classes(given)
     if len(classes) > 1:
-        found: list[tuple[tuple[int, ...], Explanation]] = []
+        found: list[tuple[tuple[int, ...], GemmExplanation]] = []
         for which in classes.values():
             lists = [None if x is None else [x[i] for i in which] for x in given]
             by_name = {**call, "outs": lists[3], "Cs": lists[2]}
-            found.append((tuple(which), cast("Explanation", explained_array(lists[0], lists[1], others, **by_name))))
-        return ArrayExplanation(tuple(found))
+            found.append(
+                (tuple(which), cast("GemmExplanation", explained_array(lists[0], lists[1], others, **by_name)))
+            )
+        return ArrayExplanation(
+            operation="mm_array", flops=sum([x.flops for _, x in found]), parts=tuple(found),
+            launches=(sum([x.launches[0] for _, x in found]), "the matrices have different strides or alignments"),
+        )  # fmt: skip
     sums = None if call.get("epilogue") is None else _sums(given, call.get("shape"))
     traced = None if sums is None else traced_of("mm_array", call["epilogue"], call.get("args") or {}, sums)
     plan, problem = _plan(

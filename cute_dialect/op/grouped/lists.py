@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,7 @@ from cute_dialect.op.arrays.dtypes import (
 )
 from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
+from cute_dialect.op.explanation import Explanation
 from cute_dialect.op.grouped.call import GroupedArguments
 from cute_dialect.op.grouped.known_lists import KnownLists
 from cute_dialect.op.plans.grouped import GroupedGemm
@@ -271,20 +273,12 @@ def _plan(kind: _Kind) -> GroupedGemm:
     return plan
 
 
-class ListsExplanation(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class ListsExplanation(Explanation):
     """An explanation of GEMMs over lists.  Each part has operands that are contiguous along the same modes."""
 
     parts: tuple[ListExplanation, ...]
-
-    @property
-    def launches(self) -> int:
-        """Number of launches."""
-        return sum([x.launches for x in self.parts])
-
-    @property
-    def flops(self) -> int:
-        """Floating-point operations of all GEMMs."""
-        return sum([x.flops for x in self.parts])
+    launches: int
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.parts))
@@ -299,4 +293,7 @@ def explained_lists(g: GroupedArguments) -> ListsExplanation:
         found.append(
             explained_list(NAME, plan, problems_of(NAME, plan.kinds, lists[0], lists[1], None, None, on_cpu=None)[0])
         )
-    return ListsExplanation(tuple(found))
+    return ListsExplanation(
+        operation=NAME, flops=sum([x.flops for x in found]), parts=tuple(found),
+        launches=sum([x.launches for x in found]),
+    )  # fmt: skip

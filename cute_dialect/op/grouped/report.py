@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.pointer_array_gemm import ListedConfig
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.explanation import Explanation, Line, example_view, is_of_torch
 from cute_dialect.op.grouped.call import GroupedArguments, is_storable, problem_of, readable
 from cute_dialect.op.grouped.choosing import majors_of, ranked
 from cute_dialect.op.grouped.kernels import name_of
@@ -26,65 +28,65 @@ _CUT = {"m": "rows", "n": "columns", "k": "steps of K", "rows": "rows in use of 
 NAME = "grouped_mm"
 
 
-class GroupedExplanation(NamedTuple):
-    """The explanation of a grouped GEMM.  Printing it shows all fields."""
+@dataclass(frozen=True, kw_only=True)
+class GroupedExplanation(Explanation):
+    """The kernel of a grouped GEMM, with its time for groups of average size; kernels without wgmma have no model."""
 
     shapes: Shapes
     problem: Problem  # GEMM of a group of average size
-    gpu: str
     config: GroupedConfig | ListedConfig  # the kernel
-    microseconds: float  # predicted for groups of average size; 0 for kernels without wgmma, which have no model
-    others: tuple[tuple[float, GroupedConfig], ...]  # next fastest kernels, with predicted microseconds
-    copies: tuple[tuple[str, int], ...]  # operands that are copied, and their bytes
-
-    @property
-    def kernel(self) -> str:
-        """Name of the kernel."""
-        return name_of(self.config)
 
     @property
     def shared_memory(self) -> int:
         """Shared memory of a block in bytes; 0 for kernels without wgmma."""
         return self.config.smem_bytes if isinstance(self.config, GroupedConfig) else 0
 
-    @property
-    def flops(self) -> int:
-        """Floating-point operations of all groups; with lengths, of half of the rows."""
-        s = self.shapes
-        return s.m * s.n * s.k * (s.groups if s.form == "rows" else 2)
-
-    def __str__(self) -> str:
+    def _title(self) -> str:
         s, p = self.shapes, self.problem
-        lines = [
-            f"{NAME} on {self.gpu}: {s.groups} groups of {_CUT[s.form]}, M {s.m}, N {s.n}, K {s.k}, "
-            f"{p.element} to {p.output}, majors {p.major_a} and {p.major_b}",
-        ]
+        return (
+            f"{self.operation} on {self.gpu}: {s.groups} groups of {_CUT[s.form]}, M {s.m}, N {s.n}, K {s.k}, "
+            f"{p.element} to {p.output}, majors {p.major_a} and {p.major_b}"
+        )
+
+    def _occupancy(self) -> Iterator[Line]:
         if isinstance(self.config, GroupedConfig):
-            lines += [
-                f"  kernel    {self.kernel}: predicted to be the fastest for {p.matrices} groups of {p.m}x{p.n}x{p.k}",
-                f"  predicted {self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s",
-                f"  blocks    up to {self.config.base.at_once} of {self.shared_memory} bytes of shared memory",
-            ]
+            yield "blocks", f"up to {self.config.base.at_once} of {self.shared_memory} bytes of shared memory"
         else:
             m, n = self.config.tile
-            lines += [
-                f"  kernel    {self.kernel}: {p.element} without wgmma, for {p.matrices} groups of {p.m}x{p.n}x{p.k}",
-                f"  blocks    one for each tile of {m} x {n}; another kernel builds the table of groups first",
-            ]
-        lines += [f"  copied    {n}, {size / 1e6:.3g} MB" for n, size in self.copies]
-        lines += [f"  else      {t:.1f} us  {name_of(c)}" for t, c in self.others]
-        return "\n".join(lines)
+            yield "blocks", f"one for each tile of {m} x {n}; another kernel builds the table of groups first"
+
+    def _name_of(self, candidate: GroupedConfig) -> str:
+        return name_of(candidate)
+
+
+def _explanation(
+    s: Shapes, p: Problem, gpu: str, config: GroupedConfig | ListedConfig, microseconds: float,
+    others: Sequence[tuple[float, GroupedConfig]], copies: Sequence[tuple[str, int]],
+) -> GroupedExplanation:  # fmt: skip
+    wgmma = isinstance(config, GroupedConfig)
+    why = "predicted to be the fastest" if wgmma else f"{p.element} without wgmma,"
+    return GroupedExplanation(
+        operation=NAME, gpu=gpu, kernel=name_of(config), why=f"{why} for {p.matrices} groups of {p.m}x{p.n}x{p.k}",
+        microseconds=microseconds, others=tuple(others), copies=tuple(copies), kernels=(config,), shapes=s,
+        problem=p, config=config,
+        flops=s.m * s.n * s.k * (s.groups if s.form == "rows" else 2),  # with lengths, of half of the rows
+    )  # fmt: skip
 
 
 def explained_grouped(
-    views: Mapping[str, ArrayView], groups: Mapping[str, Any], dtype: object = None, math: str = "default",
-    gpu: str = "", others: int = 4, of_torch: bool = False,
+    a: Any, b: Any, out: Any, groups: Mapping[str, Any], dtype: object = None, math: str = "default", gpu: str = "",
+    others: int = 4, element: str = "f16",
 ) -> GroupedExplanation:  # fmt: skip
-    """Explain how a grouped GEMM of these operands is computed.
+    """Explain how a grouped GEMM is computed.
 
-    ``groups`` holds offs, lengths or row_groups: arrays, lists, or their shapes as tuples.  Raises the errors of the
-    function.
+    Args:
+        a, b, out: arrays, or shapes for contiguous arrays of type ``element``; ``out`` may be None.
+        groups: offs, lengths or row_groups: arrays, lists, or their shapes as tuples.
+
+    Raises the errors of the function.
     """
+    views = {n: example_view(NAME, n, x, element) for n, x in (("a", a), ("b", b), ("out", out)) if x is not None}
+    of_torch = is_of_torch(a)
     unknown = [n for n in groups if n not in GROUPS]
     if unknown:
         raise UnsupportedError(f"explain: {NAME} has no argument {unknown[0]!r}; use offs, lengths or row_groups")
@@ -101,7 +103,7 @@ def explained_grouped(
         rows = not matrix(out).along(1) if out is not None else False
         copies = (("out", _elements(out) * BITS[p.output] // 8),) if out is not None and rows else ()
         config = base._replace(size=size_of(base, s, a, b, out))
-        return GroupedExplanation(s, p, gpu, config, 0.0, (), copies)
+        return _explanation(s, p, gpu, config, 0.0, (), copies)
     majors = majors_of(s.form, p.element, *majors)
     p = p._replace(major_a=majors[0], major_b=majors[1])
     copied = [
@@ -113,7 +115,7 @@ def explained_grouped(
     copies = [(n, _elements(x) * sizes[n]) for n, x in copied]
     gpu, sms = (gpu, 132) if gpu else here()
     (t, config), *rest = ranked(p, s.form, "row_groups" in shapes, None, gpu, sms, others + 1)
-    return GroupedExplanation(s, p, gpu, config, t, tuple(rest), tuple(copies))
+    return _explanation(s, p, gpu, config, t, rest, copies)
 
 
 def _shape(x: Any) -> tuple[int, ...]:

@@ -59,8 +59,9 @@ def explained(plan: Conv2d, A: Array, B: Array, D: Array, how: ConvOptions, spli
     moved = sum(prod(v.shape) * SIZES[v.dtype] for v in (x, y, z))
     element = plan.kinds.a.element
     return ConvExplanation(
-        f"Conv2d {plan.kind}", gpu, g, element, plan.kinds.d.element, config, name, why, time, copies, False, g.flops,
-        moved,
+        operation=f"Conv2d {plan.kind}", gpu=gpu, kernel=name, why=why, microseconds=time, copies=copies, flops=g.flops,
+        bytes=moved, kernels=() if config is None else (config,), geometry=g, element=element,
+        output=plan.kinds.d.element, config=config,
     )  # fmt: skip
 
 

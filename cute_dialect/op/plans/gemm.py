@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
 
     from cute_dialect.kernels.gemm.epilogue import Hook
-    from cute_dialect.op.select.report import Explanation
+    from cute_dialect.op.explanation import Explanation
     from cute_dialect.op.select.tuning import Tuned
     from cute_dialect.op.signature_types import Factor
     from cute_dialect.runtime.launch import CallOptions

@@ -6,6 +6,7 @@ plan.run([a1, a2], [b1, b2], D=[d1, d2])
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arranged
@@ -22,7 +23,7 @@ from cute_dialect.runtime.arrays import ArrayView, view_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.gemm import Gemm
     from cute_dialect.op.plans.matrix_plan import MatrixPlan
-    from cute_dialect.op.select.report import Explanation
+    from cute_dialect.op.select.report import GemmExplanation
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["as_batch", "explained_products", "is_several", "matrices_of", "products_of", "with_epilogue"]
@@ -152,7 +153,7 @@ def matrices_of(
 def explained_products(
     plan: MatrixPlan, call: str, A: object, B: object, C: object = None, D: object = None, *,
     problem: Sequence[int] | None = None, others: int = 4, visited: tuple[Traced, Mapping[str, Any]] | None = None,
-) -> Explanation:  # fmt: skip
+) -> GemmExplanation:  # fmt: skip
     """Explain which kernel computes equal GEMMs of a plan, and in how many launches.
 
     ``visited`` is an epilogue with its arguments.
@@ -169,4 +170,4 @@ def explained_products(
     many = as_batch(found)
     why = apart(plan.operation_for(many, array=True), found)
     explanation = explained(plan, many.a, many.b, others, array=True)
-    return explanation._replace(operation=call, launches=(len(found) if why else 1, why))
+    return replace(explanation, operation=call, launches=(len(found) if why else 1, why))

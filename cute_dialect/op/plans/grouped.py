@@ -21,6 +21,7 @@ from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.kernel_source import Source, ir_of
 from cute_dialect.op.execute.saved import Fields
+from cute_dialect.op.grouped.report import explained_grouped
 from cute_dialect.op.plans.gemm import Gemm
 from cute_dialect.op.plans.grouped_report import explained_list
 from cute_dialect.op.plans.jagged_groups import CutArguments, cut_arguments, cut_reference
@@ -52,8 +53,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
     from cute_dialect.kernels.gemm.epilogue import Hook
-    from cute_dialect.op.plans.grouped_report import ListExplanation
-    from cute_dialect.op.select.report import Explanation
+    from cute_dialect.op.explanation import Explanation
     from cute_dialect.op.signature_types import Array, Arrays, Factor
     from cute_dialect.runtime.launch import CallOptions
 
@@ -436,19 +436,12 @@ class GroupedGemm(Tiled):
     def explain(
         self, A: Arrays = None, B: Arrays = None, *, offs: Array = None, lengths: Array = None,
         row_groups: Array = None, others: int = 4,
-    ) -> ListExplanation | Explanation:  # fmt: skip
-        """Explain which kernel computes these lists or groups.
-
-        Returns a :class:`~cute_dialect.op.plans.grouped_report.ListExplanation` for lists, else that of
-        ``op.explain``.
-        """
+    ) -> Explanation:  # fmt: skip
+        """Explain which kernel computes these lists or groups."""
         a, b, _, _ = self._given("GroupedGemm.explain", (A, B, None, None))
         groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
         if groups:
-            from cute_dialect.op.grouped.functions import grouped_mm
-            from cute_dialect.op.select.report import explain
-
-            return explain(grouped_mm, a, b, others=others, **groups)
+            return explained_grouped(a, b, None, groups, others=others)
         found, _ = problems_of("GroupedGemm.explain", self.kinds, a, b, None, None, on_cpu=None)
         return explained_list("GroupedGemm", self, found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +17,7 @@ from cute_dialect.op.plans.tile_candidates import chosen, problem_of
 from cute_dialect.op.problems.plan_operands import Operands, Type, fits_results, laid, read
 from cute_dialect.op.pycutlass.visitor_args import example_graph
 from cute_dialect.op.select.gemm_dispatch import GemmDispatch, here, with_epilogue
-from cute_dialect.op.select.report import Explanation, explained_way
+from cute_dialect.op.select.report import GemmExplanation, explained_way
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -28,7 +29,7 @@ __all__ = ["explained"]
 
 def explained(
     plan: MatrixPlan, A: Array, B: Array, others: int = 4, split: Split = ALONE, *, array: bool = False
-) -> Explanation:  # fmt: skip
+) -> GemmExplanation:  # fmt: skip
     """Explain which kernel a plan uses for matrices or shapes, and its predicted time.
 
     ``array`` is True for pointer arrays.
@@ -72,7 +73,7 @@ def explained(
         way = way._replace(parts=splitting(a.layout, b.layout, *batches), copied=copied)
         of = of._replace(a=x._replace(shape=(*x.shape[:-1], problem.k)))
     found = explained_way(plan.call, way, gpu, sms, matrices, others, why=why, kernel=name)
-    return found if split.parts == 1 else found._replace(split=(split.parts, *parts_of(of, split)))
+    return found if split.parts == 1 else replace(found, split=(split.parts, *parts_of(of, split)))
 
 
 def _matrix(plan: str, name: str, array: Any, wanted: Type) -> ArrayView:

@@ -55,8 +55,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
     from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.op.explanation import Explanation
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
-    from cute_dialect.op.select.report import Explanation
     from cute_dialect.op.signature_types import Array, Factor
     from cute_dialect.runtime.launch import CallOptions
 

@@ -12,9 +12,10 @@ softmax of 8192 rows of 50257 bf16
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from cute_dialect.kernels.packed_norm_grads import MOST_COLUMNS, SHARING, is_packed_norm_length, packed_norm_blocks
 from cute_dialect.kernels.packed_rows import is_packed_length, rows_per_thread
@@ -24,6 +25,7 @@ from cute_dialect.kernels.row_sums import SUMS, loss_parts, sum_class
 from cute_dialect.kernels.streamed_rows import StreamedPlan
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.explanation import Explanation, Line
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients, packed
 from cute_dialect.op.rows.call import RowKernel, is_contiguous
@@ -40,25 +42,22 @@ _DRAM = 4.092
 """Sustained bandwidth of an H200 in TB/s, as in :mod:`cute_dialect.op.select.cost_model`."""
 
 
-class RowExplanation(NamedTuple):
-    """The explanation of a row function.  Printing it shows all fields."""
+@dataclass(frozen=True, kw_only=True)
+class RowExplanation(Explanation):
+    """The kernels of a row function, and the distribution of a row over threads."""
 
-    operation: str
     element: str
     rows: int
     n: int
-    kernels: tuple[RowKernel, ...]
     config: RowConfig  # distribution of a row over threads and blocks
     lengths: range | None  # row lengths that the kernel supports; None without an upper limit
     whole: bool  # True if rows are whole aligned vectors
-    bytes: int  # bytes read and written, each once
-    bound: float  # lower bound in microseconds to move these bytes
 
-    def __str__(self) -> str:
-        c, kernel = self.config, self.kernels[0].name
-        held = "any rows that are long enough"
-        if self.lengths is not None:
-            held = f"rows of {self.lengths.start} to {self.lengths.stop - 1} elements"
+    def _title(self) -> str:
+        return f"{self.operation} of {self.rows} rows of {self.n} {self.element}"
+
+    def _layout(self) -> Iterator[Line]:
+        c = self.config
         who = f"{c.cluster} blocks of {c.threads} threads" if c.cluster > 1 else f"{c.threads} threads"
         where = f"{c.shared} of them in shared memory" if c.shared else "in registers"
         if self.lengths is None:
@@ -66,19 +65,17 @@ class RowExplanation(NamedTuple):
         else:
             vectors = f"up to {c.chunks} vectors of 16 bytes per thread, {where}"
         begins = "at multiples of 16 bytes"
-        if self.kernels[0].name.startswith("rows-packed"):
+        if self.kernel.startswith("rows-packed"):
             if c.threads == 1:
                 who, vectors = "1 thread", f"which has {rows_per_thread(self.n)} rows"
             begins = "anywhere: a warp loads consecutive vectors and exchanges them"
         elif not self.whole:
             begins = "anywhere: vectors from its first 16-byte boundary on, the elements around them one by one"
-        return "\n".join([
-            f"{self.operation} of {self.rows} rows of {self.n} {self.element}",
-            f"  kernel    {kernel}: for {held}",
-            f"  a row     {who}, {vectors}",
-            f"  begins    {begins}",
-            f"  bound     {self.bound:.1f} us: {self.bytes / 1e9:.3g} GB (DRAM, an H200)",
-        ])  # fmt: skip
+        yield "a row", f"{who}, {vectors}"
+        yield "begins", begins
+
+    def _limits(self) -> str:
+        return f"{self.bytes / 1e9:.3g} GB (DRAM, an H200)"
 
 
 _GRADIENTS = (
@@ -144,7 +141,13 @@ def explained(
         config, lengths = RowConfig(threads, chunks, 128 // threads), range(n, n + 1)
     moved = matrices * count * n * BITS[element] // 8
     whole = n % width(element) == 0 and _aligned(x, width(element))
-    return RowExplanation(call, element, count, n, kernels, config, lengths, whole, moved, moved / _DRAM / 1e6)
+    held = "any rows that are long enough"
+    if lengths is not None:
+        held = f"rows of {lengths.start} to {lengths.stop - 1} elements"
+    return RowExplanation(
+        operation=call, kernel=kernels[0].name, why=f"for {held}", bytes=moved, bound=moved / _DRAM / 1e6,
+        element=element, rows=count, n=n, kernels=kernels, config=config, lengths=lengths, whole=whole,
+    )  # fmt: skip
 
 
 def _of_gradient(

@@ -19,6 +19,7 @@ from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.errors import DeviceError, UnsupportedError
 from cute_dialect.op.execute.call_cache import forget_calls
 from cute_dialect.op.functions import gemm
+from cute_dialect.op.functions.explain import explain
 from cute_dialect.op.kernel_prefetch import Prefetch, prefetch
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.select import gemm_dispatch
@@ -26,7 +27,6 @@ from cute_dialect.op.select.candidates import differing
 from cute_dialect.op.select.cost_model import COSTS, Costs, costs_of, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, shipped
 from cute_dialect.op.select.kernel_choice import save as save_choices
-from cute_dialect.op.select.report import explain
 from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import Task, track
 
