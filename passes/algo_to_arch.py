@@ -63,6 +63,7 @@ class AlgoToArchPass(Pass):
 
     name = "convert-cute-algo-to-arch"
     summary = "lower tiled copy, tiled mma and partitions to the atoms of an architecture"
+    scope = "cute"
     description = _HELP
 
     def run(self, op: Operation, ctx: PassContext) -> None:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
     from xdsl.passes import ModulePass
 
+    from cute_dialect.passes.registry import Scope
+
 OptionsT = TypeVar("OptionsT", bound="PassOptions")
 _KIND = re.compile(r"((int|bool|float|str)|tuple\[(int|bool|float|str), \.\.\.\])( \| None)?")
 
@@ -178,6 +180,11 @@ class Pass:
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
+    """One-line help.  :mod:`.registry` reads name, summary and scope from the text of the class, so write literals."""
+    scope: ClassVar[Scope] = "generic"
+    """The dialects that the pass works on."""
+    in_upstream: ClassVar[bool] = False
+    """True if upstream MLIR has a pass of this name, which runs if upstream holds the IR."""
     description: ClassVar[str] = ""
     """The help text; default: the docstring of the class."""
     anchor: ClassVar[tuple[str, ...] | None] = None

@@ -61,6 +61,7 @@ class CheckTargetPass(Pass):
 
     name = "cute-check-target"
     summary = "report instructions that the chip or its PTX version lacks"
+    scope = "base"
     description = _HELP
     anchor = ("gpu.module",)
     counts_changes = True  # it changes nothing

@@ -34,6 +34,7 @@ class DropAssertsPass(Pass):
 
     name = "cute-drop-asserts"
     summary = "remove cf.assert from kernels"
+    scope = "base"
     description = _HELP
     anchor = ("gpu.module",)
 

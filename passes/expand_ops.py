@@ -71,7 +71,8 @@ class ExpandOpsPass(Pass):
     """Expand the ops of the layout algebra to arithmetic on scalars."""
 
     name = "cute-expand-ops"
-    summary = "expand layout algebra and tensor ops into scalar arithmetic"
+    summary = "expand algebra ops to scalar arithmetic"
+    scope = "cute"
     description = _HELP
 
     def run(self, op: Operation, ctx: PassContext) -> None:

@@ -50,7 +50,8 @@ class FoldStaticPass(Pass):
     """Replace values with static types by ``cute.static``, and remove dead pure ops."""
 
     name = "cute-fold-static"
-    summary = "replace values with static types by cute.static, remove dead pure ops"
+    summary = "make static layout values constants"
+    scope = "cute"
     description = _HELP
     counts_changes = True
 

@@ -23,6 +23,8 @@ class CanonicalizePass(Pass):
 
     name = "canonicalize"
     summary = "fold, simplify, remove dead ops"
+    scope = "generic"
+    in_upstream = True
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
@@ -43,6 +45,8 @@ class CsePass(Pass):
 
     name = "cse"
     summary = "eliminate common subexpressions"
+    scope = "generic"
+    in_upstream = True
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         from xdsl.transforms.common_subexpression_elimination import cse
@@ -55,6 +59,8 @@ class LoopInvariantCodeMotionPass(Pass):
 
     name = "loop-invariant-code-motion"
     summary = "hoist invariant ops out of loops"
+    scope = "generic"
+    in_upstream = True
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         from xdsl.dialects.scf import ForOp
@@ -75,6 +81,8 @@ class ReconcileUnrealizedCastsPass(Pass):
 
     name = "reconcile-unrealized-casts"
     summary = "remove casts that cancel out"
+    scope = "generic"
+    in_upstream = True
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         casts = [o for o in op.walk() if isinstance(o, UnrealizedConversionCastOp)]
@@ -106,6 +114,8 @@ class StripDebugInfoPass(Pass):
 
     name = "strip-debuginfo"
     summary = "drop source locations"
+    scope = "generic"
+    in_upstream = True
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         unknown = UnknownLoc()

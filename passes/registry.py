@@ -1,14 +1,21 @@
 """Table of all passes: name, summary, and location of the class, which is imported on first use.
 
-A pass without a class belongs to upstream MLIR and runs there, after the hand-off
-(:mod:`cute_dialect.pipelines.runner`).
+A pass of this package is a class in a module of ``passes``.  Its ``name``, ``summary`` and ``scope`` are its record.
+The table reads them from the text of the module, so that a start imports no pass.  The other passes belong to upstream
+MLIR and run there, after the hand-off (:mod:`cute_dialect.pipelines.runner`).
+
+>>> PASSES["cute-drop-asserts"].module, PASSES["cute-drop-asserts"].class_name
+('.drop_asserts', 'DropAssertsPass')
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
     from cute_dialect.passes.base import Pass
@@ -27,7 +34,8 @@ class PassInfo(NamedTuple):
         class_name: name of the class.
         anchor: ops that an upstream pass runs on.
         options: option names of an upstream pass.
-        both: the pass exists here and in upstream, and runs on the side that holds the IR.
+        both: the pass exists here and in upstream, and runs on the side that holds the IR (``in_upstream`` of the
+            class).
         origin: package or module of a pass of another package (:mod:`.outside`); empty for passes of this package.
     """
 
@@ -60,42 +68,8 @@ class PassInfo(NamedTuple):
 
 _MODULE = ("builtin.module",)
 
-_ROWS: tuple[PassInfo, ...] = (
-    PassInfo("cute-fold-static", "make static layout values constants", "cute", ".fold_static", "FoldStaticPass"),
-    PassInfo("cute-expand-ops", "expand algebra ops to scalar arithmetic", "cute", ".expand_ops", "ExpandOpsPass"),
-    PassInfo(
-        "convert-cute-algo-to-arch",
-        "lower tiled copy, tiled mma and partitions to the atoms of an architecture",
-        "cute",
-        ".algo_to_arch",
-        "AlgoToArchPass",
-    ),
-    PassInfo(
-        "cute-check-target",
-        "report instructions that the chip or its PTX version lacks",
-        "base",
-        ".check_target",
-        "CheckTargetPass",
-    ),
-    PassInfo(
-        "cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", ".to_base", "ToBasePass"
-    ),
+_UPSTREAM: tuple[PassInfo, ...] = (
     PassInfo("convert-nvgpu-to-nvvm", "lower nvgpu ops of cute-to-base{arch-dialect=nvgpu} to nvvm", "base"),
-    PassInfo("cute-drop-asserts", "remove cf.assert from kernels", "base", ".drop_asserts", "DropAssertsPass"),
-    PassInfo(
-        "cute-strong-atomics",
-        "convert atomics whose order or scope LLVM would drop to inline PTX",
-        "base",
-        ".strong_atomics",
-        "StrongAtomicsPass",
-    ),
-    PassInfo(
-        "cute-wgmma-registers",
-        "join consecutive wgmma and keep their accumulators in PTX registers",
-        "base",
-        ".wgmma_registers",
-        "WgmmaRegistersPass",
-    ),
     PassInfo("base-prepare", "canonicalize, cse, hoist and reconcile casts (base IR)", "base", anchor=_MODULE),
     PassInfo("one-shot-convert-to-llvm", "base IR to llvm and nvvm, device and host", "base", anchor=_MODULE),
     PassInfo(
@@ -119,25 +93,6 @@ _ROWS: tuple[PassInfo, ...] = (
         anchor=_MODULE,
         options=("compilation-target",),
     ),
-    PassInfo("canonicalize", "fold, simplify, remove dead ops", "generic", ".generic", "CanonicalizePass", both=True),
-    PassInfo("cse", "eliminate common subexpressions", "generic", ".generic", "CsePass", both=True),
-    PassInfo(
-        "loop-invariant-code-motion",
-        "hoist invariant ops out of loops",
-        "generic",
-        ".generic",
-        "LoopInvariantCodeMotionPass",
-        both=True,
-    ),
-    PassInfo(
-        "reconcile-unrealized-casts",
-        "remove casts that cancel out",
-        "generic",
-        ".generic",
-        "ReconcileUnrealizedCastsPass",
-        both=True,
-    ),
-    PassInfo("strip-debuginfo", "drop source locations", "generic", ".generic", "StripDebugInfoPass", both=True),
     PassInfo("control-flow-sink", "sink ops into the branch that uses them", "generic", options=None),
     PassInfo("inline", "inline function calls", "generic", options=None),
     PassInfo("mem2reg", "promote memory slots to values", "generic", options=None),
@@ -147,6 +102,41 @@ _ROWS: tuple[PassInfo, ...] = (
     PassInfo("symbol-dce", "remove private symbols that nothing uses", "generic", options=None),
 )
 
+_RECORD = re.compile(
+    r'^    name = "(?P<name>.*)"\n    summary = "(?P<summary>.*)"\n    scope = "(?P<scope>\w+)"\n'
+    r"(?P<both>    in_upstream = True\n)?",
+    re.MULTILINE,
+)
+
+
+def records(folder: str) -> Iterator[PassInfo]:
+    """Yield the records of the passes in a folder: three or four literals that stand together in each class."""
+    for file in sorted(os.listdir(folder)):
+        if not file.endswith(".py"):
+            continue
+        with open(os.path.join(folder, file), encoding="utf-8") as f:
+            text = f.read()
+        for found in _RECORD.finditer(text):
+            line = text[text.rindex("\nclass ", 0, found.start()) :].split("\n", 2)[1]
+            class_name = line.removeprefix("class ").partition("(")[0]
+            yield PassInfo(
+                found["name"],
+                found["summary"],
+                cast("Scope", found["scope"]),
+                f".{file[:-3]}",
+                class_name,
+                both=found["both"] is not None,
+            )
+
+
+def _rows() -> list[PassInfo]:
+    """Return all passes: those on cute ops, on base ops and on any ops; of each, those of this package first."""
+    own = [row for folder in sys.modules["cute_dialect.passes"].__path__ for row in records(folder)]
+    scopes = ("cute", "base", "generic")
+    return sorted([*own, *_UPSTREAM], key=lambda row: scopes.index(row.scope))
+
+
+_ROWS = _rows()
 PASSES: Mapping[str, PassInfo] = {row.name: row for row in _ROWS}
 
 

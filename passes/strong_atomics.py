@@ -71,6 +71,7 @@ class StrongAtomicsPass(Pass):
 
     name = "cute-strong-atomics"
     summary = "convert atomics whose order or scope LLVM would drop to inline PTX"
+    scope = "base"
     description = _HELP
     anchor = ("gpu.module",)
     counts_changes = True

@@ -101,7 +101,8 @@ class ToBasePass(Pass):
     Options = ToBaseOptions
 
     name = "cute-to-base"
-    summary = "lower cute types to LLVM structs and pointers, the remaining cute ops to base ops"
+    summary = "lower cute types and the remaining cute ops to base ops"
+    scope = "cute"
     description = _HELP
 
     def run(self, op: Operation, ctx: PassContext) -> None:

@@ -79,6 +79,7 @@ class WgmmaRegistersPass(Pass):
 
     name = "cute-wgmma-registers"
     summary = "join consecutive wgmma and keep their accumulators in PTX registers"
+    scope = "base"
     description = _HELP
     anchor = ("gpu.module",)
     counts_changes = True

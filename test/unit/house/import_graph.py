@@ -81,7 +81,7 @@ def targets(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 
 class Source(NamedTuple):
-    """Contents of a module: its imports other than for type checking, and what its counters count."""
+    """Imports of a module, other than for type checking, and its counts."""
 
     imports: tuple[Import, ...]
     lines: int
@@ -181,7 +181,7 @@ def late_imports() -> Counter[str]:
 
 
 def counters() -> dict[str, int]:
-    """Count files, lines, and what should become rarer in all sources."""
+    """Count files, lines, and constructs that should become rarer, in all sources."""
     found = [source(module) for module in MODULES]
     return {
         "files": len(found),

@@ -1,4 +1,4 @@
-"""Ceilings for the size of the sources and for what should become rarer in them. Lower a ceiling when its count falls.
+"""Ceilings for the size of the sources and for constructs that should become rarer. Lower one when its count falls.
 
 ``python test/unit/house/import_graph.py`` prints the counts. Imports inside functions and modules in cycles have
 ceilings for each package in ``test_import_cycles.py``.
