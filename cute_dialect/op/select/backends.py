@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS
 from cute_dialect.op.errors import LayoutError, UnsupportedError
 
@@ -80,7 +80,7 @@ BACKENDS = (WGMMA, SIMT, MMA_SYNC)
 """All backends."""
 LATEST = WGMMA
 """The backend of plans that select no compute capability."""
-KERNEL_CCS = (80, 86, 87, 89, 90)
+KERNEL_CCS = tuple(sorted({t.number for t in TARGETS.values() if MMA_SYNC.chip <= t.number <= LATEST.chip}))
 """The compute capabilities that a plan can select by ``kernel_cc``."""
 
 
