@@ -17,6 +17,7 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.kernels.packed_norm_grads import packed_norm_text
 from cute_dialect.kernels.packed_rows import packed_text
 from cute_dialect.kernels.row_config import RowConfig
 from cute_dialect.kernels.row_sums import sum_text
@@ -24,6 +25,7 @@ from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.streamed_rows import elements_text, statistics_text
 from cute_dialect.kernels.transpose import transpose_text
+from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.kernels.transpose_narrow import narrow_text
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -160,6 +162,40 @@ def _transpose(element: str, *shapes: tuple[int, int]) -> Subject:
     )
 
 
+def _mixed(reads: bool, *shapes: tuple[int, int]) -> Subject:
+    """Transpose with aligned rows on one side; shapes are those of A."""
+
+    def make(shape: tuple[int, int]) -> list[np.ndarray]:
+        a = _integers(np.random.default_rng(0), shape, "f16")
+        return [a, np.full(shape[::-1], np.nan, np.float16)]
+
+    return Subject(
+        f"transpose {'from' if reads else 'to'} aligned rows", lambda: mixed_text("f16", reads), "launch",
+        [partial(make, s) for s in shapes], lambda x: bool((x[1] == x[0].T).all()),
+    )  # fmt: skip
+
+
+def _packed_norm(n: int, rows: int) -> Subject:
+    """Gradients of a layer norm without weights, whose rows are shared by lanes."""
+
+    def make() -> list[Any]:
+        x, d = (np.random.default_rng(seed).standard_normal(rows * n).astype(np.float32) for seed in range(2))
+        return [x, d, np.full(rows * n, np.nan, np.float32), np.full((1, -(-n // 4) * 4), np.nan, np.float32), 1e-5]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        x, d, y, parts = (a.astype(np.float64) for a in arrays[:4])
+        x, d = x.reshape(rows, n), d.reshape(rows, n)
+        x = x - x.mean(1, keepdims=True)
+        by = 1 / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5)
+        x = x * by
+        exact = (d - d.mean(1, keepdims=True) - x * (d * x).mean(1, keepdims=True)) * by
+        close = np.abs(y - exact.reshape(-1)).max() <= 1e-5 * np.abs(exact).max()
+        return bool(close and np.allclose(parts[0, :n], d.sum(0), rtol=1e-4, atol=1e-4))
+
+    text = partial(packed_norm_text, "layernorm", "f32", n, "b")
+    return Subject(f"packed gradients of {n} columns", text, "launch", [make], right)
+
+
 def _narrow(n: int, unit: int, tall: bool, *shapes: int) -> Subject:
     """Transpose from or to (rows, n). The narrow matrix is passed as a vector."""
 
@@ -258,6 +294,9 @@ def subjects() -> list[Subject]:
         _narrow(4, 8, False, 520),
         _packed("softmax", 3, 1051, 965),
         _packed("sum", 6, 301, 69),
+        _packed_norm(21, 99),
+        _mixed(True, (131, 72)),
+        _mixed(False, (72, 131)),
         _tma_copy(),
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
         _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),

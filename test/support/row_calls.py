@@ -41,7 +41,7 @@ TRANSPOSES = [
 
 
 def packed_kernels() -> list[RowKernel]:
-    """Return the kernels of calls with short contiguous rows, and those of narrow transposes."""
+    """Return the kernels of calls with short contiguous rows, and those of narrow and unaligned transposes."""
     found: list[RowKernel] = []
     for call, element, n, takes in CALLS:
         if packed.is_packed_length(element, n):
@@ -60,7 +60,7 @@ def packed_kernels() -> list[RowKernel]:
     for element, m, n in TRANSPOSES:
         vector = 4 if element == "f32" else 8
         found.append(rows.narrow_kernel(element, min(m, n), gcd(vector, max(m, n)) if min(m, n) <= 32 else 1, m > n))
-    return found
+    return [*found, *[rows.mixed_kernel(e, reads) for e in ("f32", "bf16", "f16") for reads in (True, False)]]
 
 
 def kernels() -> dict[str, RowKernel]:

@@ -20,6 +20,7 @@ from cute_dialect.kernels.row_config import row_class
 from cute_dialect.kernels.row_sums import loss_parts, loss_text, sum_class, sum_text
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.transpose import BYTES, transpose_text
+from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.kernels.transpose_narrow import VECTOR_COLUMNS, most_columns, narrow_text
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -428,7 +429,7 @@ def transpose(x: Array, *, out: Array = None, device: object = None, **unknown: 
         raise UnsupportedError("transpose: x requires a gradient, but transpose() has none; use x.t().contiguous()")
     y = one.result(one.x.shape[::-1], out="out")
     if 0 not in one.x.shape:
-        given = _narrow(one.x, view_of(y)) or (
+        given = _narrow(one.x, view_of(y)) or _mixed(one.x, view_of(y)) or (
             RowKernel(f"transpose-{one.element}", transpose_text, (one.element,)), one.x, view_of(y),
         )  # fmt: skip
         one.launch(*given)
@@ -460,6 +461,20 @@ def _narrow(x: ArrayView, y: ArrayView) -> tuple[RowKernel, ArrayView, ArrayView
         flat = narrow._replace(shape=(rows * n,), strides=(1,))
         return kernel, flat, wide
     return None
+
+
+def mixed_kernel(element: str, reads: bool) -> RowKernel:
+    """Return the kernel that transposes if the rows of only one matrix, with ``reads`` the source, are aligned."""
+    return RowKernel(f"transpose-{element}-aligned-{'a' if reads else 'b'}", mixed_text, (element, reads))
+
+
+def _mixed(x: ArrayView, y: ArrayView) -> tuple[RowKernel, ArrayView, ArrayView] | None:
+    """Return the transpose kernel if the rows of only one matrix are aligned, and its arguments, or None."""
+    size = BYTES[x.dtype]
+    if size not in (2, 4) or x.strides[1] != 1 or y.strides[1] != 1:
+        return None
+    reads, writes = (v.pointer % 16 == 0 and v.strides[0] * size % 16 == 0 for v in (x, y))
+    return None if reads == writes else (mixed_kernel(x.dtype, reads), x, y)
 
 
 # ---------------------------------------------------------------------------------------------------- row to number
