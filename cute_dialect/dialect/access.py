@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, UnitAttr, i32
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import BaseAttr, operand_def, opt_prop_def, prop_def, result_def, traits_def, var_result_def
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import BaseAttr, operand_def, opt_prop_def, prop_def, result_def, var_result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, width_of
 from cute_dialect.algebra.trees import get, select, tile_layouts, tile_shape, tree_get, tree_leaves, tree_select
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Payload, Swizzle
-from cute_dialect.dialect.asm import mode_attr, mode_of, parse_mode, parse_operand_list, parse_type, print_mode
-from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.asm import mode_of, parse_operand_list, parse_type
+from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op
 from cute_dialect.dialect.typed_values import (
     ANY_CUTE,
     COORD,
@@ -37,14 +36,10 @@ from cute_dialect.dialect.typed_values import (
 # ---------------------------------------------------------------------------------------------------- parts of a value
 
 
-class PartOp(CuteOp):
+class PartOp(AlgebraOp):
     """Base of the ops that return one part of their only operand."""
 
     FORM = "arrow"
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([input], result_types=result_type and [result_type])
 
 
 @cute_op
@@ -186,7 +181,7 @@ class ComposedGetOuterOp(PartOp):
 
 
 @cute_op
-class GetLeavesOp(CuteOp):
+class GetLeavesOp(AlgebraOp):
     """Returns the leaves of a tree, one result per leaf.
 
     Syntax:
@@ -204,10 +199,6 @@ class GetLeavesOp(CuteOp):
     FORM = "inferred"
     input = operand_def(TUPLE_LIKE)
     leaves = var_result_def(OneOfKinds("shape", "stride", "coord", "int_tuple", "tile", "layout"))
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation):
-        self.build_inferred([input])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -253,7 +244,7 @@ def scalar_payloads(payload: Payload, only_dynamic: bool = False) -> list[Leaf]:
 
 
 @cute_op
-class GetScalarsOp(CuteOp):
+class GetScalarsOp(AlgebraOp):
     """Returns the integers of a value as builtin integers.
 
     Syntax:
@@ -282,10 +273,6 @@ class GetScalarsOp(CuteOp):
     input = operand_def(ANY_CUTE)
     only_dynamic = opt_prop_def(UnitAttr)
     scalars = var_result_def(BaseAttr(IntegerType))
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, only_dynamic: bool = False):
-        self.build_inferred([input], {"only_dynamic": UnitAttr()} if only_dynamic else {})
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
@@ -331,7 +318,7 @@ MODE = DenseArrayBase.constr(i32)
 
 
 @cute_op
-class GetOp(CuteOp):
+class GetOp(AlgebraOp):
     """Returns the mode at a path.
 
     Syntax:
@@ -352,26 +339,15 @@ class GetOp(CuteOp):
     input = operand_def(INDEXABLE)
     mode = opt_prop_def(MODE)
     result = result_def(INDEXABLE)
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, mode: Sequence[int] = (), result_type: Attribute | None = None):
-        self.build_inferred([input], {"mode": mode_attr(mode)} if mode else {}, result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((kind, value),) = operands
         return [Typed(kind, (tree_get if kind == "tile" else get)(value, mode_of(properties)))]
 
-    @classmethod
-    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
-        return parse_mode(parser, required=False)
-
-    def print_prefix(self, printer: Printer) -> None:
-        print_mode(printer, self.properties)
-
 
 @cute_op
-class SelectOp(CuteOp):
+class SelectOp(AlgebraOp):
     """Returns a tuple of selected top-level modes.
 
     Syntax:
@@ -392,26 +368,15 @@ class SelectOp(CuteOp):
     input = operand_def(INDEXABLE)
     mode = prop_def(MODE)
     result = result_def(INDEXABLE)
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, mode: Sequence[int], result_type: Attribute | None = None):
-        self.build_inferred([input], {"mode": mode_attr(mode)}, result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((kind, value),) = operands
         return [Typed(kind, (tree_select if kind == "tile" else select)(value, mode_of(properties)))]
 
-    @classmethod
-    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
-        return parse_mode(parser, required=True)
-
-    def print_prefix(self, printer: Printer) -> None:
-        print_mode(printer, self.properties)
-
 
 @cute_op
-class GetLayoutsFromTileOp(CuteOp):
+class GetLayoutsFromTileOp(AlgebraOp):
     """Returns the layouts of a tile, one result per layout.
 
     Syntax:
@@ -428,10 +393,6 @@ class GetLayoutsFromTileOp(CuteOp):
     FORM = "inferred"
     tile = operand_def(OneOfKinds("tile", stripped=True))
     layouts = var_result_def(LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, tile: SSAValue | Operation):
-        self.build_inferred([tile])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, i32
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
-from xdsl.traits import Pure
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
 from cute_dialect.algebra.complements import complement
 from cute_dialect.algebra.compose import composition
@@ -22,8 +18,8 @@ from cute_dialect.algebra.layout import (
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.slicing import dice, slice_
 from cute_dialect.algebra.trees import flatten, is_static, tree_flatten
-from cute_dialect.dialect.asm import int_property, parse_ints, print_ints
-from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.asm import int_property
+from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op
 from cute_dialect.dialect.typed_values import (
     ANY_LAYOUT,
     COORD,
@@ -39,7 +35,7 @@ from cute_dialect.dialect.typed_values import (
 
 
 @cute_op
-class CompositionOp(CuteOp):
+class CompositionOp(AlgebraOp):
     """Composes two layouts: ``c -> lhs(rhs(c))``.
 
     Syntax:
@@ -66,10 +62,6 @@ class CompositionOp(CuteOp):
     lhs = operand_def(ANY_LAYOUT)
     rhs = operand_def(OneOfKinds("layout", "shape", "tile"))
     result = result_def(ANY_LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([lhs, rhs], result_types=result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -78,7 +70,7 @@ class CompositionOp(CuteOp):
 
 
 @cute_op
-class CoalesceOp(CuteOp):
+class CoalesceOp(AlgebraOp):
     """Merges modes of a layout; the result is the same function with as few modes as possible.
 
     Syntax:
@@ -100,15 +92,6 @@ class CoalesceOp(CuteOp):
     input = operand_def(ANY_LAYOUT)
     profile = opt_operand_def(COORD)
     result = result_def(ANY_LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        input: SSAValue | Operation,
-        profile: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ):
-        self.build_inferred([input] if profile is None else [input, profile], None, result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -118,7 +101,7 @@ class CoalesceOp(CuteOp):
 
 
 @cute_op
-class FlattenOp(CuteOp):
+class FlattenOp(AlgebraOp):
     """Removes the nesting of modes.
 
     Syntax:
@@ -136,10 +119,6 @@ class FlattenOp(CuteOp):
     LIFT = True
     input = operand_def(INDEXABLE)
     result = result_def(INDEXABLE)
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([input], None, result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -148,7 +127,7 @@ class FlattenOp(CuteOp):
 
 
 @cute_op
-class ComplementOp(CuteOp):
+class ComplementOp(AlgebraOp):
     """Returns the complement: a layout whose indices fill the gaps between the indices of the input.
 
     Syntax:
@@ -169,15 +148,6 @@ class ComplementOp(CuteOp):
     input = operand_def(LAYOUT)
     cotarget = opt_operand_def(OneOfKinds("shape", "layout"))
     result = result_def(LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        input: SSAValue | Operation,
-        cotarget: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ):
-        self.build_inferred([input] if cotarget is None else [input, cotarget], None, result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -192,7 +162,7 @@ class ComplementOp(CuteOp):
 
 
 @cute_op
-class GroupModesOp(CuteOp):
+class GroupModesOp(AlgebraOp):
     """Groups adjacent top-level modes into one mode.
 
     Syntax:
@@ -213,11 +183,6 @@ class GroupModesOp(CuteOp):
     begin = prop_def(IntegerAttr.constr(i32))
     end = prop_def(IntegerAttr.constr(i32))
     result = result_def(ANY_LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, begin: int, end: int, result_type: Attribute | None = None):
-        properties = {"begin": IntegerAttr(begin, i32), "end": IntegerAttr(end, i32)}
-        self.build_inferred([input], properties, result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -225,16 +190,9 @@ class GroupModesOp(CuteOp):
         begin, end = int_property(properties, "begin"), int_property(properties, "end")
         return [Typed(kind, group_modes(value, begin, end))]
 
-    @classmethod
-    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
-        return parse_ints(parser, "begin", "end")
-
-    def print_prefix(self, printer: Printer) -> None:
-        print_ints(printer, self.properties, "begin", "end")
-
 
 @cute_op
-class RecastLayoutOp(CuteOp):
+class RecastLayoutOp(AlgebraOp):
     """Converts a layout of elements of one width to a layout of elements of another width.
 
     Syntax:
@@ -257,16 +215,6 @@ class RecastLayoutOp(CuteOp):
     new_type_bits = prop_def(IntegerAttr.constr(i32))
     old_type_bits = prop_def(IntegerAttr.constr(i32))
     dst = result_def(ANY_LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(
-        self, src: SSAValue | Operation, new_type_bits: int, old_type_bits: int, result_type: Attribute | None = None
-    ):
-        properties = {
-            "new_type_bits": IntegerAttr(new_type_bits, i32),
-            "old_type_bits": IntegerAttr(old_type_bits, i32),
-        }
-        self.build_inferred([src], properties, result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -274,18 +222,11 @@ class RecastLayoutOp(CuteOp):
         new, old = int_property(properties, "new_type_bits"), int_property(properties, "old_type_bits")
         return [layout_like(recast_layout(src, new, old))]
 
-    @classmethod
-    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
-        return parse_ints(parser, "new_type_bits", "old_type_bits")
-
-    def print_prefix(self, printer: Printer) -> None:
-        print_ints(printer, self.properties, "new_type_bits", "old_type_bits")
-
 
 # ------------------------------------------------------------------------------------------------------------- slicing
 
 
-class SliceLikeOp(CuteOp):
+class SliceLikeOp(AlgebraOp):
     """Base of ``slice`` and ``dice``."""
 
     FORM = "inferred"
@@ -293,10 +234,6 @@ class SliceLikeOp(CuteOp):
     input = operand_def(SLICEABLE)
     coord = operand_def(COORD)
     result = result_def(SLICEABLE)
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, coord: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([input, coord], None, result_type and [result_type])
 
 
 @cute_op
@@ -350,15 +287,11 @@ class DiceOp(SliceLikeOp):
 # ------------------------------------------------------------------------------------------------------------ inverses
 
 
-class InverseOp(CuteOp):
+class InverseOp(AlgebraOp):
     """Base of ``right_inverse`` and ``left_inverse``."""
 
     input = operand_def(LAYOUT)
     result = result_def(LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([input], None, result_type and [result_type])
 
 
 @cute_op

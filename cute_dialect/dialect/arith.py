@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
 from xdsl.interfaces import ConditionallySpeculatableInterface
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute
 from xdsl.irdl import EqAttrConstraint, operand_def, result_def, traits_def
-from xdsl.traits import NoMemoryEffect, Pure
+from xdsl.traits import NoMemoryEffect
 
 from cute_dialect.algebra.arithmetic import elem_less, equal, shape_div, tuple_add, tuple_sub
 from cute_dialect.algebra.leaf import AlgebraError, Condition
 from cute_dialect.algebra.tiling import ceil_div
 from cute_dialect.algebra.trees import tree_leaves
-from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.base import AlgebraOp, CuteOp, InferredOp, cute_op
 from cute_dialect.dialect.typed_values import (
     ARITH,
     COMPARABLE,
@@ -29,16 +29,12 @@ from cute_dialect.dialect.typed_values import (
 from cute_dialect.dialect.types import CuteType
 
 
-class TupleArithOp(CuteOp):
+class TupleArithOp(AlgebraOp):
     """Base of the sum and the difference of two trees of the same kind."""
 
     lhs = operand_def(ARITH)
     rhs = operand_def(ARITH)
     result = result_def(ARITH)
-    traits = traits_def(Pure())
-
-    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([lhs, rhs], result_types=result_type and [result_type])
 
 
 def check_same_kind(operands: Sequence[Typed]) -> None:
@@ -101,16 +97,13 @@ class TupleSubOp(TupleArithOp):
 # ------------------------------------------------------------------------------------------------------------ division
 
 
-class DivisionOp(CuteOp, ConditionallySpeculatableInterface):
+class DivisionOp(InferredOp, ConditionallySpeculatableInterface):
     """Base of the division ops.
 
     They have no memory effect, but may be hoisted only if the divisor is static and nonzero.
     """
 
     traits = traits_def(NoMemoryEffect())
-
-    def __init__(self, first: SSAValue | Operation, second: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([first, second], result_types=result_type and [result_type])
 
     def is_speculatable(self) -> bool:
         divisor = self.operands[1].type
@@ -187,14 +180,10 @@ class CeilDivOp(DivisionOp):
 # ---------------------------------------------------------------------------------------------------------- comparison
 
 
-class ComparisonOp(CuteOp):
+class ComparisonOp(AlgebraOp):
     """Base of the ops that return an ``i1``."""
 
     result = result_def(EqAttrConstraint(i1))
-    traits = traits_def(Pure())
-
-    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
-        self.build_inferred([lhs, rhs])
 
     @classmethod
     def infer_condition(cls, operands: Sequence[Typed]) -> Condition:

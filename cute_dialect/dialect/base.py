@@ -8,8 +8,9 @@ of the operand types. Lowering calls the same function with payloads whose dynam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -22,15 +23,22 @@ from xdsl.irdl import (
     VariadicDef,
     VarResultDef,
     irdl_op_definition,
+    traits_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.dialect.asm import (
+    mode_attr,
+    parse_ints,
+    parse_mode,
     parse_operand_list,
     parse_signature,
+    print_ints,
+    print_mode,
     print_operand_list,
     print_signature,
 )
@@ -40,7 +48,7 @@ from cute_dialect.dialect.tensor_lifting import infer_lifted
 from cute_dialect.dialect.typed_values import OneOfKinds, Properties, Typed, track, type_weaker_or_equal, typed, wrap
 from cute_dialect.ir.editing import fill_op
 
-__all__ = ["CuteOp", "cute_op"]
+__all__ = ["AlgebraOp", "CuteOp", "InferredOp", "cute_op"]
 
 CuteOpT = TypeVar("CuteOpT", bound="CuteOp")
 
@@ -231,6 +239,60 @@ class CuteOp(IRDLOperation):
             except AlgebraError as e:
                 raise AlgebraError(f"'{self.name}' op {e}") from None
         fill_op(self, values, result_types, properties)
+
+
+class InferredOp(CuteOp):
+    """Base of the ops whose operands and properties determine their results.
+
+    The constructor takes the operands and then the properties, in the order of their declaration or by name::
+
+        GroupModesOp(layout, 0, 2)
+        GroupModesOp(input=layout, begin=0, end=2)
+    """
+
+    def __init__(self, *given: Argument, result_type: Attribute | None = None, **named: Argument):
+        definition = self.get_irdl_definition()
+        names = [name for name, _ in definition.operands]
+        values = dict(zip((*names, *definition.properties), given, strict=False)) | named
+        if len(values) != len(given) + len(named) or not values.keys() <= {*names, *definition.properties}:
+            raise TypeError(f"'{self.name}' takes {', '.join((*names, *definition.properties))}, got {[*values]}")
+        operands = [v for v in map(values.get, names) if isinstance(v, SSAValue | Operation)]
+        found = {name: property_of(values.get(name)) for name in definition.properties}
+        properties = {name: attribute for name, attribute in found.items() if attribute is not None}
+        self.build_inferred(operands, properties, result_type and [result_type])
+
+    @classmethod
+    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
+        declared = cls.get_irdl_definition().properties
+        if "mode" in declared:
+            return parse_mode(parser, required=not isinstance(declared["mode"], OptionalDef))
+        return parse_ints(parser, *declared) if declared else {}
+
+    def print_prefix(self, printer: Printer) -> None:
+        declared = self.get_irdl_definition().properties
+        if "mode" in declared:
+            print_mode(printer, self.properties)
+        elif declared:
+            print_ints(printer, self.properties, *declared)
+
+
+class AlgebraOp(InferredOp):
+    """Base of the pure ops of the layout algebra."""
+
+    traits = traits_def(Pure())
+
+
+Argument: TypeAlias = SSAValue | Operation | Sequence[int] | int | None
+"""Operand or property of an :class:`InferredOp`; False, None and an empty path mean that it is absent."""
+
+
+def property_of(value: Argument) -> Attribute | None:
+    """Return the attribute of a property: ``i32`` for an int, a path for a sequence, a unit for True."""
+    if isinstance(value, bool):
+        return UnitAttr() if value else None
+    if isinstance(value, int):
+        return IntegerAttr(value, i32)
+    return mode_attr(value) if isinstance(value, Sequence) and value else None
 
 
 def cute_op(cls: type[CuteOpT]) -> type[CuteOpT]:

@@ -28,7 +28,7 @@ from cute_dialect.algebra.make_layouts import make_identity_layout, make_layout_
 from cute_dialect.algebra.trees import congruent
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
 from cute_dialect.dialect.asm import defined_type, parse_operand_list, parse_type
-from cute_dialect.dialect.base import CuteOp, cute_op, plural
+from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op, plural
 from cute_dialect.dialect.memory_types import ConstrainedIntType, CoordTensorType, is_tensor
 from cute_dialect.dialect.typed_values import (
     ANY_LAYOUT,
@@ -276,7 +276,7 @@ class MakeTileOp(MakeTreeOp):
 
 
 @cute_op
-class MakeLayoutOp(CuteOp):
+class MakeLayoutOp(AlgebraOp):
     """Builds the layout with a given shape and stride.
 
     Syntax:
@@ -294,10 +294,6 @@ class MakeLayoutOp(CuteOp):
     shape = operand_def(SHAPE)
     stride = operand_def(STRIDE)
     result = result_def(LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, shape: SSAValue | Operation, stride: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([shape, stride], result_types=result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -332,7 +328,7 @@ class MakeLayoutOp(CuteOp):
 
 
 @cute_op
-class MakeComposedLayoutOp(CuteOp):
+class MakeComposedLayoutOp(AlgebraOp):
     """Builds the composed layout ``inner o offset o outer``. Its three parts stay separate.
 
     Syntax:
@@ -352,16 +348,6 @@ class MakeComposedLayoutOp(CuteOp):
     offset = operand_def(OneOfKinds("int_tuple", stripped=True))
     outer = operand_def(OneOfKinds("layout", stripped=True))
     result = result_def(OneOfKinds("composed_layout", stripped=True))
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        inner: SSAValue | Operation,
-        offset: SSAValue | Operation,
-        outer: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ):
-        self.build_inferred([inner, offset, outer], result_types=result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -370,7 +356,7 @@ class MakeComposedLayoutOp(CuteOp):
 
 
 @cute_op
-class MakeLayoutLikeOp(CuteOp):
+class MakeLayoutLikeOp(AlgebraOp):
     """Builds a compact layout with the shape of a layout and its modes in the same stride order.
 
     Syntax:
@@ -389,10 +375,6 @@ class MakeLayoutLikeOp(CuteOp):
     FORM = "arrow"
     src = operand_def(ANY_LAYOUT)
     result = result_def(LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, src: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([src], result_types=result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -401,7 +383,7 @@ class MakeLayoutLikeOp(CuteOp):
 
 
 @cute_op
-class MakeOrderedLayoutOp(CuteOp):
+class MakeOrderedLayoutOp(AlgebraOp):
     """Builds a compact layout with the modes in a given order.
 
     Syntax:
@@ -419,10 +401,6 @@ class MakeOrderedLayoutOp(CuteOp):
     shape = operand_def(SHAPE)
     order = operand_def(INT_TUPLE)
     result = result_def(LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, shape: SSAValue | Operation, order: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([shape, order], result_types=result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -431,7 +409,7 @@ class MakeOrderedLayoutOp(CuteOp):
 
 
 @cute_op
-class MakeIdentityLayoutOp(CuteOp):
+class MakeIdentityLayoutOp(AlgebraOp):
     """Builds the layout that maps each coordinate of a shape to itself.
 
     Syntax:
@@ -448,10 +426,6 @@ class MakeIdentityLayoutOp(CuteOp):
     FORM = "arrow"
     shape = operand_def(SHAPE)
     result = result_def(LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, shape: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([shape], result_types=result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:

@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, i32
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
-from xdsl.traits import Pure
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from cute_dialect.algebra.evaluation import cosize, crd2idx, evaluate, idx2crd, increment_coord, size
 from cute_dialect.algebra.layout import append_to_rank, prepend_to_rank
@@ -20,14 +16,9 @@ from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Paylo
 from cute_dialect.dialect.access import MODE
 from cute_dialect.dialect.asm import (
     int_property,
-    mode_attr,
     mode_of,
-    parse_ints,
-    parse_mode,
-    print_ints,
-    print_mode,
 )
-from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op
 from cute_dialect.dialect.typed_values import (
     ANY_LAYOUT,
     ARITH,
@@ -74,23 +65,12 @@ def least_cosize(layout: AnyLayout) -> int:
     return 1 + sum((n - 1) * abs(d) for n, d in pairs if isinstance(n, int) and isinstance(d, int))
 
 
-class SizeLikeOp(CuteOp):
+class SizeLikeOp(AlgebraOp):
     """Base of ``size`` and ``cosize``: one operand and an optional mode path."""
 
     SPACED = True
     mode = opt_prop_def(MODE)
     result = result_def(INT_TUPLE)
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, mode: Sequence[int] = (), result_type: Attribute | None = None):
-        self.build_inferred([input], {"mode": mode_attr(mode)} if mode else {}, result_type and [result_type])
-
-    @classmethod
-    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
-        return parse_mode(parser, required=False)
-
-    def print_prefix(self, printer: Printer) -> None:
-        print_mode(printer, self.properties)
 
 
 @cute_op
@@ -154,15 +134,11 @@ class CosizeOp(SizeLikeOp):
         return [Typed("int_tuple", result)]
 
 
-class ArithUnaryOp(CuteOp):
+class ArithUnaryOp(AlgebraOp):
     """Base of the ops that multiply the leaves of a tuple."""
 
     input = operand_def(ARITH)
     result = result_def(ARITH)
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([input], result_types=result_type and [result_type])
 
 
 @cute_op
@@ -212,17 +188,8 @@ class TupleProductEachOp(ArithUnaryOp):
 # --------------------------------------------------------------------------------------------- indices and coordinates
 
 
-class IndexOp(CuteOp):
-    """Base of the ops with two operands and an inferred result."""
-
-    traits = traits_def(Pure())
-
-    def __init__(self, first: SSAValue | Operation, second: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([first, second], result_types=result_type and [result_type])
-
-
 @cute_op
-class LayoutEvalOp(IndexOp):
+class LayoutEvalOp(AlgebraOp):
     """Applies a layout to a coordinate.
 
     Syntax:
@@ -248,7 +215,7 @@ class LayoutEvalOp(IndexOp):
 
 
 @cute_op
-class Crd2IdxOp(IndexOp):
+class Crd2IdxOp(AlgebraOp):
     """Converts a coordinate in a shape to its column-major index.
 
     Syntax:
@@ -277,7 +244,7 @@ class Crd2IdxOp(IndexOp):
 
 
 @cute_op
-class Idx2CrdOp(IndexOp):
+class Idx2CrdOp(AlgebraOp):
     """Converts a column-major index to a coordinate in a shape.
 
     Syntax:
@@ -303,7 +270,7 @@ class Idx2CrdOp(IndexOp):
 
 
 @cute_op
-class IncrementCoordOp(IndexOp):
+class IncrementCoordOp(AlgebraOp):
     """Returns the next coordinate in a shape; the first leaf varies fastest.
 
     Syntax:
@@ -331,7 +298,7 @@ class IncrementCoordOp(IndexOp):
 # ---------------------------------------------------------------------------------------------------------------- rank
 
 
-class PadRankOp(CuteOp):
+class PadRankOp(AlgebraOp):
     """Base of ``append_to_rank`` and ``prepend_to_rank``."""
 
     FORM = "inferred"
@@ -341,10 +308,6 @@ class PadRankOp(CuteOp):
     element = operand_def(TUPLE_OR_LAYOUT)
     rank = prop_def(IntegerAttr.constr(i32))
     result = result_def(TUPLE_OR_LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, element: SSAValue | Operation, rank: int):
-        self.build_inferred([input, element], {"rank": IntegerAttr(rank, i32)})
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -354,13 +317,6 @@ class PadRankOp(CuteOp):
             raise AlgebraError(f"expected an element of kind {wanted}, got {element_kind}")
         pad = prepend_to_rank if cls.FRONT else append_to_rank
         return [Typed(kind, pad(value, element, int_property(properties, "rank")))]
-
-    @classmethod
-    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
-        return parse_ints(parser, "rank")
-
-    def print_prefix(self, printer: Printer) -> None:
-        print_ints(printer, self.properties, "rank")
 
 
 @cute_op

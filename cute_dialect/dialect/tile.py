@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
-from xdsl.traits import Pure
+from xdsl.irdl import operand_def, opt_operand_def, result_def
 
 from cute_dialect.algebra import tiling
 from cute_dialect.algebra.values import AnyLayout, Layout
-from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op
 from cute_dialect.dialect.typed_values import ANY_LAYOUT, DIVIDER, INT_TUPLE, LAYOUT, SHAPE, Properties, Typed
 
 # ------------------------------------------------------------------------------------------------------------ products
 
 
-class ProductOp(CuteOp):
+class ProductOp(AlgebraOp):
     """Base of the product ops: ``rhs`` determines the number and the order of the repetitions of ``lhs``."""
 
     lhs = operand_def(ANY_LAYOUT)
     rhs = operand_def(LAYOUT)
     result = result_def(ANY_LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([lhs, rhs], None, result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -142,17 +136,13 @@ class RakedProductOp(ProductOp):
 # ------------------------------------------------------------------------------------------------------------- divides
 
 
-class DivideOp(CuteOp):
+class DivideOp(AlgebraOp):
     """Base of the divide ops, which split the input into tiles and the rest."""
 
     LIFT = True
     input = operand_def(ANY_LAYOUT)
     tiler = operand_def(DIVIDER)
     result = result_def(ANY_LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, tiler: SSAValue | Operation, result_type: Attribute | None = None):
-        self.build_inferred([input, tiler], None, result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -236,7 +226,7 @@ class FlatDivideOp(DivideOp):
 
 
 @cute_op
-class TileToShapeOp(CuteOp):
+class TileToShapeOp(AlgebraOp):
     """Repeats a block until it covers a shape.
 
     Syntax:
@@ -257,17 +247,6 @@ class TileToShapeOp(CuteOp):
     shape = operand_def(SHAPE)
     order = opt_operand_def(INT_TUPLE)
     result = result_def(ANY_LAYOUT)
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        input: SSAValue | Operation,
-        shape: SSAValue | Operation,
-        order: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ):
-        operands = [input, shape] if order is None else [input, shape, order]
-        self.build_inferred(operands, None, result_type and [result_type])
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
