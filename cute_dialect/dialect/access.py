@@ -321,9 +321,6 @@ MODE = DenseArrayBase.constr(i32)
 class GetOp(AlgebraOp):
     """Returns the mode at a path.
 
-    Syntax:
-        ``cute.get`` [``<[`` i, j, … ``]>``] ``(`` input ``)`` attr-dict ``:`` type ``->`` type
-
     Inference:
         The mode at the path, or the input itself if there is no path. A slot of a tile is returned as a tile. For a
         composed layout, the path selects a mode of the outer layout. Each index must be in ``[0, rank)`` of the mode
@@ -349,9 +346,6 @@ class GetOp(AlgebraOp):
 @cute_op
 class SelectOp(AlgebraOp):
     """Returns a tuple of selected top-level modes.
-
-    Syntax:
-        ``cute.select<[`` i, … ``]> (`` input ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
         The tuple of the selected modes, in the given order. A mode may be selected more than once. For a composed
@@ -407,9 +401,6 @@ class GetLayoutsFromTileOp(AlgebraOp):
 class ToIntTupleOp(PartOp):
     """Casts a shape, stride or coordinate to an int tuple.
 
-    Syntax:
-        ``cute.to_int_tuple(`` input ``)`` attr-dict ``:`` type ``->`` type
-
     Inference:
         The same tree as an int tuple. Underscores and basis elements are rejected.
 
@@ -444,9 +435,6 @@ class FromIntTupleOp(PartOp):
 class ToShapeOp(FromIntTupleOp):
     """Casts an int tuple to a shape.
 
-    Syntax:
-        ``cute.to_shape(`` input ``)`` attr-dict ``:`` type ``->`` type
-
     Inference:
         The same tree as a shape.
 
@@ -462,9 +450,6 @@ class ToShapeOp(FromIntTupleOp):
 class ToStrideOp(FromIntTupleOp):
     """Casts an int tuple to a stride.
 
-    Syntax:
-        ``cute.to_stride(`` input ``)`` attr-dict ``:`` type ``->`` type
-
     Inference:
         The same tree as a stride.
 
@@ -479,9 +464,6 @@ class ToStrideOp(FromIntTupleOp):
 @cute_op
 class ToCoordOp(FromIntTupleOp):
     """Casts an int tuple to a coordinate.
-
-    Syntax:
-        ``cute.to_coord(`` input ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
         The same tree as a coordinate.

@@ -38,9 +38,6 @@ from cute_dialect.dialect.typed_values import (
 class CompositionOp(AlgebraOp):
     """Composes two layouts: ``c -> lhs(rhs(c))``.
 
-    Syntax:
-        ``cute.composition(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The rule depends on the kind of ``rhs``:
 
@@ -73,9 +70,6 @@ class CompositionOp(AlgebraOp):
 class CoalesceOp(AlgebraOp):
     """Merges modes of a layout; the result is the same function with as few modes as possible.
 
-    Syntax:
-        ``cute.coalesce(`` input [``,`` profile] ``)`` attr-dict ``:`` functional-type
-
     Inference:
         A layout of depth at most 1. Adjacent modes are merged if the second continues the first, and modes of extent 1
         are removed. With a profile, each mode of the profile is coalesced separately; only the structure of the profile
@@ -104,9 +98,6 @@ class CoalesceOp(AlgebraOp):
 class FlattenOp(AlgebraOp):
     """Removes the nesting of modes.
 
-    Syntax:
-        ``cute.flatten(`` input ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The tuple of the leaves; a scalar remains a scalar. For a layout, both shape and stride are flattened. For a
         composed layout, the outer layout is flattened. For a tile, the slots are flattened.
@@ -129,9 +120,6 @@ class FlattenOp(AlgebraOp):
 @cute_op
 class ComplementOp(AlgebraOp):
     """Returns the complement: a layout whose indices fill the gaps between the indices of the input.
-
-    Syntax:
-        ``cute.complement(`` input [``,`` cotarget] ``)`` attr-dict ``:`` functional-type
 
     Inference:
         Without a cotarget, the input must be static. The result covers the gaps of the input. It ends with a mode of
@@ -164,9 +152,6 @@ class ComplementOp(AlgebraOp):
 @cute_op
 class GroupModesOp(AlgebraOp):
     """Groups adjacent top-level modes into one mode.
-
-    Syntax:
-        ``cute.group_modes<`` begin ``,`` end ``> (`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
         Top-level modes ``begin`` to ``end - 1`` become one tuple mode. A scalar counts as one mode. ``0 <= begin < end
@@ -240,9 +225,6 @@ class SliceLikeOp(AlgebraOp):
 class SliceOp(SliceLikeOp):
     """Keeps the modes of a value at which the coordinate has ``_``.
 
-    Syntax:
-        ``cute.slice(`` input ``,`` coord ``)`` attr-dict ``:`` type ``,`` type
-
     Inference:
         The modes at ``_``; modes at integers are dropped. ``cute.layout_eval`` computes the offset of the integers for
         a plain layout. A composed layout whose inner part is a layout adds this offset to its own. A swizzled layout
@@ -264,9 +246,6 @@ class SliceOp(SliceLikeOp):
 @cute_op
 class DiceOp(SliceLikeOp):
     """Keeps the modes of a value at which the coordinate has an integer.
-
-    Syntax:
-        ``cute.dice(`` input ``,`` coord ``)`` attr-dict ``:`` type ``,`` type
 
     Inference:
         The modes at integers; modes at ``_`` are dropped. For a composed layout, modes of the outer layout are dropped.
@@ -298,9 +277,6 @@ class InverseOp(AlgebraOp):
 class RightInverseOp(InverseOp):
     """Returns the layout ``R`` with ``L(R(i)) = i`` on the longest range of indices of ``L`` that starts at 0.
 
-    Syntax:
-        ``cute.right_inverse(`` input ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The right inverse. The shape must be static. The inverse ends before the first mode with a dynamic stride.
 
@@ -321,9 +297,6 @@ class RightInverseOp(InverseOp):
 @cute_op
 class LeftInverseOp(InverseOp):
     """Returns the layout ``R`` with ``R(L(i)) = i`` for each index ``i`` in the domain of ``L``.
-
-    Syntax:
-        ``cute.left_inverse(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
         The left inverse. The layout must be static and injective. In ascending order, each stride must be a multiple of

@@ -48,9 +48,6 @@ def check_same_kind(operands: Sequence[Typed]) -> None:
 class TupleAddOp(TupleArithOp):
     """Adds two trees.
 
-    Syntax:
-        ``cute.tuple_add(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The sum of each pair of leaves. If one tuple is longer, its extra elements are copied. Both operands must have
         the same kind. At the top level a static 0 is the identity, and any other scalar combined with a tuple is
@@ -72,9 +69,6 @@ class TupleAddOp(TupleArithOp):
 @cute_op
 class TupleSubOp(TupleArithOp):
     """Subtracts two trees.
-
-    Syntax:
-        ``cute.tuple_sub(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
         The difference of each pair of leaves. If one tuple is longer, its extra elements are copied without negation,
@@ -116,9 +110,6 @@ class DivisionOp(InferredOp, ConditionallySpeculatableInterface):
 class ShapeDivOp(DivisionOp):
     """Divides a shape by a shape; in each pair of scalars one must divide the other.
 
-    Syntax:
-        ``cute.shape_div(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The quotient:
 
@@ -146,9 +137,6 @@ class ShapeDivOp(DivisionOp):
 @cute_op
 class CeilDivOp(DivisionOp):
     """Returns the number of tiles that cover a shape: the quotient of two shapes, rounded up.
-
-    Syntax:
-        ``cute.ceil_div(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
 
     Inference:
         The quotients, rounded up:
@@ -204,9 +192,6 @@ class ComparisonOp(AlgebraOp):
 class ElemLessOp(ComparisonOp):
     """Returns true if each leaf of one tree is less than the matching leaf of another.
 
-    Syntax:
-        ``cute.elem_less(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
-
     Inference:
         ``i1``. The comparison is signed; two empty tuples ``()`` compare true. The trees must be congruent but may be
         of different kinds. A coordinate must not contain ``_``.
@@ -228,9 +213,6 @@ class ElemLessOp(ComparisonOp):
 @cute_op
 class EqualOp(ComparisonOp):
     """Returns true if two values of the same kind are equal.
-
-    Syntax:
-        ``cute.equal(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
         ``i1``. The result is false if the structures differ. Otherwise all scalars are compared, in the order of

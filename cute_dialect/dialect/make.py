@@ -359,9 +359,6 @@ class MakeComposedLayoutOp(AlgebraOp):
 class MakeLayoutLikeOp(AlgebraOp):
     """Builds a compact layout with the shape of a layout and its modes in the same stride order.
 
-    Syntax:
-        ``cute.make_layout_like(`` src ``)`` attr-dict ``:`` type ``->`` type
-
     Inference:
         ``S : ordered(S', D)`` for the layout ``S:D``, or for the outer layout of a swizzled layout. ``S'`` is ``S``
         with extent 1 for each mode of static stride 0. Modes are ordered by static stride; modes with a dynamic stride
@@ -386,9 +383,6 @@ class MakeLayoutLikeOp(AlgebraOp):
 class MakeOrderedLayoutOp(AlgebraOp):
     """Builds a compact layout with the modes in a given order.
 
-    Syntax:
-        ``cute.make_ordered_layout(`` shape ``,`` order ``)`` attr-dict ``:`` functional-type
-
     Inference:
         ``S : ordered(S, order)``. The mode with the smallest order value has stride 1. The order must be static and
         weakly congruent with the shape.
@@ -411,9 +405,6 @@ class MakeOrderedLayoutOp(AlgebraOp):
 @cute_op
 class MakeIdentityLayoutOp(AlgebraOp):
     """Builds the layout that maps each coordinate of a shape to itself.
-
-    Syntax:
-        ``cute.make_identity_layout(`` shape ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
         ``S : E(S)``. The leaf at path ``(p0,…,pk)`` has the stride ``1@pk@…@p0``. A scalar shape has the stride 1.

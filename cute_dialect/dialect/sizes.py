@@ -77,9 +77,6 @@ class SizeLikeOp(AlgebraOp):
 class SizeOp(SizeLikeOp):
     """Returns the number of elements of a value.
 
-    Syntax:
-        ``cute.size`` [``<[`` i, j, … ``]>``] ``(`` input ``)`` attr-dict ``:`` functional-type
-
     Inference:
         A scalar int tuple: the product of the extents of the mode at the path, or of all modes if there is no path. The
         path must satisfy the rules of ``cute.get``.
@@ -107,9 +104,6 @@ class SizeOp(SizeLikeOp):
 @cute_op
 class CosizeOp(SizeLikeOp):
     """Returns the cosize of a layout: its largest index plus one.
-
-    Syntax:
-        ``cute.cosize`` [``<[`` i, j, … ``]>``] ``(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
         ``|L|(size - 1) + 1``, where ``|L|`` is the mode at the path with the absolute values of its strides. For basis
@@ -145,9 +139,6 @@ class ArithUnaryOp(AlgebraOp):
 class TupleProductOp(ArithUnaryOp):
     """Returns the product of all leaves.
 
-    Syntax:
-        ``cute.tuple_product(`` input ``)`` attr-dict ``:`` functional-type
-
     Inference:
         A scalar of the same kind as the operand.
 
@@ -166,9 +157,6 @@ class TupleProductOp(ArithUnaryOp):
 @cute_op
 class TupleProductEachOp(ArithUnaryOp):
     """Returns the product of each top-level mode.
-
-    Syntax:
-        ``cute.tuple_product_each(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
         A tuple of depth 1 and of the same kind as the operand. A scalar gives a tuple of one element.
@@ -192,9 +180,6 @@ class TupleProductEachOp(ArithUnaryOp):
 class LayoutEvalOp(AlgebraOp):
     """Applies a layout to a coordinate.
 
-    Syntax:
-        ``cute.layout_eval(`` coord ``,`` layout ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The index, or an arithmetic tuple if the strides are basis elements. For a composed layout, ``A(offset +
         B(coord))``. ``_`` counts as 0. Coordinates out of range are accepted. The ranks must match.
@@ -217,9 +202,6 @@ class LayoutEvalOp(AlgebraOp):
 @cute_op
 class Crd2IdxOp(AlgebraOp):
     """Converts a coordinate in a shape to its column-major index.
-
-    Syntax:
-        ``cute.crd2idx(`` coord ``,`` shape ``)`` attr-dict ``:`` functional-type
 
     Inference:
         ``coord`` applied to the column-major layout of ``shape``. Coordinates in modes of extent 1 are ignored. The
@@ -247,9 +229,6 @@ class Crd2IdxOp(AlgebraOp):
 class Idx2CrdOp(AlgebraOp):
     """Converts a column-major index to a coordinate in a shape.
 
-    Syntax:
-        ``cute.idx2crd(`` index ``,`` shape ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The digits of the index in the mixed radix given by the shape. The last mode is not reduced modulo its extent. A
         tuple of indices is converted element by element.
@@ -272,9 +251,6 @@ class Idx2CrdOp(AlgebraOp):
 @cute_op
 class IncrementCoordOp(AlgebraOp):
     """Returns the next coordinate in a shape; the first leaf varies fastest.
-
-    Syntax:
-        ``cute.increment_coord(`` coord ``,`` shape ``)`` attr-dict ``:`` functional-type
 
     Inference:
         The coordinate after one step of an odometer. The last leaf does not wrap. If the types do not decide whether a
@@ -323,9 +299,6 @@ class PadRankOp(AlgebraOp):
 class AppendToRankOp(PadRankOp):
     """Appends modes to a value until it has a given rank.
 
-    Syntax:
-        ``cute.append_to_rank<`` rank ``> (`` input ``,`` element ``)`` attr-dict ``:`` type ``,`` type
-
     Inference:
         The input if its rank is large enough, otherwise its modes followed by copies of the element. The element must
         have the kind of the input. A composed layout takes a layout as element, and its outer layout is padded.
@@ -340,9 +313,6 @@ class AppendToRankOp(PadRankOp):
 @cute_op
 class PrependToRankOp(PadRankOp):
     """Prepends modes to a value until it has a given rank.
-
-    Syntax:
-        ``cute.prepend_to_rank<`` rank ``> (`` input ``,`` element ``)`` attr-dict ``:`` type ``,`` type
 
     Inference:
         The rules of ``cute.append_to_rank`` apply; the copies precede the modes.

@@ -32,9 +32,6 @@ class ProductOp(AlgebraOp):
 class LogicalProductOp(ProductOp):
     """Repeats a layout in the order of another layout: ``(lhs, repetitions)``.
 
-    Syntax:
-        ``cute.logical_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
-
     Inference:
         ``(A, complement(A) o B)`` for ``lhs = A`` and ``rhs = B``. ``lhs`` must be static, ``rhs`` must not have basis
         strides, and the repetitions must fit in the gaps of ``lhs``.
@@ -50,9 +47,6 @@ class LogicalProductOp(ProductOp):
 class ZippedProductOp(ProductOp):
     """Logical product with the tile and the repetitions as one mode each: ``(lhs, repetitions)``.
 
-    Syntax:
-        ``cute.zipped_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The result of ``cute.logical_product``, with two modes at the top level.
 
@@ -66,9 +60,6 @@ class ZippedProductOp(ProductOp):
 @cute_op
 class TiledProductOp(ProductOp):
     """Logical product with the modes of the repetitions at the top level: ``(lhs, repetition, repetition, …)``.
-
-    Syntax:
-        ``cute.tiled_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
         The result of ``cute.logical_product``, with the modes of the repetitions at the top level.
@@ -84,9 +75,6 @@ class TiledProductOp(ProductOp):
 class FlatProductOp(ProductOp):
     """Logical product with the modes of the tile and of the repetitions at the top level.
 
-    Syntax:
-        ``cute.flat_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The result of ``cute.logical_product``, with the modes of both parts at the top level.
 
@@ -100,9 +88,6 @@ class FlatProductOp(ProductOp):
 @cute_op
 class BlockedProductOp(ProductOp):
     """Logical product with tile and repetitions paired mode by mode, as contiguous blocks.
-
-    Syntax:
-        ``cute.blocked_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
         The result of ``cute.logical_product`` of the operands padded to the same rank. Mode ``i`` of the result is
@@ -118,9 +103,6 @@ class BlockedProductOp(ProductOp):
 @cute_op
 class RakedProductOp(ProductOp):
     """Logical product with tile and repetitions paired mode by mode, interleaved.
-
-    Syntax:
-        ``cute.raked_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
         The result of ``cute.blocked_product`` with each pair swapped to ``(repetitions_i, lhs_i)``, coalesced mode by
@@ -155,9 +137,6 @@ class DivideOp(AlgebraOp):
 class LogicalDivideOp(DivideOp):
     """Splits each mode into ``(tile, rest)``.
 
-    Syntax:
-        ``cute.logical_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The rule depends on the kind of the tiler:
 
@@ -177,9 +156,6 @@ class LogicalDivideOp(DivideOp):
 class ZippedDivideOp(DivideOp):
     """Splits a layout into tiles and gathers the tile modes: ``((tiles), (rests))``.
 
-    Syntax:
-        ``cute.zipped_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The result of ``cute.logical_divide`` with the tiles in mode 0, and the rests and undivided modes in mode 1.
         Each divided mode must have rank 2.
@@ -195,9 +171,6 @@ class ZippedDivideOp(DivideOp):
 class TiledDivideOp(DivideOp):
     """Splits a layout into tiles with the rest modes at the top level: ``((tiles), rest, rest, …)``.
 
-    Syntax:
-        ``cute.tiled_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The result of ``cute.zipped_divide`` with the modes of the rest at the top level.
 
@@ -212,9 +185,6 @@ class TiledDivideOp(DivideOp):
 class FlatDivideOp(DivideOp):
     """Splits a layout into tiles with all modes at the top level: ``(tile, …, rest, …)``.
 
-    Syntax:
-        ``cute.flat_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
-
     Inference:
         The result of ``cute.zipped_divide`` with the modes of both parts at the top level.
 
@@ -228,9 +198,6 @@ class FlatDivideOp(DivideOp):
 @cute_op
 class TileToShapeOp(AlgebraOp):
     """Repeats a block until it covers a shape.
-
-    Syntax:
-        ``cute.tile_to_shape(`` input ``,`` shape [``,`` order] ``)`` attr-dict ``:`` functional-type
 
     Inference:
         The blocked product with as many blocks per mode as cover the shape. The order of the modes is a static

@@ -23,7 +23,7 @@ from xdsl.irdl import BaseAttr, EqAttrConstraint, IRDLOperation, OperandDef, Opt
 from xdsl.parser import Parser
 from xdsl.traits import ConstantLike, MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pure
 
-from cute_dialect.dialect.base import element_constraint
+from cute_dialect.dialect.base import CuteOp, InferredOp, element_constraint
 from cute_dialect.dialect.make import ScalarInt
 from cute_dialect.dialect.registry import CORE_MODULES, core_ops, get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.dialect.typed_values import OneOfKinds
@@ -170,8 +170,6 @@ def read_example(text: str) -> ModuleOp:
 
 def annotated(example: str) -> str:
     """Append comments with the inferred result types to the ops of an example that omit them."""
-    from cute_dialect.dialect.base import CuteOp
-
     made_up, lines = {"builtin.module", "test.op"}, example.splitlines()
     ops = [op for op in read_example(example).body.block.ops if op.name not in made_up]
     if len(ops) != len(lines):
@@ -265,12 +263,38 @@ def _section(heading: str, text: str) -> list[str]:
     return out
 
 
+def syntax_of(op: type[IRDLOperation]) -> str:
+    """Return the syntax of an op of the layout algebra from its declaration; empty for other ops.
+
+    >>> from cute_dialect.dialect.algebra import GroupModesOp
+    >>> syntax_of(GroupModesOp)
+    '``cute.group_modes<`` begin ``,`` end ``> (`` input ``)`` attr-dict ``:`` functional-type'
+    """
+    if not issubclass(op, InferredOp):
+        return ""
+    definition, operands = op.get_irdl_definition(), ""
+    for name, operand in definition.operands:
+        comma = " ``,`` " if operands else ""
+        operands += f" [``,`` {name}]" if isinstance(operand, OptionalDef) else comma + name
+    start, path = f"{op.name}(", definition.properties.get("mode")
+    if path is not None:
+        start = f"{op.name}`` [``<[`` i, j, … ``]>``] ``("
+        if not isinstance(path, OptionalDef):
+            start = f"{op.name}<[`` i, … ``]> ("
+    elif definition.properties:
+        start = f"{op.name}<`` {' ``,`` '.join(definition.properties)} ``> ("
+    types = {"functional": "functional-type", "arrow": "type ``->`` type"}
+    listed = types.get(op.FORM, " ``,`` ".join("type" for _ in definition.operands))
+    return f"``{start}`` {operands} ``)`` attr-dict ``:`` {listed}"
+
+
 def op_text(op: type[IRDLOperation]) -> str:
     """Return the section of an op."""
     doc = sections(op.__doc__)
     out = [f"### `{op.name}`", "", code(doc.summary), ""]
-    if doc.syntax:
-        out += _section("Syntax", doc.syntax)
+    syntax = doc.syntax or syntax_of(op)
+    if syntax:
+        out += _section("Syntax", syntax)
     out += facts(op)
     out.append("")
     if doc.inference:
