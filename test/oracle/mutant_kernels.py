@@ -12,6 +12,8 @@ import ml_dtypes
 import numpy as np
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+from cute_dialect.kernels.conv.config import Window
+from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
 from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
@@ -270,6 +272,27 @@ def _tma_copy() -> Subject:
     )
 
 
+def _conv(name: str, config: DirectConfig, *extents: tuple[int, int]) -> Subject:
+    """Convolve two images of each extents, with filters of (k, r, s, c)."""
+    c, k, (r, s) = config.channels, config.filters, config.window.taps
+
+    def make(shape: tuple[int, int]) -> list[np.ndarray]:
+        rng = np.random.default_rng(sum(shape))
+        x, f = _integers(rng, (2, *shape, c), "f16"), _integers(rng, (k, r * s, c), "f16")
+        y = np.full((2, *config.window.result(shape), k), np.nan, np.float16)
+        return [x.T, f.T, y.T]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        x, f, y = (a.T for a in arrays)
+        before, after = config.window.before, config.window.after
+        image = np.pad(x.astype(np.float64), ((0, 0), *zip(before, after), (0, 0)))
+        seen = np.lib.stride_tricks.sliding_window_view(image, (r, s), (1, 2))  # (N, P, Q, C, R, S)
+        seen = seen[:, :: config.window.strides[0], :: config.window.strides[1]]
+        return bool((np.einsum("npqcrs,krsc->npqk", seen, f.reshape(k, r, s, c).astype(np.float64)) == y).all())
+
+    return Subject(name, lambda: direct_text(config), "launch", [partial(make, x) for x in extents], right)
+
+
 SMALL = GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=2, deferred=False, sms=2)
 """One cluster of two blocks computes four tiles, so that ring and staging buffers are reused."""
 SINGLE = SMALL._replace(cluster_m=1)
@@ -278,6 +301,12 @@ SKINNY = SkinnyConfig(columns=192, stages_a=2, stages=4)
 ONCE = "a block fills each of its two staging buffers once: no bulk copy has read them before"
 """Reason for subjects whose tile, or a block's part of it, has two chunks."""
 SPLIT = SplitConfig(SplitConfig().base._replace(cluster_n=1, tile=(64, 256, 64), stages=2), 2)
+
+
+DIRECT = DirectConfig(
+    "f16", "f16", Window((3, 2), (1, 1), (1, 0)), 5, 6, vectors=(1, 1, 2), groups=1, tile=(3, 7), warps=(1, 2),
+    held=False, atoms=1, rolled=True,
+)  # fmt: skip
 
 
 def _partials(m: int, n: int, parts: int) -> Callable[[], list[np.ndarray]]:
@@ -323,6 +352,7 @@ def subjects() -> list[Subject]:
             (5, 1024),
             RowConfig(128, 2, shared=1, groups=1, together=2),
         ),
+        _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
         _gemm("GEMM sm_90", lambda: gemm_text(SMALL), (256, 256, 320)),
         _gemm("GEMM sm_90, one block", lambda: gemm_text(SINGLE), (100, 200, 200)),
