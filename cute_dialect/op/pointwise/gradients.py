@@ -210,7 +210,10 @@ def _forward(ctx: Context, of: Any, dtype: Any, device: Any, *arrays: Any) -> An
     ctx.of, ctx.device, ctx.numbers = of, device, [None if isinstance(x, torch.Tensor) else x for x in arrays]
     result = of(*arrays, dtype=dtype, device=device)  # Gradients are disabled here.
     ctx.settings, ctx.kinds = no_settings, None if isinstance(result, tuple) else _kinds_of_sum(of, arrays)
-    if ctx.kinds is None:
+    if ctx.kinds is not None:
+        alike = [x is None or x == (result.shape, result.dtype) for x in ctx.kinds]
+        ctx.aliases = (False, False, False, *[x is not None for x in ctx.kinds]) if all(alike) else ()
+    else:
         ctx.save_for_backward(*[x for x in arrays if isinstance(x, torch.Tensor)])
     ctx.set_materialize_grads(False)
     return result

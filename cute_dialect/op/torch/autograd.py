@@ -48,6 +48,8 @@ class Context:
         self._constants: tuple[Any, ...] = ()
         self.materializes = True
         """Missing gradients of results are passed as zeros, not as None."""
+        self.aliases: tuple[bool, ...] = ()
+        """For each argument, whether its gradient is that of the only result; () if the backward pass computes any."""
         self.replay: _Replay | None = None
         """The recording of the node's call."""
         self.settings: Callable[[], object] | None = None
@@ -196,6 +198,8 @@ class _Replay:
         self._count = len(node.args), len(node.saved)
         self.outputs = len(node.outputs) if isinstance(node.outputs, tuple) else 0
         self.materializes = node.context.materializes
+        aliases = node.context.aliases
+        self.aliases = tuple([place >= 0 and aliases[place] for place in places]) if aliases else ()
         self._context, self._backward = node.context, node.backward
         self.calls = KnownCalls()
         self._settings = node.context.settings
@@ -313,7 +317,7 @@ def _apply_of(
         returned: indices of the outputs that the node has.
     """
     form = _NodeForm(
-        tensors, saved, constants, replay.outputs, returned, replay.materializes, replay.is_direct,
+        tensors, saved, constants, replay.outputs, returned, replay.materializes, replay.is_direct, replay.aliases,
     )  # fmt: skip
     make = _maker(form)
     forward, backward = make(run, replay.gradients, replay.calls, AddressMismatch)
@@ -335,11 +339,12 @@ class _NodeForm(NamedTuple):
     returned: tuple[int, ...]  # indices of the outputs that the node has
     materializes: bool  # missing gradients are zeros
     direct: bool  # the backward pass depends on no settings
+    aliases: tuple[bool, ...]  # for each tensor, whether its gradient is that of the result; () if some are computed
 
 
 @lru_cache(maxsize=256)
 def _maker(form: _NodeForm) -> Callable[..., Any]:
-    tensors, saved, constants, outputs, returned, materializes, direct = form
+    tensors, saved, constants, outputs, returned, materializes, direct, aliases = form
     given = ", ".join(f"a{i}" for i in range(tensors))
     constants = tuple([i for i in constants if i in returned])
     result, grads, how = "found", ["g0"], "needs"
@@ -364,6 +369,7 @@ def _maker(form: _NodeForm) -> Callable[..., Any]:
         *[f"        ctx.mark_non_differentiable({', '.join(f'found[{i}]' for i in constants)})"] * bool(constants),
         f"        return {result}",
         f"    def backward(ctx, {', '.join(taken)}):",
+        *[f"        return ({''.join('g0, ' if x else 'None, ' for x in aliases)})"] * bool(aliases),
         f"        needs, saved = ctx.needs_input_grad, {'ctx.saved_tensors' if saved else '()'}",
         *[f"        done = calls.again({how}, *saved, {', '.join(taken)})"] * direct,
         *["        if done is not None:", "            return done"] * direct,
