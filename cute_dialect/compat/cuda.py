@@ -5,12 +5,17 @@ Without a GPU, calls on the interpreter need no context, and streams have no eff
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
+from typing import Any
 
 from cute_dialect.lang.calls.target import default_device
 from cute_dialect.lang.values.annotations import Stream
+from cute_dialect.runtime.driver import CudaError
 
-__all__ = ["CUstream", "CUstream_flags", "default_stream", "initialize_cuda_context", "stream_sync"]
+__all__ = [
+    "CUstream", "CUstream_flags", "checkCudaErrors", "default_stream", "initialize_cuda_context", "stream_sync",
+]  # fmt: skip
 
 
 class CUstream_flags(IntEnum):
@@ -21,6 +26,18 @@ class CUstream_flags(IntEnum):
 
 
 CUstream = Stream
+
+
+def checkCudaErrors(result: Sequence[Any]) -> Any:
+    """Return the values of a call of cuda-python: None, one value or a tuple.  Raises CudaError.
+
+    >>> checkCudaErrors((0, 4096)), checkCudaErrors((0,))
+    (4096, None)
+    """
+    code, *values = result
+    if int(code):
+        raise CudaError("a call of cuda-python", int(code), getattr(code, "name", "an error"))
+    return None if not values else values[0] if len(values) == 1 else tuple(values)
 
 
 def initialize_cuda_context(device_id: int = 0) -> None:

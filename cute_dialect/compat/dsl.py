@@ -11,6 +11,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
+from cute_dialect.errors import CompileError as DSLRuntimeError
+from cute_dialect.errors import CuteError as DSLBaseError
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import NumericType as NumericMeta
 from cute_dialect.lang.values.forms import form_of
@@ -21,7 +23,9 @@ __all__ = [
     "Arch",
     "BaseDSL",
     "CuTeDSL",
+    "DSLBaseError",
     "DSLCudaRuntimeError",
+    "DSLRuntimeError",
     "Int",
     "JitArgument",
     "NumericMeta",

@@ -54,6 +54,7 @@ from cute_dialect.lang.control.static_markers import dynamic_expr as dynamic_exp
 from cute_dialect.lang.lib.autotune import Autotuned as Autotuned
 from cute_dialect.lang.lib.autotune import TuneError as TuneError
 from cute_dialect.lang.lib.autotune import autotune as autotune
+from cute_dialect.lang.lib.schedulers import print_latex_tv as print_latex_tv
 from cute_dialect.lang.machine.atoms import CopyAtom as CopyAtom
 from cute_dialect.lang.machine.atoms import MmaAtom as MmaAtom
 from cute_dialect.lang.machine.atoms import make_atom as make_atom

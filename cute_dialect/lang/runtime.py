@@ -15,8 +15,11 @@ from cute_dialect.lang.calls.runtime_tensor import (
 )
 from cute_dialect.lang.calls.target import current_target
 
+Pointer = RuntimePointer
+"""The name in CuTe DSL."""
+
 __all__ = [
-    "FakeStream", "RuntimePointer", "RuntimeTensor", "current_target", "from_dlpack", "load_module",
+    "FakeStream", "Pointer", "RuntimePointer", "RuntimeTensor", "current_target", "from_dlpack", "load_module",
     "make_fake_compact_tensor", "make_fake_stream", "make_fake_tensor", "make_ptr",
 ]  # fmt: skip
 

@@ -11,38 +11,38 @@
 !tiled_copy = !cute.tiled_copy<!stsm, layout_copy_tv = <"((4,8),(2,2,8)):((32,1),(16,8,128))">, tiler_mn = <"[16:1;64:1]">>
 !sA = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((8,16),(64,1),(1,4)):((64,512),(1,0),(0,8192))">
 !sB = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((8,32),(64,1),(1,4)):((64,512),(1,0),(0,16384))">
-!memref = !cute.memref<i8, smem, align<1024>, "32768:1">
-!staging = !cute.ptr<i8, smem, align<1024>>
-!memref_2 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,16),(64,1)),(1,4)):(((64,512),(1,0)),(0,8192))">
+!staging = !cute.memref<i8, smem, align<1024>, "32768:1">
+!staging_2 = !cute.ptr<i8, smem, align<1024>>
+!memref = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,16),(64,1)),(1,4)):(((64,512),(1,0)),(0,8192))">
 !coord_tensor = !cute.coord_tensor<"(0,0)", "(128,64,?,?):(1@1,1@0,128@1,64@0)">
 !coord_tensor_2 = !cute.coord_tensor<"(0,0)", "((128,64),?,?):((1@1,1@0),128@1,64@0)">
-!memref_3 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,32),(64,1)),(1,4)):(((64,512),(1,0)),(0,16384))">
+!memref_2 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,32),(64,1)),(1,4)):(((64,512),(1,0)),(0,16384))">
 !coord_tensor_3 = !cute.coord_tensor<"(0,0)", "(256,64,?,?):(1@1,1@0,256@1,64@0)">
 !coord_tensor_4 = !cute.coord_tensor<"(0,0)", "((256,64),?,?):((1@1,1@0),256@1,64@0)">
-!memref_4 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((64,128),2),(1,4)):(((1,64),8192),(0,16384))">
-!memref_5 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,128),(1,4)):((1,64),(0,16384))">
+!memref_3 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((64,128),2),(1,4)):(((1,64),8192),(0,16384))">
+!memref_4 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,128),(1,4)):((1,64),(0,16384))">
 !coord_tensor_5 = !cute.coord_tensor<"(0,0)", "(((64,128),2),?,?):(((1@0,1@1),128@1),256@1,64@0)">
 !coord_tensor_6 = !cute.coord_tensor<"(0,?{div=128})", "((64,128),?,?):((1@0,1@1),256@1,64@0)">
-!memref_6 = !cute.memref<i8, smem, align<8>, "64:1">
+!barrier_storage = !cute.memref<i8, smem, align<8>, "64:1">
 !coord_tensor_7 = !cute.coord_tensor<"(?{div=64},?{div=128})", "((128,64)):((1@1,1@0))">
-!memref_7 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,16),(64,1))):(((64,512),(1,0)))">
+!memref_5 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,16),(64,1))):(((64,512),(1,0)))">
 !coord_tensor_8 = !cute.coord_tensor<"(?{div=64},?{div=128})", "((64,128)):((1@0,1@1))">
-!memref_8 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,128)):((1,64))">
+!memref_6 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,128)):((1,64))">
 !rA = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),1,4,(1,4)):((64,1),0,16,(0,8192))">
 !rB = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((256,16),1,4,(1,4)):((64,1),0,16,(0,16384))">
 !acc = !cute.memref<f32, rmem, align<32>, "((2,2,32),1,1):((1,2,4),0,0)">
 !start = !cute.ptr<f32, rmem, align<32>>
 !start_2 = !cute.ptr<f16, smem, align<1024>, S<3,4,3>>
-!memref_9 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(16,64,4,4):(64,1,1024,4096)">
-!memref_10 = !cute.memref<f16, rmem, align<32>, "((2,2,32),1,1):((1,2,4),0,0)">
+!memref_7 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(16,64,4,4):(64,1,1024,4096)">
+!memref_8 = !cute.memref<f16, rmem, align<32>, "((2,2,32),1,1):((1,2,4),0,0)">
 !ptr = !cute.ptr<f16, rmem, align<32>>
-!memref_11 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),1,4):((64,1),0,16)">
-!memref_12 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((256,16),1,4):((64,1),0,16)">
+!memref_9 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),1,4):((64,1),0,16)">
+!memref_10 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((256,16),1,4):((64,1),0,16)">
 !values = !cute.memref<f16, rmem, align<32>, "((2,2,8),1,1):((1,2,4),0,0)">
 !coord = !cute.coord<"(_,_,?,?{div=2})">
 !here = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(16,64):(64,1)">
-!memref_13 = !cute.memref<f16, rmem, align<32>, "((8,4),1,1):((1,8),0,0)">
-!memref_14 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,4),1,1):((1,16),0,0)">
+!memref_11 = !cute.memref<f16, rmem, align<32>, "((8,4),1,1):((1,8),0,0)">
+!memref_12 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,4),1,1):((1,16),0,0)">
 !coord_2 = !cute.coord<"(?{div=16},?{div=256})">
 !coord_tensor_9 = !cute.coord_tensor<"(?{div=256},?{div=16})", "(?,?):(1@1,1@0)">
 !tiles = !cute.coord_tensor<"(?{div=256},?{div=16})", "(16,64,?,?):(1@1,1@0,16@1,64@0)">
@@ -145,70 +145,121 @@ module attributes {gpu.container_module} {
       // Shared memory: the stages of A and B, staging buffers of 64 rows of C, then the full and empty barriers.
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      %30 = cute.memref.alloc_smem() : !memref
-      %31 = cute.get_iter(%30) : !memref
-      %staging = cute.recast_iter(%31) : !staging to !staging
+      %staging = cute.memref.alloc_smem() : !staging
+      %30 = cute.get_iter(%staging) : !staging
+      %staging_4 = cute.recast_iter(%30) : !staging_2 to !staging_2
       // A tile that is sliced along K: the number of slices, and this block's.
-      %32 = cute.group_modes<0, 2> (%sA) : (!sA) -> !memref_2
-      %33 = cute.flat_divide(%tma_a_0, %0) : (!tma_a_2, !cute.shape<"(128,64)">) -> !coord_tensor
-      %34 = cute.group_modes<0, 2> (%33) : (!coord_tensor) -> !coord_tensor_2
-      %35 = cute.group_modes<0, 2> (%sB) : (!sB) -> !memref_3
-      %36 = cute.flat_divide(%tma_b_1, %1) : (!tma_a_2, !cute.shape<"(256,64)">) -> !coord_tensor_3
-      %37 = cute.group_modes<0, 2> (%36) : (!coord_tensor_3) -> !coord_tensor_4
-      %38 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
-      %39 = cute.layout_eval(%38, %2) : (!cute.coord<"?">, !cute.layout<"2:1">) -> !cute.int_tuple<"?">
-      %40 = cute.get_scalars<{only_dynamic}> (%39) : !cute.int_tuple<"?">
-      %41 = cute.composition(%35, %3) : (!memref_3, !tile) -> !memref_4
-      %42 = cute.make_coord(%40) : (i32) -> !cute.coord<"((_,?),_)">
-      %43 = cute.slice(%41, %42) : !memref_4, !cute.coord<"((_,?),_)">
-      %44 = cute.composition(%37, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
-      %45 = cute.make_coord(%40) : (i32) -> !cute.coord<"((_,?),_,_)">
-      %46 = cute.slice(%44, %45) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
+      %31 = cute.group_modes<0, 2> (%sA) : (!sA) -> !memref
+      %32 = cute.flat_divide(%tma_a_0, %0) : (!tma_a_2, !cute.shape<"(128,64)">) -> !coord_tensor
+      %33 = cute.group_modes<0, 2> (%32) : (!coord_tensor) -> !coord_tensor_2
+      %34 = cute.group_modes<0, 2> (%sB) : (!sB) -> !memref_2
+      %35 = cute.flat_divide(%tma_b_1, %1) : (!tma_a_2, !cute.shape<"(256,64)">) -> !coord_tensor_3
+      %36 = cute.group_modes<0, 2> (%35) : (!coord_tensor_3) -> !coord_tensor_4
+      %37 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+      %38 = cute.layout_eval(%37, %2) : (!cute.coord<"?">, !cute.layout<"2:1">) -> !cute.int_tuple<"?">
+      %39 = cute.get_scalars<{only_dynamic}> (%38) : !cute.int_tuple<"?">
+      %40 = cute.composition(%34, %3) : (!memref_2, !tile) -> !memref_3
+      %41 = cute.make_coord(%39) : (i32) -> !cute.coord<"((_,?),_)">
+      %42 = cute.slice(%40, %41) : !memref_3, !cute.coord<"((_,?),_)">
+      %43 = cute.composition(%36, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
+      %44 = cute.make_coord(%39) : (i32) -> !cute.coord<"((_,?),_,_)">
+      %45 = cute.slice(%43, %44) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
       // A slot is released per warpgroup, or per warp if each warp reads A to registers itself.
-      %47 = cute.memref.alloc_smem() : !memref_6
-      %48 = cute.get_iter(%47) : !memref_6
-      %barrier_storage = cute.recast_iter(%48) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
-      %49 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %thread = arith.andi %49, %c127_i32 : i32
-      %50 = arith.cmpi ult, %thread, %c2_i32 : i32
+      %barrier_storage = cute.memref.alloc_smem() : !barrier_storage
+      %46 = cute.get_iter(%barrier_storage) : !barrier_storage
+      %barrier_storage_5 = cute.recast_iter(%46) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
+      %47 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %thread = arith.andi %47, %c127_i32 : i32
+      %48 = arith.cmpi ult, %thread, %c2_i32 : i32
       // Thread d of each warp (or warpgroup) signals block d of the cluster if they share an operand.
-      %51 = arith.andi %thread, %c1_i32 : i32
-      %52 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %53 = arith.shrui %52, %c5_i32 : i32
-      %54 = arith.cmpi eq, %53, %c0_i32 : i32
-      scf.if %54 {
-        %64 = cute_nvgpu.arch.elect_one() : () -> i1
-        scf.if %64 {
-          %65 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+      %49 = arith.andi %thread, %c1_i32 : i32
+      %50 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %51 = arith.shrui %50, %c5_i32 : i32
+      %52 = arith.cmpi eq, %51, %c0_i32 : i32
+      scf.if %52 {
+        %62 = cute_nvgpu.arch.elect_one() : () -> i1
+        scf.if %62 {
+          %63 = cute.add_offset(%barrier_storage_5, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%63, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          cute_nvgpu.arch.mbarrier_init(%barrier_storage_5, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %64 = cute.add_offset(%barrier_storage_5, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %65 = cute.add_offset(%64, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
           cute_nvgpu.arch.mbarrier_init(%65, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          cute_nvgpu.arch.mbarrier_init(%barrier_storage, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %66 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %67 = cute.add_offset(%66, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%67, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %68 = cute.add_offset(%barrier_storage, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%68, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %69 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %70 = cute.add_offset(%69, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%70, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %71 = cute.add_offset(%barrier_storage, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%71, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %72 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %73 = cute.add_offset(%72, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%73, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %74 = cute.add_offset(%barrier_storage, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%74, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %66 = cute.add_offset(%barrier_storage_5, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%66, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %67 = cute.add_offset(%barrier_storage_5, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %68 = cute.add_offset(%67, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%68, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %69 = cute.add_offset(%barrier_storage_5, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%69, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %70 = cute.add_offset(%barrier_storage_5, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %71 = cute.add_offset(%70, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%71, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %72 = cute.add_offset(%barrier_storage_5, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%72, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
           cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
         }
       }
       // Loads that signal only this block's barriers start before the cluster and block barriers: the issuing thread has
       // initialized those mbarriers itself. No other thread waits for these loads to be issued.
       cute_nvgpu.arch.cluster_arrive() {relaxed = true} : () -> ()
-      %55 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %56 = arith.shrui %55, %c5_i32 : i32
-      %57 = arith.cmpi eq, %56, %c0_i32 : i32
-      scf.if %57 {
-        %64 = cute_nvgpu.arch.elect_one() : () -> i1
-        scf.if %64 {
+      %53 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %54 = arith.shrui %53, %c5_i32 : i32
+      %55 = arith.cmpi eq, %54, %c0_i32 : i32
+      scf.if %55 {
+        %62 = cute_nvgpu.arch.elect_one() : () -> i1
+        scf.if %62 {
+          %63 = arith.muli %raster_3, %c8_i32 : i32
+          %group = arith.divui %tile, %63 : i32
+          %inside = arith.remui %tile, %63 : i32
+          %first = arith.muli %group, %c8_i32 : i32
+          %64 = arith.subi %raster, %first : i32
+          %rows = arith.minsi %64, %c8_i32 : i32
+          %column = arith.divui %inside, %rows : i32
+          %row = arith.remui %inside, %rows : i32
+          %row_6 = arith.addi %first, %row : i32
+          %65 = arith.andi %group, %c1_i32 : i32
+          %66 = arith.cmpi ne, %65, %c0_i32 : i32
+          %67 = arith.subi %raster_3, %c1_i32 : i32
+          %68 = arith.subi %67, %column : i32
+          %column_7 = arith.select %66, %68, %column : i32
+          %69 = arith.muli %row_6, %c2_i32 : i32
+          %row_8 = arith.addi %69, %24 : i32
+          %70 = arith.minui %k_tiles, %c4_i32 : i32
+          scf.for %i = %c0_i32 to %70 step %c1_i32 : i32 {
+            %71 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+            %72 = cute.add_offset(%barrier_storage_5, %71) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_expect_tx(%72, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+            %73 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+            %74 = cute.add_offset(%barrier_storage_5, %73) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            %75 = cute.make_coord(%row_8, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
+            %76 = cute.slice(%33, %75) : !coord_tensor_2, !cute.coord<"(_,?,?)">
+            %77 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+            %78 = cute.slice(%31, %77) : !memref, !cute.coord<"(_,?)">
+            %79 = cute.atom.set_value(%tma_a, %74) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+            cute.copy(%79, %76, %78) : (!tma_a, !coord_tensor_7, !memref_5) -> ()
+          }
+        }
+      }
+      cute_nvgpu.arch.cluster_wait() : () -> ()
+      %56 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %57 = arith.shrui %56, %c7_i32 : i32
+      %warp_group = cute_nvgpu.arch.shfl_sync(%57, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      %58 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %59 = arith.shrui %58, %c5_i32 : i32
+      %warp = arith.andi %59, %c3_i32 : i32
+      %60 = arith.cmpi eq, %warp_group, %c0_i32 : i32
+      %61:6 = scf.if %60 -> (i32, i32, i32, i32, i32, i32) {
+        cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
+        %62 = arith.cmpi eq, %warp, %c0_i32 : i32
+        %63 = scf.if %62 -> (i1) {
+          %65 = cute_nvgpu.arch.elect_one() : () -> i1
+          scf.yield %65 : i1
+        } else {
+          scf.yield %false : i1
+        }
+        %64:3 = scf.if %63 -> (i32, i32, i32) {
+          %done = arith.minui %k_tiles, %c4_i32 : i32
           %65 = arith.muli %raster_3, %c8_i32 : i32
           %group = arith.divui %tile, %65 : i32
           %inside = arith.remui %tile, %65 : i32
@@ -217,631 +268,580 @@ module attributes {gpu.container_module} {
           %rows = arith.minsi %66, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
-          %row_4 = arith.addi %first, %row : i32
+          %row_6 = arith.addi %first, %row : i32
           %67 = arith.andi %group, %c1_i32 : i32
           %68 = arith.cmpi ne, %67, %c0_i32 : i32
           %69 = arith.subi %raster_3, %c1_i32 : i32
           %70 = arith.subi %69, %column : i32
-          %column_5 = arith.select %68, %70, %column : i32
-          %71 = arith.muli %row_4, %c2_i32 : i32
-          %row_6 = arith.addi %71, %24 : i32
-          %72 = arith.minui %k_tiles, %c4_i32 : i32
-          scf.for %i = %c0_i32 to %72 step %c1_i32 : i32 {
-            %73 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-            %74 = cute.add_offset(%barrier_storage, %73) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_expect_tx(%74, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-            %75 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-            %76 = cute.add_offset(%barrier_storage, %75) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            %77 = cute.make_coord(%row_6, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
-            %78 = cute.slice(%34, %77) : !coord_tensor_2, !cute.coord<"(_,?,?)">
-            %79 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-            %80 = cute.slice(%32, %79) : !memref_2, !cute.coord<"(_,?)">
-            %81 = cute.atom.set_value(%tma_a, %76) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-            cute.copy(%81, %78, %80) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
-          }
-        }
-      }
-      cute_nvgpu.arch.cluster_wait() : () -> ()
-      %58 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %59 = arith.shrui %58, %c7_i32 : i32
-      %warp_group = cute_nvgpu.arch.shfl_sync(%59, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
-      %60 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %61 = arith.shrui %60, %c5_i32 : i32
-      %warp = arith.andi %61, %c3_i32 : i32
-      %62 = arith.cmpi eq, %warp_group, %c0_i32 : i32
-      %63:6 = scf.if %62 -> (i32, i32, i32, i32, i32, i32) {
-        cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
-        %64 = arith.cmpi eq, %warp, %c0_i32 : i32
-        %65 = scf.if %64 -> (i1) {
-          %67 = cute_nvgpu.arch.elect_one() : () -> i1
-          scf.yield %67 : i1
-        } else {
-          scf.yield %false : i1
-        }
-        %66:3 = scf.if %65 -> (i32, i32, i32) {
-          %done = arith.minui %k_tiles, %c4_i32 : i32
-          %67 = arith.muli %raster_3, %c8_i32 : i32
-          %group = arith.divui %tile, %67 : i32
-          %inside = arith.remui %tile, %67 : i32
-          %first = arith.muli %group, %c8_i32 : i32
-          %68 = arith.subi %raster, %first : i32
-          %rows = arith.minsi %68, %c8_i32 : i32
-          %column = arith.divui %inside, %rows : i32
-          %row = arith.remui %inside, %rows : i32
-          %row_4 = arith.addi %first, %row : i32
-          %69 = arith.andi %group, %c1_i32 : i32
-          %70 = arith.cmpi ne, %69, %c0_i32 : i32
-          %71 = arith.subi %raster_3, %c1_i32 : i32
-          %72 = arith.subi %71, %column : i32
-          %column_5 = arith.select %70, %72, %column : i32
-          %73 = arith.muli %row_4, %c2_i32 : i32
-          %row_6 = arith.addi %73, %24 : i32
+          %column_7 = arith.select %68, %70, %column : i32
+          %71 = arith.muli %row_6, %c2_i32 : i32
+          %row_8 = arith.addi %71, %24 : i32
           scf.for %i = %c0_i32 to %done step %c1_i32 : i32 {
-            %79 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-            %80 = cute.add_offset(%barrier_storage, %79) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            %81 = cute.make_coord(%column_5, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
-            %82 = cute.slice(%46, %81) : !coord_tensor_6, !cute.coord<"(_,?,?)">
-            %83 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-            %84 = cute.slice(%43, %83) : !memref_5, !cute.coord<"(_,?)">
-            %85 = cute.atom.set_value(%tma_b, %80) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-            %86 = cute.atom.set_value(%85, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
-            cute.copy(%86, %82, %84) : (!tma_a, !coord_tensor_8, !memref_8) -> ()
+            %77 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+            %78 = cute.add_offset(%barrier_storage_5, %77) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            %79 = cute.make_coord(%column_7, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
+            %80 = cute.slice(%45, %79) : !coord_tensor_6, !cute.coord<"(_,?,?)">
+            %81 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+            %82 = cute.slice(%42, %81) : !memref_4, !cute.coord<"(_,?)">
+            %83 = cute.atom.set_value(%tma_b, %78) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+            %84 = cute.atom.set_value(%83, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
+            cute.copy(%84, %80, %82) : (!tma_a, !coord_tensor_8, !memref_6) -> ()
           }
-          %74 = arith.andi %done, %c3_i32 : i32
-          %75 = arith.shrui %done, %c2_i32 : i32
-          %76 = arith.andi %75, %c1_i32 : i32
-          %77 = arith.xori %c1_i32, %76 : i32
+          %72 = arith.andi %done, %c3_i32 : i32
+          %73 = arith.shrui %done, %c2_i32 : i32
+          %74 = arith.andi %73, %c1_i32 : i32
+          %75 = arith.xori %c1_i32, %74 : i32
           %tiles = arith.muli %raster, %raster_3 : i32
-          %78:5 = scf.for %tile_7 = %tile to %tiles step %27 iter_args(%arg0 = %false, %arg1 = %done, %arg2 = %done, %arg3 = %74, %arg4 = %77) -> (i1, i32, i32, i32, i32) : i32 {
-            %79 = arith.muli %raster_3, %c8_i32 : i32
-            %group_8 = arith.divui %tile_7, %79 : i32
-            %inside_9 = arith.remui %tile_7, %79 : i32
-            %first_10 = arith.muli %group_8, %c8_i32 : i32
-            %80 = arith.subi %raster, %first_10 : i32
-            %rows_11 = arith.minsi %80, %c8_i32 : i32
-            %column_12 = arith.divui %inside_9, %rows_11 : i32
-            %row_13 = arith.remui %inside_9, %rows_11 : i32
-            %row_14 = arith.addi %first_10, %row_13 : i32
-            %81 = arith.andi %group_8, %c1_i32 : i32
-            %82 = arith.cmpi ne, %81, %c0_i32 : i32
-            %83 = arith.subi %raster_3, %c1_i32 : i32
-            %84 = arith.subi %83, %column_12 : i32
-            %column_15 = arith.select %82, %84, %column_12 : i32
-            %85 = arith.muli %row_14, %c2_i32 : i32
-            %row_16 = arith.addi %85, %24 : i32
-            %86:3 = scf.for %i = %arg1 to %k_tiles step %c1_i32 iter_args(%arg5 = %arg2, %arg6 = %arg3, %arg7 = %arg4) -> (i32, i32, i32) : i32 {
-              %87 = arith.subi %k_tiles, %c1_i32 : i32
-              %88 = arith.subi %87, %i : i32
-              %89 = arith.select %arg0, %88, %i : i32
-              %90 = arith.addi %arg6, %c4_i32 : i32
-              %91 = cute.make_int_tuple(%90) : (i32) -> !cute.int_tuple<"?">
-              %92 = cute.add_offset(%barrier_storage, %91) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              cute_nvgpu.arch.mbarrier_wait(%92, %arg7) : (!cute.ptr<i64, smem>, i32) -> ()
-              %93 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
-              %94 = cute.add_offset(%barrier_storage, %93) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              cute_nvgpu.arch.mbarrier_arrive_expect_tx(%94, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %76:5 = scf.for %tile_9 = %tile to %tiles step %27 iter_args(%arg0 = %false, %arg1 = %done, %arg2 = %done, %arg3 = %72, %arg4 = %75) -> (i1, i32, i32, i32, i32) : i32 {
+            %77 = arith.muli %raster_3, %c8_i32 : i32
+            %group_10 = arith.divui %tile_9, %77 : i32
+            %inside_11 = arith.remui %tile_9, %77 : i32
+            %first_12 = arith.muli %group_10, %c8_i32 : i32
+            %78 = arith.subi %raster, %first_12 : i32
+            %rows_13 = arith.minsi %78, %c8_i32 : i32
+            %column_14 = arith.divui %inside_11, %rows_13 : i32
+            %row_15 = arith.remui %inside_11, %rows_13 : i32
+            %row_16 = arith.addi %first_12, %row_15 : i32
+            %79 = arith.andi %group_10, %c1_i32 : i32
+            %80 = arith.cmpi ne, %79, %c0_i32 : i32
+            %81 = arith.subi %raster_3, %c1_i32 : i32
+            %82 = arith.subi %81, %column_14 : i32
+            %column_17 = arith.select %80, %82, %column_14 : i32
+            %83 = arith.muli %row_16, %c2_i32 : i32
+            %row_18 = arith.addi %83, %24 : i32
+            %84:3 = scf.for %i = %arg1 to %k_tiles step %c1_i32 iter_args(%arg5 = %arg2, %arg6 = %arg3, %arg7 = %arg4) -> (i32, i32, i32) : i32 {
+              %85 = arith.subi %k_tiles, %c1_i32 : i32
+              %86 = arith.subi %85, %i : i32
+              %87 = arith.select %arg0, %86, %i : i32
+              %88 = arith.addi %arg6, %c4_i32 : i32
+              %89 = cute.make_int_tuple(%88) : (i32) -> !cute.int_tuple<"?">
+              %90 = cute.add_offset(%barrier_storage_5, %89) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              cute_nvgpu.arch.mbarrier_wait(%90, %arg7) : (!cute.ptr<i64, smem>, i32) -> ()
+              %91 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
+              %92 = cute.add_offset(%barrier_storage_5, %91) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              cute_nvgpu.arch.mbarrier_arrive_expect_tx(%92, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
               %following = arith.addi %arg6, %c1_i32 : i32
               %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-              %95 = arith.select %wraps, %c0_i32, %following : i32
-              %96 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-              %97 = arith.xori %arg7, %96 : i32
-              %98 = arith.addi %arg5, %c1_i32 : i32
-              %99 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
-              %100 = cute.add_offset(%barrier_storage, %99) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              %101 = cute.make_coord(%row_16, %89) : (i32, i32) -> !cute.coord<"(_,?,?)">
-              %102 = cute.slice(%34, %101) : !coord_tensor_2, !cute.coord<"(_,?,?)">
-              %103 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
-              %104 = cute.slice(%32, %103) : !memref_2, !cute.coord<"(_,?)">
-              %105 = cute.atom.set_value(%tma_a, %100) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-              cute.copy(%105, %102, %104) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
-              %106 = cute.make_coord(%column_15, %89) : (i32, i32) -> !cute.coord<"(_,?,?)">
-              %107 = cute.slice(%46, %106) : !coord_tensor_6, !cute.coord<"(_,?,?)">
-              %108 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
-              %109 = cute.slice(%43, %108) : !memref_5, !cute.coord<"(_,?)">
-              %110 = cute.atom.set_value(%tma_b, %100) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-              %111 = cute.atom.set_value(%110, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
-              cute.copy(%111, %107, %109) : (!tma_a, !coord_tensor_8, !memref_8) -> ()
-              scf.yield %98, %95, %97 : i32, i32, i32
+              %93 = arith.select %wraps, %c0_i32, %following : i32
+              %94 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+              %95 = arith.xori %arg7, %94 : i32
+              %96 = arith.addi %arg5, %c1_i32 : i32
+              %97 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
+              %98 = cute.add_offset(%barrier_storage_5, %97) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              %99 = cute.make_coord(%row_18, %87) : (i32, i32) -> !cute.coord<"(_,?,?)">
+              %100 = cute.slice(%33, %99) : !coord_tensor_2, !cute.coord<"(_,?,?)">
+              %101 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
+              %102 = cute.slice(%31, %101) : !memref, !cute.coord<"(_,?)">
+              %103 = cute.atom.set_value(%tma_a, %98) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+              cute.copy(%103, %100, %102) : (!tma_a, !coord_tensor_7, !memref_5) -> ()
+              %104 = cute.make_coord(%column_17, %87) : (i32, i32) -> !cute.coord<"(_,?,?)">
+              %105 = cute.slice(%45, %104) : !coord_tensor_6, !cute.coord<"(_,?,?)">
+              %106 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
+              %107 = cute.slice(%42, %106) : !memref_4, !cute.coord<"(_,?)">
+              %108 = cute.atom.set_value(%tma_b, %98) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+              %109 = cute.atom.set_value(%108, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
+              cute.copy(%109, %105, %107) : (!tma_a, !coord_tensor_8, !memref_6) -> ()
+              scf.yield %96, %93, %95 : i32, i32, i32
             }
             %backwards = arith.xori %arg0, %true : i1
-            scf.yield %backwards, %c0_i32, %86#0, %86#1, %86#2 : i1, i32, i32, i32, i32
+            scf.yield %backwards, %c0_i32, %84#0, %84#1, %84#2 : i1, i32, i32, i32, i32
           }
-          scf.yield %78#2, %78#3, %78#4 : i32, i32, i32
+          scf.yield %76#2, %76#3, %76#4 : i32, i32, i32
         } else {
           scf.yield %c0_i32, %c0_i32, %c1_i32 : i32, i32, i32
         }
-        scf.yield %66#0, %66#1, %66#2, %c0_i32, %c0_i32, %c0_i32 : i32, i32, i32, i32, i32, i32
+        scf.yield %64#0, %64#1, %64#2, %c0_i32, %c0_i32, %c0_i32 : i32, i32, i32, i32, i32, i32
       } else {
         cute_nvgpu.arch.setmaxnreg() {action = "increase", count = 232 : i32} : () -> ()
         %first = arith.subi %warp_group, %c1_i32 : i32
-        %64 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-        %65 = arith.cmpi eq, %64, %c128_i32 : i32
-        scf.if %65 {
+        %62 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+        %63 = arith.cmpi eq, %62, %c128_i32 : i32
+        scf.if %63 {
           cute_nvgpu.arch.prefetch_tensormap(%tmas_c) : (!tmas_c) -> ()
         }
-        %66 = arith.muli %first, %c128_i32 : i32
-        %67 = cute.assume(%66) : (i32) -> !cute.i32<divby 128>
-        %68 = cute.make_coord(%67) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
-        %69 = cute.tiled.mma.partition_A(%10, %sA, %68) : (!tiled_mma, !sA, !cute.coord<"?{div=128}">) -> !rA
-        %rA = cute.tiled.mma.make_fragment_A(%10, %69) : (!tiled_mma, !rA) -> !rA
-        %70 = cute.assume(%66) : (i32) -> !cute.i32<divby 128>
-        %71 = cute.make_coord(%70) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
-        %72 = cute.tiled.mma.partition_B(%10, %sB, %71) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
-        %rB = cute.tiled.mma.make_fragment_B(%10, %72) : (!tiled_mma, !rB) -> !rB
+        %64 = arith.muli %first, %c128_i32 : i32
+        %65 = cute.assume(%64) : (i32) -> !cute.i32<divby 128>
+        %66 = cute.make_coord(%65) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
+        %67 = cute.tiled.mma.partition_A(%10, %sA, %66) : (!tiled_mma, !sA, !cute.coord<"?{div=128}">) -> !rA
+        %rA = cute.tiled.mma.make_fragment_A(%10, %67) : (!tiled_mma, !rA) -> !rA
+        %68 = cute.assume(%64) : (i32) -> !cute.i32<divby 128>
+        %69 = cute.make_coord(%68) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
+        %70 = cute.tiled.mma.partition_B(%10, %sB, %69) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
+        %rB = cute.tiled.mma.make_fragment_B(%10, %70) : (!tiled_mma, !rB) -> !rB
         // The tensor-core accumulators: one, or two that alternate.
         %acc = cute.tiled.mma.make_fragment_C(%10, %11) : (!tiled_mma, !cute.shape<"((2,2,32),1,1)">) -> !acc
         %start = cute.get_iter(%acc) : !acc
-        %start_4 = cute.get_iter(%acc) : !acc
-        %73 = cute_nvgpu.arch.lane_id() : () -> i32
-        %74 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-        %75 = arith.shrui %74, %c5_i32 : i32
-        %76 = arith.andi %75, %c3_i32 : i32
-        %77 = builtin.unrealized_conversion_cast %staging : !staging to !llvm.ptr<3>
-        %start_5 = builtin.unrealized_conversion_cast %77 : !llvm.ptr<3> to !start_2
-        %78 = cute.make_view(%start_5, %12) : !memref_9
-        %79 = cute.make_fragment_like(%acc) [f16] : !acc -> !memref_10
-        %80 = cute.get_iter(%79) : !memref_10
-        %81 = cute.get_iter(%79) : !memref_10
-        %82 = cute.get_iter(%79) : !memref_10
-        %83 = cute.get_iter(%79) : !memref_10
-        %84 = cute.get_iter(%79) : !memref_10
-        %85 = cute.get_iter(%79) : !memref_10
-        %86 = cute.get_iter(%79) : !memref_10
-        %87 = cute.get_iter(%79) : !memref_10
-        %88 = cute.get_iter(%79) : !memref_10
-        %89 = cute.get_iter(%79) : !memref_10
-        %90 = cute.get_iter(%79) : !memref_10
-        %91 = cute.get_iter(%79) : !memref_10
-        %92 = cute.get_iter(%79) : !memref_10
-        %93 = cute.get_iter(%79) : !memref_10
-        %94 = cute.get_iter(%79) : !memref_10
-        %95 = cute.get_iter(%79) : !memref_10
-        %96 = cute.get_iter(%79) : !memref_10
-        %97 = cute.get_iter(%79) : !memref_10
-        %98 = cute.get_iter(%79) : !memref_10
-        %99 = cute.get_iter(%79) : !memref_10
+        %start_6 = cute.get_iter(%acc) : !acc
+        %71 = cute_nvgpu.arch.lane_id() : () -> i32
+        %72 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+        %73 = arith.shrui %72, %c5_i32 : i32
+        %74 = arith.andi %73, %c3_i32 : i32
+        %75 = builtin.unrealized_conversion_cast %staging_4 : !staging_2 to !llvm.ptr<3>
+        %start_7 = builtin.unrealized_conversion_cast %75 : !llvm.ptr<3> to !start_2
+        %76 = cute.make_view(%start_7, %12) : !memref_7
+        %77 = cute.make_fragment_like(%acc) [f16] : !acc -> !memref_8
+        %78 = cute.get_iter(%77) : !memref_8
+        %79 = cute.get_iter(%77) : !memref_8
+        %80 = cute.get_iter(%77) : !memref_8
+        %81 = cute.get_iter(%77) : !memref_8
+        %82 = cute.get_iter(%77) : !memref_8
+        %83 = cute.get_iter(%77) : !memref_8
+        %84 = cute.get_iter(%77) : !memref_8
+        %85 = cute.get_iter(%77) : !memref_8
+        %86 = cute.get_iter(%77) : !memref_8
+        %87 = cute.get_iter(%77) : !memref_8
+        %88 = cute.get_iter(%77) : !memref_8
+        %89 = cute.get_iter(%77) : !memref_8
+        %90 = cute.get_iter(%77) : !memref_8
+        %91 = cute.get_iter(%77) : !memref_8
+        %92 = cute.get_iter(%77) : !memref_8
+        %93 = cute.get_iter(%77) : !memref_8
+        %94 = cute.get_iter(%77) : !memref_8
+        %95 = cute.get_iter(%77) : !memref_8
+        %96 = cute.get_iter(%77) : !memref_8
+        %97 = cute.get_iter(%77) : !memref_8
         %tiles = arith.muli %raster, %raster_3 : i32
-        %100:5 = scf.for %tile_15 = %tile to %tiles step %27 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
-          %152 = arith.muli %raster_3, %c8_i32 : i32
-          %group = arith.divui %tile_15, %152 : i32
-          %inside = arith.remui %tile_15, %152 : i32
-          %first_16 = arith.muli %group, %c8_i32 : i32
-          %153 = arith.subi %raster, %first_16 : i32
-          %rows = arith.minsi %153, %c8_i32 : i32
+        %98:5 = scf.for %tile_17 = %tile to %tiles step %27 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
+          %150 = arith.muli %raster_3, %c8_i32 : i32
+          %group = arith.divui %tile_17, %150 : i32
+          %inside = arith.remui %tile_17, %150 : i32
+          %first_18 = arith.muli %group, %c8_i32 : i32
+          %151 = arith.subi %raster, %first_18 : i32
+          %rows = arith.minsi %151, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
-          %row_17 = arith.addi %first_16, %row : i32
-          %154 = arith.andi %group, %c1_i32 : i32
-          %155 = arith.cmpi ne, %154, %c0_i32 : i32
-          %156 = arith.subi %raster_3, %c1_i32 : i32
-          %157 = arith.subi %156, %column : i32
-          %column_18 = arith.select %155, %157, %column : i32
-          %158 = arith.muli %row_17, %c2_i32 : i32
-          %row_19 = arith.addi %158, %24 : i32
-          %159 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
-          %160 = cute.add_offset(%barrier_storage, %159) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_wait(%160, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
+          %row_19 = arith.addi %first_18, %row : i32
+          %152 = arith.andi %group, %c1_i32 : i32
+          %153 = arith.cmpi ne, %152, %c0_i32 : i32
+          %154 = arith.subi %raster_3, %c1_i32 : i32
+          %155 = arith.subi %154, %column : i32
+          %column_20 = arith.select %153, %155, %column : i32
+          %156 = arith.muli %row_19, %c2_i32 : i32
+          %row_21 = arith.addi %156, %24 : i32
+          %157 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
+          %158 = cute.add_offset(%barrier_storage_5, %157) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_wait(%158, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
           %following = arith.addi %arg3, %c1_i32 : i32
           %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-          %161 = arith.select %wraps, %c0_i32, %following : i32
-          %162 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-          %163 = arith.xori %arg4, %162 : i32
-          %164 = arith.addi %arg2, %c1_i32 : i32
+          %159 = arith.select %wraps, %c0_i32, %following : i32
+          %160 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+          %161 = arith.xori %arg4, %160 : i32
+          %162 = arith.addi %arg2, %c1_i32 : i32
           cute_nvgpu.arch.wgmma_fence() : () -> ()
+          %163 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %164 = cute.slice(%rA, %163) : !rA, !cute.coord<"(_,_,_,?)">
           %165 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %166 = cute.slice(%rA, %165) : !rA, !cute.coord<"(_,_,_,?)">
-          %167 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %168 = cute.slice(%rB, %167) : !rB, !cute.coord<"(_,_,_,?)">
-          cute.gemm(%10, %acc, %166, %168) : (!tiled_mma, !acc, !memref_11, !memref_12) -> ()
+          %166 = cute.slice(%rB, %165) : !rB, !cute.coord<"(_,_,_,?)">
+          cute.gemm(%10, %acc, %164, %166) : (!tiled_mma, !acc, !memref_9, !memref_10) -> ()
           cute_nvgpu.arch.wgmma_commit_group() : () -> ()
-          %169 = arith.cmpi ne, %tile_15, %tile : i32
-          scf.if %169 {
-            %values_24 = cute.make_view(%91, %14) : !values
+          %167 = arith.cmpi ne, %tile_17, %tile : i32
+          scf.if %167 {
+            %values_26 = cute.make_view(%89, %14) : !values
             // The previous tile may have used the first chunk's buffer last. Extra outputs precede C.
-            %slot_25 = arith.muli %first, %c2_i32 : i32
-            %199 = arith.muli %arg0, %c128_i32 : i32
-            %200 = arith.muli %first, %c64_i32 : i32
-            %201 = arith.addi %199, %200 : i32
-            %202 = arith.muli %arg1, %c256_i32 : i32
-            %203 = arith.cmpi eq, %73, %c0_i32 : i32
-            scf.if %203 {
+            %slot_27 = arith.muli %first, %c2_i32 : i32
+            %197 = arith.muli %arg0, %c128_i32 : i32
+            %198 = arith.muli %first, %c64_i32 : i32
+            %199 = arith.addi %197, %198 : i32
+            %200 = arith.muli %arg1, %c256_i32 : i32
+            %201 = arith.cmpi eq, %71, %c0_i32 : i32
+            scf.if %201 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
             // 0 for every tile, since rows are below 2^31, but ptxas does not know it and cannot hoist the addresses
-            %204 = cute.assume(%slot_25) : (i32) -> !cute.i32<divby 2>
-            %205 = cute.make_coord(%76, %204) : (i32, !cute.i32<divby 2>) -> !coord
-            %here_26 = cute.slice(%78, %205) : !memref_9, !coord
-            %206 = cute.tiled.copy.retile(%16, %values_24) : (!tiled_copy, !values) -> !memref_13
-            %207 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
-            %208 = cute.tiled.copy.partition_D(%16, %here_26, %207) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-            cute.copy(%15, %206, %208) : (!stsm, !memref_13, !memref_14) -> ()
+            %202 = cute.assume(%slot_27) : (i32) -> !cute.i32<divby 2>
+            %203 = cute.make_coord(%74, %202) : (i32, !cute.i32<divby 2>) -> !coord
+            %here_28 = cute.slice(%76, %203) : !memref_7, !coord
+            %204 = cute.tiled.copy.retile(%16, %values_26) : (!tiled_copy, !values) -> !memref_11
+            %205 = cute.make_coord(%71) : (i32) -> !cute.coord<"?">
+            %206 = cute.tiled.copy.partition_D(%16, %here_28, %205) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+            cute.copy(%15, %204, %206) : (!stsm, !memref_11, !memref_12) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %209 = arith.cmpi eq, %73, %c0_i32 : i32
-            scf.if %209 {
-              %223 = arith.muli %76, %c16_i32 : i32
-              %224 = arith.addi %201, %223 : i32
-              %225 = cute.assume(%224) : (i32) -> !cute.i32<divby 16>
-              %226 = cute.assume(%202) : (i32) -> !cute.i32<divby 256>
-              %227 = cute.make_coord(%225, %226) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
-              %228 = cute.domain_offset(%tmas_c_2, %227) : (!tma_a_2, !coord_2) -> !coord_tensor_9
-              %tiles_30 = cute.flat_divide(%228, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
-              %229 = cute.get_layout(%tiles_30) : !tiles
-              %230:2 = cute.get_scalars<{only_dynamic}> (%229) : !layout_3
-              %source = cute.group_modes<0, 2> (%here_26) : (!here) -> !source
-              %231 = cute.slice(%tiles_30, %18) : !tiles, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%231) : (!coord_tensor_10) -> !target
+            %207 = arith.cmpi eq, %71, %c0_i32 : i32
+            scf.if %207 {
+              %221 = arith.muli %74, %c16_i32 : i32
+              %222 = arith.addi %199, %221 : i32
+              %223 = cute.assume(%222) : (i32) -> !cute.i32<divby 16>
+              %224 = cute.assume(%200) : (i32) -> !cute.i32<divby 256>
+              %225 = cute.make_coord(%223, %224) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
+              %226 = cute.domain_offset(%tmas_c_2, %225) : (!tma_a_2, !coord_2) -> !coord_tensor_9
+              %tiles_32 = cute.flat_divide(%226, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
+              %227 = cute.get_layout(%tiles_32) : !tiles
+              %228:2 = cute.get_scalars<{only_dynamic}> (%227) : !layout_3
+              %source = cute.group_modes<0, 2> (%here_28) : (!here) -> !source
+              %229 = cute.slice(%tiles_32, %18) : !tiles, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%229) : (!coord_tensor_10) -> !target
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
-            %210 = cute.add_offset(%90, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-            %values_27 = cute.make_view(%210, %14) : !values
+            %208 = cute.add_offset(%88, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+            %values_29 = cute.make_view(%208, %14) : !values
+            %209 = arith.muli %first, %c2_i32 : i32
+            %slot_30 = arith.addi %209, %c1_i32 : i32
+            %210 = arith.muli %arg0, %c128_i32 : i32
+            %211 = arith.muli %first, %c64_i32 : i32
+            %212 = arith.addi %210, %211 : i32
+            %213 = arith.muli %arg1, %c256_i32 : i32
+            %214 = arith.addi %213, %c64_i32 : i32
+            %215 = arith.cmpi eq, %71, %c0_i32 : i32
+            scf.if %215 {
+              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
+            }
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %216 = cute.make_coord(%74, %slot_30) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+            %here_31 = cute.slice(%76, %216) : !memref_7, !cute.coord<"(_,_,?,?)">
+            %217 = cute.tiled.copy.retile(%16, %values_29) : (!tiled_copy, !values) -> !memref_11
+            %218 = cute.make_coord(%71) : (i32) -> !cute.coord<"?">
+            %219 = cute.tiled.copy.partition_D(%16, %here_31, %218) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+            cute.copy(%15, %217, %219) : (!stsm, !memref_11, !memref_12) -> ()
+            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %220 = arith.cmpi eq, %71, %c0_i32 : i32
+            scf.if %220 {
+              %221 = arith.muli %74, %c16_i32 : i32
+              %222 = arith.addi %212, %221 : i32
+              %223 = cute.assume(%222) : (i32) -> !cute.i32<divby 16>
+              %224 = cute.assume(%214) : (i32) -> !cute.i32<divby 64>
+              %225 = cute.make_coord(%223, %224) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+              %226 = cute.domain_offset(%tmas_c_2, %225) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+              %tiles_32 = cute.flat_divide(%226, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+              %227 = cute.get_layout(%tiles_32) : !tiles_2
+              %228:2 = cute.get_scalars<{only_dynamic}> (%227) : !layout_3
+              %source = cute.group_modes<0, 2> (%here_31) : (!here) -> !source
+              %229 = cute.slice(%tiles_32, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%229) : (!coord_tensor_12) -> !target_2
+              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
+              cute_nvgpu.arch.bulk_commit_group() : () -> ()
+            }
+          }
+          %168 = arith.minui %k_tiles, %c2_i32 : i32
+          %169:6 = scf.for %arg5 = %c1_i32 to %168 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %162, %arg10 = %159, %arg11 = %161) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %197 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %198 = cute.add_offset(%barrier_storage_5, %197) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%198, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_26 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_27 = arith.cmpi eq, %following_26, %c4_i32 : i32
+            %199 = arith.select %wraps_27, %c0_i32, %following_26 : i32
+            %200 = arith.select %wraps_27, %c1_i32, %c0_i32 : i32
+            %201 = arith.xori %arg11, %200 : i32
+            %202 = arith.addi %arg9, %c1_i32 : i32
+            cute_nvgpu.arch.wgmma_fence() : () -> ()
+            %203 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %204 = cute.slice(%rA, %203) : !rA, !cute.coord<"(_,_,_,?)">
+            %205 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %206 = cute.slice(%rB, %205) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %204, %206, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
+            cute_nvgpu.arch.wgmma_commit_group() : () -> ()
+            cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
+            %207 = arith.addi %arg6, %c4_i32 : i32
+            %208 = cute.make_int_tuple(%207) : (i32) -> !cute.int_tuple<"?">
+            %209 = cute.add_offset(%barrier_storage_5, %208) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%209, %49, %48) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %202, %199, %201 : i32, i32, i32, i32, i32, i32
+          }
+          %170 = arith.cmpi ne, %tile_17, %tile : i32
+          scf.if %170 {
+            %197 = cute.add_offset(%87, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+            %values_26 = cute.make_view(%197, %14) : !values
+            %slot_27 = arith.muli %first, %c2_i32 : i32
+            %198 = arith.muli %arg0, %c128_i32 : i32
+            %199 = arith.muli %first, %c64_i32 : i32
+            %200 = arith.addi %198, %199 : i32
+            %201 = arith.muli %arg1, %c256_i32 : i32
+            %202 = arith.addi %201, %c128_i32 : i32
+            %203 = arith.cmpi eq, %71, %c0_i32 : i32
+            scf.if %203 {
+              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
+            }
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %204 = cute.assume(%slot_27) : (i32) -> !cute.i32<divby 2>
+            %205 = cute.make_coord(%74, %204) : (i32, !cute.i32<divby 2>) -> !coord
+            %here_28 = cute.slice(%76, %205) : !memref_7, !coord
+            %206 = cute.tiled.copy.retile(%16, %values_26) : (!tiled_copy, !values) -> !memref_11
+            %207 = cute.make_coord(%71) : (i32) -> !cute.coord<"?">
+            %208 = cute.tiled.copy.partition_D(%16, %here_28, %207) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+            cute.copy(%15, %206, %208) : (!stsm, !memref_11, !memref_12) -> ()
+            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %209 = arith.cmpi eq, %71, %c0_i32 : i32
+            scf.if %209 {
+              %223 = arith.muli %74, %c16_i32 : i32
+              %224 = arith.addi %200, %223 : i32
+              %225 = cute.assume(%224) : (i32) -> !cute.i32<divby 16>
+              %226 = cute.assume(%202) : (i32) -> !cute.i32<divby 128>
+              %227 = cute.make_coord(%225, %226) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
+              %228 = cute.domain_offset(%tmas_c_2, %227) : (!tma_a_2, !coord_4) -> !coord_tensor_13
+              %tiles_32 = cute.flat_divide(%228, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
+              %229 = cute.get_layout(%tiles_32) : !tiles_3
+              %230:2 = cute.get_scalars<{only_dynamic}> (%229) : !layout_3
+              %source = cute.group_modes<0, 2> (%here_28) : (!here) -> !source
+              %231 = cute.slice(%tiles_32, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%231) : (!coord_tensor_14) -> !target_3
+              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
+              cute_nvgpu.arch.bulk_commit_group() : () -> ()
+            }
+            %210 = cute.add_offset(%86, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+            %values_29 = cute.make_view(%210, %14) : !values
             %211 = arith.muli %first, %c2_i32 : i32
-            %slot_28 = arith.addi %211, %c1_i32 : i32
+            %slot_30 = arith.addi %211, %c1_i32 : i32
             %212 = arith.muli %arg0, %c128_i32 : i32
             %213 = arith.muli %first, %c64_i32 : i32
             %214 = arith.addi %212, %213 : i32
             %215 = arith.muli %arg1, %c256_i32 : i32
-            %216 = arith.addi %215, %c64_i32 : i32
-            %217 = arith.cmpi eq, %73, %c0_i32 : i32
+            %216 = arith.addi %215, %c192_i32 : i32
+            %217 = arith.cmpi eq, %71, %c0_i32 : i32
             scf.if %217 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %218 = cute.make_coord(%76, %slot_28) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-            %here_29 = cute.slice(%78, %218) : !memref_9, !cute.coord<"(_,_,?,?)">
-            %219 = cute.tiled.copy.retile(%16, %values_27) : (!tiled_copy, !values) -> !memref_13
-            %220 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
-            %221 = cute.tiled.copy.partition_D(%16, %here_29, %220) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-            cute.copy(%15, %219, %221) : (!stsm, !memref_13, !memref_14) -> ()
+            %218 = cute.make_coord(%74, %slot_30) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+            %here_31 = cute.slice(%76, %218) : !memref_7, !cute.coord<"(_,_,?,?)">
+            %219 = cute.tiled.copy.retile(%16, %values_29) : (!tiled_copy, !values) -> !memref_11
+            %220 = cute.make_coord(%71) : (i32) -> !cute.coord<"?">
+            %221 = cute.tiled.copy.partition_D(%16, %here_31, %220) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+            cute.copy(%15, %219, %221) : (!stsm, !memref_11, !memref_12) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %222 = arith.cmpi eq, %73, %c0_i32 : i32
+            %222 = arith.cmpi eq, %71, %c0_i32 : i32
             scf.if %222 {
-              %223 = arith.muli %76, %c16_i32 : i32
+              %223 = arith.muli %74, %c16_i32 : i32
               %224 = arith.addi %214, %223 : i32
               %225 = cute.assume(%224) : (i32) -> !cute.i32<divby 16>
               %226 = cute.assume(%216) : (i32) -> !cute.i32<divby 64>
               %227 = cute.make_coord(%225, %226) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
               %228 = cute.domain_offset(%tmas_c_2, %227) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-              %tiles_30 = cute.flat_divide(%228, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-              %229 = cute.get_layout(%tiles_30) : !tiles_2
+              %tiles_32 = cute.flat_divide(%228, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+              %229 = cute.get_layout(%tiles_32) : !tiles_2
               %230:2 = cute.get_scalars<{only_dynamic}> (%229) : !layout_3
-              %source = cute.group_modes<0, 2> (%here_29) : (!here) -> !source
-              %231 = cute.slice(%tiles_30, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+              %source = cute.group_modes<0, 2> (%here_31) : (!here) -> !source
+              %231 = cute.slice(%tiles_32, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
               %target = cute.group_modes<0, 2> (%231) : (!coord_tensor_12) -> !target_2
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
           }
-          %170 = arith.minui %k_tiles, %c2_i32 : i32
-          %171:6 = scf.for %arg5 = %c1_i32 to %170 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %164, %arg10 = %161, %arg11 = %163) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %199 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %200 = cute.add_offset(%barrier_storage, %199) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%200, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_24 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_25 = arith.cmpi eq, %following_24, %c4_i32 : i32
-            %201 = arith.select %wraps_25, %c0_i32, %following_24 : i32
-            %202 = arith.select %wraps_25, %c1_i32, %c0_i32 : i32
-            %203 = arith.xori %arg11, %202 : i32
-            %204 = arith.addi %arg9, %c1_i32 : i32
+          %171:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %169#0, %arg7 = %169#1, %arg8 = %169#2, %arg9 = %169#3, %arg10 = %169#4, %arg11 = %169#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %197 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %198 = cute.add_offset(%barrier_storage_5, %197) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%198, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_26 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_27 = arith.cmpi eq, %following_26, %c4_i32 : i32
+            %199 = arith.select %wraps_27, %c0_i32, %following_26 : i32
+            %200 = arith.select %wraps_27, %c1_i32, %c0_i32 : i32
+            %201 = arith.xori %arg11, %200 : i32
+            %202 = arith.addi %arg9, %c1_i32 : i32
             cute_nvgpu.arch.wgmma_fence() : () -> ()
+            %203 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %204 = cute.slice(%rA, %203) : !rA, !cute.coord<"(_,_,_,?)">
             %205 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %206 = cute.slice(%rA, %205) : !rA, !cute.coord<"(_,_,_,?)">
-            %207 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %208 = cute.slice(%rB, %207) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %206, %208, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
+            %206 = cute.slice(%rB, %205) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %204, %206, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
             cute_nvgpu.arch.wgmma_commit_group() : () -> ()
             cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %209 = arith.addi %arg6, %c4_i32 : i32
-            %210 = cute.make_int_tuple(%209) : (i32) -> !cute.int_tuple<"?">
-            %211 = cute.add_offset(%barrier_storage, %210) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%211, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %204, %201, %203 : i32, i32, i32, i32, i32, i32
-          }
-          %172 = arith.cmpi ne, %tile_15, %tile : i32
-          scf.if %172 {
-            %199 = cute.add_offset(%89, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-            %values_24 = cute.make_view(%199, %14) : !values
-            %slot_25 = arith.muli %first, %c2_i32 : i32
-            %200 = arith.muli %arg0, %c128_i32 : i32
-            %201 = arith.muli %first, %c64_i32 : i32
-            %202 = arith.addi %200, %201 : i32
-            %203 = arith.muli %arg1, %c256_i32 : i32
-            %204 = arith.addi %203, %c128_i32 : i32
-            %205 = arith.cmpi eq, %73, %c0_i32 : i32
-            scf.if %205 {
-              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
-            }
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %206 = cute.assume(%slot_25) : (i32) -> !cute.i32<divby 2>
-            %207 = cute.make_coord(%76, %206) : (i32, !cute.i32<divby 2>) -> !coord
-            %here_26 = cute.slice(%78, %207) : !memref_9, !coord
-            %208 = cute.tiled.copy.retile(%16, %values_24) : (!tiled_copy, !values) -> !memref_13
-            %209 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
-            %210 = cute.tiled.copy.partition_D(%16, %here_26, %209) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-            cute.copy(%15, %208, %210) : (!stsm, !memref_13, !memref_14) -> ()
-            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %211 = arith.cmpi eq, %73, %c0_i32 : i32
-            scf.if %211 {
-              %225 = arith.muli %76, %c16_i32 : i32
-              %226 = arith.addi %202, %225 : i32
-              %227 = cute.assume(%226) : (i32) -> !cute.i32<divby 16>
-              %228 = cute.assume(%204) : (i32) -> !cute.i32<divby 128>
-              %229 = cute.make_coord(%227, %228) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
-              %230 = cute.domain_offset(%tmas_c_2, %229) : (!tma_a_2, !coord_4) -> !coord_tensor_13
-              %tiles_30 = cute.flat_divide(%230, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
-              %231 = cute.get_layout(%tiles_30) : !tiles_3
-              %232:2 = cute.get_scalars<{only_dynamic}> (%231) : !layout_3
-              %source = cute.group_modes<0, 2> (%here_26) : (!here) -> !source
-              %233 = cute.slice(%tiles_30, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%233) : (!coord_tensor_14) -> !target_3
-              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
-              cute_nvgpu.arch.bulk_commit_group() : () -> ()
-            }
-            %212 = cute.add_offset(%88, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-            %values_27 = cute.make_view(%212, %14) : !values
-            %213 = arith.muli %first, %c2_i32 : i32
-            %slot_28 = arith.addi %213, %c1_i32 : i32
-            %214 = arith.muli %arg0, %c128_i32 : i32
-            %215 = arith.muli %first, %c64_i32 : i32
-            %216 = arith.addi %214, %215 : i32
-            %217 = arith.muli %arg1, %c256_i32 : i32
-            %218 = arith.addi %217, %c192_i32 : i32
-            %219 = arith.cmpi eq, %73, %c0_i32 : i32
-            scf.if %219 {
-              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
-            }
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %220 = cute.make_coord(%76, %slot_28) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-            %here_29 = cute.slice(%78, %220) : !memref_9, !cute.coord<"(_,_,?,?)">
-            %221 = cute.tiled.copy.retile(%16, %values_27) : (!tiled_copy, !values) -> !memref_13
-            %222 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
-            %223 = cute.tiled.copy.partition_D(%16, %here_29, %222) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-            cute.copy(%15, %221, %223) : (!stsm, !memref_13, !memref_14) -> ()
-            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %224 = arith.cmpi eq, %73, %c0_i32 : i32
-            scf.if %224 {
-              %225 = arith.muli %76, %c16_i32 : i32
-              %226 = arith.addi %216, %225 : i32
-              %227 = cute.assume(%226) : (i32) -> !cute.i32<divby 16>
-              %228 = cute.assume(%218) : (i32) -> !cute.i32<divby 64>
-              %229 = cute.make_coord(%227, %228) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-              %230 = cute.domain_offset(%tmas_c_2, %229) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-              %tiles_30 = cute.flat_divide(%230, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-              %231 = cute.get_layout(%tiles_30) : !tiles_2
-              %232:2 = cute.get_scalars<{only_dynamic}> (%231) : !layout_3
-              %source = cute.group_modes<0, 2> (%here_29) : (!here) -> !source
-              %233 = cute.slice(%tiles_30, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%233) : (!coord_tensor_12) -> !target_2
-              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
-              cute_nvgpu.arch.bulk_commit_group() : () -> ()
-            }
-          }
-          %173:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %171#0, %arg7 = %171#1, %arg8 = %171#2, %arg9 = %171#3, %arg10 = %171#4, %arg11 = %171#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %199 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %200 = cute.add_offset(%barrier_storage, %199) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%200, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_24 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_25 = arith.cmpi eq, %following_24, %c4_i32 : i32
-            %201 = arith.select %wraps_25, %c0_i32, %following_24 : i32
-            %202 = arith.select %wraps_25, %c1_i32, %c0_i32 : i32
-            %203 = arith.xori %arg11, %202 : i32
-            %204 = arith.addi %arg9, %c1_i32 : i32
-            cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %205 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %206 = cute.slice(%rA, %205) : !rA, !cute.coord<"(_,_,_,?)">
-            %207 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %208 = cute.slice(%rB, %207) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %206, %208, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
-            cute_nvgpu.arch.wgmma_commit_group() : () -> ()
-            cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %209 = arith.addi %arg6, %c4_i32 : i32
-            %210 = cute.make_int_tuple(%209) : (i32) -> !cute.int_tuple<"?">
-            %211 = cute.add_offset(%barrier_storage, %210) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%211, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %204, %201, %203 : i32, i32, i32, i32, i32, i32
+            %207 = arith.addi %arg6, %c4_i32 : i32
+            %208 = cute.make_int_tuple(%207) : (i32) -> !cute.int_tuple<"?">
+            %209 = cute.add_offset(%barrier_storage_5, %208) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%209, %49, %48) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %202, %199, %201 : i32, i32, i32, i32, i32, i32
           }
           cute_nvgpu.arch.wgmma_wait_group(%acc) {n = 0 : i32} : (!acc) -> ()
-          %174 = arith.addi %173#0, %c4_i32 : i32
-          %175 = cute.make_int_tuple(%174) : (i32) -> !cute.int_tuple<"?">
-          %176 = cute.add_offset(%barrier_storage, %175) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_cluster(%176, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-          %values_20 = cute.make_view(%start, %23) : !values_2
-          %177 = cute.get_iter(%values_20) : !values_2
-          %178 = cute.get_iter(%values_20) : !values_2
-          %179 = cute.get_iter(%values_20) : !values_2
-          %180 = cute.get_iter(%values_20) : !values_2
-          %sums = cute.make_view(%180, %14) : !sums
-          %181 = cute.make_view(%87, %14) : !values
-          %182 = cute.memref.load_vec %sums : !sums
-          %183 = arith.truncf %182 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %183, %181 : !values
-          %184 = cute.add_offset(%179, %19) : (!start, !cute.int_tuple<"32">) -> !start
-          %sums_21 = cute.make_view(%184, %14) : !sums
-          %185 = cute.add_offset(%86, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-          %186 = cute.make_view(%185, %14) : !values
-          %187 = cute.memref.load_vec %sums_21 : !sums
-          %188 = arith.truncf %187 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %188, %186 : !values
-          %189 = cute.add_offset(%178, %21) : (!start, !cute.int_tuple<"64">) -> !start
-          %sums_22 = cute.make_view(%189, %14) : !sums
-          %190 = cute.add_offset(%85, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-          %191 = cute.make_view(%190, %14) : !values
-          %192 = cute.memref.load_vec %sums_22 : !sums
-          %193 = arith.truncf %192 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %193, %191 : !values
-          %194 = cute.add_offset(%177, %22) : (!start, !cute.int_tuple<"96">) -> !start
-          %sums_23 = cute.make_view(%194, %14) : !sums
-          %195 = cute.add_offset(%84, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-          %196 = cute.make_view(%195, %14) : !values
-          %197 = cute.memref.load_vec %sums_23 : !sums
-          %198 = arith.truncf %197 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %198, %196 : !values
-          scf.yield %row_19, %column_18, %173#3, %173#4, %173#5 : i32, i32, i32, i32, i32
+          %172 = arith.addi %171#0, %c4_i32 : i32
+          %173 = cute.make_int_tuple(%172) : (i32) -> !cute.int_tuple<"?">
+          %174 = cute.add_offset(%barrier_storage_5, %173) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_cluster(%174, %49, %48) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+          %values_22 = cute.make_view(%start, %23) : !values_2
+          %175 = cute.get_iter(%values_22) : !values_2
+          %176 = cute.get_iter(%values_22) : !values_2
+          %177 = cute.get_iter(%values_22) : !values_2
+          %178 = cute.get_iter(%values_22) : !values_2
+          %sums = cute.make_view(%178, %14) : !sums
+          %179 = cute.make_view(%85, %14) : !values
+          %180 = cute.memref.load_vec %sums : !sums
+          %181 = arith.truncf %180 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %181, %179 : !values
+          %182 = cute.add_offset(%177, %19) : (!start, !cute.int_tuple<"32">) -> !start
+          %sums_23 = cute.make_view(%182, %14) : !sums
+          %183 = cute.add_offset(%84, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+          %184 = cute.make_view(%183, %14) : !values
+          %185 = cute.memref.load_vec %sums_23 : !sums
+          %186 = arith.truncf %185 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %186, %184 : !values
+          %187 = cute.add_offset(%176, %21) : (!start, !cute.int_tuple<"64">) -> !start
+          %sums_24 = cute.make_view(%187, %14) : !sums
+          %188 = cute.add_offset(%83, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+          %189 = cute.make_view(%188, %14) : !values
+          %190 = cute.memref.load_vec %sums_24 : !sums
+          %191 = arith.truncf %190 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %191, %189 : !values
+          %192 = cute.add_offset(%175, %22) : (!start, !cute.int_tuple<"96">) -> !start
+          %sums_25 = cute.make_view(%192, %14) : !sums
+          %193 = cute.add_offset(%82, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+          %194 = cute.make_view(%193, %14) : !values
+          %195 = cute.memref.load_vec %sums_25 : !sums
+          %196 = arith.truncf %195 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %196, %194 : !values
+          scf.yield %row_21, %column_20, %171#3, %171#4, %171#5 : i32, i32, i32, i32, i32
         }
-        %values = cute.make_view(%83, %14) : !values
+        %values = cute.make_view(%81, %14) : !values
         %slot = arith.muli %first, %c2_i32 : i32
-        %101 = arith.muli %100#0, %c128_i32 : i32
-        %102 = arith.muli %first, %c64_i32 : i32
-        %103 = arith.addi %101, %102 : i32
-        %104 = arith.muli %100#1, %c256_i32 : i32
-        %105 = arith.cmpi eq, %73, %c0_i32 : i32
-        scf.if %105 {
+        %99 = arith.muli %98#0, %c128_i32 : i32
+        %100 = arith.muli %first, %c64_i32 : i32
+        %101 = arith.addi %99, %100 : i32
+        %102 = arith.muli %98#1, %c256_i32 : i32
+        %103 = arith.cmpi eq, %71, %c0_i32 : i32
+        scf.if %103 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %106 = cute.assume(%slot) : (i32) -> !cute.i32<divby 2>
-        %107 = cute.make_coord(%76, %106) : (i32, !cute.i32<divby 2>) -> !coord
-        %here = cute.slice(%78, %107) : !memref_9, !coord
-        %108 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_13
-        %109 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
-        %110 = cute.tiled.copy.partition_D(%16, %here, %109) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-        cute.copy(%15, %108, %110) : (!stsm, !memref_13, !memref_14) -> ()
+        %104 = cute.assume(%slot) : (i32) -> !cute.i32<divby 2>
+        %105 = cute.make_coord(%74, %104) : (i32, !cute.i32<divby 2>) -> !coord
+        %here = cute.slice(%76, %105) : !memref_7, !coord
+        %106 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_11
+        %107 = cute.make_coord(%71) : (i32) -> !cute.coord<"?">
+        %108 = cute.tiled.copy.partition_D(%16, %here, %107) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+        cute.copy(%15, %106, %108) : (!stsm, !memref_11, !memref_12) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %111 = arith.cmpi eq, %73, %c0_i32 : i32
-        scf.if %111 {
-          %152 = arith.muli %76, %c16_i32 : i32
-          %153 = arith.addi %103, %152 : i32
-          %154 = cute.assume(%153) : (i32) -> !cute.i32<divby 16>
-          %155 = cute.assume(%104) : (i32) -> !cute.i32<divby 256>
-          %156 = cute.make_coord(%154, %155) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
-          %157 = cute.domain_offset(%tmas_c_2, %156) : (!tma_a_2, !coord_2) -> !coord_tensor_9
-          %tiles_15 = cute.flat_divide(%157, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
-          %158 = cute.get_layout(%tiles_15) : !tiles
-          %159:2 = cute.get_scalars<{only_dynamic}> (%158) : !layout_3
+        %109 = arith.cmpi eq, %71, %c0_i32 : i32
+        scf.if %109 {
+          %150 = arith.muli %74, %c16_i32 : i32
+          %151 = arith.addi %101, %150 : i32
+          %152 = cute.assume(%151) : (i32) -> !cute.i32<divby 16>
+          %153 = cute.assume(%102) : (i32) -> !cute.i32<divby 256>
+          %154 = cute.make_coord(%152, %153) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
+          %155 = cute.domain_offset(%tmas_c_2, %154) : (!tma_a_2, !coord_2) -> !coord_tensor_9
+          %tiles_17 = cute.flat_divide(%155, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
+          %156 = cute.get_layout(%tiles_17) : !tiles
+          %157:2 = cute.get_scalars<{only_dynamic}> (%156) : !layout_3
           %source = cute.group_modes<0, 2> (%here) : (!here) -> !source
-          %160 = cute.slice(%tiles_15, %18) : !tiles, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%160) : (!coord_tensor_10) -> !target
+          %158 = cute.slice(%tiles_17, %18) : !tiles, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%158) : (!coord_tensor_10) -> !target
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %112 = cute.add_offset(%82, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-        %values_6 = cute.make_view(%112, %14) : !values
-        %113 = arith.muli %first, %c2_i32 : i32
-        %slot_7 = arith.addi %113, %c1_i32 : i32
-        %114 = arith.muli %100#0, %c128_i32 : i32
-        %115 = arith.muli %first, %c64_i32 : i32
-        %116 = arith.addi %114, %115 : i32
-        %117 = arith.muli %100#1, %c256_i32 : i32
-        %118 = arith.addi %117, %c64_i32 : i32
-        %119 = arith.cmpi eq, %73, %c0_i32 : i32
-        scf.if %119 {
+        %110 = cute.add_offset(%80, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+        %values_8 = cute.make_view(%110, %14) : !values
+        %111 = arith.muli %first, %c2_i32 : i32
+        %slot_9 = arith.addi %111, %c1_i32 : i32
+        %112 = arith.muli %98#0, %c128_i32 : i32
+        %113 = arith.muli %first, %c64_i32 : i32
+        %114 = arith.addi %112, %113 : i32
+        %115 = arith.muli %98#1, %c256_i32 : i32
+        %116 = arith.addi %115, %c64_i32 : i32
+        %117 = arith.cmpi eq, %71, %c0_i32 : i32
+        scf.if %117 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %120 = cute.make_coord(%76, %slot_7) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-        %here_8 = cute.slice(%78, %120) : !memref_9, !cute.coord<"(_,_,?,?)">
-        %121 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_13
-        %122 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
-        %123 = cute.tiled.copy.partition_D(%16, %here_8, %122) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-        cute.copy(%15, %121, %123) : (!stsm, !memref_13, !memref_14) -> ()
+        %118 = cute.make_coord(%74, %slot_9) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %here_10 = cute.slice(%76, %118) : !memref_7, !cute.coord<"(_,_,?,?)">
+        %119 = cute.tiled.copy.retile(%16, %values_8) : (!tiled_copy, !values) -> !memref_11
+        %120 = cute.make_coord(%71) : (i32) -> !cute.coord<"?">
+        %121 = cute.tiled.copy.partition_D(%16, %here_10, %120) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+        cute.copy(%15, %119, %121) : (!stsm, !memref_11, !memref_12) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %124 = arith.cmpi eq, %73, %c0_i32 : i32
-        scf.if %124 {
-          %152 = arith.muli %76, %c16_i32 : i32
-          %153 = arith.addi %116, %152 : i32
-          %154 = cute.assume(%153) : (i32) -> !cute.i32<divby 16>
-          %155 = cute.assume(%118) : (i32) -> !cute.i32<divby 64>
-          %156 = cute.make_coord(%154, %155) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-          %157 = cute.domain_offset(%tmas_c_2, %156) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-          %tiles_15 = cute.flat_divide(%157, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-          %158 = cute.get_layout(%tiles_15) : !tiles_2
-          %159:2 = cute.get_scalars<{only_dynamic}> (%158) : !layout_3
-          %source = cute.group_modes<0, 2> (%here_8) : (!here) -> !source
-          %160 = cute.slice(%tiles_15, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%160) : (!coord_tensor_12) -> !target_2
+        %122 = arith.cmpi eq, %71, %c0_i32 : i32
+        scf.if %122 {
+          %150 = arith.muli %74, %c16_i32 : i32
+          %151 = arith.addi %114, %150 : i32
+          %152 = cute.assume(%151) : (i32) -> !cute.i32<divby 16>
+          %153 = cute.assume(%116) : (i32) -> !cute.i32<divby 64>
+          %154 = cute.make_coord(%152, %153) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+          %155 = cute.domain_offset(%tmas_c_2, %154) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+          %tiles_17 = cute.flat_divide(%155, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+          %156 = cute.get_layout(%tiles_17) : !tiles_2
+          %157:2 = cute.get_scalars<{only_dynamic}> (%156) : !layout_3
+          %source = cute.group_modes<0, 2> (%here_10) : (!here) -> !source
+          %158 = cute.slice(%tiles_17, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%158) : (!coord_tensor_12) -> !target_2
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %125 = cute.add_offset(%81, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-        %values_9 = cute.make_view(%125, %14) : !values
-        %slot_10 = arith.muli %first, %c2_i32 : i32
-        %126 = arith.muli %100#0, %c128_i32 : i32
-        %127 = arith.muli %first, %c64_i32 : i32
-        %128 = arith.addi %126, %127 : i32
-        %129 = arith.muli %100#1, %c256_i32 : i32
-        %130 = arith.addi %129, %c128_i32 : i32
-        %131 = arith.cmpi eq, %73, %c0_i32 : i32
-        scf.if %131 {
+        %123 = cute.add_offset(%79, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+        %values_11 = cute.make_view(%123, %14) : !values
+        %slot_12 = arith.muli %first, %c2_i32 : i32
+        %124 = arith.muli %98#0, %c128_i32 : i32
+        %125 = arith.muli %first, %c64_i32 : i32
+        %126 = arith.addi %124, %125 : i32
+        %127 = arith.muli %98#1, %c256_i32 : i32
+        %128 = arith.addi %127, %c128_i32 : i32
+        %129 = arith.cmpi eq, %71, %c0_i32 : i32
+        scf.if %129 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %132 = cute.assume(%slot_10) : (i32) -> !cute.i32<divby 2>
-        %133 = cute.make_coord(%76, %132) : (i32, !cute.i32<divby 2>) -> !coord
-        %here_11 = cute.slice(%78, %133) : !memref_9, !coord
-        %134 = cute.tiled.copy.retile(%16, %values_9) : (!tiled_copy, !values) -> !memref_13
-        %135 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
-        %136 = cute.tiled.copy.partition_D(%16, %here_11, %135) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-        cute.copy(%15, %134, %136) : (!stsm, !memref_13, !memref_14) -> ()
+        %130 = cute.assume(%slot_12) : (i32) -> !cute.i32<divby 2>
+        %131 = cute.make_coord(%74, %130) : (i32, !cute.i32<divby 2>) -> !coord
+        %here_13 = cute.slice(%76, %131) : !memref_7, !coord
+        %132 = cute.tiled.copy.retile(%16, %values_11) : (!tiled_copy, !values) -> !memref_11
+        %133 = cute.make_coord(%71) : (i32) -> !cute.coord<"?">
+        %134 = cute.tiled.copy.partition_D(%16, %here_13, %133) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+        cute.copy(%15, %132, %134) : (!stsm, !memref_11, !memref_12) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %137 = arith.cmpi eq, %73, %c0_i32 : i32
-        scf.if %137 {
-          %152 = arith.muli %76, %c16_i32 : i32
-          %153 = arith.addi %128, %152 : i32
-          %154 = cute.assume(%153) : (i32) -> !cute.i32<divby 16>
-          %155 = cute.assume(%130) : (i32) -> !cute.i32<divby 128>
-          %156 = cute.make_coord(%154, %155) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
-          %157 = cute.domain_offset(%tmas_c_2, %156) : (!tma_a_2, !coord_4) -> !coord_tensor_13
-          %tiles_15 = cute.flat_divide(%157, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
-          %158 = cute.get_layout(%tiles_15) : !tiles_3
-          %159:2 = cute.get_scalars<{only_dynamic}> (%158) : !layout_3
-          %source = cute.group_modes<0, 2> (%here_11) : (!here) -> !source
-          %160 = cute.slice(%tiles_15, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%160) : (!coord_tensor_14) -> !target_3
+        %135 = arith.cmpi eq, %71, %c0_i32 : i32
+        scf.if %135 {
+          %150 = arith.muli %74, %c16_i32 : i32
+          %151 = arith.addi %126, %150 : i32
+          %152 = cute.assume(%151) : (i32) -> !cute.i32<divby 16>
+          %153 = cute.assume(%128) : (i32) -> !cute.i32<divby 128>
+          %154 = cute.make_coord(%152, %153) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
+          %155 = cute.domain_offset(%tmas_c_2, %154) : (!tma_a_2, !coord_4) -> !coord_tensor_13
+          %tiles_17 = cute.flat_divide(%155, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
+          %156 = cute.get_layout(%tiles_17) : !tiles_3
+          %157:2 = cute.get_scalars<{only_dynamic}> (%156) : !layout_3
+          %source = cute.group_modes<0, 2> (%here_13) : (!here) -> !source
+          %158 = cute.slice(%tiles_17, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%158) : (!coord_tensor_14) -> !target_3
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %138 = cute.add_offset(%80, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-        %values_12 = cute.make_view(%138, %14) : !values
-        %139 = arith.muli %first, %c2_i32 : i32
-        %slot_13 = arith.addi %139, %c1_i32 : i32
-        %140 = arith.muli %100#0, %c128_i32 : i32
-        %141 = arith.muli %first, %c64_i32 : i32
-        %142 = arith.addi %140, %141 : i32
-        %143 = arith.muli %100#1, %c256_i32 : i32
-        %144 = arith.addi %143, %c192_i32 : i32
-        %145 = arith.cmpi eq, %73, %c0_i32 : i32
-        scf.if %145 {
+        %136 = cute.add_offset(%78, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+        %values_14 = cute.make_view(%136, %14) : !values
+        %137 = arith.muli %first, %c2_i32 : i32
+        %slot_15 = arith.addi %137, %c1_i32 : i32
+        %138 = arith.muli %98#0, %c128_i32 : i32
+        %139 = arith.muli %first, %c64_i32 : i32
+        %140 = arith.addi %138, %139 : i32
+        %141 = arith.muli %98#1, %c256_i32 : i32
+        %142 = arith.addi %141, %c192_i32 : i32
+        %143 = arith.cmpi eq, %71, %c0_i32 : i32
+        scf.if %143 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %146 = cute.make_coord(%76, %slot_13) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-        %here_14 = cute.slice(%78, %146) : !memref_9, !cute.coord<"(_,_,?,?)">
-        %147 = cute.tiled.copy.retile(%16, %values_12) : (!tiled_copy, !values) -> !memref_13
-        %148 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
-        %149 = cute.tiled.copy.partition_D(%16, %here_14, %148) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-        cute.copy(%15, %147, %149) : (!stsm, !memref_13, !memref_14) -> ()
+        %144 = cute.make_coord(%74, %slot_15) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %here_16 = cute.slice(%76, %144) : !memref_7, !cute.coord<"(_,_,?,?)">
+        %145 = cute.tiled.copy.retile(%16, %values_14) : (!tiled_copy, !values) -> !memref_11
+        %146 = cute.make_coord(%71) : (i32) -> !cute.coord<"?">
+        %147 = cute.tiled.copy.partition_D(%16, %here_16, %146) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+        cute.copy(%15, %145, %147) : (!stsm, !memref_11, !memref_12) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %150 = arith.cmpi eq, %73, %c0_i32 : i32
-        scf.if %150 {
-          %152 = arith.muli %76, %c16_i32 : i32
-          %153 = arith.addi %142, %152 : i32
-          %154 = cute.assume(%153) : (i32) -> !cute.i32<divby 16>
-          %155 = cute.assume(%144) : (i32) -> !cute.i32<divby 64>
-          %156 = cute.make_coord(%154, %155) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-          %157 = cute.domain_offset(%tmas_c_2, %156) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-          %tiles_15 = cute.flat_divide(%157, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-          %158 = cute.get_layout(%tiles_15) : !tiles_2
-          %159:2 = cute.get_scalars<{only_dynamic}> (%158) : !layout_3
-          %source = cute.group_modes<0, 2> (%here_14) : (!here) -> !source
-          %160 = cute.slice(%tiles_15, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%160) : (!coord_tensor_12) -> !target_2
+        %148 = arith.cmpi eq, %71, %c0_i32 : i32
+        scf.if %148 {
+          %150 = arith.muli %74, %c16_i32 : i32
+          %151 = arith.addi %140, %150 : i32
+          %152 = cute.assume(%151) : (i32) -> !cute.i32<divby 16>
+          %153 = cute.assume(%142) : (i32) -> !cute.i32<divby 64>
+          %154 = cute.make_coord(%152, %153) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+          %155 = cute.domain_offset(%tmas_c_2, %154) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+          %tiles_17 = cute.flat_divide(%155, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+          %156 = cute.get_layout(%tiles_17) : !tiles_2
+          %157:2 = cute.get_scalars<{only_dynamic}> (%156) : !layout_3
+          %source = cute.group_modes<0, 2> (%here_16) : (!here) -> !source
+          %158 = cute.slice(%tiles_17, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%158) : (!coord_tensor_12) -> !target_2
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %151 = arith.cmpi eq, %73, %c0_i32 : i32
-        scf.if %151 {
+        %149 = arith.cmpi eq, %71, %c0_i32 : i32
+        scf.if %149 {
           cute_nvgpu.arch.bulk_wait_group() {n = 0 : i32, read = true} : () -> ()
         }
-        scf.yield %c0_i32, %c0_i32, %c1_i32, %100#2, %100#3, %100#4 : i32, i32, i32, i32, i32, i32
+        scf.yield %c0_i32, %c0_i32, %c1_i32, %98#2, %98#3, %98#4 : i32, i32, i32, i32, i32, i32
       }
       cute_nvgpu.arch.cluster_arrive() : () -> ()
       cute_nvgpu.arch.cluster_wait() : () -> ()

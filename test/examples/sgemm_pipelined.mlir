@@ -15,26 +15,26 @@
 !coord_tensor_2 = !cute.coord_tensor<"(?{div=128},0)", "(128,16,?):(1@0,1@1,16@1)">
 !memref_3 = !cute.memref<f32, smem, align<1024>, S<2,4,3>, "(128,16,4):(16,1,2048)">
 !memref_4 = !cute.memref<f32, smem, align<1024>, "(128,16,4):(1,128,2048)">
-!memref_5 = !cute.memref<i8, smem, align<8>, "32:1">
+!full = !cute.memref<i8, smem, align<8>, "32:1">
 !coord_tensor_3 = !cute.coord_tensor<"(0,?{div=128})", "(128,16):(1@1,1@0)">
-!memref_6 = !cute.memref<f32, smem, align<1024>, S<2,4,3>, "(128,16):(16,1)">
+!memref_5 = !cute.memref<f32, smem, align<1024>, S<2,4,3>, "(128,16):(16,1)">
 !coord_tensor_4 = !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">
-!memref_7 = !cute.memref<f32, smem, align<1024>, "(128,16):(1,128)">
+!memref_6 = !cute.memref<f32, smem, align<1024>, "(128,16):(1,128)">
 !coord_tensor_5 = !cute.coord_tensor<"(16,?{div=128})", "(128,16):(1@1,1@0)">
 !coord_tensor_6 = !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">
 !coord_tensor_7 = !cute.coord_tensor<"(32,?{div=128})", "(128,16):(1@1,1@0)">
 !coord_tensor_8 = !cute.coord_tensor<"(?{div=128},32)", "(128,16):(1@0,1@1)">
 !tA = !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,16,4):(0,128,1,2048)">
 !tB = !cute.memref<f32, smem, align<16>, "(1,(4,4),16,4):(0,(1,16),128,2048)">
-!memref_8 = !cute.memref<f32, rmem, align<32>, "(1,8,4):(0,4,1)">
-!memref_9 = !cute.memref<f32, rmem, align<32>, "(1,(4,4)):(0,(1,4))">
-!memref_10 = !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,16):(0,128,1)">
+!memref_7 = !cute.memref<f32, rmem, align<32>, "(1,8,4):(0,4,1)">
+!memref_8 = !cute.memref<f32, rmem, align<32>, "(1,(4,4)):(0,(1,4))">
+!memref_9 = !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,16):(0,128,1)">
 !source = !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,4):(0,128,1)">
-!memref_11 = !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">
-!memref_12 = !cute.memref<f32, rmem, align<32>, "(1,8):(0,4)">
+!memref_10 = !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">
+!memref_11 = !cute.memref<f32, rmem, align<32>, "(1,8):(0,4)">
 !source_2 = !cute.memref<f32, smem, align<16>, S<2,4,3>, "(1,8,4):(0,128,1)">
-!memref_13 = !cute.memref<f32, rmem, "(1,8):(0,4)">
-!memref_14 = !cute.memref<f32, rmem, align<8>, "(1,8):(0,4)">
+!memref_12 = !cute.memref<f32, rmem, "(1,8):(0,4)">
+!memref_13 = !cute.memref<f32, rmem, align<8>, "(1,8):(0,4)">
 !source_3 = !cute.memref<f32, smem, align<32>, S<2,4,3>, "(1,8,4):(0,128,1)">
 !coord_tensor_9 = !cute.coord_tensor<"(?{div=16},?{div=128})", "(128,16):(1@1,1@0)">
 !coord_tensor_10 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">
@@ -51,43 +51,43 @@
 !tiled_copy_2 = !cute.tiled_copy<!simt_async_copy, layout_copy_tv = <"((128,2),1):((1,128),1)">, tiler_mn = <"[128:1;2:1]">>
 !layout_4 = !cute.layout<"(?,?):(1@0,1@1)">
 !coord_tensor_12 = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
-!memref_15 = !cute.memref<f32, gmem, "(?,?):(1,?)">
-!memref_16 = !cute.memref<f32, gmem, "(128,128):(?,1)">
-!memref_17 = !cute.memref<f32, gmem, "(1,8,(4,2)):(0,?{div=4},(1,32))">
-!memref_18 = !cute.memref<f32, rmem, align<32>, "(1,8,(4,2)):(0,1,(8,32))">
+!memref_14 = !cute.memref<f32, gmem, "(?,?):(1,?)">
+!memref_15 = !cute.memref<f32, gmem, "(128,128):(?,1)">
+!memref_16 = !cute.memref<f32, gmem, "(1,8,(4,2)):(0,?{div=4},(1,32))">
+!memref_17 = !cute.memref<f32, rmem, align<32>, "(1,8,(4,2)):(0,1,(8,32))">
 !sA = !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16,3):(16,1,2048)">
 !sB = !cute.memref<f32, smem, align<16>, "(128,16,3):(1,128,2048)">
-!memref_19 = !cute.memref<f32, gmem, "(128,16):(?,1)">
+!memref_18 = !cute.memref<f32, gmem, "(128,16):(?,1)">
 !part = !cute.memref<f32, gmem, "((1,1),8,1):((0,0),?{div=16},0)">
 !ids_2 = !cute.coord_tensor<"(?,?)", "((1,1),8,1):((0,0),16@0,0)">
 !flags = !cute.memref<i1, rmem, align<8>, "(1,8,1):(0,1,8)">
 !first = !cute.coord_tensor<"(?,?)", "(8,1):(16@0,0)">
 !each = !cute.memref<i1, rmem, align<8>, "(8,1):(1,8)">
-!memref_20 = !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">
-!memref_21 = !cute.memref<f32, smem, S<2,4,3>, "((1,1),8,1):((0,0),256,0)">
-!memref_22 = !cute.memref<f32, gmem, "(128,16):(1,?)">
+!memref_19 = !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">
+!memref_20 = !cute.memref<f32, smem, S<2,4,3>, "((1,1),8,1):((0,0),256,0)">
+!memref_21 = !cute.memref<f32, gmem, "(128,16):(1,?)">
 !part_2 = !cute.memref<f32, gmem, "((1,1),1,8):((0,0),0,?{div=2})">
 !ids_3 = !cute.coord_tensor<"(?,?)", "((1,1),1,8):((0,0),0,2@1)">
 !flags_2 = !cute.memref<i1, rmem, align<8>, "(1,1,8):(0,1,1)">
 !first_2 = !cute.coord_tensor<"(?,?)", "(1,8):(0,2@1)">
 !each_2 = !cute.memref<i1, rmem, align<8>, "(1,8):(1,1)">
-!memref_23 = !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">
-!memref_24 = !cute.memref<f32, smem, "((1,1),1,8):((0,0),0,256)">
-!memref_25 = !cute.memref<f32, smem, align<8>, S<2,4,3>, "(128,2):(16,1)">
+!memref_22 = !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">
+!memref_23 = !cute.memref<f32, smem, "((1,1),1,8):((0,0),0,256)">
+!memref_24 = !cute.memref<f32, smem, align<8>, S<2,4,3>, "(128,2):(16,1)">
 !blockA = !cute.memref<f32, smem, align<8>, S<2,4,3>, "(1,8,2):(0,64,1)">
 !rA = !cute.memref<f32, rmem, align<32>, "(1,8,2):(0,1,8)">
 !blockB = !cute.memref<f32, smem, align<16>, "(128,2):(1,128)">
-!memref_26 = !cute.memref<f32, smem, align<16>, "(128,1):(1,0)">
+!memref_25 = !cute.memref<f32, smem, align<16>, "(128,1):(1,0)">
 !columnB = !cute.memref<f32, smem, align<16>, "(1,(4,2),1):(0,(1,32),0)">
 !rB = !cute.memref<f32, rmem, align<32>, "(1,(4,2),1):(0,(1,4),0)">
-!memref_27 = !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">
-!memref_28 = !cute.memref<f32, rmem, align<32>, "(1,(4,2)):(0,(1,4))">
+!memref_26 = !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">
+!memref_27 = !cute.memref<f32, rmem, align<32>, "(1,(4,2)):(0,(1,4))">
 !xC_2 = !cute.coord_tensor<"(?,?{div=4})", "(1,8,(4,2)):(0,4@0,(1@1,32@1))">
 !inside_2 = !cute.memref<i1, rmem, align<32>, "(1,8,(4,2)):(0,8,(1,4))">
 !layout_5 = !cute.layout<"(128,16):(16,1)">
 !layout_6 = !cute.layout<"(128,16):(1,128)">
 !ptr = !cute.ptr<f32, gmem, align<16>>
-!memref_29 = !cute.memref<f32, gmem, align<16>, "(?{div=4},?):(1,?{div=4})">
+!memref_28 = !cute.memref<f32, gmem, align<16>, "(?{div=4},?):(1,?{div=4})">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     // Multiply matrices with 16-byte aligned rows: TMA loads tiles, and registers are loaded one step ahead.
@@ -156,258 +156,258 @@ module attributes {gpu.container_module} {
       %39 = cute.local_tile(%loads_2, %5, %38) : (!loads_4, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor_2
       %40 = cute.memref.alloc_smem() : !memref_3
       %41 = cute.memref.alloc_smem() : !memref_4
-      %42 = cute.memref.alloc_smem() : !memref_5
-      %43 = cute.get_iter(%42) : !memref_5
-      %full = cute.recast_iter(%43) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
+      %full = cute.memref.alloc_smem() : !full
+      %42 = cute.get_iter(%full) : !full
+      %full_4 = cute.recast_iter(%42) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
       %leader = arith.cmpi eq, %24, %c0_i32 : i32
       scf.if %leader {
         scf.for %stage = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-          %94 = cute.make_int_tuple(%stage) : (i32) -> !cute.int_tuple<"?">
-          %95 = cute.add_offset(%full, %94) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%95, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %93 = cute.make_int_tuple(%stage) : (i32) -> !cute.int_tuple<"?">
+          %94 = cute.add_offset(%full_4, %93) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%94, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
         }
         cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
-        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %76 = cute.slice(%37, %6) : !coord_tensor, !cute.coord<"(_,_,0)">
-        %77 = cute.slice(%40, %6) : !memref_3, !cute.coord<"(_,_,0)">
-        %78 = cute.atom.set_value(%loads, %full) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-        cute.copy(%78, %76, %77) : (!loads, !coord_tensor_3, !memref_6) -> ()
-        %79 = cute.slice(%39, %6) : !coord_tensor_2, !cute.coord<"(_,_,0)">
-        %80 = cute.slice(%41, %6) : !memref_4, !cute.coord<"(_,_,0)">
-        %81 = cute.atom.set_value(%loads_1, %full) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-        cute.copy(%81, %79, %80) : (!loads_3, !coord_tensor_4, !memref_7) -> ()
-        %full_10 = cute.add_offset(%full, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_10, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %82 = cute.slice(%37, %8) : !coord_tensor, !cute.coord<"(_,_,1)">
-        %83 = cute.slice(%40, %8) : !memref_3, !cute.coord<"(_,_,1)">
-        %84 = cute.atom.set_value(%loads, %full_10) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-        cute.copy(%84, %82, %83) : (!loads, !coord_tensor_5, !memref_6) -> ()
-        %85 = cute.slice(%39, %8) : !coord_tensor_2, !cute.coord<"(_,_,1)">
-        %86 = cute.slice(%41, %8) : !memref_4, !cute.coord<"(_,_,1)">
-        %87 = cute.atom.set_value(%loads_1, %full_10) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-        cute.copy(%87, %85, %86) : (!loads_3, !coord_tensor_6, !memref_7) -> ()
-        %full_11 = cute.add_offset(%full, %9) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_4, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+        %75 = cute.slice(%37, %6) : !coord_tensor, !cute.coord<"(_,_,0)">
+        %76 = cute.slice(%40, %6) : !memref_3, !cute.coord<"(_,_,0)">
+        %77 = cute.atom.set_value(%loads, %full_4) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%77, %75, %76) : (!loads, !coord_tensor_3, !memref_5) -> ()
+        %78 = cute.slice(%39, %6) : !coord_tensor_2, !cute.coord<"(_,_,0)">
+        %79 = cute.slice(%41, %6) : !memref_4, !cute.coord<"(_,_,0)">
+        %80 = cute.atom.set_value(%loads_1, %full_4) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%80, %78, %79) : (!loads_3, !coord_tensor_4, !memref_6) -> ()
+        %full_11 = cute.add_offset(%full_4, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
         cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_11, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %88 = cute.slice(%37, %10) : !coord_tensor, !cute.coord<"(_,_,2)">
-        %89 = cute.slice(%40, %10) : !memref_3, !cute.coord<"(_,_,2)">
-        %90 = cute.atom.set_value(%loads, %full_11) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-        cute.copy(%90, %88, %89) : (!loads, !coord_tensor_7, !memref_6) -> ()
-        %91 = cute.slice(%39, %10) : !coord_tensor_2, !cute.coord<"(_,_,2)">
-        %92 = cute.slice(%41, %10) : !memref_4, !cute.coord<"(_,_,2)">
-        %93 = cute.atom.set_value(%loads_1, %full_11) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-        cute.copy(%93, %91, %92) : (!loads_3, !coord_tensor_8, !memref_7) -> ()
+        %81 = cute.slice(%37, %8) : !coord_tensor, !cute.coord<"(_,_,1)">
+        %82 = cute.slice(%40, %8) : !memref_3, !cute.coord<"(_,_,1)">
+        %83 = cute.atom.set_value(%loads, %full_11) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%83, %81, %82) : (!loads, !coord_tensor_5, !memref_5) -> ()
+        %84 = cute.slice(%39, %8) : !coord_tensor_2, !cute.coord<"(_,_,1)">
+        %85 = cute.slice(%41, %8) : !memref_4, !cute.coord<"(_,_,1)">
+        %86 = cute.atom.set_value(%loads_1, %full_11) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%86, %84, %85) : (!loads_3, !coord_tensor_6, !memref_6) -> ()
+        %full_12 = cute.add_offset(%full_4, %9) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_12, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+        %87 = cute.slice(%37, %10) : !coord_tensor, !cute.coord<"(_,_,2)">
+        %88 = cute.slice(%40, %10) : !memref_3, !cute.coord<"(_,_,2)">
+        %89 = cute.atom.set_value(%loads, %full_12) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%89, %87, %88) : (!loads, !coord_tensor_7, !memref_5) -> ()
+        %90 = cute.slice(%39, %10) : !coord_tensor_2, !cute.coord<"(_,_,2)">
+        %91 = cute.slice(%41, %10) : !memref_4, !cute.coord<"(_,_,2)">
+        %92 = cute.atom.set_value(%loads_1, %full_12) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%92, %90, %91) : (!loads_3, !coord_tensor_8, !memref_6) -> ()
       }
       cute_nvgpu.arch.barrier() : () -> ()
       // This thread's operands: four k of A at once, one k of B, two register sets each.
+      %43 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+      %tA = cute.tiled.mma.partition_A(%4, %40, %43) : (!tiled_mma, !memref_3, !cute.coord<"?">) -> !tA
       %44 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
-      %tA = cute.tiled.mma.partition_A(%4, %40, %44) : (!tiled_mma, !memref_3, !cute.coord<"?">) -> !tA
-      %45 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
-      %tB = cute.tiled.mma.partition_B(%4, %41, %45) : (!tiled_mma, !memref_4, !cute.coord<"?">) -> !tB
-      %46 = cute.memref.alloca() : !memref_8
+      %tB = cute.tiled.mma.partition_B(%4, %41, %44) : (!tiled_mma, !memref_4, !cute.coord<"?">) -> !tB
+      %45 = cute.memref.alloca() : !memref_7
+      %46 = cute.memref.alloca() : !memref_7
       %47 = cute.memref.alloca() : !memref_8
-      %48 = cute.memref.alloca() : !memref_9
-      %49 = cute.memref.alloca() : !memref_9
-      cute_nvgpu.arch.mbarrier_wait(%full, %c0_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-      %50 = cute.slice(%tA, %11) : !tA, !cute.coord<"(_,_,_,0)">
-      %source = cute.local_tile(%50, %12, %13) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
-      cute.copy(%14, %source, %46) : (!universal_copy, !source, !memref_8) -> ()
-      %51 = cute.slice(%tB, %15) : !tB, !cute.coord<"(_,_,0,0)">
-      cute.copy(%14, %51, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
-      %52:2 = scf.for %tile_10 = %c0_i32 to %35 step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32) -> (i32, i32) : i32 {
+      %48 = cute.memref.alloca() : !memref_8
+      cute_nvgpu.arch.mbarrier_wait(%full_4, %c0_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+      %49 = cute.slice(%tA, %11) : !tA, !cute.coord<"(_,_,_,0)">
+      %source = cute.local_tile(%49, %12, %13) : (!memref_9, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
+      cute.copy(%14, %source, %45) : (!universal_copy, !source, !memref_7) -> ()
+      %50 = cute.slice(%tB, %15) : !tB, !cute.coord<"(_,_,0,0)">
+      cute.copy(%14, %50, %47) : (!universal_copy, !memref_10, !memref_8) -> ()
+      %51:2 = scf.for %tile_11 = %c0_i32 to %35 step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32) -> (i32, i32) : i32 {
+        %75 = arith.addi %arg1, %c1_i32 : i32
+        %wraps_12 = arith.cmpi eq, %75, %c4_i32 : i32
         %76 = arith.addi %arg1, %c1_i32 : i32
-        %wraps_11 = arith.cmpi eq, %76, %c4_i32 : i32
-        %77 = arith.addi %arg1, %c1_i32 : i32
-        %next_slot = arith.select %wraps_11, %c0_i32, %77 : i32
-        %78 = arith.extui %wraps_11 : i1 to i32
-        %next_phase = arith.xori %arg0, %78 : i32
-        %79 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,1,?)">
-        %80 = cute.slice(%tB, %79) : !tB, !cute.coord<"(_,_,1,?)">
-        cute.copy(%14, %80, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %81 = cute.slice(%46, %6) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%4, %33, %81, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
-        %82 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,2,?)">
-        %83 = cute.slice(%tB, %82) : !tB, !cute.coord<"(_,_,2,?)">
-        cute.copy(%14, %83, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %84 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %85 = cute.slice(%tA, %84) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_12 = cute.local_tile(%85, %12, %16) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,1)">) -> !source_2
-        cute.copy(%14, %source_12, %47) : (!universal_copy, !source_2, !memref_8) -> ()
-        %86 = cute.slice(%46, %8) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%4, %33, %86, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %87 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,3,?)">
-        %88 = cute.slice(%tB, %87) : !tB, !cute.coord<"(_,_,3,?)">
-        cute.copy(%14, %88, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %89 = cute.slice(%46, %10) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%4, %33, %89, %48, %33) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %90 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,4,?)">
-        %91 = cute.slice(%tB, %90) : !tB, !cute.coord<"(_,_,4,?)">
-        cute.copy(%14, %91, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %92 = cute.slice(%46, %17) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%4, %33, %92, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %93 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,5,?)">
-        %94 = cute.slice(%tB, %93) : !tB, !cute.coord<"(_,_,5,?)">
-        cute.copy(%14, %94, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %95 = cute.slice(%47, %6) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%4, %33, %95, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
-        %96 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,6,?)">
-        %97 = cute.slice(%tB, %96) : !tB, !cute.coord<"(_,_,6,?)">
-        cute.copy(%14, %97, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %98 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %99 = cute.slice(%tA, %98) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_13 = cute.local_tile(%99, %12, %18) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,2)">) -> !source_3
-        cute.copy(%14, %source_13, %46) : (!universal_copy, !source_3, !memref_8) -> ()
-        %100 = cute.slice(%47, %8) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%4, %33, %100, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %101 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,7,?)">
-        %102 = cute.slice(%tB, %101) : !tB, !cute.coord<"(_,_,7,?)">
-        cute.copy(%14, %102, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %103 = cute.slice(%47, %10) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%4, %33, %103, %48, %33) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %104 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,8,?)">
-        %105 = cute.slice(%tB, %104) : !tB, !cute.coord<"(_,_,8,?)">
-        cute.copy(%14, %105, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %106 = cute.slice(%47, %17) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%4, %33, %106, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %107 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,9,?)">
-        %108 = cute.slice(%tB, %107) : !tB, !cute.coord<"(_,_,9,?)">
-        cute.copy(%14, %108, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %109 = cute.slice(%46, %6) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%4, %33, %109, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
-        %110 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,10,?)">
-        %111 = cute.slice(%tB, %110) : !tB, !cute.coord<"(_,_,10,?)">
-        cute.copy(%14, %111, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %112 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %113 = cute.slice(%tA, %112) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_14 = cute.local_tile(%113, %12, %19) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,3)">) -> !source_2
-        cute.copy(%14, %source_14, %47) : (!universal_copy, !source_2, !memref_8) -> ()
-        %114 = cute.slice(%46, %8) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%4, %33, %114, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %115 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,11,?)">
-        %116 = cute.slice(%tB, %115) : !tB, !cute.coord<"(_,_,11,?)">
-        cute.copy(%14, %116, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %117 = cute.slice(%46, %10) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%4, %33, %117, %48, %33) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %118 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,12,?)">
-        %119 = cute.slice(%tB, %118) : !tB, !cute.coord<"(_,_,12,?)">
-        cute.copy(%14, %119, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %120 = cute.slice(%46, %17) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%4, %33, %120, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %121 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,13,?)">
-        %122 = cute.slice(%tB, %121) : !tB, !cute.coord<"(_,_,13,?)">
-        cute.copy(%14, %122, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %123 = cute.slice(%47, %6) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%4, %33, %123, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %next_slot = arith.select %wraps_12, %c0_i32, %76 : i32
+        %77 = arith.extui %wraps_12 : i1 to i32
+        %next_phase = arith.xori %arg0, %77 : i32
+        %78 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,1,?)">
+        %79 = cute.slice(%tB, %78) : !tB, !cute.coord<"(_,_,1,?)">
+        cute.copy(%14, %79, %48) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %80 = cute.slice(%45, %6) : !memref_7, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %33, %80, %47, %33) : (!tiled_mma, !sums, !memref_11, !memref_8, !sums) -> ()
+        %81 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,2,?)">
+        %82 = cute.slice(%tB, %81) : !tB, !cute.coord<"(_,_,2,?)">
+        cute.copy(%14, %82, %47) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %83 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %84 = cute.slice(%tA, %83) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_13 = cute.local_tile(%84, %12, %16) : (!memref_9, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,1)">) -> !source_2
+        cute.copy(%14, %source_13, %46) : (!universal_copy, !source_2, !memref_7) -> ()
+        %85 = cute.slice(%45, %8) : !memref_7, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %33, %85, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_8, !sums) -> ()
+        %86 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,3,?)">
+        %87 = cute.slice(%tB, %86) : !tB, !cute.coord<"(_,_,3,?)">
+        cute.copy(%14, %87, %48) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %88 = cute.slice(%45, %10) : !memref_7, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %33, %88, %47, %33) : (!tiled_mma, !sums, !memref_13, !memref_8, !sums) -> ()
+        %89 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,4,?)">
+        %90 = cute.slice(%tB, %89) : !tB, !cute.coord<"(_,_,4,?)">
+        cute.copy(%14, %90, %47) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %91 = cute.slice(%45, %17) : !memref_7, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %33, %91, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_8, !sums) -> ()
+        %92 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,5,?)">
+        %93 = cute.slice(%tB, %92) : !tB, !cute.coord<"(_,_,5,?)">
+        cute.copy(%14, %93, %48) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %94 = cute.slice(%46, %6) : !memref_7, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %33, %94, %47, %33) : (!tiled_mma, !sums, !memref_11, !memref_8, !sums) -> ()
+        %95 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,6,?)">
+        %96 = cute.slice(%tB, %95) : !tB, !cute.coord<"(_,_,6,?)">
+        cute.copy(%14, %96, %47) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %97 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %98 = cute.slice(%tA, %97) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_14 = cute.local_tile(%98, %12, %18) : (!memref_9, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,2)">) -> !source_3
+        cute.copy(%14, %source_14, %45) : (!universal_copy, !source_3, !memref_7) -> ()
+        %99 = cute.slice(%46, %8) : !memref_7, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %33, %99, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_8, !sums) -> ()
+        %100 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,7,?)">
+        %101 = cute.slice(%tB, %100) : !tB, !cute.coord<"(_,_,7,?)">
+        cute.copy(%14, %101, %48) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %102 = cute.slice(%46, %10) : !memref_7, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %33, %102, %47, %33) : (!tiled_mma, !sums, !memref_13, !memref_8, !sums) -> ()
+        %103 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,8,?)">
+        %104 = cute.slice(%tB, %103) : !tB, !cute.coord<"(_,_,8,?)">
+        cute.copy(%14, %104, %47) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %105 = cute.slice(%46, %17) : !memref_7, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %33, %105, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_8, !sums) -> ()
+        %106 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,9,?)">
+        %107 = cute.slice(%tB, %106) : !tB, !cute.coord<"(_,_,9,?)">
+        cute.copy(%14, %107, %48) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %108 = cute.slice(%45, %6) : !memref_7, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %33, %108, %47, %33) : (!tiled_mma, !sums, !memref_11, !memref_8, !sums) -> ()
+        %109 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,10,?)">
+        %110 = cute.slice(%tB, %109) : !tB, !cute.coord<"(_,_,10,?)">
+        cute.copy(%14, %110, %47) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %111 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %112 = cute.slice(%tA, %111) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_15 = cute.local_tile(%112, %12, %19) : (!memref_9, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,3)">) -> !source_2
+        cute.copy(%14, %source_15, %46) : (!universal_copy, !source_2, !memref_7) -> ()
+        %113 = cute.slice(%45, %8) : !memref_7, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %33, %113, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_8, !sums) -> ()
+        %114 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,11,?)">
+        %115 = cute.slice(%tB, %114) : !tB, !cute.coord<"(_,_,11,?)">
+        cute.copy(%14, %115, %48) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %116 = cute.slice(%45, %10) : !memref_7, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %33, %116, %47, %33) : (!tiled_mma, !sums, !memref_13, !memref_8, !sums) -> ()
+        %117 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,12,?)">
+        %118 = cute.slice(%tB, %117) : !tB, !cute.coord<"(_,_,12,?)">
+        cute.copy(%14, %118, %47) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %119 = cute.slice(%45, %17) : !memref_7, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %33, %119, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_8, !sums) -> ()
+        %120 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,13,?)">
+        %121 = cute.slice(%tB, %120) : !tB, !cute.coord<"(_,_,13,?)">
+        cute.copy(%14, %121, %48) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %122 = cute.slice(%46, %6) : !memref_7, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %33, %122, %47, %33) : (!tiled_mma, !sums, !memref_11, !memref_8, !sums) -> ()
         // All threads are done with the previous tile. Its slot gets the last requested tile; the next tile has
         // arrived.
         cute_nvgpu.arch.barrier() : () -> ()
         scf.if %leader {
-          %137 = arith.addi %tile_10, %c3_i32 : i32
-          %138 = arith.addi %arg1, %c3_i32 : i32
-          %139 = arith.andi %138, %c3_i32 : i32
-          %140 = cute.make_int_tuple(%139) : (i32) -> !cute.int_tuple<"?">
-          %full_16 = cute.add_offset(%full, %140) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_16, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %141 = cute.make_coord(%137) : (i32) -> !cute.coord<"(_,_,?)">
-          %142 = cute.slice(%37, %141) : !coord_tensor, !cute.coord<"(_,_,?)">
-          %143 = cute.make_coord(%139) : (i32) -> !cute.coord<"(_,_,?)">
-          %144 = cute.slice(%40, %143) : !memref_3, !cute.coord<"(_,_,?)">
-          %145 = cute.atom.set_value(%loads, %full_16) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-          cute.copy(%145, %142, %144) : (!loads, !coord_tensor_9, !memref_6) -> ()
-          %146 = cute.make_coord(%137) : (i32) -> !cute.coord<"(_,_,?)">
-          %147 = cute.slice(%39, %146) : !coord_tensor_2, !cute.coord<"(_,_,?)">
-          %148 = cute.make_coord(%139) : (i32) -> !cute.coord<"(_,_,?)">
-          %149 = cute.slice(%41, %148) : !memref_4, !cute.coord<"(_,_,?)">
-          %150 = cute.atom.set_value(%loads_1, %full_16) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-          cute.copy(%150, %147, %149) : (!loads_3, !coord_tensor_10, !memref_7) -> ()
+          %136 = arith.addi %tile_11, %c3_i32 : i32
+          %137 = arith.addi %arg1, %c3_i32 : i32
+          %138 = arith.andi %137, %c3_i32 : i32
+          %139 = cute.make_int_tuple(%138) : (i32) -> !cute.int_tuple<"?">
+          %full_17 = cute.add_offset(%full_4, %139) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_17, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %140 = cute.make_coord(%136) : (i32) -> !cute.coord<"(_,_,?)">
+          %141 = cute.slice(%37, %140) : !coord_tensor, !cute.coord<"(_,_,?)">
+          %142 = cute.make_coord(%138) : (i32) -> !cute.coord<"(_,_,?)">
+          %143 = cute.slice(%40, %142) : !memref_3, !cute.coord<"(_,_,?)">
+          %144 = cute.atom.set_value(%loads, %full_17) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+          cute.copy(%144, %141, %143) : (!loads, !coord_tensor_9, !memref_5) -> ()
+          %145 = cute.make_coord(%136) : (i32) -> !cute.coord<"(_,_,?)">
+          %146 = cute.slice(%39, %145) : !coord_tensor_2, !cute.coord<"(_,_,?)">
+          %147 = cute.make_coord(%138) : (i32) -> !cute.coord<"(_,_,?)">
+          %148 = cute.slice(%41, %147) : !memref_4, !cute.coord<"(_,_,?)">
+          %149 = cute.atom.set_value(%loads_1, %full_17) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+          cute.copy(%149, %146, %148) : (!loads_3, !coord_tensor_10, !memref_6) -> ()
         }
-        %124 = cute.make_int_tuple(%next_slot) : (i32) -> !cute.int_tuple<"?">
-        %125 = cute.add_offset(%full, %124) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-        cute_nvgpu.arch.mbarrier_wait(%125, %next_phase) : (!cute.ptr<i64, smem>, i32) -> ()
-        %126 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,14,?)">
-        %127 = cute.slice(%tB, %126) : !tB, !cute.coord<"(_,_,14,?)">
-        cute.copy(%14, %127, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %128 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %129 = cute.slice(%tA, %128) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_15 = cute.local_tile(%129, %12, %13) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
-        cute.copy(%14, %source_15, %46) : (!universal_copy, !source, !memref_8) -> ()
-        %130 = cute.slice(%47, %8) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%4, %33, %130, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %131 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,15,?)">
-        %132 = cute.slice(%tB, %131) : !tB, !cute.coord<"(_,_,15,?)">
-        cute.copy(%14, %132, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %133 = cute.slice(%47, %10) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%4, %33, %133, %48, %33) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %134 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,0,?)">
-        %135 = cute.slice(%tB, %134) : !tB, !cute.coord<"(_,_,0,?)">
-        cute.copy(%14, %135, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %136 = cute.slice(%47, %17) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%4, %33, %136, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %123 = cute.make_int_tuple(%next_slot) : (i32) -> !cute.int_tuple<"?">
+        %124 = cute.add_offset(%full_4, %123) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+        cute_nvgpu.arch.mbarrier_wait(%124, %next_phase) : (!cute.ptr<i64, smem>, i32) -> ()
+        %125 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,14,?)">
+        %126 = cute.slice(%tB, %125) : !tB, !cute.coord<"(_,_,14,?)">
+        cute.copy(%14, %126, %47) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %127 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %128 = cute.slice(%tA, %127) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_16 = cute.local_tile(%128, %12, %13) : (!memref_9, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
+        cute.copy(%14, %source_16, %45) : (!universal_copy, !source, !memref_7) -> ()
+        %129 = cute.slice(%46, %8) : !memref_7, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %33, %129, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_8, !sums) -> ()
+        %130 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,15,?)">
+        %131 = cute.slice(%tB, %130) : !tB, !cute.coord<"(_,_,15,?)">
+        cute.copy(%14, %131, %48) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %132 = cute.slice(%46, %10) : !memref_7, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %33, %132, %47, %33) : (!tiled_mma, !sums, !memref_13, !memref_8, !sums) -> ()
+        %133 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,0,?)">
+        %134 = cute.slice(%tB, %133) : !tB, !cute.coord<"(_,_,0,?)">
+        cute.copy(%14, %134, %47) : (!universal_copy, !memref_10, !memref_8) -> ()
+        %135 = cute.slice(%46, %17) : !memref_7, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %33, %135, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_8, !sums) -> ()
         scf.yield %next_phase, %next_slot : i32, i32
       }
       // Wait for tiles that are still in flight.
-      %53 = arith.addi %52#1, %c1_i32 : i32
-      %wraps = arith.cmpi eq, %53, %c4_i32 : i32
-      %54 = arith.addi %52#1, %c1_i32 : i32
-      %slot = arith.select %wraps, %c0_i32, %54 : i32
-      %55 = arith.extui %wraps : i1 to i32
-      %phase = arith.xori %52#0, %55 : i32
-      %56 = cute.make_int_tuple(%slot) : (i32) -> !cute.int_tuple<"?">
-      %57 = cute.add_offset(%full, %56) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-      cute_nvgpu.arch.mbarrier_wait(%57, %phase) : (!cute.ptr<i64, smem>, i32) -> ()
+      %52 = arith.addi %51#1, %c1_i32 : i32
+      %wraps = arith.cmpi eq, %52, %c4_i32 : i32
+      %53 = arith.addi %51#1, %c1_i32 : i32
+      %slot = arith.select %wraps, %c0_i32, %53 : i32
+      %54 = arith.extui %wraps : i1 to i32
+      %phase = arith.xori %51#0, %54 : i32
+      %55 = cute.make_int_tuple(%slot) : (i32) -> !cute.int_tuple<"?">
+      %56 = cute.add_offset(%full_4, %55) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+      cute_nvgpu.arch.mbarrier_wait(%56, %phase) : (!cute.ptr<i64, smem>, i32) -> ()
+      %57 = arith.addi %slot, %c1_i32 : i32
+      %wraps_5 = arith.cmpi eq, %57, %c4_i32 : i32
       %58 = arith.addi %slot, %c1_i32 : i32
-      %wraps_4 = arith.cmpi eq, %58, %c4_i32 : i32
-      %59 = arith.addi %slot, %c1_i32 : i32
-      %slot_5 = arith.select %wraps_4, %c0_i32, %59 : i32
-      %60 = arith.extui %wraps_4 : i1 to i32
-      %phase_6 = arith.xori %phase, %60 : i32
-      %61 = cute.make_int_tuple(%slot_5) : (i32) -> !cute.int_tuple<"?">
-      %62 = cute.add_offset(%full, %61) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-      cute_nvgpu.arch.mbarrier_wait(%62, %phase_6) : (!cute.ptr<i64, smem>, i32) -> ()
-      %63 = arith.addi %slot_5, %c1_i32 : i32
-      %wraps_7 = arith.cmpi eq, %63, %c4_i32 : i32
-      %64 = arith.addi %slot_5, %c1_i32 : i32
-      %slot_8 = arith.select %wraps_7, %c0_i32, %64 : i32
-      %65 = arith.extui %wraps_7 : i1 to i32
-      %phase_9 = arith.xori %phase_6, %65 : i32
+      %slot_6 = arith.select %wraps_5, %c0_i32, %58 : i32
+      %59 = arith.extui %wraps_5 : i1 to i32
+      %phase_7 = arith.xori %phase, %59 : i32
+      %60 = cute.make_int_tuple(%slot_6) : (i32) -> !cute.int_tuple<"?">
+      %61 = cute.add_offset(%full_4, %60) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+      cute_nvgpu.arch.mbarrier_wait(%61, %phase_7) : (!cute.ptr<i64, smem>, i32) -> ()
+      %62 = arith.addi %slot_6, %c1_i32 : i32
+      %wraps_8 = arith.cmpi eq, %62, %c4_i32 : i32
+      %63 = arith.addi %slot_6, %c1_i32 : i32
+      %slot_9 = arith.select %wraps_8, %c0_i32, %63 : i32
+      %64 = arith.extui %wraps_8 : i1 to i32
+      %phase_10 = arith.xori %phase_7, %64 : i32
       // Copy the accumulator. A 128-bit store needs four consecutive registers, which would constrain those of the FMAs.
       %sums = cute.make_fragment_like(%33) : !sums -> !sums
       scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-        %76 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %77 = cute.memref.load(%33, %76) : (!sums, !cute.coord<"?">) -> f32
-        %78 = arith.addf %77, %cst fastmath<contract> : f32
-        %79 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%sums, %79, %78) : (!sums, !cute.coord<"?">, f32) -> ()
+        %75 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %76 = cute.memref.load(%33, %75) : (!sums, !cute.coord<"?">) -> f32
+        %77 = arith.addf %76, %cst fastmath<contract> : f32
+        %78 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%sums, %78, %77) : (!sums, !cute.coord<"?">, f32) -> ()
       }
-      %66 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
-      %67 = cute.make_shape(%23#0, %66) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
-      %68 = cute.make_identity_layout(%67) : !cute.shape<"(?,?{div=4})"> -> !layout_3
-      %69 = cute.make_view(%20, %68) : !coord_tensor_11
-      %70 = cute.make_coord(%row_3, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %ids = cute.local_tile(%69, %2, %70) : (!coord_tensor_11, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids
-      %71 = cute.memref.load(%ids, %21) : (!ids, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %72:2 = cute.get_scalars<{only_dynamic}> (%71) : !cute.int_tuple<"(?,?)">
-      %73 = cute.make_int_tuple(%72#0, %72#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %74 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
-      %75 = cute.make_int_tuple(%23#0, %74) : (i32, !cute.i32<divby 4>) -> !int_tuple
-      %whole = cute.elem_less(%73, %75) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+      %65 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
+      %66 = cute.make_shape(%23#0, %65) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+      %67 = cute.make_identity_layout(%66) : !cute.shape<"(?,?{div=4})"> -> !layout_3
+      %68 = cute.make_view(%20, %67) : !coord_tensor_11
+      %69 = cute.make_coord(%row_3, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids = cute.local_tile(%68, %2, %69) : (!coord_tensor_11, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids
+      %70 = cute.memref.load(%ids, %21) : (!ids, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %71:2 = cute.get_scalars<{only_dynamic}> (%70) : !cute.int_tuple<"(?,?)">
+      %72 = cute.make_int_tuple(%71#0, %71#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %73 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
+      %74 = cute.make_int_tuple(%23#0, %73) : (i32, !cute.i32<divby 4>) -> !int_tuple
+      %whole = cute.elem_less(%72, %74) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
       scf.if %whole {
         cute.copy(%14, %sums, %32) : (!universal_copy, !sums, !memref_2) -> ()
       } else {
-        %76 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%4, %ids, %76) : (!tiled_mma, !ids, !cute.coord<"?">) -> !xC
-        %inside_10 = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
+        %75 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%4, %ids, %75) : (!tiled_mma, !ids, !cute.coord<"?">) -> !xC
+        %inside_11 = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
         scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-          %77 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %78 = cute.memref.load(%xC, %77) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %79:2 = cute.get_scalars<{only_dynamic}> (%78) : !cute.int_tuple<"(?,?)">
-          %80 = cute.make_int_tuple(%79#0, %79#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %81 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
-          %82 = cute.make_int_tuple(%23#0, %81) : (i32, !cute.i32<divby 4>) -> !int_tuple
-          %83 = cute.elem_less(%80, %82) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
-          %84 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%inside_10, %84, %83) : (!inside, !cute.coord<"?">, i1) -> ()
+          %76 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %77 = cute.memref.load(%xC, %76) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %78:2 = cute.get_scalars<{only_dynamic}> (%77) : !cute.int_tuple<"(?,?)">
+          %79 = cute.make_int_tuple(%78#0, %78#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %80 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
+          %81 = cute.make_int_tuple(%23#0, %80) : (i32, !cute.i32<divby 4>) -> !int_tuple
+          %82 = cute.elem_less(%79, %81) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+          %83 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside_11, %83, %82) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%14, %sums, %32, pred = %inside_10) : (!universal_copy, !sums, !memref_2, !inside) -> ()
+        cute.copy(%14, %sums, %32, pred = %inside_11) : (!universal_copy, !sums, !memref_2, !inside) -> ()
       }
       gpu.return
     }
@@ -453,25 +453,25 @@ module attributes {gpu.container_module} {
       %24 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
       %25 = cute.make_identity_layout(%24) : !cute.shape<"(?,?)"> -> !layout_4
       %26 = cute.make_view(%2, %25) : !coord_tensor_12
-      %27 = cute.select<[1, 0]> (%mB) : !mA -> !memref_15
-      %28 = cute.get_layout(%27) : !memref_15
+      %27 = cute.select<[1, 0]> (%mB) : !mA -> !memref_14
+      %28 = cute.get_layout(%27) : !memref_14
       %29:3 = cute.get_scalars<{only_dynamic}> (%28) : !cute.layout<"(?,?):(1,?)">
       %30 = cute.make_shape(%29#0, %29#1) : (i32, i32) -> !cute.shape<"(?,?)">
       %31 = cute.make_identity_layout(%30) : !cute.shape<"(?,?)"> -> !layout_4
       %32 = cute.make_view(%2, %31) : !coord_tensor_12
       %33 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %34 = cute.local_tile(%mC, %3, %33) : (!mA, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_16
+      %34 = cute.local_tile(%mC, %3, %33) : (!mA, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_15
       %35 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-      %36 = cute.tiled.mma.partition_C(%5, %34, %35) : (!tiled_mma_2, !memref_16, !cute.coord<"?">) -> !memref_17
-      %37 = cute.tiled.mma.make_fragment_C(%5, %36) : (!tiled_mma_2, !memref_17) -> !memref_18
-      cute.clear(%37) : (!memref_18) -> ()
+      %36 = cute.tiled.mma.partition_C(%5, %34, %35) : (!tiled_mma_2, !memref_15, !cute.coord<"?">) -> !memref_16
+      %37 = cute.tiled.mma.make_fragment_C(%5, %36) : (!tiled_mma_2, !memref_16) -> !memref_17
+      cute.clear(%37) : (!memref_17) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
       // tiles past the last one are zero
       %38 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %39 = cute.local_tile(%mA, %6, %38) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_19
+      %39 = cute.local_tile(%mA, %6, %38) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_18
       %40 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-      %part = cute.tiled.copy.partition_S(%8, %39, %40) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
+      %part = cute.tiled.copy.partition_S(%8, %39, %40) : (!tiled_copy, !memref_18, !cute.coord<"?">) -> !part
       %41 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
       %42 = cute.local_tile(%26, %6, %41) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_4
       %43 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
@@ -491,12 +491,12 @@ module attributes {gpu.container_module} {
       }
       %44 = cute.slice(%sA, %10) : !sA, !cute.coord<"(_,_,0)">
       %45 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-      %46 = cute.tiled.copy.partition_D(%8, %44, %45) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
-      cute.copy(%7, %part, %46, pred = %flags) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+      %46 = cute.tiled.copy.partition_D(%8, %44, %45) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !memref_20
+      cute.copy(%7, %part, %46, pred = %flags) : (!simt_async_copy, !part, !memref_20, !flags) -> ()
       %47 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %48 = cute.local_tile(%27, %6, %47) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_22
+      %48 = cute.local_tile(%27, %6, %47) : (!memref_14, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_21
       %49 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-      %part_0 = cute.tiled.copy.partition_S(%11, %48, %49) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
+      %part_0 = cute.tiled.copy.partition_S(%11, %48, %49) : (!tiled_copy_2, !memref_21, !cute.coord<"?">) -> !part_2
       %50 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
       %51 = cute.local_tile(%32, %6, %50) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_4
       %52 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
@@ -516,13 +516,13 @@ module attributes {gpu.container_module} {
       }
       %53 = cute.slice(%sB, %10) : !sB, !cute.coord<"(_,_,0)">
       %54 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-      %55 = cute.tiled.copy.partition_D(%11, %53, %54) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
-      cute.copy(%7, %part_0, %55, pred = %flags_2) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
+      %55 = cute.tiled.copy.partition_D(%11, %53, %54) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !memref_23
+      cute.copy(%7, %part_0, %55, pred = %flags_2) : (!simt_async_copy, !part_2, !memref_23, !flags_2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
       %56 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %57 = cute.local_tile(%mA, %6, %56) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_19
+      %57 = cute.local_tile(%mA, %6, %56) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_18
       %58 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-      %part_5 = cute.tiled.copy.partition_S(%8, %57, %58) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
+      %part_5 = cute.tiled.copy.partition_S(%8, %57, %58) : (!tiled_copy, !memref_18, !cute.coord<"?">) -> !part
       %59 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
       %60 = cute.local_tile(%26, %6, %59) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_6
       %61 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
@@ -542,12 +542,12 @@ module attributes {gpu.container_module} {
       }
       %62 = cute.slice(%sA, %12) : !sA, !cute.coord<"(_,_,1)">
       %63 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-      %64 = cute.tiled.copy.partition_D(%8, %62, %63) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
-      cute.copy(%7, %part_5, %64, pred = %flags_7) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+      %64 = cute.tiled.copy.partition_D(%8, %62, %63) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !memref_20
+      cute.copy(%7, %part_5, %64, pred = %flags_7) : (!simt_async_copy, !part, !memref_20, !flags) -> ()
       %65 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %66 = cute.local_tile(%27, %6, %65) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_22
+      %66 = cute.local_tile(%27, %6, %65) : (!memref_14, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_21
       %67 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-      %part_10 = cute.tiled.copy.partition_S(%11, %66, %67) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
+      %part_10 = cute.tiled.copy.partition_S(%11, %66, %67) : (!tiled_copy_2, !memref_21, !cute.coord<"?">) -> !part_2
       %68 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
       %69 = cute.local_tile(%32, %6, %68) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_6
       %70 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
@@ -567,8 +567,8 @@ module attributes {gpu.container_module} {
       }
       %71 = cute.slice(%sB, %12) : !sB, !cute.coord<"(_,_,1)">
       %72 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-      %73 = cute.tiled.copy.partition_D(%11, %71, %72) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
-      cute.copy(%7, %part_10, %73, pred = %flags_12) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
+      %73 = cute.tiled.copy.partition_D(%11, %71, %72) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !memref_23
+      cute.copy(%7, %part_10, %73, pred = %flags_12) : (!simt_async_copy, !part_2, !memref_23, !flags_2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
       %74 = arith.addi %1#1, %c15_i32 : i32
       %75 = arith.shrui %74, %c4_i32 : i32
@@ -579,9 +579,9 @@ module attributes {gpu.container_module} {
         %ahead = arith.addi %tile, %c2_i32 : i32
         %84 = arith.remui %ahead, %c3_i32 : i32
         %85 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %86 = cute.local_tile(%mA, %6, %85) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_19
+        %86 = cute.local_tile(%mA, %6, %85) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_18
         %87 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-        %part_16 = cute.tiled.copy.partition_S(%8, %86, %87) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
+        %part_16 = cute.tiled.copy.partition_S(%8, %86, %87) : (!tiled_copy, !memref_18, !cute.coord<"?">) -> !part
         %88 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
         %89 = cute.local_tile(%26, %6, %88) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_10
         %90 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
@@ -602,12 +602,12 @@ module attributes {gpu.container_module} {
         %91 = cute.make_coord(%84) : (i32) -> !cute.coord<"(_,_,?)">
         %92 = cute.slice(%sA, %91) : !sA, !cute.coord<"(_,_,?)">
         %93 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-        %94 = cute.tiled.copy.partition_D(%8, %92, %93) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
-        cute.copy(%7, %part_16, %94, pred = %flags_18) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+        %94 = cute.tiled.copy.partition_D(%8, %92, %93) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !memref_20
+        cute.copy(%7, %part_16, %94, pred = %flags_18) : (!simt_async_copy, !part, !memref_20, !flags) -> ()
         %95 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %96 = cute.local_tile(%27, %6, %95) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_22
+        %96 = cute.local_tile(%27, %6, %95) : (!memref_14, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_21
         %97 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-        %part_21 = cute.tiled.copy.partition_S(%11, %96, %97) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
+        %part_21 = cute.tiled.copy.partition_S(%11, %96, %97) : (!tiled_copy_2, !memref_21, !cute.coord<"?">) -> !part_2
         %98 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
         %99 = cute.local_tile(%32, %6, %98) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_10
         %100 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
@@ -628,8 +628,8 @@ module attributes {gpu.container_module} {
         %101 = cute.make_coord(%84) : (i32) -> !cute.coord<"(_,_,?)">
         %102 = cute.slice(%sB, %101) : !sB, !cute.coord<"(_,_,?)">
         %103 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-        %104 = cute.tiled.copy.partition_D(%11, %102, %103) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
-        cute.copy(%7, %part_21, %104, pred = %flags_23) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
+        %104 = cute.tiled.copy.partition_D(%11, %102, %103) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !memref_23
+        cute.copy(%7, %part_21, %104, pred = %flags_23) : (!simt_async_copy, !part_2, !memref_23, !flags_2) -> ()
         cute_nvgpu.arch.cp_async_commit_group() : () -> ()
         %stage = arith.remui %tile, %c3_i32 : i32
         scf.for %k = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
@@ -638,29 +638,29 @@ module attributes {gpu.container_module} {
           %107 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
           %108 = cute.slice(%sB, %107) : !sB, !cute.coord<"(_,_,?)">
           %109 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
-          %110 = cute.local_tile(%106, %13, %109) : (!memref_20, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_25
+          %110 = cute.local_tile(%106, %13, %109) : (!memref_19, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_24
           %111 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-          %blockA = cute.tiled.mma.partition_A(%5, %110, %111) : (!tiled_mma_2, !memref_25, !cute.coord<"?">) -> !blockA
+          %blockA = cute.tiled.mma.partition_A(%5, %110, %111) : (!tiled_mma_2, !memref_24, !cute.coord<"?">) -> !blockA
           %rA = cute.tiled.mma.make_fragment_A(%5, %blockA) : (!tiled_mma_2, !blockA) -> !rA
           cute.copy(%14, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
           %112 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
-          %blockB = cute.local_tile(%108, %13, %112) : (!memref_23, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
-          %113 = cute.local_tile(%blockB, %15, %16) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_26
+          %blockB = cute.local_tile(%108, %13, %112) : (!memref_22, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
+          %113 = cute.local_tile(%blockB, %15, %16) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_25
           %114 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-          %columnB = cute.tiled.mma.partition_B(%5, %113, %114) : (!tiled_mma_2, !memref_26, !cute.coord<"?">) -> !columnB
+          %columnB = cute.tiled.mma.partition_B(%5, %113, %114) : (!tiled_mma_2, !memref_25, !cute.coord<"?">) -> !columnB
           %rB = cute.tiled.mma.make_fragment_B(%5, %columnB) : (!tiled_mma_2, !columnB) -> !rB
           cute.copy(%14, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
           %115 = cute.slice(%rA, %10) : !rA, !cute.coord<"(_,_,0)">
           %116 = cute.slice(%rB, %10) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%5, %37, %115, %116, %37) : (!tiled_mma_2, !memref_18, !memref_27, !memref_28, !memref_18) -> ()
-          %117 = cute.local_tile(%blockB, %15, %17) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_26
+          cute.gemm(%5, %37, %115, %116, %37) : (!tiled_mma_2, !memref_17, !memref_26, !memref_27, !memref_17) -> ()
+          %117 = cute.local_tile(%blockB, %15, %17) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_25
           %118 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
-          %columnB_26 = cute.tiled.mma.partition_B(%5, %117, %118) : (!tiled_mma_2, !memref_26, !cute.coord<"?">) -> !columnB
+          %columnB_26 = cute.tiled.mma.partition_B(%5, %117, %118) : (!tiled_mma_2, !memref_25, !cute.coord<"?">) -> !columnB
           %rB_27 = cute.tiled.mma.make_fragment_B(%5, %columnB_26) : (!tiled_mma_2, !columnB) -> !rB
           cute.copy(%14, %columnB_26, %rB_27) : (!universal_copy, !columnB, !rB) -> ()
           %119 = cute.slice(%rA, %12) : !rA, !cute.coord<"(_,_,1)">
           %120 = cute.slice(%rB_27, %10) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%5, %37, %119, %120, %37) : (!tiled_mma_2, !memref_18, !memref_27, !memref_28, !memref_18) -> ()
+          cute.gemm(%5, %37, %119, %120, %37) : (!tiled_mma_2, !memref_17, !memref_26, !memref_27, !memref_17) -> ()
         }
       }
       cute_nvgpu.arch.cp_async_wait_group() {n = 0 : i32} : () -> ()
@@ -675,7 +675,7 @@ module attributes {gpu.container_module} {
       %83 = cute.make_int_tuple(%20#0, %20#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
       %whole = cute.elem_less(%82, %83) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       scf.if %whole {
-        cute.copy(%14, %37, %36) : (!universal_copy, !memref_18, !memref_17) -> ()
+        cute.copy(%14, %37, %36) : (!universal_copy, !memref_17, !memref_16) -> ()
       } else {
         %84 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
         %xC = cute.tiled.mma.partition_C(%5, %ids_15, %84) : (!tiled_mma_2, !ids, !cute.coord<"?">) -> !xC_2
@@ -690,7 +690,7 @@ module attributes {gpu.container_module} {
           %91 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
           cute.memref.store(%inside, %91, %90) : (!inside_2, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%14, %37, %36, pred = %inside) : (!universal_copy, !memref_18, !memref_17, !inside_2) -> ()
+        cute.copy(%14, %37, %36, pred = %inside) : (!universal_copy, !memref_17, !memref_16, !inside_2) -> ()
       }
       gpu.return
     }
@@ -748,8 +748,8 @@ module attributes {gpu.container_module} {
     %40 = cute.make_layout(%37, %39) : (!cute.shape<"(?,?{div=4})">, !cute.stride<"(?{div=4},1)">) -> !layout_2
     %vC = cute.make_view(%35, %40) : !mC
     %41:2 = cute_nvgpu.make_tma_load(%vA, %4, %5) {l2 = 256 : i32, swizzle = 64 : i32} : (!mC, !layout_5, !cute.shape<"(128,16)">) -> (!loads, !loads_2)
-    %42 = cute.select<[1, 0]> (%vB) : !mC -> !memref_29
-    %43:2 = cute_nvgpu.make_tma_load(%42, %6, %5) {l2 = 256 : i32} : (!memref_29, !layout_6, !cute.shape<"(128,16)">) -> (!loads_3, !loads_4)
+    %42 = cute.select<[1, 0]> (%vB) : !mC -> !memref_28
+    %43:2 = cute_nvgpu.make_tma_load(%42, %6, %5) {l2 = 256 : i32} : (!memref_28, !layout_6, !cute.shape<"(128,16)">) -> (!loads_3, !loads_4)
     gpu.launch_func @kernels::@sgemm blocks in (%22, %c1_i32, %c1_i32) threads in (%c128_i32, %c1_i32, %c1_i32) : i32 args(%41#0 : !loads, %41#1 : !loads_2, %43#0 : !loads_3, %43#1 : !loads_4, %vC : !mC)
     gpu.launch_func @kernels::@sgemm_any blocks in (%22, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mA, %mB : !mA, %mC : !mA) {cute.fallback}
     return

@@ -10,6 +10,7 @@ from cute_dialect.lang.machine.tiled import tensor_operand, thread_coord
 from cute_dialect.lang.machine.tiled_copy import TiledCopy, copy_atom_of
 from cute_dialect.lang.machine.tma import with_map
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
+from cute_dialect.lang.values.indexing import check_access
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
@@ -159,6 +160,9 @@ def copy(
     if pred is not None:
         flags = tensor_operand(pred, what, "predicate")
         operands.append((flags if hasattr(found.type, "row") else _spread(flags, source)).ssa)
+    if pred is None:
+        check_access(source, "read")
+        check_access(destination, "write")
     attributes = {"partial": UnitAttr()} if partial else None
     try:
         tracer.op(name, operands, None, None, attributes=attributes)
@@ -259,7 +263,10 @@ def _plain_copy(src: Any, dst: Any, pred: Any, what: str) -> None:
     if pred is None and _rank(source) != _rank(destination):  # Copy element i to element i in colexicographic order.
         source, destination = (_as_one_mode(x) for x in (source, destination))
     operands = [atom, source.ssa, destination.ssa]
-    if pred is not None:
+    if pred is None:
+        check_access(source, "read")
+        check_access(destination, "write")
+    else:
         operands.append(_spread(tensor_operand(pred, what, "predicate"), source).ssa)
     try:
         tracer.op("cute.copy", operands)

@@ -10,6 +10,7 @@ from cute_dialect.lang.machine.atoms import CopyAtom, refuse
 from cute_dialect.lang.machine.tiled import Tiled, partition_view, static_payload, thread_coord
 from cute_dialect.lang.machine.tiled_mma import TiledMma
 from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.values.indexing import check_part
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute
@@ -139,7 +140,9 @@ class ThrCopy(TiledCopy):
     def _partition(self, side: str, tensor: Tensor) -> Tensor:
         name = f"cute.tiled.copy.partition_{side}"
         what = f"partition_{side} by {self.name}"
-        return partition_view(name, self.ssa, tensor, (thread_coord(self.thr_idx),), what, "tensor")
+        made = partition_view(name, self.ssa, tensor, (thread_coord(self.thr_idx),), what, "tensor")
+        check_part(made, tensor, self.thr_idx, self.size, lambda: self.size, "threads' parts")
+        return made
 
     def retile_S(self, src: Tensor) -> Tensor:
         """Return a fragment in the order in which the copy reads its values; see :meth:`TiledCopy.retile`."""

@@ -9,6 +9,7 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, check_target, make_mma_atom, refuse
 from cute_dialect.lang.machine.tiled import Tiled, static_payload, tensor_operand, thread_coord
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
+from cute_dialect.lang.values.indexing import check_part
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -317,7 +318,9 @@ class ThrMma(TiledMma):
             made = current().value(f"cute.tiled.mma.partition_{operand}", [self.ssa, t.ssa, thread_coord(self.thr_idx)])
         except LayoutError as e:
             refuse("F254", what, e, hint=f"the tensor is {t!r}")
-        return Tensor.of(made, t.element_type)
+        part = Tensor.of(made, t.element_type)
+        check_part(part, t, self.thr_idx, self.size, lambda: self.size, "threads' parts")
+        return part
 
     def partition_A(self, tensor: Tensor) -> Tensor:
         """Return the thread's partition ``(V, RestM, RestK, …)`` of A, a tensor (M, K, …)."""

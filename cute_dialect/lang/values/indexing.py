@@ -7,10 +7,12 @@ mode.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, StaticError
+from cute_dialect.lang.tracing.tracer import active, current
 from cute_dialect.lang.values.int_tuples import Tree, from_ssa
 
 if TYPE_CHECKING:
@@ -197,8 +199,10 @@ def read(tensor: Tensor, coord: object) -> Any:
     where = normalised(coord, tensor.shape_payload)
     _assert_inside(tensor, where, "slice" if has_open_mode(where) else "read")
     if has_open_mode(where):
-        return sliced(tensor, where)
-    from cute_dialect.lang.tracing.tracer import current
+        view = sliced(tensor, where)
+        if _asserts() and not is_static_coord(where):
+            check_view_later(view, tensor, where, tensor.shape, f"a slice of {_described(tensor)}")
+        return view
 
     if tensor.is_static and is_static_coord(where):
         from cute_dialect.algebra.arithmetic import tuple_add
@@ -218,7 +222,6 @@ def write(tensor: Tensor, coord: object, value: object) -> None:
     if has_open_mode(where):
         fill_or_store(sliced(tensor, where), value)
         return
-    from cute_dialect.lang.tracing.tracer import current
 
     _whole_bytes(tensor, "written")
     current().op("cute.memref.store", [tensor.ssa, coord_ssa(where), stored_value(value, element).ssa])
@@ -233,18 +236,31 @@ def _assert_inside(tensor: Tensor, where: Any, access: str) -> None:
     the end of a dynamic mode is checked only where its elements are accessed.  A coordinate tensor is not checked,
     because it has no memory and its coordinates may continue past its shape.
     """
-    from cute_dialect.lang.tracing.tracer import active
-
     tracer = active()
-    if tracer is None or not tracer.state.get("asserts") or is_static_coord(where) or tensor.element_type is None:
+    if tracer is None or not tracer.state.get("asserts") or tensor.element_type is None:
         return
+    if not has_open_mode(where):
+        check_access(tensor, access)
+    if is_static_coord(where):
+        return
+    only_static = has_open_mode(where)
+    _emit_checks(tracer, where, tensor.shape, f"{access} of {_described(tensor)}", only_static=only_static)
+
+
+def _described(tensor: Tensor) -> str:
+    return f"{tensor.describe()} of shape {coord_text(tensor.shape_payload)}"
+
+
+def _emit_checks(tracer: Any, where: Any, shape: Any, text: str, *, only_static: bool = False) -> None:
+    """Emit assertions that the dynamic integers of a coordinate are within a shape.
+
+    ``only_static``: check modes of static extent only.
+    """
     from xdsl.dialects.builtin import StringAttr
 
     from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.numeric import as_number, binary, compare, facts_of
     from cute_dialect.lang.values.tuple_functions import size
-
-    is_slice = has_open_mode(where)
 
     def check(c: Any, mode: Any, path: tuple[int, ...]) -> None:
         if isinstance(c, tuple):
@@ -254,7 +270,7 @@ def _assert_inside(tensor: Tensor, where: Any, access: str) -> None:
             extent = size(mode)
             known, end = facts_of(c), as_number(extent)
             natural = known.low is not None and known.low >= 0
-            if is_slice and not end.is_static:
+            if only_static and not end.is_static:
                 return
             if natural and known.high is not None and end.is_static and known.high < end.value:
                 return
@@ -262,10 +278,88 @@ def _assert_inside(tensor: Tensor, where: Any, access: str) -> None:
             if not natural:
                 inside = binary("and", compare("ge", c, 0), inside)
             in_mode = f" in mode {path[0] if len(path) == 1 else path}" if path else ""
-            tracer.op("cf.assert", [inside.ssa], (), {"msg": StringAttr(text + in_mode)})
+            tracer.op("cf.assert", [inside.ssa], (), {"msg": StringAttr(f"out-of-bounds {text}{in_mode}")})
 
-    text = f"out-of-bounds {access} of {tensor.describe()} of shape {coord_text(tensor.shape_payload)}"
-    check(where, tensor.shape, ())
+    check(where, shape, ())
+
+
+# ------------------------------------------------------------------------------------------------- bounds of views
+
+
+class _View(NamedTuple):
+    """The coordinate that selected a view, and the shape that it must be within where the view is accessed."""
+
+    where: Any
+    shape: Any
+    text: str
+
+
+def check_view_later(view: Tensor, tensor: Tensor, where: Any, shape: Any, text: str) -> None:
+    """Let accesses through a view check the normalized coordinate that selected it.
+
+    Kernels form views past the end and do not access them, or access them with a predicate, so a view alone is legal.
+
+    Args:
+        view: the tile, slice or partition of ``tensor``.
+        where: the coordinate.
+        shape: the shape that it indexes.
+        text: the view in messages, such as "a slice of tensor 'x'".
+    """
+    if tensor.element_type is not None and not tensor.is_per_thread:
+        current().state.setdefault("views", {})[view.ssa] = _View(where, shape, text)
+
+
+def check_access(tensor: Tensor, access: str) -> None:
+    """Emit the bounds assertions of the views through which a tensor is accessed, once per block of IR.
+
+    Args:
+        tensor: the tensor that is accessed.
+        access: "read", "write" or "copy".
+    """
+    tracer = active()
+    views: dict[Any, _View] = {} if tracer is None else tracer.state.get("views", {})
+    if not views or tensor.element_type is None:
+        return
+    assert tracer is not None
+    checked: set[Any] = tracer.state.setdefault("checked_views", set())
+    value: Any = tensor.ssa
+    while value is not None:
+        view = views.get(value)
+        if view is not None and (value, tracer.block) not in checked:
+            checked.add((value, tracer.block))
+            _emit_checks(tracer, view.where, view.shape, f"{access} through {view.text}")
+        operands = getattr(getattr(value, "op", None), "operands", ())
+        value = next((x for x in operands if x.type.name in ("cute.memref", "cute.ptr")), None)
+
+
+def check_part(view: Any, tensor: Any, coord: Any, extents: Any, shape: Callable[[], Any], what: str) -> None:
+    """Check the coordinate of a tile or partition: now if it is static, else where its elements are accessed.
+
+    Args:
+        view: the tile or partition.
+        tensor: the tensor that is divided.
+        coord: the coordinate among its parts.
+        extents: the shape of the parts, in the algebra's types.
+        shape: computes this shape, if it is needed.
+        what: the parts, for messages, such as "tiles".
+
+    Raises F242 for a static coordinate past the static extents.
+    """
+    try:
+        where = normalised(coord, extents, f"set of {what}")
+    except LayoutError as e:
+        if e.code == "F242":
+            raise
+        return  # The op accepts more profiles than an index.
+    if not is_static_coord(where) and _asserts():
+        text = f"a part of {tensor.describe()} divided into {coord_text(extents)} {what}"
+        check_view_later(view, tensor, where, shape(), text)
+
+
+def _asserts() -> bool:
+
+    tracer = active()
+    return tracer is not None and bool(tracer.state.get("asserts"))
 
 
 def _whole_bytes(tensor: Tensor, what: str) -> None:
@@ -304,7 +398,6 @@ def fill_or_store(tensor: Tensor, value: object) -> None:
 def fill(tensor: Tensor, value: object) -> None:
     """Write a number to each element of a tensor of static shape."""
     from cute_dialect.algebra.trees import is_static
-    from cute_dialect.lang.tracing.tracer import current
 
     number = stored_value(value, _writable(tensor))
     if not is_static(tensor.shape_payload):
@@ -312,12 +405,12 @@ def fill(tensor: Tensor, value: object) -> None:
             "F240", f"{tensor.describe()} of shape {coord_text(tensor.shape_payload)} cannot be filled because its "
             "number of elements is known only at run time", hint="fill a tile of it, or assign the elements in a loop",
         )  # fmt: skip
+    check_access(tensor, "write")
     current().op("cute.fill", [tensor.ssa, number.ssa])
 
 
 def sliced(tensor: Tensor, where: Any) -> Tensor:
     """Return the part of a tensor that a normalized coordinate selects."""
-    from cute_dialect.lang.tracing.tracer import current
     from cute_dialect.lang.values.tensors import Tensor
 
     if any(isinstance(leaf, slice) for leaf in leaves(where)):
@@ -365,7 +458,6 @@ def _narrowed(shape: Any, where: Any) -> Any:
 def _narrow(tensor: Tensor, where: Any) -> Tensor:
     """Return a tensor narrowed to the slices ``a:b`` of a coordinate."""
     from cute_dialect.algebra.values import Layout
-    from cute_dialect.lang.tracing.tracer import current
     from cute_dialect.lang.values.layout_makers import make_layout
     from cute_dialect.lang.values.tensors import Tensor, make_tensor
 

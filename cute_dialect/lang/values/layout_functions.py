@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Swizzle
 from cute_dialect.lang.tracing.errors import LayoutError
+from cute_dialect.lang.tracing.tracer import op_class
+from cute_dialect.lang.values.indexing import check_part
 from cute_dialect.lang.values.int_tuples import Tree
 from cute_dialect.lang.values.layout_makers import make_composed_layout, make_layout
 from cute_dialect.lang.values.layouts import (
@@ -20,8 +23,10 @@ from cute_dialect.lang.values.layouts import (
     apply,
     as_layout,
     layout_of,
+    operand_type,
     static_layout,
 )
+from cute_dialect.lang.values.tuple_functions import dice, slice_
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Coord, Int, IntTuple, LayoutLike, Shape, Tiler
@@ -178,16 +183,36 @@ def local_tile(input: LayoutLike, tiler: Tiler, coord: Coord, proj: Coord = None
     operands = [input, _tiler(tiler), Tree(coord, "coord")]
     if proj is not None:
         operands.append(Tree(proj, "coord"))
-    return apply("cute.local_tile", *operands)
+    tile = apply("cute.local_tile", *operands)
+    if proj is not None:
+        tiler, coord = dice(tiler, proj), dice(coord, proj)
+    _check_tile(tile, input, tiler, coord)
+    return tile
+
+
+def _check_tile(tile: Any, tensor: Any, tiler: Any, coord: Any) -> None:
+    """Check the coordinate of a tile of a tensor in memory.  Raises F242 for a static one past the static extents."""
+    if getattr(tensor, "element_type", None) is None:
+        return
+    from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
+
+    (divided,) = infer_types_memo(
+        op_class("cute.zipped_divide"), [operand_type(tensor), operand_type(_tiler(tiler))], {}
+    )
+    extents = divided.data.layout.shape[1]
+    check_part(tile, tensor, coord, extents, lambda: zipped_divide(tensor, tiler).shape[1], "tiles")
 
 
 def local_partition(target: LayoutLike, tiler: LayoutLike, index: Int, proj: Coord = None) -> LayoutLike:
     """Return a thread's partition of a tensor that is distributed in tiles of a thread layout."""
     if proj is not None:
-        from cute_dialect.lang.values.tuple_functions import dice
-
         tiler = dice(tiler, proj)
-    return apply("cute.local_partition", target, as_layout(tiler), Tree(index, "coord"))
+    made = apply("cute.local_partition", target, as_layout(tiler), Tree(index, "coord"))
+    if getattr(target, "element_type", None) is not None:
+        threads = as_layout(tiler).shape
+        if is_static(threads):
+            check_part(made, target, index, threads, lambda: threads, "threads' parts")
+    return made
 
 
 def outer_partition(target: LayoutLike, tiler: Tiler, coord: Coord) -> LayoutLike:
@@ -196,10 +221,11 @@ def outer_partition(target: LayoutLike, tiler: Tiler, coord: Coord) -> LayoutLik
     It slices the first mode of ``zipped_divide(target, tiler)`` at the coordinate, whereas ``local_tile`` slices the
     second.
     """
-    from cute_dialect.lang.values.tuple_functions import slice_
-
     divided = zipped_divide(target, tiler)
-    return slice_(divided, (coord, None))
+    made = slice_(divided, (coord, None))
+    if getattr(target, "element_type", None) is not None:
+        check_part(made, target, coord, divided.shape_payload[0], lambda: divided.shape[0], "parts")
+    return made
 
 
 def domain_offset(coord: Coord, tensor: LayoutLike) -> LayoutLike:

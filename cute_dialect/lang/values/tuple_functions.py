@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.algebra.values import UNDERSCORE
 from cute_dialect.lang.tracing.errors import LayoutError
 from cute_dialect.lang.values.dtypes import Numeric
+from cute_dialect.lang.values.indexing import check_part
 from cute_dialect.lang.values.int_tuples import Tree, is_tree, leaves, map_tree, tree_text
 from cute_dialect.lang.values.layout_makers import make_layout
 from cute_dialect.lang.values.layouts import (
@@ -346,7 +347,10 @@ def slice_(x: LayoutLike, coord: Coord) -> LayoutLike:
         from cute_dialect.algebra.slicing import tree_slice
 
         return _part(x, coord, tree_slice)
-    return apply("cute.slice", as_layout(x), Tree(coord, "coord"))
+    made = apply("cute.slice", as_layout(x), Tree(coord, "coord"))
+    if getattr(x, "element_type", None) is not None:
+        check_part(made, x, coord, x.shape_payload, lambda: x.shape, "elements")
+    return made
 
 
 def dice(x: LayoutLike, coord: Coord) -> LayoutLike:

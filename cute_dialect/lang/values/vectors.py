@@ -17,6 +17,7 @@ from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, Limit
 from cute_dialect.lang.values import numeric
 from cute_dialect.lang.values.dtypes import Boolean, Numeric
 from cute_dialect.lang.values.forms import ConstForm, Dynamic, Form
+from cute_dialect.lang.values.indexing import check_access
 from cute_dialect.lang.values.operators import give_operators
 
 if TYPE_CHECKING:
@@ -480,6 +481,7 @@ def load(tensor: Tensor) -> TensorSSA:
             hint="use a tile or a slice of static shape",
         )  # fmt: skip
     _size_checked(shape)
+    check_access(tensor, "read")
     return TensorSSA.of(current().value("cute.memref.load_vec", [tensor.ssa]), shape, dtype)
 
 
@@ -506,6 +508,7 @@ def store(tensor: Tensor, vector: Any) -> None:
                 f"{shape_text(shape)}", hint="use v.reshape(…) for a different shape of equal size",
             )  # fmt: skip
         vector = vector.broadcast_to(shape)
+    check_access(tensor, "write")
     current().op("cute.memref.store_vec", [vector.ssa, tensor.ssa])
 
 

@@ -116,13 +116,15 @@ def _scaled(
     of_a, of_b = check_scaled("scaled_mm", a, b, scale_a, scale_b, recipe)
     dtype = dtype if dtype is not None or out is not None else "bf16"
     of_blocks = of_a.startswith("block")
+    if of_blocks and scale_out is not None:
+        raise UnsupportedError("scaled_mm: scale_out is not supported with block scales; scale the result instead")
+    if of_blocks and 0 in (*a.shape, *b.shape):  # There is nothing to scale.
+        return mm(a, b, out, bias=bias, dtype=dtype, device=device, stream=stream, **run)
     if of_blocks and element_name(scale_a.dtype) == EXPONENTS:  # The kernel reads the bytes of e8m0 scales.
         scale_a, scale_b = as_bytes(scale_a), as_bytes(scale_b)
     else:  # There are few scales: one, or one per row or column.
         scale_a, scale_b = _as_f32(scale_a), _as_f32(scale_b)
     if of_blocks:
-        if scale_out is not None:
-            raise UnsupportedError("scaled_mm: scale_out is not supported with block scales; scale the result instead")
         scales = {"scale_a": scale_a, "scale_b": scale_b}
         extras = LinearCombination(bias=bias, accumulator=_SUMS[of_b])
         return product("scaled_mm", 2, a, b, out, dtype, extras, device, stream, run, scales=scales)
@@ -182,11 +184,6 @@ def check_scaled(
         of_a, of_b = (element_name(x.dtype) for x in (scale_a, scale_b))
         if of_a != of_b:
             raise DtypeError(f"{call}: scale_b has dtype {of_b}, but scale_a has dtype {of_a}; pass one dtype")
-        if 0 in (*a.shape, *b.shape):
-            raise ShapeError(
-                f"{call}: a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}; block scales do not support "
-                "empty matrices"
-            )
     return found
 
 

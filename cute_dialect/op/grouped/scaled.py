@@ -88,15 +88,13 @@ def scaled_grouped_mm(
             f"{name}: scale_a is per {of_a} and scale_b per {of_b}; either both or neither must be per block"
         )
     block = of_a == "block"
-    if block and 0 in (s.m, s.n, s.k):
-        raise ShapeError(
-            f"{name}: per-block scales need matrices that are not empty, got {tuple(a.shape)} and {tuple(b.shape)}"
-        )
+    is_empty = 0 in (s.m, s.n, s.k)  # There is nothing to scale.
     dtype = dtype if dtype is not None or out is not None else "bf16"
     math = "default" if block or fast else "promote"
     given = GroupedArguments(
         a, b, groups, out, bias=bias, rest=rest, schedule=schedule, dtype=dtype, math=math, kernel=kernel,
-        accumulator="block" if block else None, scales={"scale_a": scale_a, "scale_b": scale_b},
+        accumulator="block" if block and not is_empty else None,
+        scales={} if block and is_empty else {"scale_a": scale_a, "scale_b": scale_b},
     )  # fmt: skip
     return computed(name, given, device, stream, run)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
 
+import cute_dialect.lang as cute
 from cute_dialect.compat.run_program import run
 from cute_dialect.lang.tracing.errors import KernelTypeError
 
@@ -377,6 +379,31 @@ HELPERS = """
         else:
             utils.print_latex(cute.make_layout((2, 3)))
 """  # noqa: E501
+
+
+def test_names_of_the_base_of_the_dsl(tmp_path: Path) -> None:
+    from cute_dialect.runtime.driver import CudaError
+
+    names = run_text(
+        tmp_path,
+        """
+        import cutlass.cute as cute
+        from cutlass._mlir.dialects import scf
+        from cutlass.base_dsl.common import DSLRuntimeError
+        from cutlass.base_dsl.dsl import extract_mlir_values, new_from_mlir_values
+        from cutlass.base_dsl.runtime.cuda import checkCudaErrors
+
+        pointer, draw = cute.runtime.Pointer, cute.print_latex_tv
+        """,
+    )
+    assert issubclass(cute.KernelTypeError, names["DSLRuntimeError"])  # pyright: ignore
+    assert names["pointer"] is cute.runtime.RuntimePointer and names["draw"] is cute.utils.print_latex_tv
+    with pytest.raises(KernelTypeError, match=r"scf.* builds a loop explicitly, which is not supported; use 'for'"):
+        names["scf"].ForOp(0, 4, 1)  # pyright: ignore
+    check: Any = names["checkCudaErrors"]
+    assert check((0,)) is None and check((0, 7)) == 7 and check((0, 7, 8)) == (7, 8)
+    with pytest.raises(CudaError, match=r"failed with an error \(2\)"):
+        check((2,))
 
 
 def test_helpers_of_the_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,6 +123,23 @@ def test_e8m0_scales() -> None:
 
 
 @pytest.mark.end_to_end
+@pytest.mark.parametrize("m,n,k", [(0, 96, 272), (64, 0, 272), (64, 96, 0), (0, 0, 0)])
+def test_block_scales_of_empty_matrices(m: int, n: int, k: int) -> None:
+    """A result without elements is empty; without elements along K it is zero, or the bias."""
+    a, b = np.zeros((m, k), E4), np.zeros((n, k), E4).T
+    rows, columns, blocks = m, -(-n // 128), -(-k // 128)
+    sa, sb = np.ones((rows, blocks), np.float32), np.ones((columns, blocks), np.float32)
+    bias = np.arange(n, dtype=np.float32)
+    found = op.scaled_mm(a, b, sa, sb, recipe="block", bias=bias, dtype="f32", device="cpu")
+    assert (found == np.broadcast_to(bias, (m, n))).all() and found.shape == (m, n)
+    out = np.full((m, n), 7, np.float32)
+    assert op.scaled_mm(a, b, sa, sb, out=out, recipe="block", device="cpu") is out and not out.any()
+    groups, scales = np.stack([b, b]), np.stack([sb, sb])
+    ends = np.array([m // 2, m], np.int32)
+    found = op.scaled_grouped_mm(a, groups, sa, scales, offs=ends, recipe="block", device="cpu")
+    assert found.shape == (m, n) and not found.any()
+
+
 def test_scaling_mode_is_inferred_from_shapes() -> None:
     a, b = factors(40, 272, 400)
     sa, sb = powers(40, 4), powers(3, 4, seed=1)
