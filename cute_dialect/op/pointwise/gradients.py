@@ -209,12 +209,13 @@ def _forward(ctx: Context, of: Any, dtype: Any, device: Any, *arrays: Any) -> An
     """Run the kernel."""
     ctx.of, ctx.device, ctx.numbers = of, device, [None if isinstance(x, torch.Tensor) else x for x in arrays]
     result = of(*arrays, dtype=dtype, device=device)  # Gradients are disabled here.
-    ctx.settings, ctx.kinds = no_settings, None if isinstance(result, tuple) else _kinds_of_sum(of, arrays)
-    if ctx.kinds is not None:
-        alike = [x is None or x == (result.shape, result.dtype) for x in ctx.kinds]
-        ctx.aliases = (False, False, False, *[x is not None for x in ctx.kinds]) if all(alike) else ()
-    else:
+    kind = None if isinstance(result, tuple) else (result.shape, result.dtype)
+    kinds = None if kind is None else _kinds_of_sum(of, arrays)
+    ctx.settings, ctx.kinds = no_settings, kinds
+    if kinds is None:
         ctx.save_for_backward(*[x for x in arrays if isinstance(x, torch.Tensor)])
+    elif all([x in (None, kind) for x in kinds]):
+        ctx.aliases = (False, False, False, *[x is not None for x in kinds])
     ctx.set_materialize_grads(False)
     return result
 
