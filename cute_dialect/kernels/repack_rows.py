@@ -43,7 +43,7 @@ def launch(
         found.append(Lines(U, V, second_length, second_pitch, second_step))
     for x in found:
         assert x.length <= x.target.shape[1] * 4, "rows of the copy must be at least as long as the original rows"
-        pieces.append(x.target.shape[0] * cute.ceil_div(x.length, 16) * x.target.shape[2])
+        pieces.append(x.target.shape[0] * (x.target.shape[1] // 4) * x.target.shape[2])
     blocks = [cute.ceil_div(n, _THREADS) for n in pieces]
     pad(found, pieces, blocks[0]).launch(grid=sum(blocks[1:], blocks[0]), block=_THREADS)
 
@@ -63,7 +63,7 @@ def _copy(of: Lines, pieces: Any, block: Any) -> None:
     piece = block * _THREADS + cute.arch.thread_idx().x
     if piece < pieces:
         x, y = of.bytes, of.target
-        a_line = cute.ceil_div(of.length, 16)
+        a_line = y.shape[1] // 4
         line, at = piece // a_line, piece % a_line
         line, matrix = line % y.shape[0], line // y.shape[0]
         end = cute.Int64(cute.size(x))

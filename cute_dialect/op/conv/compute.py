@@ -11,7 +11,7 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cute_dialect.kernels.conv.config import WGRAD, of_elements
+from cute_dialect.kernels.conv.config import FPROP, WGRAD, ConvConfig, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.image_layouts import (
@@ -56,6 +56,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["Call", "convolution"]
 
+WHOLE_CHUNKS = False
+"""Whether the last channels of a pixel are padded to those of a load."""
 _MOST_BYTES = 1 << 31
 """Bytes of an array from which on the kernel that pads rows cannot address it."""
 
@@ -266,6 +268,7 @@ def _launch(
     if config is None:
         unfolded(call, ready, rows, extras, found, given.kernel)
         return
+    ready = _with_whole_chunks(call, ready, config)
     ready = _with_aligned_rows(call, ready)
     image, other = read(library, ready, config)
     result = stored(library, ready, rows)
@@ -281,6 +284,24 @@ def _launch(
                 call.told(launched(combine, step.parts, step.results, **call.options))
     if result is not rows:
         library.native(rows)[...] = library.native(result).reshape(rows.shape)
+
+
+def _with_whole_chunks(call: Call, ready: Prepared, config: ConvConfig) -> Prepared:
+    """Return image and filter with zeros past the last channel, so that no load reads a part of its channels."""
+    if not WHOLE_CHUNKS or config.kind != FPROP or config.groups or ready.geometry.filter[-1] % config.width == 0:
+        return ready
+    wanted = dict[str, tuple[ArrayView, int]]()
+    for name, x in (("image", ready.image), ("other", ready.other)):
+        rows = as_rows(x)
+        if rows is None or not pads(rows, 1) or prod(x.shape) * numpy_dtype(x.dtype).itemsize >= _MOST_BYTES:
+            return ready
+        wanted[name] = rows, 1
+    made = with_padding(call.where.library, wanted, call.told, call.options, call.where.cpu, config.width)
+    found = dict[str, ArrayView]()
+    for name, x in (("image", ready.image), ("other", ready.other)):
+        shape = (*x.shape[:-1], made[name].strides[0])
+        found[name] = made[name]._replace(shape=shape, strides=strides_of(shape))
+    return ready._replace(**found)
 
 
 def _with_aligned_rows(call: Call, ready: Prepared) -> Prepared:

@@ -31,7 +31,7 @@ def pads(x: ArrayView, mode: int) -> bool:
 
 def with_padding(
     library: Library, given: Mapping[str, tuple[ArrayView, int]], told: Callable[[object], None],
-    options: Mapping[str, Any], cpu: bool,
+    options: Mapping[str, Any], cpu: bool, unit: int = 0,
 ) -> dict[str, ArrayView]:  # fmt: skip
     """Return padded copies of one or two matrices by name, made in one launch.
 
@@ -39,20 +39,21 @@ def with_padding(
         given: the matrices, each with its contiguous mode.
         told: called with the result of the launch.
         options: call options of the kernel.
+        unit: number of elements of which lines are made a multiple, with zeros; 0 for 16 bytes.
     """
     found: dict[str, ArrayView] = {}
     arguments: list[object] = []
     for name, (x, mode) in given.items():
         item = numpy_dtype(x.dtype).itemsize
         # The last line is padded, too, because the kernel writes whole lines.
-        unit, whole = max(1, 16 // item), list(x.shape)
-        whole[len(whole) - 2 + mode] = -(-whole[len(whole) - 2 + mode] // unit) * unit
+        lines_of, whole = unit or max(1, 16 // item), list(x.shape)
+        whole[len(whole) - 2 + mode] = -(-whole[len(whole) - 2 + mode] // lines_of) * lines_of
         made = library.strided(whole, aligned_strides(whole, mode, item), x.dtype, x)._replace(shape=tuple(x.shape))
         of_x, of_y = (_lines(v, mode, item) for v in (x, made))
         (lines, length, matrices), (pitch, _, step) = of_x.shape, of_x.strides
         size = (lines - 1) * pitch + (matrices - 1) * step + length
         flat = of_x._replace(shape=(size,), strides=(1,))
-        words = of_y.shape[0], -(-length // 16) * 4, matrices
+        words = of_y.shape[0], -(-whole[len(whole) - 2 + mode] * item // 16) * 4, matrices
         target = of_y._replace(shape=words, strides=(of_y.strides[0] // 4, 1, of_y.strides[2] // 4), dtype="ui32")
         arguments += [flat, target, length, pitch, step]
         found[name] = made
