@@ -14,7 +14,7 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, width_of
 from cute_dialect.algebra.trees import get, select, tile_layouts, tile_shape, tree_get, tree_leaves, tree_select
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Payload, Swizzle
 from cute_dialect.dialect.asm import mode_of, parse_operand_list, parse_type
-from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op
+from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op, ops_of
 from cute_dialect.dialect.typed_values import (
     ANY_CUTE,
     COORD,
@@ -476,21 +476,6 @@ class ToCoordOp(FromIntTupleOp):
     result = result_def(COORD)
 
 
-OPS: list[type[CuteOp]] = [
-    GetShapeOp,
-    GetStrideOp,
-    ComposedGetInnerOp,
-    ComposedGetOffsetOp,
-    ComposedGetOuterOp,
-    GetLeavesOp,
-    GetScalarsOp,
-    GetOp,
-    SelectOp,
-    GetLayoutsFromTileOp,
-    ToIntTupleOp,
-    ToShapeOp,
-    ToStrideOp,
-    ToCoordOp,
-]
 ALIASES: list[type[CuteOp]] = [GetStridesOp]
 """Alternative op names that the parser accepts."""
+OPS = [op for op in ops_of(__name__) if op not in ALIASES]

@@ -19,7 +19,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.slicing import dice, slice_
 from cute_dialect.algebra.trees import flatten, is_static, tree_flatten
 from cute_dialect.dialect.asm import int_property
-from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op
+from cute_dialect.dialect.base import AlgebraOp, cute_op, ops_of
 from cute_dialect.dialect.typed_values import (
     ANY_LAYOUT,
     COORD,
@@ -316,15 +316,4 @@ class LeftInverseOp(InverseOp):
         return [Typed("layout", left_inverse(layout))]
 
 
-OPS: list[type[CuteOp]] = [
-    CompositionOp,
-    CoalesceOp,
-    FlattenOp,
-    ComplementOp,
-    GroupModesOp,
-    RecastLayoutOp,
-    SliceOp,
-    DiceOp,
-    RightInverseOp,
-    LeftInverseOp,
-]
+OPS = ops_of(__name__)

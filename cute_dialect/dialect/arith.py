@@ -14,7 +14,7 @@ from cute_dialect.algebra.arithmetic import elem_less, equal, shape_div, tuple_a
 from cute_dialect.algebra.leaf import AlgebraError, Condition
 from cute_dialect.algebra.tiling import ceil_div
 from cute_dialect.algebra.trees import tree_leaves
-from cute_dialect.dialect.base import AlgebraOp, CuteOp, InferredOp, cute_op
+from cute_dialect.dialect.base import AlgebraOp, InferredOp, cute_op, ops_of
 from cute_dialect.dialect.typed_values import (
     ARITH,
     COMPARABLE,
@@ -233,4 +233,4 @@ class EqualOp(ComparisonOp):
         return equal(lhs, rhs)
 
 
-OPS: list[type[CuteOp]] = [TupleAddOp, TupleSubOp, ShapeDivOp, CeilDivOp, ElemLessOp, EqualOp]
+OPS = ops_of(__name__)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import StringAttr, i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.dialect.atom_types import FIELDS, AtomType, TiledCopyType, TiledType
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.machine import MachineOp
 from cute_dialect.dialect.typed_values import Properties
 from cute_dialect.dialect.views import expect, expect_operands
@@ -89,4 +89,4 @@ class AtomSetValueOp(MachineOp):
         return [atom]
 
 
-OPS: list[type[Operation]] = [AtomSetValueOp]
+OPS = ops_of(__name__)

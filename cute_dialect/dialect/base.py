@@ -48,7 +48,7 @@ from cute_dialect.dialect.tensor_lifting import infer_lifted
 from cute_dialect.dialect.typed_values import OneOfKinds, Properties, Typed, track, type_weaker_or_equal, typed, wrap
 from cute_dialect.ir.editing import fill_op
 
-__all__ = ["AlgebraOp", "CuteOp", "InferredOp", "cute_op"]
+__all__ = ["AlgebraOp", "CuteOp", "InferredOp", "cute_op", "ops_of"]
 
 CuteOpT = TypeVar("CuteOpT", bound="CuteOp")
 
@@ -295,6 +295,15 @@ def property_of(value: Argument) -> Attribute | None:
     return mode_attr(value) if isinstance(value, Sequence) and value else None
 
 
+_OPS: dict[str, list[type[CuteOp]]] = {}
+"""Module -> the ops that it defines."""
+
+
+def ops_of(module: str) -> list[type[CuteOp]]:
+    """Return the ops that a module defines with :func:`cute_op`, in their order."""
+    return _OPS[module]
+
+
 def cute_op(cls: type[CuteOpT]) -> type[CuteOpT]:
     """Register a subclass of :class:`CuteOp` as an op; a replacement for ``irdl_op_definition``.
 
@@ -307,6 +316,7 @@ def cute_op(cls: type[CuteOpT]) -> type[CuteOpT]:
         cls.verify_ = CuteOp.verify_
     for name in _FROM_DEFINITION:
         setattr(cls, name, _FromDefinition(name))
+    _OPS.setdefault(cls.__module__, []).append(cls)
     return cls
 
 

@@ -11,7 +11,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryWriteEffect
 
 from cute_dialect.dialect.asm import parse_operand_list, parse_type, print_operand_list
-from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.base import CuteOp, cute_op, ops_of
 from cute_dialect.dialect.typed_values import ANY_CUTE, Properties
 
 
@@ -59,4 +59,4 @@ class PrintOp(CuteOp):
             printer.print_op_attributes(self.attributes)
 
 
-OPS: list[type[CuteOp]] = [PrintOp]
+OPS = ops_of(__name__)

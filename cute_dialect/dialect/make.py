@@ -28,7 +28,7 @@ from cute_dialect.algebra.make_layouts import make_identity_layout, make_layout_
 from cute_dialect.algebra.trees import congruent
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
 from cute_dialect.dialect.asm import defined_type, parse_operand_list, parse_type
-from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op, plural
+from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op, ops_of, plural
 from cute_dialect.dialect.memory_types import ConstrainedIntType, CoordTensorType, is_tensor
 from cute_dialect.dialect.typed_values import (
     ANY_LAYOUT,
@@ -424,16 +424,4 @@ class MakeIdentityLayoutOp(AlgebraOp):
         return [Typed("layout", make_identity_layout(shape))]
 
 
-OPS: list[type[CuteOp]] = [
-    StaticOp,
-    MakeIntTupleOp,
-    MakeShapeOp,
-    MakeStrideOp,
-    MakeCoordOp,
-    MakeTileOp,
-    MakeLayoutOp,
-    MakeComposedLayoutOp,
-    MakeLayoutLikeOp,
-    MakeOrderedLayoutOp,
-    MakeIdentityLayoutOp,
-]
+OPS = ops_of(__name__)

@@ -21,7 +21,7 @@ from cute_dialect.algebra.trees import is_static, leaves, map_leaves, weakly_con
 from cute_dialect.algebra.values import Basis, ComposedLayout, Coord, IntTuple, Layout, Stride
 from cute_dialect.dialect import views
 from cute_dialect.dialect.asm import parse_one_operand, print_operand_list
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import (
     CoordTensorType,
     MemRef,
@@ -444,14 +444,6 @@ def rmem_type(element: Attribute, layout: Layout) -> MemRefType:
     return MemRefType(MemRef(ptr(element, AddressSpace.rmem, align), layout))
 
 
-OPS: list[type[Operation]] = [
-    *views.OPS,
-    LoadOp,
-    StoreOp,
-    LoadVecOp,
-    StoreVecOp,
-    AllocaOp,
-    MakeFragmentLikeOp,
-]
+OPS: list[type[Operation]] = [*views.OPS, *ops_of(__name__)]
 
 __all__ = ["OPS"]

@@ -16,7 +16,7 @@ from cute_dialect.algebra.leaf import AlgebraError, add
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
 from cute_dialect.arch.targets import DEFAULT_TARGET
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, PtrType, element_bits, ptr
 from cute_dialect.dialect.typed_values import Properties, payload_text
 from cute_dialect.dialect.views import MemoryOp, expect_operands, parse_result_form, print_result_form
@@ -170,4 +170,4 @@ class SmemBaseOp(MemoryOp):
         print_result_form(self, printer)
 
 
-OPS: list[type[Operation]] = [AllocSmemOp, SmemBaseOp]
+OPS = ops_of(__name__)

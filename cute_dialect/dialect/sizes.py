@@ -18,7 +18,7 @@ from cute_dialect.dialect.asm import (
     int_property,
     mode_of,
 )
-from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op
+from cute_dialect.dialect.base import AlgebraOp, cute_op, ops_of
 from cute_dialect.dialect.typed_values import (
     ANY_LAYOUT,
     ARITH,
@@ -325,15 +325,4 @@ class PrependToRankOp(PadRankOp):
     FRONT = True
 
 
-OPS: list[type[CuteOp]] = [
-    SizeOp,
-    CosizeOp,
-    TupleProductOp,
-    TupleProductEachOp,
-    LayoutEvalOp,
-    Crd2IdxOp,
-    Idx2CrdOp,
-    IncrementCoordOp,
-    AppendToRankOp,
-    PrependToRankOp,
-]
+OPS = ops_of(__name__)

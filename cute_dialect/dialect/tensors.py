@@ -25,7 +25,7 @@ from cute_dialect.algebra.tiling import Tiler
 from cute_dialect.algebra.trees import depth, is_static, leaves, weakly_congruent
 from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.dialect.asm import parse_one_operand, print_operand_list
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
 from cute_dialect.dialect.tensor_lifting import tensor_with
 from cute_dialect.dialect.typed_values import (
@@ -302,9 +302,4 @@ class RecastTensorOp(MemoryOp):
         printer.print_attribute(self.result.type)
 
 
-OPS: list[type[Operation]] = [
-    LocalTileOp,
-    LocalPartitionOp,
-    DomainOffsetOp,
-    RecastTensorOp,
-]
+OPS = ops_of(__name__)

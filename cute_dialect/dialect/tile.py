@@ -8,7 +8,7 @@ from xdsl.irdl import operand_def, opt_operand_def, result_def
 
 from cute_dialect.algebra import tiling
 from cute_dialect.algebra.values import AnyLayout, Layout
-from cute_dialect.dialect.base import AlgebraOp, CuteOp, cute_op
+from cute_dialect.dialect.base import AlgebraOp, cute_op, ops_of
 from cute_dialect.dialect.typed_values import ANY_LAYOUT, DIVIDER, INT_TUPLE, LAYOUT, SHAPE, Properties, Typed
 
 # ------------------------------------------------------------------------------------------------------------ products
@@ -222,16 +222,4 @@ class TileToShapeOp(AlgebraOp):
         return [Typed(kind, tiling.tile_to_shape(value, shape, order))]
 
 
-OPS: list[type[CuteOp]] = [
-    LogicalProductOp,
-    ZippedProductOp,
-    TiledProductOp,
-    FlatProductOp,
-    BlockedProductOp,
-    RakedProductOp,
-    LogicalDivideOp,
-    ZippedDivideOp,
-    TiledDivideOp,
-    FlatDivideOp,
-    TileToShapeOp,
-]
+OPS = ops_of(__name__)

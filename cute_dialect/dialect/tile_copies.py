@@ -19,7 +19,7 @@ from cute_dialect.algebra.trees import depth, is_static, shape_to_tile
 from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, IntTuple, Layout, Payload, Tile
 from cute_dialect.dialect.asm import print_operand_list
 from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, TensorType
 from cute_dialect.dialect.tile_fit import PARTIAL, check_whole
 from cute_dialect.dialect.tiled import CopyOp, PartitionDOp, PartitionSOp, parse_copy, print_copy
@@ -280,4 +280,4 @@ class CooperativeCopyOp(MemoryOp):
         printer.print_string(" -> ()")
 
 
-OPS: list[type[Operation]] = [MakeTiledCopyTvOp, RetileOp, TiledCopyOp, CooperativeCopyOp]
+OPS = ops_of(__name__)

@@ -23,7 +23,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import depth, is_static
 from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.dialect.atom_types import AtomType, CopyAtomType, TiledCopyType
-from cute_dialect.dialect.base import CuteOp, cute_op
+from cute_dialect.dialect.base import CuteOp, cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, TensorType, element_bits
 from cute_dialect.dialect.tensor_lifting import tensor_with
 from cute_dialect.dialect.tile_fit import check_copied
@@ -414,4 +414,4 @@ class ClearOp(_FillOp):
         return []
 
 
-OPS: list[type[Operation]] = [AtomOp, MakeTiledCopyOp, PartitionSOp, PartitionDOp, CopyOp, FillOp, ClearOp]
+OPS = ops_of(__name__)

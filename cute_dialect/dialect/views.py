@@ -20,7 +20,7 @@ from cute_dialect.algebra.arithmetic import tuple_add
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Payload
 from cute_dialect.dialect.asm import defined_type, parse_one_operand, parse_operand_list, print_operand_list
-from cute_dialect.dialect.base import CuteOp, cute_op, plural
+from cute_dialect.dialect.base import CuteOp, cute_op, ops_of, plural
 from cute_dialect.dialect.memory_types import (
     ConstrainedIntType,
     CoordTensor,
@@ -412,4 +412,4 @@ def assume_is_legal(source: Attribute, target: Attribute) -> bool:
     return type_weaker_or_equal(source, target)
 
 
-OPS: list[type[Operation]] = [GetIterOp, GetLayoutOp, MakeViewOp, AddOffsetOp, RecastIterOp, AssumeOp]
+OPS = ops_of(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import StringAttr, i16, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -15,7 +15,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.cute_nvgpu.bulk.runs import DESTINATIONS
 from cute_dialect.cute_nvgpu.bulk.types import REDUCTIONS, reduced_as
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, PtrType, element_bits
 from cute_dialect.dialect.views import InstructionOp
 from cute_dialect.ir.editing import fill_op
@@ -196,4 +196,4 @@ class PrefetchOp(_RunOp):
             raise AlgebraError(f'expected level = "L1" or "L2", got "{self.level.data}"')
 
 
-OPS: list[type[Operation]] = [BulkCopyOp, BulkReduceOp, BulkPrefetchOp, PrefetchOp]
+OPS = ops_of(__name__)

@@ -28,7 +28,7 @@ from cute_dialect.cute_nvgpu.tiled_mma.ops import (
 )
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.dialect.asm import print_operand_list
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory import fragment_like
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.dialect.typed_values import Properties, payload_text
@@ -174,4 +174,4 @@ class CooperativeGemmOp(MemoryOp):
         printer.print_string(" -> ()")
 
 
-OPS: list[type[Operation]] = [CooperativeGemmOp]
+OPS = ops_of(__name__)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Operation
 from xdsl.irdl import operand_def, opt_operand_def, prop_def
 
 from cute_dialect.cute_nvgpu.cp_async.types import SimtAsyncCopyType
 from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType
 
 
@@ -33,4 +32,4 @@ class CpAsyncOp(CopyInstructionOp):
     atom = prop_def(SimtAsyncCopyType)
 
 
-OPS: list[type[Operation]] = [CpAsyncOp]
+OPS = ops_of(__name__)

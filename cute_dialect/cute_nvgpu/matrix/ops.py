@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
 from xdsl.irdl import prop_def
 
 from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
 from cute_dialect.cute_nvgpu.matrix.types import LdsmType, MovmType, StsmType
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 
 
 @cute_op
@@ -54,4 +53,4 @@ class MovmatrixOp(CopyInstructionOp):
     atom = prop_def(MovmType)
 
 
-OPS: list[type[Operation]] = [LdmatrixOp, StmatrixOp, MovmatrixOp]
+OPS = ops_of(__name__)

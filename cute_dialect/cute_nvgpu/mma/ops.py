@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
 from xdsl.irdl import operand_def, prop_def
 
 from cute_dialect.cute_nvgpu.mma.types import DotProductType, MmaSyncType, UniversalFmaType
 from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType
 
 
@@ -60,4 +59,4 @@ class MmaSyncOp(_SumOp):
     atom = prop_def(MmaSyncType)
 
 
-OPS: list[type[Operation]] = [FmaOp, DotProductOp, MmaSyncOp]
+OPS = ops_of(__name__)

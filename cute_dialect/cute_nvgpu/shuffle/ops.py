@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
 from xdsl.irdl import prop_def
 
 from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
 from cute_dialect.cute_nvgpu.shuffle.types import ShuffleType
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 
 
 @cute_op
@@ -24,4 +23,4 @@ class ShuffleOp(CopyInstructionOp):
     atom = prop_def(ShuffleType)
 
 
-OPS: list[type[Operation]] = [ShuffleOp]
+OPS = ops_of(__name__)

@@ -32,7 +32,7 @@ from cute_dialect.cute_nvgpu.tiled_mma.ops import (
 from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.cute_nvgpu.wgmma.ops import check_scale_d
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.dialect.typed_values import Properties, payload_text
 from cute_dialect.dialect.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
@@ -216,12 +216,4 @@ class WgmmaSpOp(ProductOp):
         check_scale_d(self)
 
 
-OPS: list[type[Operation]] = [
-    PartitionEOp,
-    PartitionShapeEOp,
-    MakeFragmentEOp,
-    LayoutEOp,
-    SparseGemmOp,
-    MmaSpOp,
-    WgmmaSpOp,
-]
+OPS = ops_of(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.traits import Pure
 
@@ -13,7 +13,7 @@ from cute_dialect.algebra.tiled_mma import OPERAND_MODES
 from cute_dialect.cute_nvgpu.tiled_mma.ops import OperandOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopyType
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import element_bits
 from cute_dialect.dialect.tile_copies import made_copy
 from cute_dialect.dialect.typed_values import Properties
@@ -78,4 +78,4 @@ class MakeTiledCopyCOp(_MakeFromMmaOp, operand="C"):
     """
 
 
-OPS: list[type[Operation]] = [MakeTiledCopyAOp, MakeTiledCopyBOp, MakeTiledCopyCOp]
+OPS = ops_of(__name__)

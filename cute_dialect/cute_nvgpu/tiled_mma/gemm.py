@@ -18,7 +18,7 @@ from cute_dialect.algebra.values import ComposedLayout, Layout, layout_modes
 from cute_dialect.arch.errors import DescriptorError
 from cute_dialect.cute_nvgpu.tiled_mma.ops import MODES, atom_values, check_element
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.dialect.typed_values import Properties, payload_text
 from cute_dialect.dialect.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
@@ -227,4 +227,4 @@ class GemmOp(MemoryOp):
         print_no_result(self, printer)
 
 
-OPS: list[type[Operation]] = [GemmOp]
+OPS = ops_of(__name__)

@@ -31,7 +31,7 @@ from cute_dialect.algebra.values import (
     layout_modes,
 )
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType, element_name
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory import rmem_type
 from cute_dialect.dialect.memory_types import MemRefType, TensorType
 from cute_dialect.dialect.tensor_lifting import tensor_with
@@ -495,20 +495,4 @@ class LayoutCOp(LayoutTvOp, operand="C"):
     """  # noqa: E501
 
 
-OPS: list[type[Operation]] = [
-    MakeTiledMmaOp,
-    PartitionAOp,
-    PartitionBOp,
-    PartitionCOp,
-    PartitionShapeAOp,
-    PartitionShapeBOp,
-    PartitionShapeCOp,
-    MakeFragmentAOp,
-    MakeFragmentBOp,
-    MakeFragmentCOp,
-    ThreadLayoutOp,
-    TileShapeOp,
-    LayoutAOp,
-    LayoutBOp,
-    LayoutCOp,
-]
+OPS = ops_of(__name__)

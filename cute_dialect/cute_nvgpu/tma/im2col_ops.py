@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import i16, i64
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.traits import Pure
 
@@ -32,7 +32,7 @@ from cute_dialect.cute_nvgpu.tma.types import (
     TmaReduceIm2colType,
     TmaStoreIm2colType,
 )
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.machine import MachineOp
 from cute_dialect.dialect.memory_types import MemRefType, is_barrier
 from cute_dialect.dialect.typed_values import Properties, payload_text
@@ -278,13 +278,4 @@ class ArchTmaPrefetchIm2colOp(_Im2colInstruction):
         expect_rest(check_offsets(m, types, at), ([], [i64]), "an i64 cache hint", at + m.spatial)
 
 
-OPS: list[type[Operation]] = [
-    MakeTmaLoadIm2colOp,
-    MakeTmaStoreIm2colOp,
-    MakeTmaReduceIm2colOp,
-    MakeIm2colMapOp,
-    ArchTmaLoadIm2colOp,
-    ArchTmaStoreIm2colOp,
-    ArchTmaReduceIm2colOp,
-    ArchTmaPrefetchIm2colOp,
-]
+OPS = ops_of(__name__)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i16, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
@@ -24,7 +24,7 @@ from cute_dialect.cute_nvgpu.tma.boxes import check_alignment
 from cute_dialect.cute_nvgpu.tma.maps import Im2colMap, TmaMap, canonical, check_map
 from cute_dialect.cute_nvgpu.tma.types import Im2colAtomType, TmaAtomType, TmaLoadType, TmaReduceType, TmaStoreType
 from cute_dialect.dialect.atom_types import is_tensor_map
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.machine import MachineOp
 from cute_dialect.dialect.memory_types import (
     ConstrainedIntType,
@@ -395,6 +395,23 @@ class ArchTmaReduceOp(_TmaInstruction):
 
 
 @cute_op
+class ArchTmaPrefetchOp(_TmaInstruction):
+    """Prefetches one box into the L2 cache.
+
+    Syntax: ``cute_nvgpu.arch.tma_prefetch(%map, %c0, … [, %hint : i64]) : (…) -> ()``
+
+    PTX ISA 9.7.9.25.5.4 "cp.async.bulk.prefetch.tensor".
+
+    Example:
+        cute_nvgpu.arch.tma_prefetch(%map, %x, %y) : (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>, i32, i32) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tma_prefetch"
+    ATOM = TmaLoadType
+    SMEM = False
+
+
+@cute_op
 class ArchPrefetchTensormapOp(MachineOp):
     """Prefetches a tensor map into the cache, before its first use.
 
@@ -477,33 +494,4 @@ class TensorMapAtOp(MachineOp):
         return [atom]
 
 
-@cute_op
-class ArchTmaPrefetchOp(_TmaInstruction):
-    """Prefetches one box into the L2 cache.
-
-    Syntax: ``cute_nvgpu.arch.tma_prefetch(%map, %c0, … [, %hint : i64]) : (…) -> ()``
-
-    PTX ISA 9.7.9.25.5.4 "cp.async.bulk.prefetch.tensor".
-
-    Example:
-        cute_nvgpu.arch.tma_prefetch(%map, %x, %y) : (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>, i32, i32) -> ()
-    """  # noqa: E501
-
-    name = "cute_nvgpu.arch.tma_prefetch"
-    ATOM = TmaLoadType
-    SMEM = False
-
-
-OPS: list[type[Operation]] = [
-    MakeTmaLoadOp,
-    MakeTmaStoreOp,
-    MakeTmaReduceOp,
-    MakeTensorMapOp,
-    ArchTmaLoadOp,
-    ArchTmaStoreOp,
-    ArchTmaReduceOp,
-    ArchTmaPrefetchOp,
-    ArchPrefetchTensormapOp,
-    TensorMapAddressOp,
-    TensorMapAtOp,
-]
+OPS = ops_of(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, var_operand_def
 
 from cute_dialect.algebra.leaf import AlgebraError
@@ -14,7 +14,7 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
 from cute_dialect.cute_nvgpu.wgmma.types import WgmmaType
-from cute_dialect.dialect.base import cute_op
+from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.dialect.typed_values import Properties, payload_text
 from cute_dialect.dialect.views import InstructionOp, expect, expect_operands
@@ -150,4 +150,4 @@ class WgmmaWaitGroupOp(_AccumulatorsOp):
             raise AlgebraError(f"expected a property n from 0 to 7 of type i32, got {n}")
 
 
-OPS: list[type[Operation]] = [WgmmaOp, WgmmaFenceOp, WgmmaCommitGroupOp, WgmmaWaitGroupOp]
+OPS = ops_of(__name__)
