@@ -404,8 +404,10 @@ def part_stride(n: Any) -> Any:
     return (n + 3) // 4 * 4
 
 
-def as_matrix(vector: cute.Tensor) -> cute.Tensor:
-    """Return a vector as a matrix with one row."""
+def as_matrix(vector: Any) -> Any:
+    """Return a vector as a matrix with one row; None for None."""
+    if vector is None:
+        return None
     n = vector.shape[0]
     return cute.make_tensor(vector.iterator, cute.make_layout((1, n), stride=(n, 1)))
 

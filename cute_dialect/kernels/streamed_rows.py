@@ -22,7 +22,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.row_config import RowConfig, width
-from cute_dialect.kernels.row_grads import LayerGradient, RmsGradient
+from cute_dialect.kernels.row_grads import LayerGradient, RmsGradient, as_matrix, part_stride
 from cute_dialect.kernels.row_memory import part
 from cute_dialect.kernels.row_sharing import Sharing
 from cute_dialect.kernels.rows import LN_2, LOWEST, MaxBackward, Softmax, add, equal, pivot_of, power, wide
@@ -328,14 +328,6 @@ def loaded(tensor: Any, row: Any, numbers: list[Any], count: Any, plan: Streamed
     return values
 
 
-def as_matrix(vector: Any) -> Any:
-    """Return a vector as a matrix with one row, or None."""
-    if vector is None:
-        return None
-    n = vector.shape[0]
-    return cute.make_tensor(vector.iterator, cute.make_layout((1, n), stride=(n, 1)))
-
-
 def numbers_of(values: cute.Tensor, i: int, plan: StreamedPlan) -> Any:
     """Return the ``i``-th vector of registers as ``f32``."""
     return wide(part(values, i * plan.width, plan.width).load())
@@ -434,11 +426,6 @@ def elements_kernel(
                 begin = begin.align(16) if plan.whole else begin
                 to = cute.make_tensor(begin, cute.make_layout(plan.width))
                 cute.autovec_copy(part(total, i * plan.width, plan.width), to)
-
-
-def part_stride(n: Any) -> Any:
-    """Return the columns of ``sums`` for the weights, as :func:`cute_dialect.kernels.row_grads.part_columns`."""
-    return (n + 3) // 4 * 4
 
 
 # ------------------------------------------------------------------------------------------------------------ host
