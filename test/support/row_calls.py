@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import gcd
 
 from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length
+from cute_dialect.kernels.packed_rows import is_packed_length
 from cute_dialect.op.rows import functions as rows
-from cute_dialect.op.rows import gradients as row_grads
-from cute_dialect.op.rows import packed
+from cute_dialect.op.rows import kernels as row_kernels
 from cute_dialect.op.rows.call import RowKernel
 
 LENGTHS = (7, 768, 1001, 4096, 5003, 12289, 32768, 50257, 128256)
@@ -44,19 +44,20 @@ def packed_kernels() -> list[RowKernel]:
     """Return the kernels of calls with short contiguous rows, and those of narrow and unaligned transposes."""
     found: list[RowKernel] = []
     for call, element, n, takes in CALLS:
-        if packed.is_packed_length(element, n):
+        if is_packed_length(element, n):
             entropy = call == "cross_entropy"
-            found.append(
-                packed.entropy_kernel(element, n) if entropy else packed.packed_kernel(call, element, n, takes)
-            )
+            if entropy:
+                found.append(row_kernels.packed_entropy_kernel(element, n))
+            else:
+                found.append(row_kernels.packed_kernel(call, element, n, takes))
     for call, element, n, takes in GRADIENTS:
         if "norm" in call and is_packed_norm_length(element, n):
-            found.append(packed.norm_gradient_kernel(call, element, n, takes))
-        elif call == "cross_entropy" and packed.is_packed_length(element, n):
+            found.append(row_kernels.packed_norm_kernel(call, element, n, takes))
+        elif call == "cross_entropy" and is_packed_length(element, n):
             kinds = ((element, True), (element, False), ("f32", False))
-            found += [packed.entropy_kernel(element, n, *of) for of in kinds]
-        elif "norm" not in call and packed.is_packed_length(element, n):
-            found.append(packed.packed_kernel(f"{call}_backward", element, n, "d" if "softmax" in call else "g"))
+            found += [row_kernels.packed_entropy_kernel(element, n, *of) for of in kinds]
+        elif "norm" not in call and is_packed_length(element, n):
+            found.append(row_kernels.packed_kernel(f"{call}_backward", element, n, "d" if "softmax" in call else "g"))
     for element, m, n in TRANSPOSES:
         vector = 4 if element == "f32" else 8
         found.append(rows.narrow_kernel(element, min(m, n), gcd(vector, max(m, n)) if min(m, n) <= 32 else 1, m > n))
@@ -66,24 +67,23 @@ def packed_kernels() -> list[RowKernel]:
 def kernels() -> dict[str, RowKernel]:
     """Return all kernels by name."""
     found = [
-        rows.loss_kernel(element, mean, step)
+        row_kernels.loss_kernel(element, mean, step)
         for element in ("f32", "bf16")
         for mean in (True, False)
         for step in ("all", "first", "last")
     ]
     for call, element, n, takes in CALLS:
         if call in SUMS:
-            found += [rows.sum_kernel(call, element, n, count) for count in (1, 133)]
+            found += [row_kernels.sum_kernel(call, element, n, count) for count in (1, 133)]
         else:
-            found.append(rows.row_kernel(call, element, n, takes))
+            found.append(row_kernels.row_kernel(call, element, n, takes))
     for call, element, n, takes in GRADIENTS:
         if call == "cross_entropy":
-            found += [
-                row_grads.entropy_kernel(element, n, *of) for of in ((element, True), (element, False), ("f32", False))
-            ]
+            kinds = ((element, True), (element, False), ("f32", False))
+            found += [row_kernels.entropy_kernel(element, n, *of) for of in kinds]
         elif "norm" not in call:
-            found.append(rows.row_kernel(f"{call}_backward", element, n, "d" if "softmax" in call else "g"))
+            found.append(row_kernels.row_kernel(f"{call}_backward", element, n, "d" if "softmax" in call else "g"))
         else:
-            found.append(row_grads.norm_kernel(call, element, n, takes))
-            found += [row_grads.column_kernel(element, takes, groups) for groups in (1, 1000)] if takes else []
+            found.append(row_kernels.norm_kernel(call, element, n, takes))
+            found += [row_kernels.column_kernel(element, takes, groups) for groups in (1, 1000)] if takes else []
     return {k.name: k for k in [*found, *packed_kernels()]}

@@ -162,7 +162,7 @@ class RowCall:
         return view._replace(shape=(prod(view.shape),), strides=(1,))
 
     def packed_rows(self, *arrays: ArrayView | None) -> list[ArrayView | None] | None:
-        """Return matrices as vectors of all their elements, for kernels of :mod:`cute_dialect.op.rows.packed`.
+        """Return matrices as vectors of all their elements, for kernels of packed rows.
 
         Returns None if those kernels do not support the row length, or if a matrix is not contiguous or not aligned.
         """

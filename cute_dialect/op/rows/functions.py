@@ -16,21 +16,19 @@ from collections.abc import Callable, Sequence
 from math import gcd, inf, nan
 from typing import TYPE_CHECKING, Any, overload
 
-from cute_dialect.kernels.row_config import row_class
-from cute_dialect.kernels.row_sums import loss_parts, loss_text, sum_class, sum_text
-from cute_dialect.kernels.rows import row_text
+from cute_dialect.kernels.row_sums import loss_parts
 from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.kernels.transpose_narrow import VECTOR_COLUMNS, most_columns, narrow_text
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.rows import MAPS, NORMS, NUMBERS, RowProblem
 from cute_dialect.op.rows.arguments import as_rows, norm_arguments, one_dimension
 from cute_dialect.op.rows.call import RowCall, RowKernel
+from cute_dialect.op.rows.kernels import choose_kernels, loss_kernel
 from cute_dialect.op.rows.label_smoothing import check_classes, of_classes
-from cute_dialect.op.rows.packed import entropy_kernel, packed_kernel
-from cute_dialect.op.rows.streamed import compute as streamed
-from cute_dialect.op.rows.streamed import is_streamed
+from cute_dialect.op.rows.launch import launch_rows
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:
@@ -42,49 +40,14 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Never
 
 __all__ = [
-    "cross_entropy", "cross_entropy_with_lse", "layer_norm", "log_softmax", "logsumexp", "loss_kernel", "mapped", "max",
-    "mean", "narrow_kernel", "normed", "rms_norm", "row_kernel", "softmax", "sum", "sum_kernel", "summed", "transpose",
+    "cross_entropy", "cross_entropy_with_lse", "layer_norm", "log_softmax", "logsumexp", "mapped", "max", "mean",
+    "narrow_kernel", "normed", "rms_norm", "softmax", "sum", "summed", "transpose",
 ]  # fmt: skip
 
-_KNOWN = {
-    name: KnownCalls(tf32=False)
-    for name in (
-        "softmax",
-        "log_softmax",
-        "rms_norm",
-        "layer_norm",
-        "sum",
-        "mean",
-        "max",
-        "logsumexp",
-        "transpose",
-    )
-}  # fmt: skip
+_KNOWN = {name: KnownCalls(tf32=False) for name in (*MAPS, *NORMS, *NUMBERS, "transpose")}
 """Cached calls by function."""
 _LOSSES = KnownCalls(tf32=False)
 """Cached calls of ``cross_entropy``: of the losses with gradients, and of all results without."""
-
-
-def row_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
-    """Return the kernel of softmax, log_softmax or a norm for rows of ``n`` elements.
-
-    >>> row_kernel("rms_norm", "bf16", 5000, "w").name == row_kernel("rms_norm", "bf16", 5001, "w").name
-    True
-    """
-    op = call.replace("_norm", "norm")
-    config = row_class(op, element, n, takes)
-    name = f"rows-{op}{'-' + takes if takes else ''}-{element}-{config.name}"
-    return RowKernel(name, _row_text, (op, element, n, takes))
-
-
-def _row_text(op: str, element: str, n: int, takes: str) -> str:
-    return row_text(op, element, n, takes=takes)
-
-
-def sum_kernel(call: str, element: str, n: int, rows: int) -> RowKernel:
-    """Return the kernel of a reduction or loss for ``rows`` rows of ``n`` elements."""
-    config = sum_class(element, n, call, rows)
-    return RowKernel(f"rows-{call}-{element}-{config.name}", sum_text, (call, element, n, config))
 
 
 def _operators(call: str, out: Any, *arrays: Any) -> Any:
@@ -165,23 +128,17 @@ def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
 
 
 def mapped(call: str, x: Array, dim: int = -1, out: Array = None, device: object = None) -> Array:
-    """Compute ``softmax`` or ``log_softmax`` without gradients."""
+    """Compute a function of :data:`~cute_dialect.op.problems.rows.MAPS` without gradients."""
     plain = out is None and device is None
     if plain:
         done = _KNOWN[call].again(dim, x)
         if done is not None:
             return done
     one = RowCall(call, {"x": x, "out": out}, device)
-    n = one.length(dim)
+    one.length(dim)
     y = one.result(one.x.shape, out="out")
     if 0 not in one.x.shape:
-        packed = one.packed_rows(one.x, view_of(y))
-        if packed is not None:
-            one.launch(packed_kernel(call, one.element, n), *packed)
-        elif is_streamed(call, one.element, n):
-            streamed(one, call, "", one.matrix("x"), one.matrix_of(y))
-        else:
-            one.launch(row_kernel(call, one.element, n), one.matrix("x"), one.matrix_of(y))
+        launch_rows(one, "", y)
         if plain:
             one.remember(_KNOWN[call], dim, (x,), y)
     return y
@@ -388,23 +345,8 @@ def normed(
     y = one.result(one.x.shape, out="out")
     results = [y] if residual is None else [y, one.result(one.x.shape)]
     if 0 not in one.x.shape:
-        by = _EPS if eps is None else float(eps)
-        vectors = one.vector("weight"), one.vector("bias")
-        more = (None, None) if residual is None else (one.views["residual"], view_of(results[1]))
-        packed = one.packed_rows(one.x, more[0], view_of(y), more[1])
-        if packed is not None:
-            of_x, of_residual, of_y, of_sum = packed
-        else:
-            of_x, of_y = one.matrix("x"), one.matrix_of(y)
-            of_residual, of_sum = (
-                (None, None) if residual is None else (one.matrix("residual"), one.matrix_of(results[1]))
-            )
-        if packed is None and is_streamed(call, one.element, n, takes):
-            w, b = vectors
-            streamed(one, call, takes, of_x, of_y, w=w, b=b, r=of_residual, s=of_sum, eps=by)
-        else:
-            choose = row_kernel if packed is None else packed_kernel
-            one.launch(choose(call, one.element, n, takes), of_x, of_residual, *vectors, of_y, of_sum, by)
+        w, b, by = one.vector("weight"), one.vector("bias"), _EPS if eps is None else float(eps)
+        launch_rows(one, takes, y, w=w, b=b, s=results[1] if residual is not None else None, eps=by)
         if plain:
             one.remember(_KNOWN[call], (eps, takes), read, y if residual is None else (y, results[1]))
     return y if residual is None else (y, results[1])
@@ -547,14 +489,18 @@ def summed(call: str, x: Array, dim: int = -1, keepdim: bool = False, device: ob
     if n == 0:
         y[...] = _OF_NOTHING[call]
     if 0 not in one.x.shape:
-        packed = one.packed_rows(one.x)
-        if packed is not None:
-            one.launch(packed_kernel(call, one.element, n), *packed, one.numbers(y))
-        else:
-            one.launch(sum_kernel(call, one.element, n, one.count), one.matrix("x"), one.numbers(y))
+        kernel, rows = _kernel_of_rows(one)
+        one.launch(kernel, rows, one.numbers(y))
         if device is None:
             one.remember(_KNOWN[call], (dim, keepdim), (x,), y)
     return y
+
+
+def _kernel_of_rows(one: RowCall) -> tuple[RowKernel, ArrayView | None]:
+    """Return the kernel from rows to numbers, and its rows."""
+    packed = one.packed_rows(one.x)
+    p = RowProblem(one.name, one.element, one.count, one.x.shape[-1], flat=packed is not None)
+    return choose_kernels(p).kernels[0], one.matrix("x") if packed is None else packed[0]
 
 
 _OF_NOTHING = {"sum": 0.0, "mean": nan, "logsumexp": -inf}
@@ -648,9 +594,7 @@ def cross_entropy_with_lse(
     losses, lse = (one.result(one.x.shape[:-1], "f32") for _ in range(2))
     targets = one.flat("target")
     if 0 not in one.x.shape:
-        packed = one.packed_rows(one.x)
-        kernel = sum_kernel(call, one.element, n, one.count) if packed is None else entropy_kernel(one.element, n)
-        logits = one.matrix("x") if packed is None else packed[0]
+        kernel, logits = _kernel_of_rows(one)
         one.launch(kernel, logits, targets, one.numbers(losses), one.numbers(lse), ignore_index)
     if reduction == "none":
         if device is None:
@@ -670,9 +614,3 @@ def cross_entropy_with_lse(
     if device is None:
         one.remember(known, (ignore_index, reduction), (x, target), (y, lse, count))
     return y, lse, count
-
-
-def loss_kernel(element: str, mean: bool, step: str = "all") -> RowKernel:
-    """Return the kernel that sums the losses, or one of the two kernels that sum many losses in two steps."""
-    kind = f"{'mean' if mean else 'sum'}{'' if step == 'all' else f'-{step}'}"
-    return RowKernel(f"rows-losses-{element}-{kind}", loss_text, (element, mean, step), "launch_losses")

@@ -9,73 +9,24 @@ Gradients of weights are sums over all rows, computed in f32 and always in the s
 
 from __future__ import annotations
 
-from math import gcd
 from typing import Any
 
-from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
-from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length, packed_norm_blocks
-from cute_dialect.kernels.row_config import width
-from cute_dialect.kernels.row_grads import (  # fmt: skip
-    entropy_backward_text,
-    entropy_class,
-    gradient_class,
-    norm_backward_text,
-    part_columns,
-    resident,
-)
+from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length
+from cute_dialect.kernels.row_grads import part_columns
 from cute_dialect.op.errors import DtypeError
 from cute_dialect.op.execute.call_cache import KnownCalls
-from cute_dialect.op.rows.call import RowCall, RowKernel
-from cute_dialect.op.rows.functions import row_kernel
-from cute_dialect.op.rows.packed import entropy_kernel as packed_entropy_kernel
-from cute_dialect.op.rows.packed import norm_gradient_kernel, packed_kernel
-from cute_dialect.op.rows.streamed import compute as streamed
-from cute_dialect.op.rows.streamed import is_streamed
-from cute_dialect.op.select.gemm_dispatch import gpu_of
+from cute_dialect.op.problems.rows import LOSS, MAPS, NORMS, RowProblem
+from cute_dialect.op.rows.call import RowCall
+from cute_dialect.op.rows.kernels import choose_kernels, column_kernel, entropy_kernel, packed_entropy_kernel
+from cute_dialect.op.rows.launch import launch_rows, launch_streamed, processors_of
 
 __all__ = [
-    "column_kernel", "cross_entropy_backward", "entropy_kernel", "layer_norm_backward", "log_softmax_backward",
-    "norm_blocks", "norm_kernel", "number_backward", "rms_norm_backward", "softmax_backward",
+    "cross_entropy_backward", "layer_norm_backward", "log_softmax_backward", "mapped_backward", "number_backward",
+    "rms_norm_backward", "softmax_backward",
 ]  # fmt: skip
 
-_KNOWN = {
-    name: KnownCalls(tf32=False)
-    for name in ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy", "max", "logsumexp")
-}  # fmt: skip
+_KNOWN = {name: KnownCalls(tf32=False) for name in (*MAPS, *NORMS, LOSS, "max", "logsumexp")}
 """Cached calls by function."""
-
-MANY_BLOCKS = 256
-"""Above this number of partial sums per column, more threads add them up and a block has fewer columns."""
-
-SOME_BLOCKS = 16
-"""Up to this number of partial sums per column, a thread adds up all of them."""
-
-PROCESSORS = 132
-"""Multiprocessors of an H100 or H200."""
-
-BLOCKS_ON_CPU = 2
-"""Blocks on the interpreter: more than one, and few enough that each has several rows."""
-
-
-def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
-    """Return the kernel of a norm's gradients for rows of ``n`` elements."""
-    op = call.replace("_norm", "norm")
-    config = gradient_class(element, n, takes)
-    name = f"rows-{op}_backward{'-' + takes if takes else ''}-{element}-{config.name}"
-    return RowKernel(name, norm_backward_text, (op, element, n, takes, config))
-
-
-def column_kernel(element: str, takes: str, blocks: int) -> RowKernel:
-    """Return the kernel that adds up the partial gradients of weights and biases, one per block."""
-    across = 8 if blocks > MANY_BLOCKS else 256 if blocks <= SOME_BLOCKS else CombineConfig().across
-    config = CombineConfig(output=element, across=across, apart=len(takes) == 2, dependent=True)
-    return RowKernel(config.name, combine_parts_text, (config,))
-
-
-def entropy_kernel(element: str, n: int, of_loss: str, mean: bool) -> RowKernel:
-    """Return the kernel of the cross entropy gradient for rows of ``n`` elements."""
-    name = f"rows-cross_entropy_backward-{element}-{of_loss}{'-mean' if mean else ''}-{entropy_class(element, n).name}"
-    return RowKernel(name, entropy_backward_text, (element, n, of_loss, mean), "launch_entropy")
 
 
 def softmax_backward(dy: Any, y: Any, *, device: object = None) -> Any:
@@ -83,33 +34,26 @@ def softmax_backward(dy: Any, y: Any, *, device: object = None) -> Any:
 
     For ``device`` see :func:`cute_dialect.op.softmax`.  Raises subclasses of :class:`cute_dialect.op.OpError`.
     """
-    return _mapped("softmax", dy, y, device)
+    return mapped_backward("softmax", dy, y, device)
 
 
 def log_softmax_backward(dy: Any, y: Any, *, device: object = None) -> Any:
     """Return the gradient of ``x`` from that of ``y = log_softmax(x)``: ``dy - e^y sum(dy)``."""
-    return _mapped("log_softmax", dy, y, device)
+    return mapped_backward("log_softmax", dy, y, device)
 
 
-def _mapped(call: str, dy: Any, y: Any, device: object) -> Any:
-    """Compute the gradient of ``softmax`` or ``log_softmax``."""
+def mapped_backward(call: str, dy: Any, y: Any, device: object = None) -> Any:
+    """Compute the gradient of a function of :data:`~cute_dialect.op.problems.rows.MAPS`."""
     if device is None:
         done = _KNOWN[call].again((), y, dy)
         if done is not None:
             return done
     one = RowCall(f"{call}_backward", {"y": y, "dy": dy}, device)
-    n = one.length()
+    one.length()
     one.expect("dy", one.x.shape)
     dx = one.result(one.x.shape)
     if 0 not in one.x.shape:
-        packed = one.packed_rows(one.x, one.views["dy"], one.view_of(dx))
-        if packed is not None:
-            one.launch(packed_kernel(one.name, one.element, n, "d"), *packed)
-        elif is_streamed(one.name, one.element, n, "d"):
-            streamed(one, one.name, "d", one.matrix("y"), one.matrix_of(dx), d=one.matrix("dy"))
-        else:
-            kernel = row_kernel(one.name, one.element, n, "d")
-            one.launch(kernel, one.matrix("y"), one.matrix("dy"), one.matrix_of(dx))
+        launch_rows(one, "d", dx)
         if device is None:
             one.remember(_KNOWN[call], (), (y, dy), dx)
     return dx
@@ -125,7 +69,7 @@ def number_backward(call: str, dy: Any, x: Any, *, device: object = None) -> Any
         if done is not None:
             return done
     one = RowCall(f"{call}_backward", {"x": x, "dy": dy}, device)
-    n = one.length()
+    one.length()
     if one.views["dy"].shape != (*one.x.shape[:-1], 1):
         one.expect("dy", one.x.shape[:-1])
     dx = one.result(one.x.shape)
@@ -135,13 +79,7 @@ def number_backward(call: str, dy: Any, x: Any, *, device: object = None) -> Any
             each = each._replace(shape=(one.count,), strides=(0,))
         else:
             each = one.flat("dy")
-        packed = one.packed_rows(one.x, one.view_of(dx))
-        if packed is not None:
-            one.launch(packed_kernel(one.name, one.element, n, "g"), packed[0], each, packed[1])
-        elif is_streamed(one.name, one.element, n, "g"):
-            streamed(one, one.name, "g", one.matrix("x"), one.matrix_of(dx), g=each)
-        else:
-            one.launch(row_kernel(one.name, one.element, n, "g"), one.matrix("x"), each, one.matrix_of(dx))
+        launch_rows(one, "g", dx, g=each)
         if device is None:
             one.remember(_KNOWN[call], (), (x, dy), dx)
     return dx
@@ -194,26 +132,22 @@ def _normed(
     packed = None
     if is_packed_norm_length(one.element, n):
         packed = one.flat_matrices(one.x, one.views["dy"], of_sum, one.view_of(dx))
-    if packed is not None:
+    p = RowProblem(one.name, one.element, one.count, n, operands, packed is not None)
+    if packed is not None and p.family == "packed":
         of_x, of_dy, of_sum, of_dx = packed
     else:
         of_x, of_dy, of_dx = one.matrix("x"), one.matrix("dy"), one.matrix_of(dx)
         of_sum = None if ds is None else one.matrix("ds")
-    if packed is None and is_streamed(one.name, one.element, n, operands):
-        parts, blocks = streamed(
-            one, one.name, operands, of_x, of_dx, d=of_dy, w=of_w, r=of_sum, eps=float(eps), sums=len(takes)
+    if p.family == "streamed":
+        parts, blocks = launch_streamed(
+            one, operands, of_x, of_dx, d=of_dy, w=of_w, r=of_sum, eps=float(eps), sums=len(takes)
         )
     else:
-        processors = None if one.cpu else gpu_of(one.gpu)[1]
-        if packed is not None:
-            kernel = norm_gradient_kernel(call, one.element, n, operands)
-            blocks = packed_norm_blocks(one.element, n, one.count, processors or 1)
-        else:
-            kernel = norm_kernel(call, one.element, n, operands)
-            blocks = norm_blocks(one.element, n, operands, one.count, processors)
+        choice = choose_kernels(p, processors_of(one))
+        blocks = choice.groups
         parts = one.result((blocks, len(takes) * columns), "f32") if takes else None
         groups = blocks if parts is None else one.matrix_of(parts)
-        one.launch(kernel, of_x, of_w, of_dy, of_sum, of_dx, groups, float(eps))
+        one.launch(choice.kernels[0], of_x, of_w, of_dy, of_sum, of_dx, groups, float(eps))
     if parts is not None:
         of = one.matrix_of(parts)
         of = of._replace(shape=(blocks, n, len(takes)), strides=(of.strides[0], 1, columns))
@@ -223,27 +157,6 @@ def _normed(
     if device is None:
         one.remember(_KNOWN[call], (eps, operands), read, tuple(results))
     return _named(takes, tuple(results))
-
-
-def norm_blocks(element: str, n: int, takes: str, rows: int, processors: int | None = PROCESSORS) -> int:
-    """Return the number of blocks that share the rows of a norm's gradients: as many as the GPU holds at once.
-
-    Args:
-        element, n: type and length of the rows.
-        takes: the parameters that need gradients, and r, as in :func:`norm_kernel`.
-        rows: the number of rows.
-        processors: multiprocessors of the GPU; None for the interpreter.
-    """
-    config, w = gradient_class(element, n, takes), width(element)
-    blocks = BLOCKS_ON_CPU
-    if processors is not None:
-        blocks = processors * resident(config)
-        if config.cluster > 1:  # A cluster runs within one GPC, whose multiprocessors hold whole clusters.
-            blocks = max(1, blocks // 8 * 8 // config.cluster)
-    if n % w:  # This way all rows of a group of threads begin at the same element of a vector.
-        unit = w // gcd(w, config.rows)
-        blocks = max(unit, blocks // unit * unit)
-    return min(blocks, -(-rows // config.rows))
 
 
 def _named(takes: str, results: tuple[Any, ...]) -> tuple[Any, Any, Any]:
@@ -297,11 +210,9 @@ def cross_entropy_backward(
         )
         total = None if count is None else one.numbers(count)
         packed = one.packed_rows(one.x, one.view_of(dx))
-        if packed is not None:
-            kernel, (of_x, of_dx) = packed_entropy_kernel(one.element, n, of_loss, count is not None), packed
-        else:
-            kernel = entropy_kernel(one.element, n, of_loss, count is not None)
-            of_x, of_dx = one.matrix("x"), one.matrix_of(dx)
+        make = entropy_kernel if packed is None else packed_entropy_kernel
+        kernel = make(one.element, n, of_loss, count is not None)
+        of_x, of_dx = (one.matrix("x"), one.matrix_of(dx)) if packed is None else packed
         one.launch(kernel, of_x, one.flat("target"), one.flat("lse"), each, total, of_dx, ignore_index)
         if device is None:
             one.remember(known, (ignore_index, count is None), read, dx)

@@ -7,6 +7,7 @@ operators.  Eager calls with gradients use autograd nodes of the same functions.
 
 from __future__ import annotations
 
+from cute_dialect.op.problems.rows import MAPS
 from cute_dialect.op.torch import attention, conv, gemm, grouped, rows
 from cute_dialect.op.torch.gradients import slope
 from cute_dialect.op.torch.registry import Operator, register
@@ -102,16 +103,17 @@ OPERATORS = (
         attention.forward_gradients, attention.fake_gradients,
     ),
     # Row functions.
-    Operator(
-        "softmax", "(Tensor x) -> Tensor", rows.softmax("softmax"), rows.fake_like(), rows.keep_output,
-        rows.softmax_gradient("softmax"),
+    *(
+        Operator(
+            call, "(Tensor x) -> Tensor", rows.mapped(call), rows.fake_like(), rows.keep_output,
+            rows.mapped_gradient(call),
+        )
+        for call in MAPS
     ),
-    Operator(
-        "log_softmax", "(Tensor x) -> Tensor", rows.softmax("log_softmax"), rows.fake_like(), rows.keep_output,
-        rows.softmax_gradient("log_softmax"),
+    *(
+        Operator(f"{call}_backward", "(Tensor dy, Tensor y) -> Tensor", rows.mapped_backward(call), rows.fake_like(1))
+        for call in MAPS
     ),
-    Operator("softmax_backward", "(Tensor dy, Tensor y) -> Tensor", rows.softmax_backward, rows.fake_like(1)),
-    Operator("log_softmax_backward", "(Tensor dy, Tensor y) -> Tensor", rows.log_softmax_backward, rows.fake_like(1)),
     Operator(
         "rms_norm", "(Tensor x, Tensor? weight, float eps) -> Tensor", rows.rms_norm, rows.fake_like(),
         rows.keep_norm, rows.norm_gradient,

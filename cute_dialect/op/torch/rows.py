@@ -39,20 +39,17 @@ def fake_like(place: int = 0, count: int = 1) -> Callable[..., Any]:
     return fake
 
 
-# ----------------------------------------------------------------------------------------------------------- softmax
+# -------------------------------------------------------------------------------------------------------------- maps
 
 
-def softmax(call: str) -> Callable[[Tensor], Tensor]:
-    """Return the function of ``softmax`` or ``log_softmax``."""
+def mapped(call: str) -> Callable[[Tensor], Tensor]:
+    """Return the function of a row function in :data:`~cute_dialect.op.problems.rows.MAPS`."""
     return lambda x: rows.mapped(call, x, device=_device(x))
 
 
-def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
-    return row_grads.softmax_backward(dy, y, device=_device(y))
-
-
-def log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
-    return row_grads.log_softmax_backward(dy, y, device=_device(y))
+def mapped_backward(call: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the function that computes the gradient from the result."""
+    return lambda dy, y: row_grads.mapped_backward(call, dy, y, _device(y))
 
 
 def keep_output(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -60,8 +57,8 @@ def keep_output(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(output)
 
 
-def softmax_gradient(call: str) -> Callable[[Any, Tensor], Tensor]:
-    """Return the gradient of ``softmax`` or ``log_softmax``."""
+def mapped_gradient(call: str) -> Callable[[Any, Tensor], Tensor]:
+    """Return the backward pass."""
     return lambda ctx, dy: getattr(CUTE, f"{call}_backward")(dy, *ctx.saved_tensors)
 
 

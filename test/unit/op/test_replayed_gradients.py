@@ -24,6 +24,7 @@ from cute_dialect.op.execute import recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.rows import functions as rows  # noqa: E402
 from cute_dialect.op.rows import gradients as row_gradients  # noqa: E402
+from cute_dialect.op.rows import launch as row_launch  # noqa: E402
 from cute_dialect.op.torch import rows as row_operators  # noqa: E402
 
 GPU = ("NVIDIA H200", 132)
@@ -37,7 +38,7 @@ def seen() -> Iterator[Seen]:
     with (
         here(Seen()) as found,
         patch.object(row_operators, "_device", lambda x: None),
-        patch.object(row_gradients, "gpu_of", lambda _: GPU),
+        patch.object(row_launch, "gpu_of", lambda _: GPU),
         patch.object(arrays, "gpu_here", lambda name: None),
         patch.dict(rows._KNOWN, caches),
         patch.dict(row_gradients._KNOWN, of_gradients),

@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.rows import functions, gradients, streamed  # noqa: E402
+from cute_dialect.op.problems.rows import LOSS, NUMBERS, RowProblem  # noqa: E402
+from cute_dialect.op.rows import kernels  # noqa: E402
 
 CPU: dict[str, Any] = {"device": "cpu"}
 LIMITS = {torch.float32: 1e-6, torch.float16: 1e-3, torch.bfloat16: 2.0**-7}
@@ -72,8 +73,11 @@ def check(name: str, given: list[torch.Tensor]) -> None:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the streaming kernel for rows of any length."""
-    for module in (functions, gradients):
-        monkeypatch.setattr(module, "is_streamed", lambda *_: True)
+
+    def family(p: RowProblem) -> str:
+        return "registers" if p.call in (*NUMBERS, LOSS) else "streamed"
+
+    monkeypatch.setattr(RowProblem, "family", property(family))
 
 
 @pytest.mark.usefixtures("short")
@@ -94,7 +98,7 @@ def test_short_rows(name: str, n: int, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_several_slices(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks share a row, and a block processes several rows."""
-    monkeypatch.setattr(streamed, "BLOCKS", 10)
+    monkeypatch.setattr(kernels, "BLOCKS", 10)
     check(name, operands(FUNCTIONS[name][0], 5, n, torch.float32))
 
 
@@ -122,5 +126,6 @@ def test_long_rows(name: str) -> None:
     element, call = ("f32", "softmax" if name in ("softmax", "max") else name.split()[0])
     n = {"softmax": 131_080, "max": 131_080}.get(name, 65_544)
     backward = "d" if name == "softmax" else "g" if name == "max" else "w"
-    assert streamed.is_streamed(f"{'max' if name == 'max' else call}_backward", element, n, backward)
+    gradient = RowProblem(f"{'max' if name == 'max' else call}_backward", element, 1, n, backward)
+    assert gradient.family == "streamed"
     check(name, operands(FUNCTIONS[name][0], 2, n, torch.float32))

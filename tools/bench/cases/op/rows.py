@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.row_sums import loss_parts
-from cute_dialect.op.rows import functions as rows
-from cute_dialect.op.rows import gradients as row_grads
+from cute_dialect.op.rows import kernels as row_kernels
 from cute_dialect.op.rows.call import RowKernel
 from cute_dialect.tools.bench.checks import BenchError, check_close
 from cute_dialect.tools.bench.peers import can_compile, dtype, tuned_compile
@@ -71,12 +70,12 @@ class Rows(NamedTuple):
         """Return the kernels of the call by name, with functions that generate their texts."""
         call, takes = self.call, self.vectors + "r" * ("residual" in self.function)
         if call in ("sum", "logsumexp", "cross_entropy"):
-            found = [rows.sum_kernel(call, self.element, self.n, self.rows)]
+            found = [row_kernels.sum_kernel(call, self.element, self.n, self.rows)]
         else:
-            found = [rows.row_kernel(call, self.element, self.n, takes)]
+            found = [row_kernels.row_kernel(call, self.element, self.n, takes)]
         if call == "cross_entropy":
             steps = ("all",) if loss_parts(self.rows) == 1 else ("first", "last")
-            found += [rows.loss_kernel(self.element, True, step) for step in steps]
+            found += [row_kernels.loss_kernel(self.element, True, step) for step in steps]
         if self.backward:
             found += self._gradients()
         return {k.name: k.text for k in found}
@@ -84,12 +83,12 @@ class Rows(NamedTuple):
     def _gradients(self) -> list[RowKernel]:
         """Return the kernels of the backward pass."""
         if self.call == "cross_entropy":
-            return [row_grads.entropy_kernel(self.element, self.n, self.element, True)]
+            return [row_kernels.entropy_kernel(self.element, self.n, self.element, True)]
         if "softmax" in self.call:
-            return [rows.row_kernel(f"{self.call}_backward", self.element, self.n, "d")]
-        norm = row_grads.norm_kernel(self.call, self.element, self.n, self.vectors)
-        blocks = row_grads.norm_blocks(self.element, self.n, self.vectors, self.rows)
-        return [norm, row_grads.column_kernel(self.element, self.vectors, blocks)]
+            return [row_kernels.row_kernel(f"{self.call}_backward", self.element, self.n, "d")]
+        norm = row_kernels.norm_kernel(self.call, self.element, self.n, self.vectors)
+        blocks = row_kernels.norm_blocks(self.element, self.n, self.vectors, self.rows)
+        return [norm, row_kernels.column_kernel(self.element, self.vectors, blocks)]
 
     def tiny(self) -> Rows:
         """Return a problem with few rows and the same number of elements modulo 8."""

@@ -1,0 +1,253 @@
+"""Kernels of row functions: their names and texts, and :func:`choose_kernels`, which selects those of a problem.
+
+>>> choose_kernels(RowProblem("softmax", "bf16", 8192, 50257)).kernels[0].name
+'rows-softmax-bf16-512x7x1x2x0x1'
+>>> [kernel.name for kernel in choose_kernels(RowProblem("rms_norm", "f16", 4, 1 << 20, "w")).kernels]
+['rows-streamed-statistics-rmsnorm-w-f16', 'rows-streamed-elements-rmsnorm-w-f16']
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import NamedTuple
+
+from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
+from cute_dialect.kernels.packed_norm_grads import MOST_COLUMNS, SHARING, packed_norm_blocks, packed_norm_text
+from cute_dialect.kernels.packed_rows import packed_entropy_text, packed_text
+from cute_dialect.kernels.row_config import RowConfig, capacity, row_class, width
+from cute_dialect.kernels.row_grads import (
+    entropy_backward_text,
+    entropy_class,
+    gradient_class,
+    norm_backward_text,
+    resident,
+)
+from cute_dialect.kernels.row_sums import SUMS, loss_parts, loss_text, sum_class, sum_text
+from cute_dialect.kernels.rows import row_text
+from cute_dialect.kernels.streamed_rows import StreamedPlan, elements_text, statistics_text
+from cute_dialect.op.problems.rows import LOSS, RowProblem
+from cute_dialect.op.rows.call import RowKernel
+
+__all__ = [
+    "PROCESSORS", "RowChoice", "choose_kernels", "column_kernel", "entropy_kernel", "loss_kernel", "norm_blocks",
+    "norm_kernel", "packed_entropy_kernel", "packed_kernel", "packed_norm_kernel", "row_kernel", "streamed_kernels",
+    "streamed_plan", "sum_groups", "sum_kernel", "wanted_blocks",
+]  # fmt: skip
+
+MANY_BLOCKS = 256
+"""Above this number of partial sums per column, more threads add them up and a block has fewer columns."""
+
+SOME_BLOCKS = 16
+"""Up to this number of partial sums per column, a thread adds up all of them."""
+
+PROCESSORS = 132
+"""Multiprocessors of an H100 or H200."""
+
+BLOCKS_ON_CPU = 2
+"""Blocks on the interpreter: more than one, and few enough that each has several rows."""
+
+BLOCKS, FEW_BLOCKS = 4, 8
+"""Blocks per multiprocessor that a launch of streamed rows should have; those for few rows are smaller."""
+
+PROCESSORS_ON_CPU = 1
+"""Multiprocessors that the interpreter stands for."""
+
+
+class RowChoice(NamedTuple):
+    """The kernels of a row problem."""
+
+    kernels: tuple[RowKernel, ...]
+    config: RowConfig  # distribution of a row over threads and blocks
+    lengths: range | None  # row lengths that the first kernel supports; None without an upper limit
+    groups: int = 1  # partial sums per column of the gradients of weights and biases
+
+
+def choose_kernels(p: RowProblem, processors: int | None = PROCESSORS) -> RowChoice:
+    """Return the kernels of a problem.
+
+    Args:
+        processors: multiprocessors of the GPU; None for the interpreter.
+    """
+    element, n = p.element, p.n
+    lengths, groups = None, 1
+    match p.family:
+        case "packed":
+            threads = SHARING if p.is_norm_gradient and n > MOST_COLUMNS else 1
+            config, lengths = RowConfig(threads, -(-n // (threads * width(element))), 128 // threads), range(n, n + 1)
+            if p.is_norm_gradient:
+                kernels = (packed_norm_kernel(p.call.removesuffix("_backward"), element, n, p.takes),)
+                groups = packed_norm_blocks(element, n, p.rows, processors or PROCESSORS_ON_CPU)
+            elif p.call.startswith(LOSS):
+                kernels = (packed_entropy_kernel(element, n, element if p.is_gradient else "", p.is_gradient),)
+            else:
+                kernels = (packed_kernel(p.call, element, n, p.takes),)
+        case "streamed":
+            count = processors or PROCESSORS_ON_CPU
+            plan = streamed_plan(p.call, element, p.takes, p.rows, n, count)
+            kernels = streamed_kernels(p.call, element, p.takes, plan.few)
+            config, groups = RowConfig(plan.threads, plan.at_once), sum_groups(plan, p.rows, n, count)
+        case _ if p.call in SUMS:
+            kernels, config = (sum_kernel(p.call, element, n, p.rows),), sum_class(element, n, p.call, p.rows)
+        case _ if p.call.startswith(LOSS):
+            kernels, config = (entropy_kernel(element, n, element, True),), entropy_class(element, n)
+        case _ if p.is_norm_gradient:
+            kernels = (norm_kernel(p.call.removesuffix("_backward"), element, n, p.takes),)
+            config, groups = gradient_class(element, n, p.takes), norm_blocks(element, n, p.takes, p.rows, processors)
+            lengths = capacity(element, config)
+        case _:
+            kernels, config = (row_kernel(p.call, element, n, p.takes),), row_class(p.op, element, n, p.takes)
+            lengths = capacity(element, config)
+    columns = p.takes.strip("r") if p.is_norm_gradient else ""
+    if columns:
+        kernels += (column_kernel(element, columns, groups),)
+    if p.call == LOSS:
+        steps = ("all",) if loss_parts(p.rows) == 1 else ("first", "last")
+        kernels += tuple([loss_kernel(element, True, step) for step in steps])
+    return RowChoice(kernels, config, lengths, groups)
+
+
+# ------------------------------------------------------------------------------------------------ rows in registers
+
+
+def row_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
+    """Return the kernel of softmax, log_softmax or a norm for rows of ``n`` elements.
+
+    >>> row_kernel("rms_norm", "bf16", 5000, "w").name == row_kernel("rms_norm", "bf16", 5001, "w").name
+    True
+    """
+    op = call.replace("_norm", "norm")
+    config = row_class(op, element, n, takes)
+    name = f"rows-{op}{'-' + takes if takes else ''}-{element}-{config.name}"
+    return RowKernel(name, _row_text, (op, element, n, takes))
+
+
+def _row_text(op: str, element: str, n: int, takes: str) -> str:
+    return row_text(op, element, n, takes=takes)
+
+
+def sum_kernel(call: str, element: str, n: int, rows: int) -> RowKernel:
+    """Return the kernel of a reduction or loss for ``rows`` rows of ``n`` elements."""
+    config = sum_class(element, n, call, rows)
+    return RowKernel(f"rows-{call}-{element}-{config.name}", sum_text, (call, element, n, config))
+
+
+def loss_kernel(element: str, mean: bool, step: str = "all") -> RowKernel:
+    """Return the kernel that sums the losses, or one of the two kernels that sum many losses in two steps."""
+    kind = f"{'mean' if mean else 'sum'}{'' if step == 'all' else f'-{step}'}"
+    return RowKernel(f"rows-losses-{element}-{kind}", loss_text, (element, mean, step), "launch_losses")
+
+
+def entropy_kernel(element: str, n: int, of_loss: str, mean: bool) -> RowKernel:
+    """Return the kernel of the cross entropy gradient for rows of ``n`` elements."""
+    name = f"rows-cross_entropy_backward-{element}-{of_loss}{'-mean' if mean else ''}-{entropy_class(element, n).name}"
+    return RowKernel(name, entropy_backward_text, (element, n, of_loss, mean), "launch_entropy")
+
+
+def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
+    """Return the kernel of a norm's gradients for rows of ``n`` elements."""
+    op = call.replace("_norm", "norm")
+    config = gradient_class(element, n, takes)
+    name = f"rows-{op}_backward{'-' + takes if takes else ''}-{element}-{config.name}"
+    return RowKernel(name, norm_backward_text, (op, element, n, takes, config))
+
+
+def norm_blocks(element: str, n: int, takes: str, rows: int, processors: int | None = PROCESSORS) -> int:
+    """Return the number of blocks that share the rows of a norm's gradients: as many as the GPU holds at once.
+
+    Args:
+        element, n: type and length of the rows.
+        takes: the parameters that need gradients, and r, as in :func:`norm_kernel`.
+        rows: the number of rows.
+        processors: multiprocessors of the GPU; None for the interpreter.
+    """
+    config, w = gradient_class(element, n, takes), width(element)
+    blocks = BLOCKS_ON_CPU
+    if processors is not None:
+        blocks = processors * resident(config)
+        if config.cluster > 1:  # A cluster runs within one GPC, whose multiprocessors hold whole clusters.
+            blocks = max(1, blocks // 8 * 8 // config.cluster)
+    if n % w:  # This way all rows of a group of threads begin at the same element of a vector.
+        unit = w // gcd(w, config.rows)
+        blocks = max(unit, blocks // unit * unit)
+    return min(blocks, -(-rows // config.rows))
+
+
+def column_kernel(element: str, takes: str, blocks: int) -> RowKernel:
+    """Return the kernel that adds up the partial gradients of weights and biases, one per block."""
+    across = 8 if blocks > MANY_BLOCKS else 256 if blocks <= SOME_BLOCKS else CombineConfig().across
+    config = CombineConfig(output=element, across=across, apart=len(takes) == 2, dependent=True)
+    return RowKernel(config.name, combine_parts_text, (config,))
+
+
+# ---------------------------------------------------------------------------------------------------- packed rows
+
+
+def packed_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
+    """Return the kernel of a row function for rows of ``n`` elements.
+
+    >>> packed_kernel("rms_norm", "bf16", 3, "w").name
+    'rows-packed-rmsnorm-w-bf16-3'
+    """
+    op = call.replace("_norm", "norm")
+    name = f"rows-packed-{op}{'-' + takes if takes else ''}-{element}-{n}"
+    return RowKernel(name, packed_text, (op, element, n, takes))
+
+
+def packed_norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
+    """Return the kernel of the gradients of ``rms_norm`` or ``layer_norm``."""
+    op = call.replace("_norm", "norm")
+    name = f"rows-packed-{op}_backward{'-' + takes if takes else ''}-{element}-{n}"
+    return RowKernel(name, packed_norm_text, (op, element, n, takes))
+
+
+def packed_entropy_kernel(element: str, n: int, of_loss: str = "", mean: bool = False) -> RowKernel:
+    """Return the kernel of cross entropy or, with the type of the loss, of its gradient."""
+    name = f"rows-packed-cross_entropy-{element}-{n}"
+    if of_loss:
+        name = f"rows-packed-cross_entropy_backward-{element}-{of_loss}{'-mean' if mean else ''}-{n}"
+    host = "launch_entropy_backward" if of_loss else "launch_entropy"
+    return RowKernel(name, packed_entropy_text, (element, n, of_loss, mean), host)
+
+
+# --------------------------------------------------------------------------------------------------- streamed rows
+
+
+def streamed_kernels(call: str, element: str, takes: str = "", few: bool = False) -> tuple[RowKernel, RowKernel]:
+    """Return the kernels of the statistics and of the elements, of small tiles for ``few`` rows.
+
+    >>> [kernel.name for kernel in streamed_kernels("rms_norm", "f16", "w")]
+    ['rows-streamed-statistics-rmsnorm-w-f16', 'rows-streamed-elements-rmsnorm-w-f16']
+    """
+    args = (call.replace("_norm", "norm"), element, takes, few)
+    name = "-".join([x for x in (args[0], takes, element, "few" if few else "") if x])
+    return (
+        RowKernel(f"rows-streamed-statistics-{name}", statistics_text, args, "launch_statistics"),
+        RowKernel(f"rows-streamed-elements-{name}", elements_text, args, "launch_elements"),
+    )
+
+
+def streamed_plan(call: str, element: str, takes: str, rows: int, n: int, processors: int) -> StreamedPlan:
+    """Return the plan of a call: with small tiles if large ones are fewer than the blocks of a launch should be.
+
+    >>> [streamed_plan("rms_norm", "bf16", "w", rows, 1 << 18, 132).few for rows in (16, 17)]
+    [True, False]
+    """
+    args = call.replace("_norm", "norm"), element, takes
+    plan = StreamedPlan(*args)
+    few = rows * -(-n // plan.columns) < BLOCKS * processors
+    return StreamedPlan(*args, few=True) if few else plan
+
+
+def wanted_blocks(plan: StreamedPlan, processors: int) -> int:
+    """Return the number of blocks that a launch should have."""
+    return (FEW_BLOCKS if plan.few else BLOCKS) * processors
+
+
+def sum_groups(plan: StreamedPlan, rows: int, n: int, processors: int) -> int:
+    """Return the number of groups of rows whose gradients of weights and biases are summed separately.
+
+    >>> plan = streamed_plan("rms_norm_backward", "bf16", "w", 36, 71776, 132)
+    >>> sum_groups(plan, 36, 71776, 132)
+    14
+    """
+    return max(1, min(rows, wanted_blocks(plan, processors) // -(-n // plan.columns)))
