@@ -15,7 +15,7 @@ from cute_dialect.cute_nvgpu.family import Family
 ROOT = Path(__file__).parents[3]
 LAYERS = (
     "type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks", "ir",
-    "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "lang", "compat", "kernels", "op", "explore", "tools",
+    "upstream", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "lang", "compat", "kernels", "op", "explore", "tools",
 )  # fmt: skip
 XDSL_FREE = ("type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks")
 VENDOR = ("mlir", "cuda", "torch", "cupy")
@@ -62,7 +62,7 @@ def layer_of(module: str) -> str | None:
         return "compat"
     if parts[0] in ("universe", "__main__", "__version__"):
         return None
-    return "dialect" if parts[0] == "upstream" else parts[0]
+    return parts[0]
 
 
 WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
@@ -183,8 +183,8 @@ def test_families_are_imported_by_name_in_listed_modules() -> None:
 
 
 def test_folders_of_unit_tests_match_the_package() -> None:
-    """Each layer has a folder of unit tests; ``upstream`` tests the dialect, and ``house`` the repository."""
+    """Each layer has a folder of unit tests, and ``house`` tests the repository."""
     unit = ROOT / "test" / "unit"
     single_modules = {"type_text", "errors", "exports", "files", "spaces", "tracebacks"}
-    assert {p.parent.name for p in unit.rglob("test_*.py")} == {*LAYERS, "upstream", "house"} - single_modules
+    assert {p.parent.name for p in unit.rglob("test_*.py")} == {*LAYERS, "house"} - single_modules
     assert list(unit.glob("test_*.py")) == []
