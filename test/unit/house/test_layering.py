@@ -15,7 +15,8 @@ from cute_dialect.cute_nvgpu.family import Family
 ROOT = Path(__file__).parents[3]
 LAYERS = (
     "type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks", "ir",
-    "upstream", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "lang", "compat", "kernels", "op", "explore", "tools",
+    "upstream", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "lang", "compat", "kernels", "op",
+    "explore", "tools",
 )  # fmt: skip
 XDSL_FREE = ("type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks")
 VENDOR = ("mlir", "cuda", "torch", "cupy")
