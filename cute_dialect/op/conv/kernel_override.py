@@ -9,6 +9,7 @@ from cute_dialect.op.conv.choice import ConvRequest, config_of, kernels_for, ser
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.keywords import no_such_kernel
+from cute_dialect.op.select.configurations import KernelRequest, wanted
 from cute_dialect.op.select.cost_model import costs_of
 from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import Choice
@@ -89,10 +90,7 @@ def _named(asked: ConvRequest, name: str, gpu: str, sms: int) -> ConvConfig:
 
 def _described(asked: ConvRequest, tile: TileDescription) -> object:
     """Return the kernel of a tile description."""
-    from cute_dialect.op.select.configurations import KernelRequest as Product
-    from cute_dialect.op.select.configurations import wanted
-
     a, b = factors(asked.element)
     of_a, of_b = {FPROP: ("row", "column"), DGRAD: ("row", "row")}.get(asked.geometry.kind, ("column", "row"))
     sums = asked.sums or sums_of(asked.element)
-    return wanted(tile, Product(a, b, sums, asked.output, of_a, of_b, "row", False))
+    return wanted(tile, KernelRequest(a, b, sums, asked.output, of_a, of_b, "row", False))

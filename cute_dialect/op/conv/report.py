@@ -36,6 +36,7 @@ from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.explanation import Explanation, Line
+from cute_dialect.op.functions import conv as functions
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, prepared
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, here
 from cute_dialect.op.select.kernel_choice import tuned
@@ -83,8 +84,6 @@ class ConvExplanation(Explanation):
 
 def is_convolution(function: Callable[..., object]) -> bool:
     """Return True if a function is a convolution."""
-    from cute_dialect.op.functions import conv as functions
-
     return getattr(functions, getattr(function, "__name__", ""), None) is function
 
 

@@ -30,6 +30,8 @@ from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.execute.variants import CombineConfig, PartsConfig, ReduceConfig, Variant
 from cute_dialect.op.keywords import checks_keywords
+from cute_dialect.op.plans.conv_reference import reference
+from cute_dialect.op.plans.conv_report import explained
 from cute_dialect.op.plans.conv_steps import matrices_of
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.tile_candidates import chosen as chosen_product
@@ -390,8 +392,6 @@ class Conv2d(Settings):
         size: object = None, bias: object = None, visitor_args: Mapping[str, object] | None = None,
     ) -> Any:  # fmt: skip
         """Return the result of :meth:`run`, computed with numpy in f64 and not rounded; only the shape of D is used."""
-        from cute_dialect.op.plans.conv_reference import reference
-
         a, b, c, d = self._arrays(A, B, C, D)
         visitor = self._visitor if is_of_sums(self._visitor) else None
         args: Mapping[str, Any] = {}
@@ -434,8 +434,6 @@ class Conv2d(Settings):
         size: object = None, split_k: object = None,
     ) -> ConvExplanation:  # fmt: skip
         """Return the kernel for a convolution of these arrays or shapes, and the reason; see ``op.explain``."""
-        from cute_dialect.op.plans.conv_report import explained
-
         a, b, _, d = self._arrays(A, B, None, None)
         return explained(self, a, b, d, self._how(stride, padding, dilation, size), Split.of(split_k))
 
