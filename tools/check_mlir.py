@@ -5,7 +5,11 @@ from __future__ import annotations
 from time import perf_counter
 
 from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, limit_message, render
+from cute_dialect.passes.outside import OutsideError
 from cute_dialect.tools.check_report import Finding, Related
+from cute_dialect.tools.cute_opt import Chunk, CommandLineError, Failure, Job
+from cute_dialect.tools.opt_options import parse_arguments
+from cute_dialect.tools.split_input import process
 
 __all__ = ["check_mlir", "check_source", "finding_of"]
 
@@ -27,11 +31,6 @@ def check_mlir(file: str, pipeline: str) -> list[Finding]:
 
 def check_source(source: Source, pipeline: str) -> list[Diagnostic]:
     """Return the diagnostics of ``cute-opt`` for a text; ``pipeline`` is as for :func:`check_mlir`."""
-    from cute_dialect.passes.outside import OutsideError
-    from cute_dialect.tools.cute_opt import Chunk, CommandLineError, Failure, Job
-    from cute_dialect.tools.opt_options import parse_arguments
-    from cute_dialect.tools.split_input import process
-
     file = source.name
     words = [file] if pipeline == "none" else [file, f"--pipeline={pipeline}"]
     engine = DiagnosticEngine(None, file)

@@ -158,7 +158,7 @@ def functions_of(module: ModuleType) -> Iterator[tuple[str, Traced]]:
 def _check(
     file: str, name: str, function: Traced, arguments: Any, launch: dict[str, Any], chip: str | None, remarks: bool
 ) -> list[Finding]:
-    from cute_dialect.lang.calls.compile import trace
+    from cute_dialect.lang.calls.compile import trace  # late: start-up
 
     try:
         given = arguments()

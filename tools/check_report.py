@@ -50,7 +50,7 @@ _LEVELS = {"error": "error", "warning": "warning", "remark": "note", "note": "no
 
 def as_sarif(found: Sequence[Finding]) -> str:
     """Return a SARIF 2.1.0 log (OASIS Standard); paths inside the current folder are relative."""
-    from cute_dialect import __version__
+    from cute_dialect import __version__  # late: start-up
 
     rules = sorted({f.code for f in found})
     driver = {

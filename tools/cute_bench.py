@@ -89,10 +89,11 @@ def build_parser() -> argparse.ArgumentParser:
         "--tune", action="store_true", help="search for the best configurations; gemm: save them for this GPU"
     )
     p.add_argument(
-        "--random", metavar="N|GROUP",
+        "--random",
+        metavar="N|GROUP",
         help="gemm: N random problems instead of the named ones; op: random problems of GROUP (conv, rows, epilogue, "
         "attention, host)",
-    )  # fmt: skip
+    )
     p.add_argument("--count", type=_count, metavar="N", help="op --random: number of problems (default: 200)")
     p.add_argument("--plan", action="store_true", help="op --random: check small problems on the interpreter (no GPU)")
     p.add_argument("--groups", nargs="+", metavar="GROUP", help="op: groups of cases to run")

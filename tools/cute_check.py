@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     options = parser.parse_args(argv)
     if options.chip is not None:
-        from cute_dialect.arch.targets import TARGETS
+        from cute_dialect.arch.targets import TARGETS  # late: start-up
 
         if options.chip not in TARGETS:
             parser.error(f"--chip: expected one of {', '.join(TARGETS)}, got {options.chip!r}")
@@ -120,13 +120,13 @@ def _check(options: argparse.Namespace) -> tuple[list[Finding], int, list[str]]:
     advice: list[str] = []
     for file in track(options.files, "checking", "files"):
         if file.endswith(".py"):
-            from cute_dialect.tools.check_python import check_python
+            from cute_dialect.tools.check_python import check_python  # late: start-up
 
             findings, count, unchecked = check_python(file, options.chip, options.remarks, options.verbose)
             if unchecked and not count:
                 advice.append(_advice(file, unchecked))
         else:
-            from cute_dialect.tools.check_mlir import check_mlir
+            from cute_dialect.tools.check_mlir import check_mlir  # late: start-up
 
             findings, count = check_mlir(file, options.pipeline), 1
         found += findings

@@ -90,9 +90,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.output = options.output or f"{os.path.splitext(os.path.basename(options.file))[0]}.html"
     if os.path.isdir(options.output) or not options.output.endswith((".html", ".htm")):
         parser.error(f"-o: expected a file that ends in .html, got '{options.output}'")
-    from cute_dialect.lang.tracing.errors import CompileError
-    from cute_dialect.tools.cute_run import user_message
-    from cute_dialect.tools.explore_subjects import ExploreError, SourceError
+    from cute_dialect.lang.tracing.errors import CompileError  # late: start-up
+    from cute_dialect.tools.cute_run import user_message  # late: start-up
+    from cute_dialect.tools.explore_subjects import ExploreError, SourceError  # late: start-up
 
     try:
         with reporting(options.progress or ("never" if options.quiet else None), options.progress_json):
@@ -119,12 +119,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def explore(options: argparse.Namespace) -> str:
     """Write the page and return its path."""
-    from cute_dialect.explore.collect import collect
-    from cute_dialect.explore.drawings import drawings_of
-    from cute_dialect.explore.measured import measured
-    from cute_dialect.explore.page import page, page_data
-    from cute_dialect.files import replace_file
-    from cute_dialect.tools.explore_subjects import ExploreError, of_mlir, of_python
+    from cute_dialect.explore.collect import collect  # late: start-up
+    from cute_dialect.explore.drawings import drawings_of  # late: start-up
+    from cute_dialect.explore.measured import measured  # late: start-up
+    from cute_dialect.explore.page import page, page_data  # late: start-up
+    from cute_dialect.files import replace_file  # late: start-up
+    from cute_dialect.tools.explore_subjects import ExploreError, of_mlir, of_python  # late: start-up
 
     with Task("exploring", 3, "parts") as task:
         subject = of_python(options) if options.file.endswith(".py") else of_mlir(options)

@@ -68,12 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     options = parser.parse_args(argv)
     if options.chip:
-        from cute_dialect.arch.targets import TARGETS
+        from cute_dialect.arch.targets import TARGETS  # late: start-up
 
         if options.chip not in TARGETS:
             parser.error(f"--chip: expected one of {', '.join(TARGETS)}, got {options.chip!r}")
     if options.pipeline != "none":
-        from cute_dialect.pipelines.registry import PipelineError, named_pipeline
+        from cute_dialect.pipelines.registry import PipelineError, named_pipeline  # late: start-up
 
         try:
             named_pipeline(options.pipeline)
@@ -90,10 +90,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         logging.basicConfig(level=logging.ERROR)
     try:
-        from cute_dialect.tools.lsp.features import make_server
-        from cute_dialect.tools.lsp.server import Settings
+        from cute_dialect.tools.lsp.features import make_server  # late: start-up
+        from cute_dialect.tools.lsp.server import Settings  # late: start-up
     except ModuleNotFoundError as e:
-        from cute_dialect.runtime.settings import missing_package
+        from cute_dialect.runtime.settings import missing_package  # late: start-up
 
         missing = missing_package(e)
         if missing is None:

@@ -118,12 +118,12 @@ def _command(options: OptOptions, words: Sequence[str], start: float, *, as_prog
     """Run the command and return its exit status."""
     if "help" in options.values:
         topic = options.value("help")
-        from cute_dialect.tools.opt_help import help_text, pass_help
+        from cute_dialect.tools.opt_help import help_text, pass_help  # late: start-up
 
         sys.stdout.write(pass_help(topic, options.passes) if topic else help_text(options.passes))
         return 0
     if options.flag("version") or options.flag("list-passes") or options.flag("list-pipelines"):
-        from cute_dialect.tools.opt_help import passes_text, pipelines_text, versions_text
+        from cute_dialect.tools.opt_help import passes_text, pipelines_text, versions_text  # late: start-up
 
         if options.flag("version"):
             sys.stdout.write(versions_text())
@@ -133,7 +133,7 @@ def _command(options: OptOptions, words: Sequence[str], start: float, *, as_prog
             sys.stdout.write(pipelines_text())
         return 0
     if _goes_upstream(options):
-        from cute_dialect.pipelines.isolate import start as start_worker
+        from cute_dialect.pipelines.isolate import start as start_worker  # late: start-up
 
         start_worker()
     job = Job(options, words, start)
@@ -170,15 +170,15 @@ class Job:
         self.size: CodeSize | None = None
         self.statistics: dict[str, int] = {}
         if options.flag("mlir-timing"):
-            from cute_dialect.tools.instrumentation import Timing
+            from cute_dialect.tools.instrumentation import Timing  # late: start-up
 
             self.timing = Timing(start)
         if options.flag("code-size"):
-            from cute_dialect.tools.opt_size import CodeSize
+            from cute_dialect.tools.opt_size import CodeSize  # late: start-up
 
             self.size = CodeSize()
         if any(name.startswith("mlir-print-ir-") for name in (*options.flags, *options.values)):
-            from cute_dialect.tools.instrumentation import IRDumper
+            from cute_dialect.tools.instrumentation import IRDumper  # late: start-up
 
             self.printer = IRDumper(options)
         self.steps = self._steps()
@@ -194,7 +194,7 @@ class Job:
         """Process the input and write the output; return the exit status."""
         if not any(step.info.upstream for step in self.steps):
             return self._run()
-        from cute_dialect.pipelines.isolate import borrowed
+        from cute_dialect.pipelines.isolate import borrowed  # late: start-up
 
         with borrowed() as self.worker:
             return self._run()
@@ -221,7 +221,7 @@ class Job:
         if self.size is not None:
             sys.stderr.write(self.size.table())
         if self.options.flag("mlir-pass-statistics"):
-            from cute_dialect.tools.instrumentation import statistics_text
+            from cute_dialect.tools.instrumentation import statistics_text  # late: start-up
 
             sys.stderr.write(statistics_text(self.statistics))
         if ok and out_file and out_file != "-":
@@ -235,7 +235,7 @@ class Job:
         expecting = self.options.flag("verify-diagnostics")
         engine = DiagnosticEngine(None if expecting else shown, name)
         source = Source(name, chunk.text, chunk.line_offset) if chunk.line_offset or chunk.number else whole
-        from cute_dialect.tools.split_input import process
+        from cute_dialect.tools.split_input import process  # late: start-up
 
         try:
             result = process(self, engine, source, sources, chunk)
@@ -252,7 +252,7 @@ class Job:
             result = None
         if not expecting:
             return result
-        from cute_dialect.tools.verify_diagnostics import compare
+        from cute_dialect.tools.verify_diagnostics import compare  # late: start-up
 
         problems = compare(chunk.text, name, engine.seen, chunk.line_offset)
         for problem in problems:
@@ -261,7 +261,7 @@ class Job:
 
     def context(self) -> Context:
         """Create a context with the dialects selected by ``--dialects``."""
-        from cute_dialect.ir.context import make_context
+        from cute_dialect.ir.context import make_context  # late: start-up
 
         return make_context(
             self.options.value("dialects", "all"),  # pyright: ignore[reportArgumentType]  (checked by parse_arguments)
@@ -276,7 +276,7 @@ class Job:
         """
         if "validate" not in self.options.values:
             return None
-        from cute_dialect.pipelines.validation import ValidateOptionError, Validator
+        from cute_dialect.pipelines.validation import ValidateOptionError, Validator  # late: start-up
 
         try:
             return Validator.from_text(self.options.value("validate"))
@@ -341,9 +341,14 @@ class Job:
             run.append(PipelineFlag(True, "nvptx"))
         if not run and not self.options.flag("lineinfo"):
             return []
-        from cute_dialect.passes.pipeline_text import PassElement, PipelineTextError, parse_options, parse_pipeline
-        from cute_dialect.pipelines.registry import PipelineError, named_pipeline, with_options
-        from cute_dialect.pipelines.runner import ResolveError, resolve
+        from cute_dialect.passes.pipeline_text import (  # late: start-up
+            PassElement,
+            PipelineTextError,
+            parse_options,
+            parse_pipeline,
+        )
+        from cute_dialect.pipelines.registry import PipelineError, named_pipeline, with_options  # late: start-up
+        from cute_dialect.pipelines.runner import ResolveError, resolve  # late: start-up
 
         elements: list[tuple[Element, Source | None]] = []
         more = {"lineinfo": "true"} if self.options.flag("lineinfo") else {}
@@ -381,7 +386,7 @@ class Job:
 
     def _dump_pipeline(self) -> None:
         """Print the pipeline in the format of mlir-opt."""
-        from cute_dialect.pipelines.runner import pipeline_of
+        from cute_dialect.pipelines.runner import pipeline_of  # late: start-up
 
         sys.stderr.write(f"Pass Manager with {len(self.steps)} passes:\n{pipeline_of(self.steps)}\n\n")
 
@@ -397,7 +402,7 @@ class Job:
         what, origin = "", ""
         command = [word for word in self.words if word != self.options.input]
         cause: BaseException = e
-        from cute_dialect.pipelines.runner import PassCrash, steps_text
+        from cute_dialect.pipelines.runner import PassCrash, steps_text  # late: start-up
 
         if isinstance(e, PassCrash):
             what = f" in pass '{e.pass_name}'"

@@ -212,14 +212,14 @@ def user_message(error: Exception) -> str | None:
     """Return the message of a user error, or None for an internal error."""
     if isinstance(error, RunError):
         return f"cute-run: error: {error}"
-    from cute_dialect.op.select.kernel_choice import TableError
-    from cute_dialect.pipelines.stages import CompileError
-    from cute_dialect.pipelines.upstream_error import UpstreamError
-    from cute_dialect.runtime.artifact import ArtifactError
-    from cute_dialect.runtime.binding import LaunchError
-    from cute_dialect.runtime.driver import CudaError
-    from cute_dialect.runtime.settings import SettingError, missing_package
-    from cute_dialect.viz.errors import DrawingError
+    from cute_dialect.op.select.kernel_choice import TableError  # late: start-up
+    from cute_dialect.pipelines.stages import CompileError  # late: start-up
+    from cute_dialect.pipelines.upstream_error import UpstreamError  # late: start-up
+    from cute_dialect.runtime.artifact import ArtifactError  # late: start-up
+    from cute_dialect.runtime.binding import LaunchError  # late: start-up
+    from cute_dialect.runtime.driver import CudaError  # late: start-up
+    from cute_dialect.runtime.settings import SettingError, missing_package  # late: start-up
+    from cute_dialect.viz.errors import DrawingError  # late: start-up
 
     if isinstance(error, CompileError):
         return str(error)
@@ -293,7 +293,7 @@ def _emit(device: str, request: RunRequest, options: argparse.Namespace) -> Emit
     if device == "gpu" or options.keep:
         return "auto"
     if "occupancy" in request.reports:
-        from cute_dialect.pipelines.upstream import is_available
+        from cute_dialect.pipelines.upstream import is_available  # late: start-up
 
         return "auto" if is_available() else "base"
     return "base"
@@ -309,8 +309,8 @@ def _report(
     options: argparse.Namespace,
 ) -> bool:
     """Print the report and save outputs; return True if all checks hold."""
-    from cute_dialect.tools.run_inputs import Tensor
-    from cute_dialect.tools.run_report import Report
+    from cute_dialect.tools.run_inputs import Tensor  # late: start-up
+    from cute_dialect.tools.run_report import Report  # late: start-up
 
     tensors = [a for a in call.arguments if isinstance(a, Tensor)]
     report = Report(options.quiet)
@@ -327,7 +327,7 @@ def _report(
     if run is not None:
         _print_profile(report, run, options.report_json)
         if options.timeline is not None:
-            from cute_dialect.viz.timeline import draw_timeline
+            from cute_dialect.viz.timeline import draw_timeline  # late: start-up
 
             draw_timeline(run, file=options.timeline)
             report.line(f"  timeline {options.timeline}")
@@ -344,12 +344,12 @@ def _open(
     A file that is compiled is passed to ``settle`` before machine code is generated.
     """
     if os.path.isdir(options.file):
-        from cute_dialect.runtime import load
+        from cute_dialect.runtime import load  # late: start-up
 
         return load(options.file)
-    from cute_dialect.pipelines.recall import compiled_before
-    from cute_dialect.pipelines.registry import with_options
-    from cute_dialect.pipelines.stages import compile_module, read_text
+    from cute_dialect.pipelines.recall import compiled_before  # late: start-up
+    from cute_dialect.pipelines.registry import with_options  # late: start-up
+    from cute_dialect.pipelines.stages import compile_module, read_text  # late: start-up
 
     source, chip = _Path(options.file), options.chip
     pipeline = with_options(options.pipeline, {"lineinfo": "true"} if options.lineinfo else {})
@@ -394,7 +394,7 @@ def _list(module: CompiledModule) -> None:
 
 
 def _device(name: str) -> str:
-    from cute_dialect.runtime.driver import NoGpuError, driver
+    from cute_dialect.runtime.driver import NoGpuError, driver  # late: start-up
 
     if name == "cpu":
         return "cpu"
@@ -408,9 +408,9 @@ def _device(name: str) -> str:
 
 
 def _run_cpu(call: Call, request: RunRequest, options: argparse.Namespace) -> tuple[Result, RunReport | None]:
-    from cute_dialect.runtime.settings import word
-    from cute_dialect.tools.run_inputs import Tensor
-    from cute_dialect.tools.run_report import Result
+    from cute_dialect.runtime.settings import word  # late: start-up
+    from cute_dialect.tools.run_inputs import Tensor  # late: start-up
+    from cute_dialect.tools.run_report import Result  # late: start-up
 
     run = call.kernel(
         *values_of(call.arguments),
@@ -464,11 +464,11 @@ def _run_gpu(call: Call, request: RunRequest, repeat: int) -> Result:
     """Run on copies of the whole allocations, including padding and guards, to detect stray writes."""
     import statistics
 
-    from cute_dialect.runtime.arrays import view_of
-    from cute_dialect.runtime.device_memory import Staged
-    from cute_dialect.runtime.driver import driver
-    from cute_dialect.tools.run_inputs import Tensor
-    from cute_dialect.tools.run_report import Result
+    from cute_dialect.runtime.arrays import view_of  # late: start-up
+    from cute_dialect.runtime.device_memory import Staged  # late: start-up
+    from cute_dialect.runtime.driver import driver  # late: start-up
+    from cute_dialect.tools.run_inputs import Tensor  # late: start-up
+    from cute_dialect.tools.run_report import Result  # late: start-up
 
     gpu = driver()
     gpu.set_context(gpu.primary_context(0))
@@ -509,8 +509,8 @@ def _save(path: str, array: NDArray[np.generic]) -> None:
 
 
 def _run_host(options: argparse.Namespace) -> None:
-    from cute_dialect.pipelines.stages import lower_to_base, read_text
-    from cute_dialect.pipelines.upstream import run_host
+    from cute_dialect.pipelines.stages import lower_to_base, read_text  # late: start-up
+    from cute_dialect.pipelines.upstream import run_host  # late: start-up
 
     if os.path.isdir(options.file):
         raise RunError("--host runs a .mlir file, not a compiled folder")

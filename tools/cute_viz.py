@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _drawing(options: argparse.Namespace, sizes: dict[str, int] | None) -> Drawing:
-    from cute_dialect import viz
+    from cute_dialect import viz  # late: start-up
 
     tile = options.tv or options.tiler
     if tile is not None:
@@ -106,11 +106,11 @@ def _drawing(options: argparse.Namespace, sizes: dict[str, int] | None) -> Drawi
 
 def _table(options: argparse.Namespace, sizes: dict[str, int] | None) -> int:
     """Print a layout, or a thread-value layout over a tile, as a text table."""
-    from cute_dialect.algebra.layout_pictures import layout_table, thread_value_table
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.algebra.values import Layout
-    from cute_dialect.viz.subjects import static_given, swizzle_given
-    from cute_dialect.viz.threads import tile_of
+    from cute_dialect.algebra.layout_pictures import layout_table, thread_value_table  # late: start-up
+    from cute_dialect.algebra.leaf import AlgebraError  # late: start-up
+    from cute_dialect.algebra.values import Layout  # late: start-up
+    from cute_dialect.viz.subjects import static_given, swizzle_given  # late: start-up
+    from cute_dialect.viz.threads import tile_of  # late: start-up
 
     tile = options.tv or options.tiler
     if options.divide is not None or options.banks is not None or options.swizzle or options.what.startswith("SM"):

@@ -109,7 +109,7 @@ def passes_text(passes: PassTable) -> str:
 
 
 def pipelines_text() -> str:
-    from cute_dialect.pipelines.registry import DEFAULT, PIPELINES
+    from cute_dialect.pipelines.registry import DEFAULT, PIPELINES  # late: start-up
 
     out: list[str] = []
     for row in PIPELINES.values():

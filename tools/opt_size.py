@@ -50,7 +50,7 @@ class CodeSize:
 
     def objects(self, objects: Iterable[GpuObject]) -> None:
         """Count the PTX instructions of each kernel and, if ptxas is available, its bytes of machine code."""
-        from cute_dialect.pipelines.ptxas import PtxasError, assemble, code_sizes
+        from cute_dialect.pipelines.ptxas import PtxasError, assemble, code_sizes  # late: start-up
 
         for o in objects:
             if o.format == "bin":

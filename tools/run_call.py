@@ -56,7 +56,7 @@ def read_request(options: argparse.Namespace) -> RunRequest:
     shape = _triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem
     reports = [n for text in options.report for n in text.split(",") if n]
     if options.timeline is not None:
-        from cute_dialect.viz.drawing import file_format
+        from cute_dialect.viz.drawing import file_format  # late: start-up
 
         file_format(options.timeline, without=".tex")
         if "timeline" not in reports:
@@ -74,7 +74,7 @@ def make_call(module: CompiledModule, request: RunRequest, options: argparse.Nam
         RunError: the command line does not fit the module.
         LaunchError: the arguments do not fit the kernel.
     """
-    from cute_dialect.tools.run_inputs import Tensor
+    from cute_dialect.tools.run_inputs import Tensor  # late: start-up
 
     began = time.perf_counter()
     kernel = module.kernel(options.kernel or only_kernel(module))
@@ -93,8 +93,8 @@ def _read(expression: str, names: Sequence[str] | None = None, tensors: Sequence
     Raises:
         RunError: the expression is invalid.
     """
-    from cute_dialect.tools.run_expression import CheckError, read_expression
-    from cute_dialect.tools.run_inputs import letters
+    from cute_dialect.tools.run_expression import CheckError, read_expression  # late: start-up
+    from cute_dialect.tools.run_inputs import letters  # late: start-up
 
     try:
         read_expression(expression, names, tensors, letters(names) if names is not None else ())
@@ -104,7 +104,7 @@ def _read(expression: str, names: Sequence[str] | None = None, tensors: Sequence
 
 def values_of(arguments: Sequence[Argument]) -> list[object]:
     """Return the argument values of the kernel call."""
-    from cute_dialect.tools.run_inputs import Tensor
+    from cute_dialect.tools.run_inputs import Tensor  # late: start-up
 
     return [a.array if isinstance(a, Tensor) else a for a in arguments]
 
@@ -125,7 +125,7 @@ def only_kernel(module: CompiledModule) -> str:
 
 
 def _arguments(kernel: Kernel, options: argparse.Namespace) -> list[Argument]:
-    from cute_dialect.tools.run_inputs import SpecError, make_arguments
+    from cute_dialect.tools.run_inputs import SpecError, make_arguments  # late: start-up
 
     try:
         return make_arguments(kernel.params, kernel.target.names, options.inputs, options.seed)
@@ -143,7 +143,7 @@ def _triple(text: str | None, option: str) -> tuple[int, ...] | None:
 
 
 def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) -> dict[str, str]:
-    from cute_dialect.tools.run_inputs import letters
+    from cute_dialect.tools.run_inputs import letters  # late: start-up
 
     out: dict[str, str] = {}
     known = letters(names)

@@ -43,7 +43,7 @@ def process(
         _lap(job, "print", now)
         return text
 
-    from cute_dialect.pipelines.runner import IR, Runner
+    from cute_dialect.pipelines.runner import IR, Runner  # late: start-up
 
     context = job.context()
     observers = [o for o in (job.printer, job.timing, job.size) if o is not None]
@@ -122,8 +122,8 @@ def _may_skip_xdsl(job: Job) -> bool:
 
 def _parse_upstream(worker: Worker | None, runner: Runner, source: Source) -> IR | None:
     """Parse with upstream MLIR, which is faster, if all ops are base ops and all passes run upstream."""
-    from cute_dialect.pipelines.runner import IR
-    from cute_dialect.pipelines.upstream_error import UpstreamError
+    from cute_dialect.pipelines.runner import IR  # late: start-up
+    from cute_dialect.pipelines.upstream_error import UpstreamError  # late: start-up
 
     assert worker is not None
     overflow = text_overflow(source.text)
@@ -188,7 +188,7 @@ def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
             f"--emit={job.emit} needs a pipeline that ends in upstream MLIR; add --pipeline, or remove all passes"
         )
         return None
-    from cute_dialect.pipelines.upstream_error import UpstreamError
+    from cute_dialect.pipelines.upstream_error import UpstreamError  # late: start-up
 
     try:
         if job.emit == "llvm":
@@ -221,7 +221,7 @@ def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
     (only,) = objects
     if only.format == "bin":
         return only.data
-    from cute_dialect.pipelines.ptxas import PtxasError, assemble
+    from cute_dialect.pipelines.ptxas import PtxasError, assemble  # late: start-up
 
     try:
         return assemble(only.data.decode(), only.chip).cubin

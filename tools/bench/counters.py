@@ -20,6 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
+from cute_dialect.kernels.elementwise import elementwise_add_text
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
+from cute_dialect.kernels.transpose import transpose_text
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.runtime import load
 from cute_dialect.runtime.progress import add_options, reporting, track
 from cute_dialect.tools.bench.ncu import measured
 
@@ -46,13 +54,6 @@ class Case(NamedTuple):
 
 def cases() -> list[Case]:
     """Return kernels of the repository at small sizes."""
-    from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
-    from cute_dialect.kernels.elementwise import elementwise_add_text
-    from cute_dialect.kernels.gemm import gemm_text
-    from cute_dialect.kernels.gemm.config import GemmConfig
-    from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
-    from cute_dialect.kernels.transpose import transpose_text
-
     out = [
         Case("elementwise add 256x512", elementwise_add_text(), "", ((256, 512),) * 3),
         Case("elementwise add 63x77", elementwise_add_text(), "", ((63, 77),) * 3),
@@ -86,8 +87,6 @@ def _kind(space: str, op: str) -> str:
 
 def build(folder: str) -> None:
     """Compile all cases into the folder and count accesses on the interpreter."""
-    from cute_dialect.pipelines import compile as compile_cute
-
     records: list[dict[str, object]] = []
     for i, case in enumerate(track(cases(), "counting", "cases")):
         module = compile_cute(case.text, save=os.path.join(folder, str(i)))
@@ -113,8 +112,6 @@ def _read(folder: str) -> list[dict[str, object]]:
 
 def launch(folder: str) -> None:
     """Launch each case once under the profiler."""
-    from cute_dialect.runtime import load
-
     for i, record in enumerate(_read(folder)):
         case = Case(record["name"], "", record["kernel"], record["shapes"], record["element"])  # type: ignore[arg-type]
         load(os.path.join(folder, str(i))).kernel(case.kernel)(*_arrays(case))

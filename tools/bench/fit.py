@@ -39,7 +39,7 @@ from cute_dialect.op.select.cost_model import (
     read_costs,
     times,
     write_costs,
-)  # fmt: skip
+)
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import Task
 from cute_dialect.tools.bench.random.gemm import summary
@@ -380,8 +380,9 @@ def fit_files(
     fitted_to = [r for r in sweep.rows if not held_out(r.problem)]
     held = [r for r in sweep.rows if held_out(r.problem)]
     if not fitted_to or not held:
-        raise SweepError(f"{', '.join(paths)}: too few problems to fit and to hold out: "
-                         f"{len(fitted_to)} and {len(held)}")  # fmt: skip
+        raise SweepError(
+            f"{', '.join(paths)}: too few problems to fit and to hold out: {len(fitted_to)} and {len(held)}"
+        )
     after = _rounded(fit(fitted_to, before, seed))
     old, new = ((quality(fitted_to, c), quality(held, c)) for c in (before, after))
     say(_HEAD)

@@ -13,7 +13,7 @@ __all__ = ["measured", "values"]
 
 def measured(
     metrics: Sequence[str], program: Sequence[str], launches: int, *, options: Sequence[str] = ()
-) -> dict[int, dict[str, str]]:  # fmt: skip
+) -> dict[int, dict[str, str]]:
     """Run a program under ``ncu`` and return the metrics of each launch, with its ``Kernel Name``.
 
     Args:

@@ -25,14 +25,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 from unittest.mock import patch
 
+from cute_dialect.op.select.gemm_dispatch import choose
+from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.runtime.progress import add_options, reporting, track
+from cute_dialect.tools.bench.cases import gemm, rows
+from cute_dialect.tools.bench.cases.op import Case, cases_of, groups
 from cute_dialect.tools.bench.ncu import measured
-
-if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.tools.bench.cases.op import Case
+from cute_dialect.tools.bench.runner import Row, loaded, write_json
 
 __all__ = ["main"]
 
@@ -72,30 +73,21 @@ def _gemms(
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     import torch
 
-    from cute_dialect.op.execute.kernels import Runner
-    from cute_dialect.op.select.gemm_dispatch import choose
-    from cute_dialect.op.select.kernel_choice import Problem
-    from cute_dialect.runtime import load
-    from cute_dialect.tools.bench.cases.gemm import inputs
-
     for shape in shapes:
         problem = Problem(*shape)
         choice = choose(problem)
-        runner = Runner(choice, load(os.path.join(folder, "gemm", choice.name)))
-        a, b, c = inputs(problem, integers=integers)
+        runner = gemm.runner_of(os.path.join(folder, "gemm"), choice)
+        a, b, c = gemm.inputs(problem, integers=integers)
         title = f"gemm f16 {'x'.join(map(str, shape))}"
         yield f"{title} ours", lambda r=runner, x=a, y=b, z=c: r(x, y, z)
         yield f"{title} torch", lambda x=a, y=b, z=c: torch.mm(x, y.t(), out=z)
 
 
 def _rows(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
-    from cute_dialect.runtime import load
-    from cute_dialect.tools.bench.cases.rows import ELEMENTS, Case, Data
-
     for op, element, n in ROWS:
-        case = Case(op, element, n, ELEMENTS // n)
-        kernel = load(os.path.join(folder, "rows", case.folder)).kernel(op)
-        data = Data(case, case.rows)
+        case = rows.Case(op, element, n, rows.ELEMENTS // n)
+        kernel = loaded(folder, f"rows/{case.folder}").kernel(op)
+        data = rows.Data(case, case.rows)
         yield f"{case} ours", lambda k=kernel, d=data: k(*d.given)
         yield f"{case} torch", data.peer()
 
@@ -113,13 +105,13 @@ def launch(folder: str) -> None:
         torch.cuda.profiler.stop()
 
 
-def counters(folder: str) -> list[dict[str, object]]:
+def counters(folder: str) -> list[Row]:
     """Profile the kernels in a folder; return a row of counters per launch.  Raises ``SystemExit``."""
     names = {metric: (column, factor) for column, (metric, factor) in METRICS.items()}
     program = [sys.executable, "-m", "cute_dialect.tools.bench.profile", "--launch", folder]
     more = ("--profile-from-start", "off", "--print-units", "base")
     count = 2 * (len(GEMMS) + len(ROWS))
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for launched in measured(tuple(names), program, count, options=more).values():
         row: dict[str, object] = {"kernel": launched["Kernel Name"][:40]}
         for metric, (column, factor) in names.items():
@@ -163,8 +155,6 @@ _BETWEEN = "spin_kernel"
 
 def _cases(pattern: str) -> list[Case]:
     """Return the cases of ``cute-bench op`` with matching names.  Raises ``SystemExit`` if there are none."""
-    from cute_dialect.tools.bench.cases.op import cases_of, groups
-
     found = [c for group in groups() for c in cases_of(group) if re.search(pattern, c.name)]
     if not found:
         raise SystemExit(f"--cases: no case of cute-bench op matches {pattern!r}")
@@ -179,7 +169,7 @@ def _contestants(pattern: str) -> Iterator[tuple[str, Callable[[], object]]]:
             yield f"{case.name} {name}", run
 
 
-def of_cases(folder: str, pattern: str) -> list[dict[str, object]]:
+def of_cases(folder: str, pattern: str) -> list[Row]:
     """Profile cases of ``cute-bench op``; return a row per call.
 
     A row has the name, the number of kernels and the columns: sums of times and bytes, and time-weighted means of the
@@ -241,7 +231,7 @@ def together(launches: Sequence[Mapping[str, str]]) -> dict[str, object]:
     return row
 
 
-def load(run: Callable[[], object], flop: float, seconds: float) -> dict[str, float]:
+def steady_load(run: Callable[[], object], flop: float, seconds: float) -> dict[str, float]:
     """Launch without pause for some seconds; return power, clock and speed of the second half: ``W``, ``MHz``,
     ``TFLOP/s``.
     """
@@ -265,19 +255,19 @@ def load(run: Callable[[], object], flop: float, seconds: float) -> dict[str, fl
     return {"W": watts, "MHz": clock, "TFLOP/s": 1e-12 * flop * count / took}
 
 
-def steady(folder: str, seconds: float = 1.5) -> list[dict[str, object]]:
+def steady(folder: str, seconds: float = 1.5) -> list[Row]:
     """Measure power and clock of GEMMs during seconds of launches, on normal and on small-integer data."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for integers in (False, True):
         for name, run in track(list(_gemms(folder, STEADY, integers)), "launching without pause", "kernels"):
             m, n, k = map(int, name.split()[2].split("x"))
-            found = load(run, 2.0 * m * n * k, seconds)
+            found = steady_load(run, 2.0 * m * n * k, seconds)
             rows.append({"name": f"{name} {'int' if integers else 'normal'}", **found})
             time.sleep(0.5)
     return rows
 
 
-def _print(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> None:
+def _print(rows: Sequence[Row], columns: Sequence[str]) -> None:
     for row in rows:
         cells = (f"{column} {row[column]:.4g}" for column in columns if isinstance(row.get(column), float | int))
         print(f"{row.get('name', ''):50} {row.get('kernel', ''):42}", "  ".join(cells), flush=True)
@@ -289,9 +279,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", metavar="DIR", help="folder of cute-bench all --build")
     parser.add_argument("--launch", action="store_true", help="only launch the kernels (run by ncu)")
     parser.add_argument(
-        "--cases", metavar="PATTERN",
+        "--cases",
+        metavar="PATTERN",
         help="profile the cases of cute-bench op that match a regular expression; DIR is from cute-bench op --build",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", metavar="FILE", help="write the results to FILE")
     add_options(parser)
     options = parser.parse_args(argv)
@@ -322,9 +313,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _write(path: str | None, found: object) -> None:
     """Write the results to a file if ``path`` is given."""
     if path:
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump(found, f, indent=1)
-            f.write("\n")
+        write_json(path, found)
 
 
 if __name__ == "__main__":

@@ -84,9 +84,9 @@ def median_times(
     return {name: sample.median for name, sample in found.items()}
 
 
-def speeds(trial: Trial, contestants: Mapping[str, Callable[[], object]], runs: int, **options: Any) -> tuple[
-    dict[str, float], dict[str, float]
-]:  # fmt: skip
+def speeds(
+    trial: Trial, contestants: Mapping[str, Callable[[], object]], runs: int, **options: Any
+) -> tuple[dict[str, float], dict[str, float]]:
     """Return the median microseconds and the speeds, in ``trial.unit``, of contestants and of the peers of a trial."""
     times = median_times([*contestants.items(), *trial.peers.items()], traffic=trial.traffic, runs=runs, **options)
     return times, {name: trial.work / t / 1e6 for name, t in times.items()}

@@ -199,8 +199,9 @@ def read_plan(folder: str, count: int, seed: int) -> Plan:
                 failed.setdefault(name, str(e))
         made = Plan(found["problems"], found["seed"], found["sms"], rows, menu, failed)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise BenchError(f"--run: '{folder}' was not built by cute-bench gemm --fit --random N --build: "
-                         f"{type(e).__name__}: {e}") from None  # fmt: skip
+        raise BenchError(
+            f"--run: '{folder}' was not built by cute-bench gemm --fit --random N --build: {type(e).__name__}: {e}"
+        ) from None
     if (made.problems, made.seed) != (count, seed):
         raise BenchError(
             f"--run: '{folder}' was built for --random {made.problems} --seed {made.seed}; use the same options"

@@ -69,8 +69,8 @@ def _main(options: argparse.Namespace) -> int:
         os.environ |= {"CUTE_CACHE_DIR": os.path.abspath(folder), "CUTE_CACHE": "1"}
     if options.build is not None:
         os.environ |= {"CUTE_CHIP": options.chip, "CUTE_DEVICE": "gpu"}
-    from cute_dialect.lang.lib.autotune import TuneError, shown
-    from cute_dialect.runtime.driver import CudaError, driver
+    from cute_dialect.lang.lib.autotune import TuneError, shown  # late: start-up
+    from cute_dialect.runtime.driver import CudaError, driver  # late: start-up
 
     try:
         function, calls = _read(options.function, options.arguments)
@@ -91,7 +91,7 @@ def _main(options: argparse.Namespace) -> int:
                           "microseconds": tuned.microseconds,
                           "measured": [[shown(c), us, runs] for c, us, runs in tuned.measured]})  # fmt: skip
         if options.json is not None:
-            from cute_dialect.files import replace_file
+            from cute_dialect.files import replace_file  # late: start-up
 
             replace_file(Path(options.json), f"{json.dumps(found, indent=1)}\n".encode())
     except (_TuneToolError, TuneError, CudaError, OSError) as e:
@@ -104,7 +104,7 @@ def _read(what: str, arguments: str | None) -> tuple[Any, list[tuple[Any, ...]]]
     """Return the function and the arguments of its calls.  Raises _TuneToolError."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    from cute_dialect.lang.lib.autotune import Autotuned
+    from cute_dialect.lang.lib.autotune import Autotuned  # late: start-up
 
     file, _, name = what.rpartition(":")
     if not file:

@@ -113,7 +113,7 @@ KINDS_OF_OPS: tuple[tuple[str, Iterable[str]], ...] = (
     ("rounded once", sorted(float_ops.ROUNDED_ONCE)),
     ("computed in f64, then rounded", sorted(set(float_ops.OPS) - float_ops.ROUNDED_ONCE)),
     ("conversions, rounded once", conversions.OPS),
-)  # fmt: skip
+)
 
 
 def _ptx_table(title: str, rows: Sequence[Row]) -> Iterator[str]:

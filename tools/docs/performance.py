@@ -151,9 +151,7 @@ def _counters(data: Row) -> list[str]:
 
 def _op_counters(data: Row) -> list[str]:
     columns = ("kernels", "us", "MHz", "DRAM %", "read MB", "written MB", "L2 %", "tensor %", "issue %")
-    rows = (
-        [r["name"], *(_short(r[c]) if c in r else "" for c in columns)] for r in data["counters"]
-    )  # fmt: skip
+    rows = ([r["name"], *(_short(r[c]) if c in r else "" for c in columns)] for r in data["counters"])
     return _table(("one call under `ncu`, caches cold", *(("µs" if c == "us" else c) for c in columns)), rows)
 
 

@@ -15,44 +15,18 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from cute_dialect.lang.values import signature_types
 from cute_dialect.op import signature_types as op_signature_types
+from cute_dialect.tools.docs.public_names import MODULES, public_modules
 from cute_dialect.tools.docs.reference_text import anchor, constant_text, entry_text, markdown, summary
-from cute_dialect.tools.docs.site_names import public_names
 
-__all__ = ["MODULES", "PAGES", "Name", "document", "main", "names", "public_modules"]
+__all__ = ["PAGES", "Name", "document", "main", "names"]
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference"
-
-MODULES: Mapping[str, str] = {
-    "cute_dialect.lang": "cute",
-    "cute_dialect.lang.arch": "cute.arch",
-    "cute_dialect.lang.nvgpu": "cute.nvgpu",
-    "cute_dialect.lang.nvgpu.cpasync": "cute.nvgpu.cpasync",
-    "cute_dialect.lang.nvgpu.warp": "cute.nvgpu.warp",
-    "cute_dialect.lang.nvgpu.warpgroup": "cute.nvgpu.warpgroup",
-    "cute_dialect.lang.lib.hopper": "cute.hopper",
-    "cute_dialect.lang.lib.pipeline": "cute.pipeline",
-    "cute_dialect.lang.lib.schedulers": "cute.utils",
-    "cute_dialect.lang.math": "cute.math",
-    "cute_dialect.lang.runtime": "cute.runtime",
-    "cute_dialect.compat.testing": "cute.testing",
-    "cute_dialect.compat.cuda": "cute.cuda",
-    "cute_dialect.compat.torch": "cute.torch",
-    "cute_dialect.interp": "interp",
-    "cute_dialect.op": "op",
-    "cute_dialect.op.emit": "op.emit",
-    "cute_dialect.op.compiler": "op.compiler",
-    "cute_dialect.op.nn": "op.nn",
-    "cute_dialect.op.epilogue": "op.epilogue",
-    "cute_dialect.op.epilogue.library": "op.epilogue.library",
-}
-"""Public modules -> their names in programs."""
 
 PREFERRED = ("cute.range",)
 """Second names under which an object is described."""
@@ -226,8 +200,8 @@ PAGES: Mapping[str, Page] = {
             _op("Attention", "attending.functions"),
             _op("Row operations", "rows.functions"),
             _op("Elementwise operations", "pointwise.calls", "pointwise.functions"),
-            _op("Selection and tuning of kernels", "functions.explain", "explanation", "select.kernel_choice", "select.gemm_dispatch",
-                "select.tuning", "kernel_prefetch"),
+            _op("Selection and tuning of kernels", "functions.explain", "explanation", "select.kernel_choice",
+                "select.gemm_dispatch", "select.tuning", "kernel_prefetch"),
             _op("Plans", "plans.gemm", "plans.grouped", "plans.scaled", "plans.conv", "attending.plan",
                 "execute.saved"),
             _op("Arguments of plans", "pycutlass.arguments", "pycutlass.grouped_arguments", "pycutlass.conv_arguments",
@@ -276,16 +250,6 @@ class Name(NamedTuple):
     value: object
     home: str  # the module that defines it
     others: list[str]  # other spellings of the same object
-
-
-def public_modules() -> Iterator[tuple[str, str]]:
-    """Yield each public name that is not a module, as (module, name)."""
-    for module in MODULES:
-        for name in sorted(public_names(module), key=str.lower):
-            # A submodule is not imported: op.nn needs torch.
-            is_package = hasattr(import_module(module), "__path__")
-            if not (is_package and find_spec(f"{module}.{name}")) and name != "viz":
-                yield module, name
 
 
 def names() -> list[Name]:

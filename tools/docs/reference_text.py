@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.tools.docs.public_names import public_modules
 
 __all__ = ["anchor", "constant_text", "entry_text", "markdown", "signature_text", "summary"]
 
@@ -310,8 +311,6 @@ def _in_cute() -> Mapping[str, str]:
 @cache
 def _shown() -> frozenset[str]:
     """Return the names of the classes that have an entry."""
-    from cute_dialect.tools.docs.reference import public_modules
-
     return frozenset(name for _, name in public_modules())
 
 

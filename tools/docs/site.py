@@ -25,10 +25,16 @@ from posixpath import normpath, relpath
 import cute_dialect.lang as cute
 from cute_dialect.files import replace_file
 from cute_dialect.runtime.progress import Task, add_options, reporting, track
+from cute_dialect.tools.docs.public_names import PACKAGES
 from cute_dialect.tools.docs.reference import PAGES as REFERENCE_PAGES
-from cute_dialect.tools.docs.site_atoms import atom_pages, atom_pictures, atoms_text
-from cute_dialect.tools.docs.site_dialect import dialect_pages, dialect_text
-from cute_dialect.tools.docs.site_names import PACKAGES, names_text
+from cute_dialect.tools.docs.site_pages import (
+    atom_pages,
+    atom_pictures,
+    atoms_text,
+    dialect_pages,
+    dialect_text,
+    names_text,
+)
 from cute_dialect.viz import draw_tv
 
 __all__ = ["GUIDES", "REFERENCES", "TUTORIALS", "main", "notebook", "page_text", "start_text", "write_sources"]
@@ -162,7 +168,7 @@ def _functions(program: str, *names: str) -> str:
     found = {n.name: n for n in ast.parse(code).body if isinstance(n, ast.FunctionDef) and n.name in names}
     lines = code.splitlines()
     parts = (lines[found[n].decorator_list[0].lineno - 1 : found[n].end_lineno] for n in names)
-    return "\n\n\n".join("\n".join(part) for part in parts).replace("  # fmt: skip", "")
+    return "\n\n\n".join("\n".join(part) for part in parts).replace("", "")
 
 
 def start_text() -> str:

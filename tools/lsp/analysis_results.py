@@ -1,22 +1,17 @@
-"""Results of the workers of ``cute-lsp``.  Lines and columns count from 0, columns in code points."""
+"""Results of the workers of ``cute-lsp``, and quick fixes read from messages.
+
+Lines and columns count from 0, columns in code points.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 __all__ = [
-    "LONGEST_LABEL",
-    "Analysis",
-    "Catalogue",
-    "Entry",
-    "Hint",
-    "Picture",
-    "Place",
-    "Problem",
-    "Related",
-    "Span",
-    "ValueInfo",
-]
+    "LONGEST_LABEL", "Analysis", "Catalogue", "Entry", "Hint", "Picture", "Place", "Problem", "Related", "Span",
+    "ValueInfo", "fix_of",
+]  # fmt: skip
 
 LONGEST_LABEL = 60
 """Maximum length of a hint, in characters."""
@@ -123,3 +118,34 @@ class Catalogue(NamedTuple):
     attributes: dict[str, Entry] = {}
     flags: dict[str, Entry] = {}
     python: dict[str, Entry] = {}
+
+
+_MEANT = re.compile(r"did you mean [`'](?P<name>[^`']+)[`']\s*\?")
+_NAMED = re.compile(r"[`'](?P<name>[^`']+)[`']")
+
+
+def fix_of(message: str, marked: str) -> str:
+    """Return the replacement of the marked text that the message suggests, or an empty string.
+
+    >>> fix_of("unregistered operation 'cute.sise'; did you mean 'cute.size'?", '"cute.sise"')
+    '"cute.size"'
+    >>> fix_of("the module has no 'sise'; did you mean 'size'?", "cute.sise")
+    'cute.size'
+    >>> fix_of("use of undeclared SSA value name '%x'", "%x")
+    ''
+    """
+    meant = _MEANT.search(message)
+    if meant is None or not marked:
+        return ""
+    name = meant["name"]
+    if marked[0] == '"' == marked[-1] and len(marked) > 1:
+        return f'"{name}"'
+    if marked[0] in "!#%@" and name[0] != marked[0]:
+        return marked[0] + name
+    for said in _NAMED.finditer(message[: meant.start()]):
+        wrong = said["name"]
+        if marked == wrong:
+            return name
+        if marked.endswith(f".{wrong}") and not name.startswith(marked.rpartition(".")[0]):
+            return f"{marked[: -len(wrong)]}{name}"
+    return name if re.fullmatch(r"[\w.$!#-]+", marked) else ""

@@ -16,8 +16,7 @@ from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, 
 from cute_dialect.ir.parsing import parse_module
 from cute_dialect.ir.verifier import verify
 from cute_dialect.tools.check_mlir import check_source
-from cute_dialect.tools.lsp.analysis_results import LONGEST_LABEL, Analysis, Hint, Place, Problem, Related, Span
-from cute_dialect.tools.lsp.fixes import fix_of
+from cute_dialect.tools.lsp.analysis_results import LONGEST_LABEL, Analysis, Hint, Place, Problem, Related, Span, fix_of
 from cute_dialect.tools.lsp.mlir_text import MlirText, Op
 
 __all__ = ["analyse_mlir"]

@@ -17,8 +17,8 @@ from cute_dialect.tools.lsp.analysis_results import (
     Related,
     Span,
     ValueInfo,
+    fix_of,
 )
-from cute_dialect.tools.lsp.fixes import fix_of
 from cute_dialect.tools.lsp.traced_values import watched
 
 __all__ = ["analyse_python"]

@@ -67,31 +67,31 @@ class Task(NamedTuple):
 def analyse(task: Task) -> Analysis:
     """Analyse a text in this process."""
     if task.language == "python":
-        from cute_dialect.tools.lsp.python_analysis import analyse_python
+        from cute_dialect.tools.lsp.python_analysis import analyse_python  # late: start-up
 
         return analyse_python(task.file, task.text, task.chip or None)
-    from cute_dialect.tools.lsp.mlir_analysis import analyse_mlir
+    from cute_dialect.tools.lsp.mlir_analysis import analyse_mlir  # late: start-up
 
     return analyse_mlir(task.file, task.text, task.pipeline)
 
 
 def catalogue() -> Catalogue:
     """Compute the catalogue of names in this process."""
-    from cute_dialect.tools.lsp.catalogue import make_catalogue
+    from cute_dialect.tools.lsp.catalogue import make_catalogue  # late: start-up
 
     return make_catalogue()
 
 
 def documentation(kind: str, name: str) -> str:
     """Compute the documentation of a catalogue entry in this process, in Markdown."""
-    from cute_dialect.tools.lsp.catalogue import describe
+    from cute_dialect.tools.lsp.catalogue import describe  # late: start-up
 
     return describe(kind, name)
 
 
 def picture(drawn: str) -> Picture:
     """Draw an MLIR type or a layout in this process."""
-    from cute_dialect.tools.lsp.pictures import picture_of
+    from cute_dialect.tools.lsp.pictures import picture_of  # late: start-up
 
     return picture_of(drawn)
 
@@ -147,7 +147,7 @@ def _context() -> BaseContext:
     if "forkserver" not in get_all_start_methods():
         return get_context("spawn")
     context: ForkServerContext = get_context("forkserver")
-    context.set_forkserver_preload(["cute_dialect.tools.lsp.imported"])
+    context.set_forkserver_preload(["cute_dialect.tools.lsp.preload"])
     return context
 
 

@@ -10,9 +10,9 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 955,
-    "lines": 190_500,
-    "# fmt: skip": 1_090,
+    "files": 945,
+    "lines": 188_500,
+    "# fmt: skip": 1_075,
     "Any": 6_780,
     f"functions with {MANY} or more parameters": 119,
 }

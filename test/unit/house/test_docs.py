@@ -95,14 +95,15 @@ ORDINARY = {
 
 def test_the_reference_is_current_and_has_every_public_name() -> None:
     from cute_dialect.tools.docs import reference as gen_reference
+    from cute_dialect.tools.docs.public_names import MODULES, public_modules
 
     pages = gen_reference.document()
     present = {p.name: p.read_text(encoding="utf-8") for p in gen_reference.DOCS.glob("*.md")}
     stale = sorted(name for name in {*pages, *present} if pages.get(name) != present.get(name))
     assert not stale, f"run python -m cute_dialect.tools.docs.reference: {stale}"
     entries = "\n".join(text for name, text in pages.items() if name != "index.md")
-    for module, name in gen_reference.public_modules():
-        assert f"`{gen_reference.MODULES[module]}.{name}`" in entries, (module, name)
+    for module, name in public_modules():
+        assert f"`{MODULES[module]}.{name}`" in entries, (module, name)
     headings = {h.rpartition(".")[2] for h in re.findall(r"^### (?:class )?`([\w.]+)`$", entries, re.MULTILINE)}
     assert headings >= ORDINARY and len(headings) > 600
 
@@ -115,8 +116,7 @@ def test_signatures_name_the_types_of_operands(page: str) -> None:
 
 
 def test_public_modules_list_only_public_names() -> None:
-    from cute_dialect.tools.docs.reference import MODULES
-    from cute_dialect.tools.docs.site_names import public_names
+    from cute_dialect.tools.docs.public_names import MODULES, public_names
 
     for module in MODULES:
         if not module.startswith("cute_dialect.op."):

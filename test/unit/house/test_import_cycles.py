@@ -12,7 +12,6 @@ CYCLE_CEILINGS = {
     "lang": 23,
     "op": 15,
     "pipelines": 7,
-    "tools": 2,
 }
 
 # Imports inside functions without a comment `# late: torch` or `# late: start-up`.
@@ -25,7 +24,7 @@ LATE_CEILINGS = {
     "op": 67,
     "pipelines": 68,
     "runtime": 14,
-    "tools": 150,
+    "tools": 5,
 }
 
 

@@ -44,9 +44,7 @@ def space(head: int, mask: str) -> list[AttentionConfig]:
     """
     plain = default_config("bf16", head, mask)
     tiled = [plain._replace(tile_m=m, tile_n=n) for m, n in _TILES[head]]
-    found = [
-        c._replace(stages=stages, q_stages=q_stages) for c in tiled for stages in (2, 3) for q_stages in (1, 2)
-    ]  # fmt: skip
+    found = [c._replace(stages=stages, q_stages=q_stages) for c in tiled for stages in (2, 3) for q_stages in (1, 2)]
     found += [c._replace(overlap=False) for c in tiled[:2]]
     found += [plain._replace(**{name: not getattr(plain, name)}) for name in ("overlap", "pingpong", "lazy")]
     return [c for c in dict.fromkeys(found) if c != plain and _is_there(c)]

@@ -108,8 +108,9 @@ def measure(module: CompiledModule, name: str, size: int, runs: int) -> Row:
     kernel = module.kernel("add")
     times = median_times(
         [("ours", lambda: kernel(a, b, c)), ("torch", lambda: torch.add(a, b, out=reference))],
-        traffic=traffic, runs=runs,
-    )  # fmt: skip
+        traffic=traffic,
+        runs=runs,
+    )
     ours, peer = times["ours"], times["torch"]
     return {
         "element": element, "layout": layout, "kernel": kernel.plan(a, b, c).kernel, "size": size,

@@ -12,7 +12,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.gemm import build_choices, check, inputs, peer_of, runner_of
-from cute_dialect.tools.bench.profile import load
+from cute_dialect.tools.bench.profile import steady_load
 from cute_dialect.tools.bench.runner import Say, row
 
 __all__ = ["KERNELS", "PROBLEM", "SECONDS", "build", "run"]
@@ -22,7 +22,8 @@ SECONDS = 1.2
 _CONFIG = GemmConfig()
 _SWAPPED = _CONFIG._replace(major_c="m", major_a="k", major_b="k")
 KERNELS = tuple(
-    Choice(config) for config in (
+    Choice(config)
+    for config in (
         _CONFIG,  # 128x256 tile, B is multicast to two blocks
         _CONFIG._replace(cluster_m=1),
         _CONFIG._replace(cluster_m=1, cluster_n=2),
@@ -36,7 +37,7 @@ KERNELS = tuple(
         _CONFIG._replace(tile=(128, 128, 64), cluster_m=2, cluster_n=2, stages=6),
         _CONFIG._replace(tile=(256, 128, 64), deferred=False),
     )
-)  # fmt: skip
+)
 """Variants with more or less data sharing: clusters, tiles, tile order, time of the stores."""
 
 
@@ -51,13 +52,13 @@ def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
     peer, _ = peer_of(PROBLEM, a, b)
     m, n, k = PROBLEM[:3]
     flop = 2.0 * m * n * k
-    load(peer, flop, SECONDS)  # Warm up, so that leakage is equal for all kernels.
-    found = {"torch": load(peer, flop, SECONDS)}
+    steady_load(peer, flop, SECONDS)  # Warm up, so that leakage is equal for all kernels.
+    found = {"torch": steady_load(peer, flop, SECONDS)}
     for choice in track(KERNELS, "measuring", "kernels"):
         runner = runner_of(folder, choice)
         check(runner, (1024, 1024, 1024), integers=True, repeats=2)
         time.sleep(0.3)
-        found[choice.name] = load(lambda runner=runner: runner(a, b, c), flop, SECONDS)
+        found[choice.name] = steady_load(lambda runner=runner: runner(a, b, c), flop, SECONDS)
         say(f"  {choice.name}: {found[choice.name]}")
     peers = found["torch"]["TFLOP/s"]
     rows = [

@@ -125,7 +125,7 @@ def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
 
 def matrix(
     rows: int, columns: int, element: str, *, integers: bool, contiguous: bool, matrices: int = 1
-) -> torch.Tensor:  # fmt: skip
+) -> torch.Tensor:
     """Return a random matrix of ``rows`` by ``columns``.
 
     Args:
@@ -186,9 +186,7 @@ def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int)
     return checked(problem, runner, runner.choice.name, integers=integers, repeats=repeats)
 
 
-def checked(
-    problem: Problem, run: Callable[..., object], name: str, *, integers: bool, repeats: int
-) -> float:  # fmt: skip
+def checked(problem: Problem, run: Callable[..., object], name: str, *, integers: bool, repeats: int) -> float:
     """Check a function ``run(a, b, c)`` for a problem like :func:`check`."""
     k, title = problem.k, f"{name} {problem.key.split()[1]}"
     x, y, out = inputs(problem, integers=integers)

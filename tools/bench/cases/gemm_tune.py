@@ -30,7 +30,7 @@ from cute_dialect.tools.bench.cases.gemm import (
     measure,
     runner_of,
     traffic_of,
-)  # fmt: skip
+)
 from cute_dialect.tools.bench.checks import BenchError
 from cute_dialect.tools.bench.runner import Row, Say
 

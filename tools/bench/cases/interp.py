@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
+from cute_dialect.kernels.elementwise import elementwise_add_text
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.sgemm import sgemm_text
+from cute_dialect.kernels.transpose import transpose_text
+from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.runner import Row, Say
 
@@ -38,37 +46,6 @@ class Case(NamedTuple):
     steps: int = 0
 
 
-def _add() -> str:
-    from cute_dialect.kernels.elementwise import elementwise_add_text
-
-    return elementwise_add_text()
-
-
-def _transpose() -> str:
-    from cute_dialect.kernels.transpose import transpose_text
-
-    return transpose_text()
-
-
-def _sm80() -> str:
-    from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
-
-    return ampere_gemm_text()
-
-
-def _sm90() -> str:
-    from cute_dialect.kernels.gemm import gemm_text
-    from cute_dialect.kernels.gemm.config import GemmConfig
-
-    return gemm_text(GemmConfig(tile=(128, 128, 64), cluster_m=1, deferred=False))
-
-
-def _sgemm() -> str:
-    from cute_dialect.kernels.sgemm import sgemm_text
-
-    return sgemm_text("smem")
-
-
 def _random(*shapes: tuple[int, int], dtype: type = np.float16) -> Callable[[], list[np.ndarray]]:
     def make() -> list[np.ndarray]:
         rng = np.random.default_rng(0)
@@ -77,24 +54,35 @@ def _random(*shapes: tuple[int, int], dtype: type = np.float16) -> Callable[[], 
     return make
 
 
+_SM90 = GemmConfig(tile=(128, 128, 64), cluster_m=1, deferred=False)
 CASES = (
-    Case("elementwise add, f32 1024x1024", _add, "", _random(*[(1024, 1024)] * 3, dtype=np.float32)),
-    Case("transpose, f32 512x512", _transpose, "launch", _random((512, 512), (512, 512), dtype=np.float32)),
+    Case("elementwise add, f32 1024x1024", elementwise_add_text, "", _random(*[(1024, 1024)] * 3, dtype=np.float32)),
+    Case("transpose, f32 512x512", transpose_text, "launch", _random((512, 512), (512, 512), dtype=np.float32)),
     Case(
         "SGEMM, shared memory, 128x128x64",
-        _sgemm,
+        partial(sgemm_text, "smem"),
         "launch",
         _random((128, 64), (64, 128), (128, 128), dtype=np.float32),
     ),
-    Case("GEMM sm_80, f16 128x128x128", _sm80, "launch", _random((128, 128), (128, 128), (128, 128))),
-    Case("GEMM sm_90, f16 128x128x256 (one block)", _sm90, "launch", _random((128, 256), (128, 256), (128, 128)), 4),
-    Case("GEMM sm_90, f16 512x512x256 (16 blocks)", _sm90, "launch", _random((512, 256), (512, 256), (512, 512)), 64),
+    Case("GEMM sm_80, f16 128x128x128", ampere_gemm_text, "launch", _random((128, 128), (128, 128), (128, 128))),
+    Case(
+        "GEMM sm_90, f16 128x128x256 (one block)",
+        partial(gemm_text, _SM90),
+        "launch",
+        _random((128, 256), (128, 256), (128, 128)),
+        4,
+    ),
+    Case(
+        "GEMM sm_90, f16 512x512x256 (16 blocks)",
+        partial(gemm_text, _SM90),
+        "launch",
+        _random((512, 256), (512, 256), (512, 512)),
+        64,
+    ),
 )
 
 
 def _compiled(case: Case) -> Kernel:
-    from cute_dialect.pipelines import compile as compile_cute
-
     module = compile_cute(case.text(), emit="base")
     names = [h["name"] for h in module.manifest["hosts"]]
     return module.kernel(case.kernel or names[0])

@@ -32,6 +32,10 @@ from time import perf_counter
 from typing import Any, cast
 
 import cute_dialect.lang as cute
+from cute_dialect.lang.calls.compile_traced import compile_traced
+from cute_dialect.lang.calls.options import Options
+from cute_dialect.lang.calls.specializations import read_call
+from cute_dialect.op.select.timing import compare, host_overhead
 from cute_dialect.runtime.progress import Task
 from cute_dialect.tools.bench.runner import Row, Say
 
@@ -155,10 +159,6 @@ def _stages(
     traced: Any, arguments: tuple[Any, ...], *, receiver: bool
 ) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return a function that traces, and one that compiles to PTX."""
-    from cute_dialect.lang.calls.compile_traced import compile_traced
-    from cute_dialect.lang.calls.options import Options
-    from cute_dialect.lang.calls.specializations import read_call
-
     options = Options("sm_90a", cache=False)
 
     def trace() -> Any:
@@ -178,7 +178,6 @@ def _calls(device: str, add: Callable[..., None], runs: int) -> None:
     if device == "cpu":
         add("call: on the interpreter", _times(lambda: compiled(x, y, z), runs))
         return
-    from cute_dialect.op.select.timing import compare, host_overhead
 
     def host(call: Callable[[], object]) -> list[float]:
         call()

@@ -104,8 +104,9 @@ class Measured(NamedTuple):
 def build(folder: str, chip: str) -> list[str]:
     """Compile the kernels into ``launch-add``, ``launch-gemm`` and ``launch-op/NAME``; return the reports of ptxas."""
     texts: dict[str, Text] = {
-        "launch-add": partial(elementwise_add_text, "f32", streaming_tile("f32")), "launch-gemm": gemm_text,
-    }  # fmt: skip
+        "launch-add": partial(elementwise_add_text, "f32", streaming_tile("f32")),
+        "launch-gemm": gemm_text,
+    }
     operators: dict[str, Text] = {c.name: partial(text_of, c) for c in map(chosen, OPERATIONS.values())}
     texts |= {f"launch-op/{name}": text for name, text in {**operators, **kernels()}.items()}
     return build_kernels(texts, folder, chip)

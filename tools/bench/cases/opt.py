@@ -21,6 +21,9 @@ from statistics import median
 from time import perf_counter
 from typing import cast
 
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.progress import Task
 from cute_dialect.tools.bench.runner import Row, Say
 
@@ -66,8 +69,6 @@ def timed(command: Sequence[str], runs: int) -> tuple[float, float]:
 
 def warm(text: str, runs: int) -> tuple[float, float]:
     """Return the median and minimum seconds from text to PTX in this warm process."""
-    from cute_dialect.pipelines import compile as compile_cute
-
     times: list[float] = []
     for _ in range(runs + 1):
         start = perf_counter()
@@ -78,9 +79,6 @@ def warm(text: str, runs: int) -> tuple[float, float]:
 
 def run(*, runs: int, say: Say) -> dict[str, object]:
     """Measure all cases and return the rows."""
-    from cute_dialect.kernels.gemm import gemm_text
-    from cute_dialect.kernels.gemm.config import GemmConfig
-
     opt = [sys.executable, "-m", "cute_dialect.tools.cute_opt"]
     examples = Path(__file__).resolve().parents[3] / "test" / "examples"
     rows: list[Row] = []

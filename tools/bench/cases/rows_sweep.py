@@ -42,13 +42,12 @@ def space(case: Case) -> list[RowConfig]:
             if case.op != "sum" and case.n * BYTES[case.element] >= 2048:
                 found += [
                     RowConfig(threads, chunks, 1, cluster, shared, groups)
-                    for shared in {chunks, chunks // 2, 0} for groups in {0, 1, max(1, shared)}
+                    for shared in {chunks, chunks // 2, 0}
+                    for groups in {0, 1, max(1, shared)}
                     if shared == chunks or groups
-                ]  # fmt: skip
+                ]
     default = class_of(case)
-    return [
-        c for c in dict.fromkeys(found) if c != default and shared_bytes(case.element, c) <= SHARED_MEMORY
-    ]  # fmt: skip
+    return [c for c in dict.fromkeys(found) if c != default and shared_bytes(case.element, c) <= SHARED_MEMORY]
 
 
 def _built(folder: str, case: Case) -> list[RowConfig]:
@@ -61,9 +60,7 @@ def _built(folder: str, case: Case) -> list[RowConfig]:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/OP-ELEMENT-N-THREADSxCHUNKS[xROWS[x…]]``; return the reports of ptxas."""
-    wanted = {
-        f"{case.folder}-{c.name}": text_of(case, c) for case in CASES for c in (class_of(case), *space(case))
-    }  # fmt: skip
+    wanted = {f"{case.folder}-{c.name}": text_of(case, c) for case in CASES for c in (class_of(case), *space(case))}
     return build_kernels(wanted, folder, chip)
 
 

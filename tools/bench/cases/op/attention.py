@@ -238,7 +238,7 @@ def _alike(case: Attention, ours: torch.Tensor, peer: Any) -> None:
 
 def _peers(
     case: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ends: Any
-) -> dict[str, Callable[[], Any]]:  # fmt: skip
+) -> dict[str, Callable[[], Any]]:
     """Return the back ends of torch that support the call.
 
     Flash and cuDNN are called through ``scaled_dot_product_attention`` if it can express the mask, and through ``aten``

@@ -256,9 +256,10 @@ class NamedConv(NamedTuple):
         """Return the GEMM kernel of a 1x1 convolution or of an explicit im2col."""
         pixels, c, k = prod(g.result[:-1]), self.problem.c, self.problem.k
         problem = {
-            "fprop": Problem(pixels, k, c), "dgrad": Problem(pixels, c, k, major_b="n"),
+            "fprop": Problem(pixels, k, c),
+            "dgrad": Problem(pixels, c, k, major_b="n"),
             "wgrad": Problem(k, g.taps * c, pixels, major_a="m", major_b="n"),
-        }[self.problem.kind]  # fmt: skip
+        }[self.problem.kind]
         choice = choose(problem, gpu=GPU)
         return {choice.name: partial(text_of, choice)}
 

@@ -20,7 +20,7 @@ from cute_dialect.op.epilogue import (
     silu,
     sum_squares,
     trace,
-)  # fmt: skip
+)
 from cute_dialect.op.epilogue.bind import described
 from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
 from cute_dialect.op.epilogue.saved_tensors import kept_name, kept_of, slope_of
@@ -181,8 +181,9 @@ class Fused(NamedTuple):
             found: Any = ours()
             limit = LIMITS[self.element]
             if self.function == "quantized":  # e4m3 has three mantissa bits.
-                found, wanted = ({"D": x["D"].double() * x["scales"].double().repeat_interleave(128, -1)}
-                                 for x in (found, wanted))  # fmt: skip
+                found, wanted = (
+                    {"D": x["D"].double() * x["scales"].double().repeat_interleave(128, -1)} for x in (found, wanted)
+                )
                 limit = 2.0**-3
             both = [(found[x], wanted[x]) for x in wanted] if isinstance(wanted, dict) else [(found, wanted)]
             return max(check_close(self.name, x[rows], y, limit) for x, y in both)
@@ -224,8 +225,9 @@ class Learned(NamedTuple):
         a, b, d = (described(FakeTensor(self.element, shape)) for shape in ((m, k), (k, n), (m, n)))
         calls = (
             op.explain(op.mm, a, b, epilogue=kept.forward, args=args, **how),
-            op.explain(op.mm, d, b.T, **how), op.explain(op.mm, a.T, d, **how),
-        )  # fmt: skip
+            op.explain(op.mm, d, b.T, **how),
+            op.explain(op.mm, a.T, d, **how),
+        )
         found: dict[str, Text] = {}
         for call in calls:
             assert call.choice is not None

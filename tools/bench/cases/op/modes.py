@@ -48,9 +48,7 @@ class Mode(NamedTuple):
         """Return the plan of the call."""
         of_b = "column" if self.element == "i8" else "row"
         result = "i32" if self.element == "i8" else self.element
-        plan = op.Gemm(
-            element=self.element, element_C=result, layout_A="row", layout_B=of_b, layout_C="row"
-        )  # fmt: skip
+        plan = op.Gemm(element=self.element, element_C=result, layout_A="row", layout_B=of_b, layout_C="row")
         plan.math_operation = self.math
         return plan
 
@@ -72,9 +70,7 @@ class Mode(NamedTuple):
             batch = (self.matrices,) if self.matrices > 1 else ()
             b = empty(*batch, self.k, self.n) if batch or self.element != "i8" else of_b()
             d = empty(*batch, self.m, self.n, element=result)
-            arguments = plan.arguments(
-                empty(*batch, self.m, self.k), b, None, d, split_k=self.split, device="cpu"
-            )  # fmt: skip
+            arguments = plan.arguments(empty(*batch, self.m, self.k), b, None, d, split_k=self.split, device="cpu")
             found = arguments.sources()
         return {variant.name: variant.text for variant in found}
 

@@ -210,7 +210,7 @@ class Rows(NamedTuple):
 
     def _check_backward(
         self, found: tuple[Any, ...], results: tuple[Any, ...], given: list[Any], target: Any, grads: list[Any]
-    ) -> float:  # fmt: skip
+    ) -> float:
         """Compare gradients with float64 or, if the rounded result is saved, with the gradients of that result."""
         import torch
 

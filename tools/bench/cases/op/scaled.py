@@ -47,9 +47,10 @@ class Scaled(NamedTuple):
         a, b = (normal("f8E4M3FN", rows, self.k) for rows in (self.m, self.n))
         blocks = -(-self.k // 128)
         shapes = {
-            "tensor": ((1,), (1,)), "row": ((self.m, 1), (1, self.n)),
+            "tensor": ((1,), (1,)),
+            "row": ((self.m, 1), (1, self.n)),
             "block": ((self.m, blocks), (-(-self.n // 128), blocks)),
-        }  # fmt: skip
+        }
         sa, sb = (torch.rand(s, device="cuda") + 0.5 for s in shapes[self.recipe])
 
         def ours() -> torch.Tensor:
