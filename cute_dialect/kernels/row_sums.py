@@ -38,6 +38,9 @@ MOST, MOST_POWERS, LONG_POWERS = 512, 64, 8192
 PROCESSORS = 132
 """Multiprocessors of an H100 or H200."""
 
+MOST_BLOCKS, BLOCK_VECTORS = 1, 4
+"""Largest number of blocks that share one of few long rows, and the fewest vectors of each of their threads."""
+
 
 def sum_class(element: str, n: int, op: str = "sum", rows: int = 1 << 20) -> RowConfig:
     """Return the class of ``rows`` rows of ``n`` elements: threads, vectors in flight, rows per block.
@@ -73,7 +76,13 @@ def sum_class(element: str, n: int, op: str = "sum", rows: int = 1 << 20) -> Row
     else:
         threads = min(128 if vectors <= 1024 else MOST, 32 * -(-vectors // 128))
     alone = MAX_THREADS >> (-(-rows // PROCESSORS) - 1).bit_length()
-    return RowConfig(max(threads, min(alone, 32 * -(-vectors // 128))), 4, hint=HINT)
+    threads = max(threads, min(alone, 32 * -(-vectors // 128)))
+    cluster = 1
+    while threads == MAX_THREADS and cluster < MOST_BLOCKS and rows * 2 * cluster <= PROCESSORS:
+        if vectors < 2 * cluster * threads * BLOCK_VECTORS:
+            break
+        cluster *= 2
+    return RowConfig(threads, 4, cluster=cluster, hint=HINT)
 
 
 def _up(vectors: int, each: float) -> int:
@@ -340,7 +349,8 @@ def rest_of(memory: RowMemory, place: Place, begin: Any, rounds: Any) -> cute.Te
 def launch(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: cute.Int32 | None, plan: cute.Constexpr[Plan]):
     c, rows = plan.config, x.shape[0]
     assert y.shape[0] == rows, "y must have as many elements as x has rows"
-    sizes = {"grid": cute.ceil_div(rows, c.rows * c.together), "block": c.block}
+    sizes = {"grid": cute.ceil_div(rows, c.rows * c.together) * c.cluster, "block": c.block}
+    sizes |= {"cluster": c.cluster} if c.cluster > 1 else {}
     anywhere = Plan(plan.op, plan.element, c, whole=False)
     kernel_of(plan)(cute.promise_vectors(x, plan.width), t, y, z, ignored, plan).launch(
         **sizes, fallback=kernel_of(anywhere)(x, t, y, z, ignored, anywhere)
