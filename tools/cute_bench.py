@@ -52,7 +52,7 @@ from cute_dialect.pipelines.upstream_error import UpstreamMissing
 from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.runtime.settings import SettingError
 from cute_dialect.tools.argparse_once import Once
-from cute_dialect.tools.cute_run import user_message
+from cute_dialect.tools.user_errors import report_user_error
 
 __all__ = ["main"]
 
@@ -310,7 +310,7 @@ def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
         if options.tune and name == "gemm_tune":
             print(f"saved: {case.save_best(result, result['machine']['gpu'])}")
     except Exception as e:
-        if not _report_user_error(e):
+        if not report_user_error(e, "cute-bench"):
             raise
         return 1
     machine = result["machine"]
@@ -355,14 +355,6 @@ def _finish(options: argparse.Namespace, result: Mapping[str, object]) -> int:
     return 1 if wrong else 0
 
 
-def _report_user_error(error: Exception) -> bool:
-    """Print a user error and return True; return False for an internal error."""
-    text = user_message(error)
-    if text is not None:
-        print(text.replace("cute-run:", "cute-bench:", 1), file=sys.stderr)
-    return text is not None
-
-
 def _random_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Run ``op --random``; return 1 if a result is wrong or a problem is rejected, else 0."""
     missing = _missing(compiles=True, measures=not options.plan)
@@ -378,7 +370,7 @@ def _random_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
             measured = random.run(options.random, count, seed, runs=options.runs, say=SAY)
             result = {"machine": _machine(), "date": _today(), "command": _command(argv), **measured}
     except Exception as e:
-        if not _report_user_error(e):
+        if not report_user_error(e, "cute-bench"):
             raise
         return 1
     return _finish(options, result)
@@ -398,7 +390,7 @@ def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
                 command=_command(argv),
             )  # fmt: skip
     except Exception as e:
-        if not _report_user_error(e):
+        if not report_user_error(e, "cute-bench"):
             raise
         return 1
     return _finish(options, result)

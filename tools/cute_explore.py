@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import Task, add_options, reporting
 from cute_dialect.tools.argparse_once import Once
+from cute_dialect.tools.user_errors import report_user_error
 
 if TYPE_CHECKING:
     from cute_dialect.explore.runs import Run
@@ -91,7 +92,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if os.path.isdir(options.output) or not options.output.endswith((".html", ".htm")):
         parser.error(f"-o: expected a file that ends in .html, got '{options.output}'")
     from cute_dialect.lang.tracing.errors import CompileError  # late: start-up
-    from cute_dialect.tools.cute_run import user_message  # late: start-up
     from cute_dialect.tools.explore_subjects import ExploreError, SourceError  # late: start-up
 
     try:
@@ -107,10 +107,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"cute-explore: error: {e}", file=sys.stderr)
         return 1
     except Exception as e:
-        text = user_message(e)
-        if text is None:
+        if not report_user_error(e, "cute-explore"):
             raise
-        print(text.replace("cute-run:", "cute-explore:", 1), file=sys.stderr)
         return 1
     if not options.quiet:
         print(f"wrote {path}; open it in a browser")

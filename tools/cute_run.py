@@ -29,12 +29,12 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.tools.run_report import Report, Result
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
-from cute_dialect.ir.diagnostics import limit_message
 from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.tools.argparse_once import Once
 from cute_dialect.tools.process import collect_rarely, leave
 from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, RunRequest, make_call, read_request, values_of
 from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES
+from cute_dialect.tools.user_errors import report_user_error
 
 __all__ = ["main"]
 
@@ -201,48 +201,9 @@ def _main(argv: Sequence[str] | None, *, as_program: bool) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     except Exception as e:
-        text = user_message(e)
-        if text is None:
+        if not report_user_error(e, "cute-run"):
             raise
-        print(text, file=sys.stderr)
         return 1
-
-
-def user_message(error: Exception) -> str | None:
-    """Return the message of a user error, or None for an internal error."""
-    if isinstance(error, RunError):
-        return f"cute-run: error: {error}"
-    from cute_dialect.op.select.kernel_choice import TableError  # late: start-up
-    from cute_dialect.pipelines.stages import CompileError  # late: start-up
-    from cute_dialect.pipelines.upstream_error import UpstreamError  # late: start-up
-    from cute_dialect.runtime.artifact import ArtifactError  # late: start-up
-    from cute_dialect.runtime.binding import LaunchError  # late: start-up
-    from cute_dialect.runtime.driver import CudaError  # late: start-up
-    from cute_dialect.runtime.settings import SettingError, missing_package  # late: start-up
-    from cute_dialect.viz.errors import DrawingError  # late: start-up
-
-    if isinstance(error, CompileError):
-        return str(error)
-    if isinstance(error, ModuleNotFoundError):
-        hint = missing_package(error)
-        return None if hint is None else f"cute-run: error: {hint}"
-    if isinstance(error, UpstreamError) and error.line:
-        return f"{error.filename}:{error.line}:{error.col}: error: {error.message}"
-    known: tuple[type[Exception], ...] = (
-        ArtifactError,
-        LaunchError,
-        CudaError,
-        UpstreamError,
-        SettingError,
-        TableError,
-        DrawingError,
-    )
-    if isinstance(error, known):
-        return f"cute-run: error: {error}"
-    if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):
-        return f"cute-run: error: {str(error).removeprefix('error: ')}"
-    message = limit_message(error)
-    return f"cute-run: error: {message}" if message is not None else None
 
 
 # ---------------------------------------------------------------------------------------------------------- the run

@@ -1,0 +1,44 @@
+"""Messages of user errors, which programs print without a traceback."""
+
+from __future__ import annotations
+
+import sys
+
+from cute_dialect.ir.diagnostics import limit_message
+
+__all__ = ["report_user_error", "user_message"]
+
+
+def report_user_error(error: Exception, program: str) -> bool:
+    """Print a user error to standard error and return True; return False for an internal error."""
+    text = user_message(error, program)
+    if text is not None:
+        print(text, file=sys.stderr)
+    return text is not None
+
+
+def user_message(error: Exception, program: str) -> str | None:
+    """Return the message of a user error, or None for an internal error."""
+    if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):
+        return f"{program}: error: {str(error).removeprefix('error: ')}"
+    from cute_dialect.op.select.kernel_choice import TableError  # late: start-up
+    from cute_dialect.pipelines.stages import CompileError  # late: start-up
+    from cute_dialect.pipelines.upstream_error import UpstreamError  # late: start-up
+    from cute_dialect.runtime.artifact import ArtifactError  # late: start-up
+    from cute_dialect.runtime.binding import LaunchError  # late: start-up
+    from cute_dialect.runtime.driver import CudaError  # late: start-up
+    from cute_dialect.runtime.settings import SettingError, missing_package  # late: start-up
+    from cute_dialect.viz.errors import DrawingError  # late: start-up
+
+    if isinstance(error, CompileError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        hint = missing_package(error)
+        return None if hint is None else f"{program}: error: {hint}"
+    if isinstance(error, UpstreamError) and error.line:
+        return f"{error.filename}:{error.line}:{error.col}: error: {error.message}"
+    known = (ArtifactError, LaunchError, CudaError, UpstreamError, SettingError, TableError, DrawingError)
+    if isinstance(error, known):
+        return f"{program}: error: {error}"
+    message = limit_message(error)
+    return f"{program}: error: {message}" if message is not None else None
