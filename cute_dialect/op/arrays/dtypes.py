@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cute_dialect.kernels.gemm.elements import FACTORS, outputs_of
-from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
 
 __all__ = [
     "FAST",
@@ -13,6 +13,7 @@ __all__ = [
     "both",
     "can_mix",
     "check_types",
+    "checked_arithmetic",
     "element_name",
     "element_of",
     "listed",
@@ -146,6 +147,26 @@ def arithmetic_of(dtype: str, math: str, accumulator: object, allowed: bool) -> 
     if math == "promote" and sums == "f16":
         raise UnsupportedError("math='promote' needs an f32 accumulator, got f16; use accumulator='f32'")
     return "two" if math == "promote" else "f16" if sums == "f16" else ""
+
+
+def checked_arithmetic(
+    call: str, dtype: str, result: str, math: str, accumulator: object, tf32: bool
+) -> str:  # fmt: skip
+    """Return the arithmetic of a GEMM (:func:`arithmetic_of`) if a kernel has it.
+
+    Args:
+        call: name of the function.
+        result: type of the result.
+        tf32: the default arithmetic of f32 is tf32.
+
+    Raises DtypeError, UnsupportedError.
+    """
+    try:
+        found = arithmetic_of(dtype, math, accumulator, tf32 and dtype == "f32" and math == "default")
+        check_types(dtype, result, found)
+    except OpError as e:
+        raise type(e)(f"{call}: {e}") from None
+    return found
 
 
 def element_of(dtype: str, arithmetic: str = "") -> str:

@@ -46,8 +46,9 @@ from cute_dialect.op.execute.kernels import combiner
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, Prepared, as_image, as_matrix, prepared, rows_of
+from cute_dialect.op.problems.gemm import epilogue_of
 from cute_dialect.op.problems.operands import matrix
-from cute_dialect.op.select.gemm_dispatch import epilogue_of, gpu_of, here
+from cute_dialect.op.select.gemm_dispatch import gpu_of, here
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -38,7 +38,8 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.explanation import Explanation, Line
 from cute_dialect.op.functions import conv as functions
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, prepared
-from cute_dialect.op.select.gemm_dispatch import epilogue_of, here
+from cute_dialect.op.problems.gemm import epilogue_of
+from cute_dialect.op.select.gemm_dispatch import here
 from cute_dialect.op.select.kernel_choice import tuned
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import PartsConfig, padded
-from cute_dialect.op.arrays.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
+from cute_dialect.op.arrays.dtypes import FAST, both, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import Library, Where, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import (
     copied,
@@ -33,34 +33,30 @@ from cute_dialect.op.epilogue.mode_digits import as_array
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.epilogue.unfused import unfused
-from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError, check_options
+from cute_dialect.op.errors import OpError, UnsupportedError, check_options
 from cute_dialect.op.execute.kernels import RunKernel, any_rows, combiner, runner, splitter, turned_extras
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding
-from cute_dialect.op.problems.operands import check_activation, check_addends, check_product, check_result, matrix
-from cute_dialect.op.select.cost_model import costs_of
+from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, combination_epilogue, without_memory
+from cute_dialect.op.problems.operands import check_overlap, check_product, matrix
 from cute_dialect.op.select.gemm_dispatch import (
+    SCALES,
     GemmDispatch,
-    epilogue_of,
+    GemmPlan,
+    by_rows,
     gpu_of,
     here,
-    way_of,
-    with_direct,
-    with_epilogue,
+    plan_gemm,
 )
 from cute_dialect.op.select.kernel_choice import Problem
-from cute_dialect.op.select.kernel_override import ANY, KernelOverride, kernel_for
+from cute_dialect.op.select.kernel_override import ANY, KernelOverride
 from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CallOptions, Kernel
 
-__all__ = ["by_rows", "options_of", "product"]
-
-
-SCALES = ("scale_a", "scale_b")
-"""Names of the block scales."""
+__all__ = ["options_of", "product"]
 
 
 class _Call(NamedTuple):
@@ -116,26 +112,17 @@ def _product(
     """Check a GEMM, then compute it."""
     name, library = call.name, call.where.library
     a, b = views["a"], views["b"]
-    shape = check_product(name, call.rank, a, b)
-    nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # no terms, so the values of a and b do not matter
     if graph is None and _widens(views, extras, dtype):
-        graph, args = _combination(arrays, views, shape, extras)
+        graph, args = _combination(arrays, views, check_product(name, call.rank, a, b), extras)
         extras = extras.of_sums()
         del views["c"]
-    traced, sums_of = None if graph is None else traced_of(name, graph, args, shape), shape
-    shape = shape if traced is None else traced.shape_of(shape)
-    wanted = None if dtype is None else element_name(dtype)
-    made = "" if traced is None else traced.graph.outputs[0].element
-    element = views["out"].dtype if "out" in views else wanted or made or result_of(a.dtype)
-    kind = both(a.dtype, b.dtype)
-    allowed = kind == "f32" and extras.math == "default" and library.name == "torch" and tf32_allowed()
-    arithmetic = arithmetic_of(kind, extras.math, extras.accumulator, allowed)
-    check_types(kind, element, arithmetic)
-    check_addends(name, views, shape, {"alpha": extras.alpha, "beta": extras.beta})
-    check_activation(name, extras.activation, extras.hook)
+    traced = None if graph is None else traced_of(name, graph, args, check_product(name, call.rank, a, b))
+    tf32 = a.dtype == "f32" and library.name == "torch" and tf32_allowed()
+    checked = check_gemm(GemmProblem.of(name, call.rank, views, dtype, extras, tf32=tf32), traced)
+    sums_of, shape, kind, element, arithmetic = checked
     if "out" in views:
-        check_result(name, views, shape, wanted, arranged=traced is not None and "D" in traced.views)
-    _epilogue(name, extras, views.get("bias"), shape, element)
+        check_overlap(name, views)
+    nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # no terms, so the values of a and b do not matter
     gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
     result = arrays.get("out")
     if result is None:
@@ -166,54 +153,28 @@ def _product(
     c = views.pop("c", None)
     if c is not None and extras.beta != 0.0:
         views["c"] = expanded(c, shape)
-    epilogue = _epilogue(name, extras._replace(alpha=alpha), views.get("bias"), shape, element)
+    epilogue = combination_epilogue(name, extras._replace(alpha=alpha), views.get("bias"), shape, element)
     if found is not None:
         epilogue = Epilogue(graph=found.graph if own is None or own.plain else stored_as(found.graph, own))
-    flipped, strides = not matrix(views["out"]).along(1), views["out"].strides
-    if flipped and SCALES[0] in views:
-        raise LayoutError(
-            f"{name}: out has strides {strides}, but block scales need contiguous rows; pass a contiguous out"
-        )
-    if flipped and epilogue is not None and epilogue.whole_tiles:
-        what = "whole_rows" if epilogue.whole_rows else "quantize()"
-        raise LayoutError(
-            f"{name}: out has strides {strides}, but {what} in an epilogue needs contiguous rows; pass a contiguous out"
-        )
-    if flipped and epilogue is not None and epilogue.paired:
-        raise LayoutError(
-            f"{name}: out has strides {strides}, but pairs() in an epilogue needs contiguous rows; "
-            "pass a contiguous out"
-        )
-    views, turned = by_rows(views, epilogue)
-    x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
-    z = z._replace(owned=call.owned or (own is not None and own.plain is None))
-    asked = x, y, z, both(views["a"].dtype, views["b"].dtype), element
+    is_split = own is not None and own.plain is None
+    of_arrays = without_memory(views), element, arithmetic
+    more = gpu, sms, call.wanted, call.owned or is_split
+    plan = (
+        _plan_of_split(name, of_arrays, epilogue, *more) if is_split else plan_gemm(name, *of_arrays, epilogue, *more)
+    )
+    is_stored = is_split and plan is not None
+    if plan is None and found is not None:  # no kernel stores this layout, so a matrix is stored and copied
+        epilogue = Epilogue(graph=found.graph)
+        plan = plan_gemm(name, *of_arrays, epilogue, *more)
+    assert plan is not None
+    way, flipped, _ = plan
+    if flipped:
+        views, _ = by_rows(views, None)
     copy: ArrayView | None = None
-    if own is not None and own.plain is None:
-        way = _way_of_split(asked, turned, gpu, sms, arithmetic, call.wanted)
+    if own is not None and is_stored:
         views["flat"] = own.flat
-        if way is None and found is not None:  # no kernel stores this layout, so a matrix is stored and copied
-            del views["flat"]
-            epilogue = turned = Epilogue(graph=found.graph)
-            copy = views["out"] = with_padded_rows(library, shape, element, own.flat)
-            way = way_of(*asked, turned, gpu, sms, arithmetic)
-        assert way is not None
-    else:
-        way = way_of(*asked, turned, gpu, sms, arithmetic)
-    if way.choice is not None and SCALES[1] in views:
-        of_b = views[SCALES[1]]
-        config = way.choice.config._replace(scales="ui8" if of_b.dtype == "ui8" else "f32")
-        way = way._replace(choice=way.choice._replace(config=config))
-    if call.wanted != ANY:
-        if way.choice is None:
-            raise UnsupportedError(
-                f"{name}: kernel and split_k need TMA, for which addresses and row strides must be multiples of 16 "
-                "bytes; pass aligned operands"
-            )
-        choice = kernel_for(way.problem, call.wanted, gpu, sms)
-        if way.choice.config.direct:
-            choice = with_direct(choice, way.problem, costs_of(gpu, sms))
-        way = way._replace(choice=choice if turned is None or way.by_torch else with_epilogue(choice, turned))
+    elif own is not None and is_split:
+        copy = views["out"] = with_padded_rows(library, shape, element, own.flat)
     if way.by_torch:
         if extras.hook is not None:
             raise UnsupportedError(f"{name}: {_no_hook(way.problem, flipped)}")
@@ -240,7 +201,7 @@ def _product(
     parts = _parts(library, found, way, flipped, views["out"])
     if parts:
         operands = tuple([parts.get(i, x) for i, x in enumerate(operands)])
-    _launch(call, views, way, turned, operands)
+    _launch(call, views, way, plan.epilogue, operands)
     if copy is not None and traced is not None:
         view = traced.views["D"]
         result[...] = as_array(library.native(copy), view, shape)
@@ -279,15 +240,18 @@ def _no_hook(p: Problem, flipped: bool) -> str:
     return f"hook needs an even {'M' if flipped else 'N'}, but it is {p.n}; use epilogue"
 
 
-def _way_of_split(
-    given: tuple[Any, ...], epilogue: Epilogue | None, gpu: str, sms: int, arithmetic: str, wanted: KernelOverride
-) -> GemmDispatch | None:  # fmt: skip
-    """Return the kernel of a GEMM whose epilogue reshapes the result, or None if no kernel stores it."""
+def _plan_of_split(
+    name: str, of_arrays: tuple[Any, str, str], epilogue: Epilogue | None, gpu: str, sms: int, wanted: KernelOverride,
+    owned: bool,
+) -> GemmPlan | None:  # fmt: skip
+    """Return the plan of a GEMM whose epilogue reshapes the result, or None if no kernel stores it."""
+    if wanted != ANY:
+        return None
     try:
-        way = way_of(*given, epilogue, gpu, sms, arithmetic)
+        plan = plan_gemm(name, *of_arrays, epilogue, gpu, sms, wanted, owned)
     except UnsupportedError:
         return None
-    return way if wanted == ANY and way.choice is not None and not way.by_torch else None
+    return None if plan.dispatch.choice is None or plan.dispatch.by_torch else plan
 
 
 def _parts(
@@ -319,27 +283,6 @@ def _combine(call: _Call, found: Bound, parts: Mapping[int, ArrayView], out: Arr
 def _returned(found: Bound | None, result: Any) -> Any:
     """Return the results of the epilogue's function, or ``result`` if there is no epilogue."""
     return result if found is None else found.traced.formed(found.results)
-
-
-def by_rows(
-    views: dict[str, ArrayView], epilogue: Epilogue | None
-) -> tuple[dict[str, ArrayView], Epilogue | None]:  # fmt: skip
-    """Return a GEMM whose result has contiguous rows: the transposed one, ``b^T a^T``, if it has contiguous columns."""
-    if matrix(views["out"]).along(1):
-        return views, epilogue
-    turned = views | {"a": turn(views["b"]), "b": turn(views["a"])}
-    turned |= {n: turn(views[n]) for n in ("out", "c") if n in views}
-    return turned, None if epilogue is None else epilogue.transposed()
-
-
-def _epilogue(
-    name: str, extras: LinearCombination, bias: ArrayView | None, shape: Sequence[int], result: str
-) -> Epilogue | None:  # fmt: skip
-    """Return the epilogue of a kernel; None for a plain GEMM."""
-    if extras.plain:
-        return None
-    of_bias = (None, "") if bias is None else (tuple(bias.shape), bias.dtype)
-    return epilogue_of(name, extras, shape[-2], shape[-1], *of_bias, result)
 
 
 def _launch(

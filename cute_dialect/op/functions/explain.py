@@ -20,15 +20,15 @@ from typing import Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
-from cute_dialect.op.arrays.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
+from cute_dialect.op.arrays.dtypes import FAST, element_name, result_of, tf32_allowed
+from cute_dialect.op.arrays.library import aligned_strides
 from cute_dialect.op.attending.report import explained_attention
 from cute_dialect.op.conv.report import explained as explained_convolution
 from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_place_of, stored_as, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination
-from cute_dialect.op.epilogue.tracing import FakeTensor
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import ArgumentError, OpError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.gemm import by_rows
 from cute_dialect.op.explanation import example_view, is_of_torch
 from cute_dialect.op.functions import gemm
 from cute_dialect.op.functions.gemm_array import explained_array
@@ -37,12 +37,14 @@ from cute_dialect.op.grouped.functions import grouped_mm
 from cute_dialect.op.grouped.lists import explained_lists
 from cute_dialect.op.grouped.report import explained_grouped
 from cute_dialect.op.keywords import check_keywords, checks_keywords
-from cute_dialect.op.problems.operands import check_activation, check_addends, check_product, check_result, matrix
+from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, combination_epilogue, without_memory
+from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.rows.report import explained as explained_rows
 from cute_dialect.op.rows.report import is_of_rows
 from cute_dialect.op.select import gemm_dispatch
+from cute_dialect.op.select.gemm_dispatch import by_rows, plan_gemm
 from cute_dialect.op.select.report import GemmExplanation, explained_way
-from cute_dialect.runtime.arrays import view_of
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 __all__ = ["explain"]
 
@@ -135,41 +137,29 @@ def _explained_gemm(
     element: str, gpu: str, others: int,
 ) -> GemmExplanation:  # fmt: skip
     """Return the explanation of ``mm`` or ``bmm``."""
-    rank = 2 if name == "mm" else 3
     views = {"a": example_view(name, "a", a, element), "b": example_view(name, "b", b, element)}
-    shape = check_product(name, rank, views["a"], views["b"])
-    kind = both(views["a"].dtype, views["b"].dtype)
-    result = result_of(views["a"].dtype) if dtype is None else element_name(dtype)
-    if 0 in (*shape, views["a"].shape[-1]):
+    views |= {n: example_view(name, n, t, "f32") for n, t in (("c", c), ("bias", bias)) if t is not None}
+    extras = LinearCombination(alpha, beta, c, bias, activation, hook, math, accumulator)
+    given = {n: t if isinstance(t, bool | int | float) else described(t) for n, t in (args or {}).items()}
+    rank, traced = 2 if name == "mm" else 3, None
+    if epilogue is not None:
+        alone(name, extras)
+        traced = traced_of(name, epilogue, given, check_product(name, rank, views["a"], views["b"]))
+    if out is not None:
+        views["out"] = example_view(name, "out", out, _result(views["a"], dtype, traced))
+    tf32 = is_of_torch(a) and tf32_allowed()
+    sums, shape, _, result, arithmetic = check_gemm(
+        GemmProblem.of(name, rank, views, dtype, extras, tf32=tf32), traced
+    )  # fmt: skip
+    if 0 in (*sums, views["a"].shape[-1]):
         raise ShapeError(
             f"{name}: a has shape {views['a'].shape} and b has shape {views['b'].shape}; "
             "explain does not support empty matrices"
         )
-    given = {n: t if isinstance(t, bool | int | float) else described(t) for n, t in (args or {}).items()}
-    traced, sums = None if epilogue is None else traced_of(name, epilogue, given, shape), shape
-    shape = shape if traced is None else traced.shape_of(shape)
-    if traced is not None and dtype is None:
-        result = traced.graph.outputs[0].element or result
-    views["out"] = example_view(name, "out", shape if out is None else out, result)
-    views |= {n: example_view(name, n, t, "f32") for n, t in (("c", c), ("bias", bias)) if t is not None}
-    try:
-        allowed = kind == "f32" and math == "default" and is_of_torch(a) and tf32_allowed()
-        arithmetic = arithmetic_of(kind, math, accumulator, allowed)
-        check_types(kind, views["out"].dtype, arithmetic)
-    except OpError as e:
-        raise type(e)(f"{name}: {e}") from None
-    check_addends(name, views, shape, {"alpha": alpha, "beta": beta})
-    check_activation(name, activation, hook)
-    if out is not None:
-        shaped = traced is not None and "D" in traced.views
-        check_result(name, {"out": views["out"]}, shape, None if dtype is None else result, arranged=shaped)
-    extras = LinearCombination(alpha, beta, c, bias, activation, hook)
-    of_bias = (None, "") if bias is None else (views["bias"].shape, views["bias"].dtype)
-    fused, result, own = None, views["out"].dtype, None
-    if not extras.plain:
-        fused = gemm_dispatch.epilogue_of(name, extras, shape[-2], shape[-1], *of_bias, result)
+    if out is None:
+        views["out"] = example_view(name, "out", shape, result)
+    fused, is_split = combination_epilogue(name, extras, views.get("bias"), shape, result), False
     if traced is not None:
-        alone(name, extras)
 
         def another(shape: tuple[int, ...], element: str = "") -> Any:
             return described(FakeTensor(element or result, shape))
@@ -178,19 +168,31 @@ def _explained_gemm(
         graph = bound(traced, given, d, sums, another).graph
         own = arranged(traced, view_of(d), sums)
         if own is not None:
+            is_split = own.plain is None
             views["out"] = own.plain or in_place_of(own)
             graph = graph if own.plain else stored_as(graph, own)
         fused = Epilogue(graph=graph)
     gpu, sms = (gpu, 132) if gpu else gemm_dispatch.here()
-    views, fused = by_rows(views, fused)
-    matrices = {n: matrix(views[n]) for n in ("a", "b", "out")}
-    matrices["out"] = matrices["out"]._replace(owned=own is not None and own.plain is None)
-    if math in FAST:
-        views |= {n: views[n]._replace(dtype=FAST[math]) for n in ("a", "b")}
+    matrices = {n: matrix(x) for n, x in by_rows(views, None)[0].items() if n in ("a", "b", "out")}
+    if math in FAST:  # The call multiplies copies.
+        views |= {n: _copied(views[n], FAST[math]) for n in ("a", "b")}
     try:
-        kind = both(views["a"].dtype, views["b"].dtype)
-        way = gemm_dispatch.way_of(*matrices.values(), kind, views["out"].dtype, fused, gpu, sms, arithmetic)
+        plan = plan_gemm(name, without_memory(views), result, arithmetic, fused, gpu, sms, owned=is_split)
     except OpError as e:
-        raise type(e)(f"{name}: {e}") from None
+        raise e if str(e).startswith(f"{name}: ") else type(e)(f"{name}: {e}") from None
+    way = plan.dispatch
     way = way._replace(folded=way.folded and matrices["out"].matrices > 1)
     return explained_way(name, way, gpu, sms, matrices, others)
+
+
+def _result(a: ArrayView, dtype: object, traced: Traced | None) -> str:
+    """Return the type of a result that is specified by its shape."""
+    if dtype is not None:
+        return element_name(dtype)
+    return (traced is not None and traced.graph.outputs[0].element) or result_of(a.dtype)
+
+
+def _copied(x: ArrayView, element: str) -> ArrayView:
+    """Return the view of a copy of another type, as :func:`cute_dialect.op.arrays.operand_views.copied` makes it."""
+    strides = aligned_strides(x.shape, int(matrix(x).along(1)), numpy_dtype(element).itemsize)
+    return x._replace(pointer=0, dtype=element, strides=strides)

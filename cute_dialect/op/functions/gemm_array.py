@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from cute_dialect.kernels.activations import Spelled, spelled
-from cute_dialect.op.arrays.dtypes import arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
+from cute_dialect.op.arrays.dtypes import both, checked_arithmetic, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.elements import layout_name
 from cute_dialect.op.epilogue.bind import alone, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.function_versions import current
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments, apart
@@ -380,12 +380,7 @@ def _plan(
     kind = both(a, b)
     torch = sys.modules.get("torch")
     of_torch = torch is not None and isinstance(As[0], torch.Tensor)
-    try:
-        allowed = kind == "f32" and math == "default" and of_torch and tf32_allowed()
-        arithmetic = arithmetic_of(kind, math, accumulator, allowed)
-        check_types(kind, d, arithmetic)
-    except OpError as e:
-        raise type(e)(f"mm_array: {e}") from None
+    arithmetic = checked_arithmetic("mm_array", kind, d, math, accumulator, of_torch and tf32_allowed())
     if math == "promote":
         raise UnsupportedError("mm_array: math='promote' is not supported; use bmm")
     sums = None if accumulator is None else element_name(accumulator)

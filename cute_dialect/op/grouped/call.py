@@ -15,10 +15,9 @@ from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
 from cute_dialect.kernels.pointer_array_gemm import Base
 from cute_dialect.op.arrays.dtypes import (
-    arithmetic_of,
     both,
     can_mix,
-    check_types,
+    checked_arithmetic,
     element_name,
     element_of,
     result_of,
@@ -47,7 +46,7 @@ from cute_dialect.op.grouped.combination import combined, of_graph
 from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.mma_sync import MATH, base_of, is_of_warps, launches_of
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
-from cute_dialect.op.problems.operands import check_result, matrix
+from cute_dialect.op.problems.operands import check_overlap, check_result, matrix
 from cute_dialect.op.select.gemm_dispatch import gpu_of, here
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.op.select.kernel_override import KernelOverride, kernel_for
@@ -241,7 +240,8 @@ def _computed(call: _Call, g: GroupedArguments, views: dict[str, ArrayView]) -> 
         raise UnsupportedError(f"{name}: args ({', '.join(g.args)}) needs an epilogue; pass epilogue=")
     shape = s.result if traced is None else traced.shape_of(s.result)
     if "out" in views:
-        check_result(name, views, shape, None if g.dtype is None else element_name(g.dtype))
+        check_result(name, views["out"], shape, None if g.dtype is None else element_name(g.dtype))
+        check_overlap(name, views)
     result = g.out
     if result is None:
         result = library.empty(name, shape, problem.output, g.a)
@@ -345,9 +345,7 @@ def problem_of(name: str, s: Shapes, views: Mapping[str, ArrayView], g: GroupedA
     output = views["out"].dtype if "out" in views else None
     if output is None:
         output = result_of(a.dtype) if g.dtype is None else element_name(g.dtype)
-    allowed = kind == "f32" and g.math == "default" and of_torch and tf32_allowed()
-    arithmetic = arithmetic_of(kind, g.math, g.accumulator, allowed)
-    check_types(kind, output, arithmetic)
+    arithmetic = checked_arithmetic(name, kind, output, g.math, g.accumulator, of_torch and tf32_allowed())
     element = element_of(kind, arithmetic)
     if kind == "f32" and arithmetic != "tf32":
         return average(s, "f32", output, ("k", "k"), MATH.get(arithmetic, MATH.get(g.math, "")))

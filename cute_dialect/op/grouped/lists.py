@@ -12,10 +12,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.arrays.dtypes import (
-    arithmetic_of,
     both,
     can_mix,
-    check_types,
+    checked_arithmetic,
     element_name,
     result_of,
     tf32_allowed,
@@ -236,12 +235,7 @@ def _kind(g: GroupedArguments, i: int, views: Sequence[ArrayView | None], usual:
     kind = both(of_a.element, of_b.element)
     torch = sys.modules.get("torch")
     of_torch = torch is not None and isinstance(g.a[i], torch.Tensor)
-    try:
-        allowed = kind == "f32" and g.math == "default" and of_torch and tf32_allowed()
-        arithmetic = arithmetic_of(kind, g.math, g.accumulator, allowed)
-        check_types(kind, result, arithmetic)
-    except OpError as e:
-        raise type(e)(f"{NAME}: {e}") from None
+    arithmetic = checked_arithmetic(NAME, kind, result, g.math, g.accumulator, of_torch and tf32_allowed())
     if arithmetic in ("two", "f16"):
         option = "math='promote'" if arithmetic == "two" else "accumulator of f16"
         raise UnsupportedError(f"{NAME}: {option} is not supported for lists; use the default")

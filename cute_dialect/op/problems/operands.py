@@ -15,6 +15,7 @@ __all__ = [
     "bias_mode",
     "check_activation",
     "check_addends",
+    "check_overlap",
     "check_product",
     "check_result",
     "matrix",
@@ -73,13 +74,12 @@ def _check_mode(call: str, name: str, x: ArrayView) -> None:
 
 
 def check_result(
-    call: str, views: Mapping[str, ArrayView], shape: tuple[int, ...], dtype: str | None, *, arranged: bool = False
+    call: str, out: ArrayView, shape: tuple[int, ...], dtype: str | None, *, arranged: bool = False
 ) -> None:  # fmt: skip
     """Check a given ``out``; ``arranged``: the epilogue reshapes or permutes it, so any strides are allowed.
 
     Raises ShapeError, DtypeError, LayoutError.
     """
-    out = views["out"]
     if tuple(out.shape) != shape:
         raise ShapeError(f"{call}: out has shape {tuple(out.shape)}; pass out of shape {shape}")
     if dtype is not None and dtype != out.dtype:
@@ -93,6 +93,11 @@ def check_result(
                 f"{call}: out has strides {tuple(out.strides)}, so its elements share memory; pass a contiguous out"
             )
         reach += step * (n - 1)
+
+
+def check_overlap(call: str, views: Mapping[str, ArrayView]) -> None:
+    """Check that a given ``out`` shares no memory with other arrays, unless it is ``c``.  Raises LayoutError."""
+    out = views["out"]
     for name, view in views.items():
         if name not in ("out", "c") and overlap(view, out):
             raise LayoutError(f"{call}: out shares memory with {name}; pass a separate out (only c may be out)")

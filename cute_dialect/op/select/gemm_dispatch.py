@@ -20,18 +20,20 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import PartsConfig, padded
-from cute_dialect.op.arrays.dtypes import OUTPUTS, check_types, element_of, listed
+from cute_dialect.op.arrays.dtypes import both, check_types, element_of
 from cute_dialect.op.arrays.library import gpu_here
-from cute_dialect.op.epilogue.combination import LinearCombination
+from cute_dialect.op.arrays.operand_views import turn
 from cute_dialect.op.epilogue.unfused import Matrix, folds
-from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
+from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.keywords import checks_keywords
-from cute_dialect.op.problems.operands import bias_mode
+from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.cost_model import Costs, best, costs_of, predict, ranked, tell_clusters
 from cute_dialect.op.select.epilogue_work import NO_WORK, work_of
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, tuned
+from cute_dialect.op.select.kernel_override import ANY, KernelOverride, kernel_for
 from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_cut, predict_exact
+from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
@@ -39,12 +41,12 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.simt_gemm import ExactConfig
 
 __all__ = [
-    "AnyConfig", "GemmDispatch", "any_config", "choose", "epilogue_of", "gpu_of", "here", "taking", "way_of",
-    "with_direct", "with_epilogue",
+    "SCALES", "AnyConfig", "GemmDispatch", "GemmPlan", "any_config", "by_rows", "choose", "forget_plans", "gpu_of",
+    "here", "plan_gemm", "taking", "way_of", "with_direct", "with_epilogue",
 ]  # fmt: skip
 
-BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
-"""Types of biases; an f64 result also has f64 biases."""
+SCALES = ("scale_a", "scale_b")
+"""Names of the block scales."""
 WITHOUT_GPU = "NVIDIA H200"
 """The GPU that is assumed if there is none."""
 
@@ -78,31 +80,6 @@ def choose(problem: Problem, sms: int = 132, gpu: str = "", epilogue: Epilogue |
     if found is not None and predict(found, problem, costs, work) <= _CLOSE * predict(fastest, problem, costs, work):
         return found
     return fastest
-
-
-def epilogue_of(
-    call: str, extras: LinearCombination, m: int, n: int, bias: tuple[int, ...] | None, bias_type: str, result: str = ""
-) -> Epilogue:
-    """Return the epilogue of a kernel for an (m, n) result.
-
-    Args:
-        bias: shape of the bias.
-        bias_type: element of the bias.
-        result: element of the result.
-
-    Raises ShapeError, DtypeError.
-    """
-    none = extras.c is None or extras.beta == 0.0
-    if bias is not None and bias_type not in BIASES and bias_type != result:
-        raise DtypeError(f"{call}: bias has dtype {bias_type}; pass a bias of {listed(BIASES)}")
-    return Epilogue(
-        alpha=1.0 if extras.alpha == 1.0 else "arg",
-        beta=0.0 if none else 1.0 if extras.beta == 1.0 else "arg",
-        bias="" if bias is None else bias_mode(call, bias, m, n),
-        bias_type="f32" if bias is None else bias_type,
-        activation=extras.activation,
-        hook=extras.hook,
-    )
 
 
 AnyConfig: TypeAlias = "AmpereConfig | ExactConfig | WarpConfig"
@@ -210,6 +187,96 @@ def way_of(
     if epilogue is not None and not by_torch:
         choice = taking(choice, epilogue, problem, costs_of(gpu, sms))
     return GemmDispatch(problem, choice, tuple(copied), folded, by_torch, None, parts)
+
+
+class GemmPlan(NamedTuple):
+    """A dispatch decision for the arrays of a call."""
+
+    dispatch: GemmDispatch
+    flipped: bool  # the transposed problem is computed, because the columns of the result are contiguous
+    epilogue: Epilogue | None  # in terms of the result with contiguous rows
+
+
+def plan_gemm(
+    call: str, operands: tuple[tuple[str, ArrayView], ...], result: str, arithmetic: str, epilogue: Epilogue | None,
+    gpu: str, sms: int, wanted: KernelOverride = ANY, owned: bool = False,
+) -> GemmPlan:  # fmt: skip
+    """Return the plan of a GEMM.
+
+    Args:
+        call: name of the function.
+        operands: checked arrays, see :func:`cute_dialect.op.problems.gemm.without_memory`.
+        result: type of the result.
+        arithmetic: see :func:`cute_dialect.op.arrays.dtypes.arithmetic_of`.
+        epilogue: in terms of ``out``.
+        gpu, sms: as in :func:`choose`.
+        wanted: the kernel, if the call selects one.
+        owned: the kernel may overwrite the padding between rows of ``out``.
+
+    Raises LayoutError, UnsupportedError.
+    """
+    given = call, operands, result, arithmetic, epilogue, gpu, sms
+    return _planned(*given, owned) if wanted == ANY else _plan(*given, owned, wanted)
+
+
+def _plan(
+    call: str, operands: tuple[tuple[str, ArrayView], ...], result: str, arithmetic: str, epilogue: Epilogue | None,
+    gpu: str, sms: int, owned: bool, wanted: KernelOverride = ANY,
+) -> GemmPlan:  # fmt: skip
+    views = dict(operands)
+    flipped = not matrix(views["out"]).along(1)
+    if flipped:
+        _check_flipped(call, views, epilogue)
+    views, turned = by_rows(views, epilogue)
+    x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
+    kind = both(views["a"].dtype, views["b"].dtype)
+    way = way_of(x, y, z._replace(owned=owned), kind, result, turned, gpu, sms, arithmetic)
+    if way.choice is not None and SCALES[1] in views:
+        config = way.choice.config._replace(scales="ui8" if views[SCALES[1]].dtype == "ui8" else "f32")
+        way = way._replace(choice=way.choice._replace(config=config))
+    if wanted != ANY:
+        if way.choice is None:
+            raise UnsupportedError(
+                f"{call}: kernel and split_k need TMA, for which addresses and row strides must be multiples of 16 "
+                "bytes; pass aligned operands"
+            )
+        choice = kernel_for(way.problem, wanted, gpu, sms)
+        if way.choice.config.direct:
+            choice = with_direct(choice, way.problem, costs_of(gpu, sms))
+        way = way._replace(choice=choice if turned is None or way.by_torch else with_epilogue(choice, turned))
+    return GemmPlan(way, flipped, turned)
+
+
+_planned = lru_cache(maxsize=4096)(_plan)
+
+
+def _check_flipped(call: str, views: Mapping[str, ArrayView], epilogue: Epilogue | None) -> None:
+    """Raise LayoutError if the columns of the result are contiguous, but must not be."""
+    found = f"{call}: out has strides {views['out'].strides}, but"
+    if SCALES[0] in views:
+        raise LayoutError(f"{found} block scales need contiguous rows; pass a contiguous out")
+    if epilogue is not None and epilogue.whole_tiles:
+        what = "whole_rows" if epilogue.whole_rows else "quantize()"
+        raise LayoutError(f"{found} {what} in an epilogue needs contiguous rows; pass a contiguous out")
+    if epilogue is not None and epilogue.paired:
+        raise LayoutError(f"{found} pairs() in an epilogue needs contiguous rows; pass a contiguous out")
+
+
+def by_rows(
+    views: dict[str, ArrayView], epilogue: Epilogue | None
+) -> tuple[dict[str, ArrayView], Epilogue | None]:  # fmt: skip
+    """Return a GEMM whose result has contiguous rows: the transposed one, ``b^T a^T``, if it has contiguous columns."""
+    if matrix(views["out"]).along(1):
+        return views, epilogue
+    turned = views | {"a": turn(views["b"]), "b": turn(views["a"])}
+    turned |= {n: turn(views[n]) for n in ("out", "c") if n in views}
+    return turned, None if epilogue is None else epilogue.transposed()
+
+
+def forget_plans() -> None:
+    """Clear the caches of dispatch decisions, so that later calls look up the tables again."""
+    way_of.cache_clear()
+    _planned.cache_clear()
 
 
 def _read_along_k(

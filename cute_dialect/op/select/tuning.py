@@ -265,5 +265,5 @@ def _made(kernels: Mapping[Choice, Choice | ConvConfig], until: float) -> tuple[
 
 def _forget() -> None:
     """Clear caches, so that later calls look up the tables again."""
-    gemm_dispatch.way_of.cache_clear()
+    gemm_dispatch.forget_plans()
     forget_calls()

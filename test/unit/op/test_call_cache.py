@@ -331,7 +331,7 @@ def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     from cute_dialect.op.select import gemm_dispatch
 
     monkeypatch.setattr(gemm_dispatch, "_warps_sooner", lambda *_: False)
-    gemm_dispatch.way_of.cache_clear()
+    gemm_dispatch.forget_plans()
     calls = [
         (op.mm, lambda: (small(37, 43), small(43, 35)), product, 0, 2),
         (lambda a, b: op.mm(a, b.t()), lambda: (small(37, 43), small(35, 43)), lambda a, b: product(a, b.t()), 0, 2),
@@ -350,7 +350,7 @@ def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
                 near(call(a, b), wanted(a, b), tolerance)
                 assert (seen.first, seen.again) == (launches, launches * number)
     finally:
-        gemm_dispatch.way_of.cache_clear()
+        gemm_dispatch.forget_plans()
 
 
 @pytest.mark.slow

@@ -70,11 +70,11 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch, swapped: bool, turned: bool, t
         return gemm_dispatch.with_epilogue(found.choice(next(wanted)), e)
 
     monkeypatch.setattr(gemm_dispatch, "taking", chosen)
-    gemm_dispatch.way_of.cache_clear()
+    gemm_dispatch.forget_plans()
     a, b = integers(136, 40), integers(40, 200)
     out = np.zeros((136, 200), np.float16, order="F" if turned else "C")
     check(op.mm(a, b, out, epilogue=rows, device="cpu"), rows(wide(a) @ wide(b)))
-    gemm_dispatch.way_of.cache_clear()
+    gemm_dispatch.forget_plans()
 
 
 def test_rows_of_the_transposed_problem() -> None:

@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "library", compiled)
     monkeypatch.setattr(variants, "library", compiled)
     tuned.cache_clear()
-    gemm_dispatch.way_of.cache_clear()
+    gemm_dispatch.forget_plans()
 
 
 def test_text_of_an_explanation() -> None:

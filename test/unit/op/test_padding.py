@@ -26,9 +26,9 @@ mm, bmm = partial(op.mm, device="cpu", checks=CHECKS), partial(op.bmm, device="c
 def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Record the names of launched GEMMs, and make copying always pay off."""
     monkeypatch.setattr(gemm_dispatch, "predict_cut", lambda *_, **__: float("inf"))
-    gemm_dispatch.way_of.cache_clear()
+    gemm_dispatch.forget_plans()
     yield noted(monkeypatch)
-    gemm_dispatch.way_of.cache_clear()
+    gemm_dispatch.forget_plans()
 
 
 def integers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:

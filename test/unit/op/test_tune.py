@@ -64,7 +64,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str
     tuned.cache_clear()
     yield found
     tuned.cache_clear()
-    gemm_dispatch.way_of.cache_clear()
+    gemm_dispatch.forget_plans()
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_plans_that_split_f32_are_tuned(speeds: dict[str, float], monkeypatch: p
     found = of_plans.tuned_plan(plan, plan.arguments(a, b, device="cpu"), 1e6, True, None)
     assert (found.kernel, found.before, found.saved) == (faster, rule, table_path(GPU)) and not found.left_out
     assert plan.arguments(a, b, device="cpu").operation.choice == faster
-    gemm_dispatch.way_of.cache_clear()
+    gemm_dispatch.forget_plans()
     assert op.explain(op.mm, a, b, math="3xtf32", gpu=GPU).choice == faster
 
 

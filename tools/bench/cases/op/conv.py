@@ -18,7 +18,8 @@ from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.problems.conv import Geometry, geometry
-from cute_dialect.op.select.gemm_dispatch import choose, epilogue_of
+from cute_dialect.op.problems.gemm import epilogue_of
+from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.tools.bench import peers
 from cute_dialect.tools.bench.checks import check_limit
