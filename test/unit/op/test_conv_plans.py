@@ -18,6 +18,7 @@ HALF = op.MathInstruction([64, 64, 16], "f16", "f16", "f32")
 
 @pytest.fixture(autouse=True)
 def two_multiprocessors(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cute_dialect.op.plans import conv  # noqa: F401  (other modules import `here` before it is replaced)
     from cute_dialect.op.select import gemm_dispatch
 
     monkeypatch.setattr(gemm_dispatch, "here", lambda: ("NVIDIA H200", 2))
