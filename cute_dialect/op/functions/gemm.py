@@ -373,13 +373,13 @@ def _computed(
         def by_torch() -> Any:
             mapped = _tracing() or _is_mapped(torch, given)
             if graph is not None and not mapped and all([type(t) in plain for t in given]):
-                from cute_dialect.op.epilogue.autograd import product_with_gradients
+                from cute_dialect.op.torch.epilogue import product_with_gradients  # late: torch
 
                 said = {"kernel": wanted.kernel, "split_k": wanted.split_k, **run}
                 sums = extras.accumulator and element_name(extras.accumulator)
                 how = {"math": extras.math, "accumulator": sums}
                 more = (graph, args or {}, how, {n: x for n, x in said.items() if x is not None})
-                return product_with_gradients(call, a, b, out, dtype, device, stream, *more)
+                return product_with_gradients({2: mm, 3: bmm}[rank], a, b, out, dtype, device, stream, *more)
             from cute_dialect.op.torch import dispatch  # late: torch
 
             others = {"kernel": wanted.kernel, "split_k": wanted.split_k, "epilogue": graph, **run}

@@ -27,7 +27,8 @@ from cute_dialect.op.explanation import Explanation
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.plans.gemm import Gemm
-from cute_dialect.op.plans.gemm_lists import as_batch, explained_products, products_of, with_epilogue
+from cute_dialect.op.plans.gemm_lists import as_batch, products_of, with_epilogue
+from cute_dialect.op.plans.report import explained_products
 from cute_dialect.op.problems.plan_operands import Operands, found_type, read
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.signature_types import Interpreted
@@ -141,9 +142,9 @@ def mm_array(
             raise UnsupportedError("mm_array: outs has no gradient; omit outs, or call under torch.no_grad()")
         if traced is not None:
             return _one_by_one(given, traced, args or {}, how)
-        from cute_dialect.op.matrix_gradients import learned
+        from cute_dialect.op.torch.gemm_array import product_with_gradients  # late: torch
 
-        return learned(given, {"alpha": alpha, "beta": beta}, bias, applied, hook, how)
+        return product_with_gradients(mm_array, given, {"alpha": alpha, "beta": beta}, bias, applied, hook, how)
     split = Split.of(split_k)
 
     def checked(given: Any) -> tuple[Gemm, list[Operands], list[Any]]:

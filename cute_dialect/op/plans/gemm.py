@@ -26,6 +26,7 @@ from cute_dialect.op.plans.cached_calls import again, remember
 from cute_dialect.op.plans.gemm_lists import is_several, matrices_of
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
+from cute_dialect.op.plans.report import explained
 from cute_dialect.op.problems.plan_operands import check, folded
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
@@ -290,7 +291,5 @@ class Gemm(MatrixPlan):
 
         With ``split_k``, as in :meth:`run`, the explanation contains the number of slices.
         """
-        from cute_dialect.op.plans.report import explained
-
         a, b, _, _ = self._given("Gemm.explain", A, B)
         return explained(self, a, b, others, Split.of(split_k))

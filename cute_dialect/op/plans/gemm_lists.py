@@ -6,7 +6,6 @@ plan.run([a1, a2], [b1, b2], D=[d1, d2])
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arranged
@@ -14,7 +13,7 @@ from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import LayoutError, ShapeError
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split
-from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments, apart
+from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, check, new_like
 from cute_dialect.op.pycutlass.arguments import each_matrix
 from cute_dialect.op.select.descriptions import GemmCoord
@@ -22,11 +21,9 @@ from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.gemm import Gemm
-    from cute_dialect.op.plans.matrix_plan import MatrixPlan
-    from cute_dialect.op.select.report import GemmExplanation
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["as_batch", "explained_products", "is_several", "matrices_of", "products_of", "with_epilogue"]
+__all__ = ["as_batch", "is_several", "matrices_of", "products_of", "with_epilogue"]
 
 
 def is_several(array: object) -> bool:
@@ -148,26 +145,3 @@ def matrices_of(
     several = len(found) > 1
     operation = plan.operation_for(as_batch(found) if several else found[0], array=several)
     return PointerArrayArguments(operation, found, results, stream, options, split, call)
-
-
-def explained_products(
-    plan: MatrixPlan, call: str, A: object, B: object, C: object = None, D: object = None, *,
-    problem: Sequence[int] | None = None, others: int = 4, visited: tuple[Traced, Mapping[str, Any]] | None = None,
-) -> GemmExplanation:  # fmt: skip
-    """Explain which kernel computes equal GEMMs of a plan, and in how many launches.
-
-    ``visited`` is an epilogue with its arguments.
-    """
-    from cute_dialect.op.plans.report import explained
-
-    with_c = 0.0 if C is None else 1.0
-    traced = None if visited is None else visited[0]
-    found, results = products_of(
-        call, plan.kinds, A, B, C, D, alpha=1.0, beta=with_c, problem=problem, on_cpu=None, traced=traced
-    )
-    if visited is not None:
-        found, _ = with_epilogue(call, found, results, *visited, plan.kinds)
-    many = as_batch(found)
-    why = apart(plan.operation_for(many, array=True), found)
-    explanation = explained(plan, many.a, many.b, others, array=True)
-    return replace(explanation, operation=call, launches=(len(found) if why else 1, why))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, parts_of
+from cute_dialect.op.execute.pointer_array_launch import apart
 from cute_dialect.op.execute.variants import splitting
-from cute_dialect.op.plans.gemm_lists import explained_products, is_several
+from cute_dialect.op.plans.gemm_lists import as_batch, is_several, products_of
+from cute_dialect.op.plans.gemm_lists import with_epilogue as bind_epilogue
 from cute_dialect.op.plans.tile_candidates import chosen, problem_of
 from cute_dialect.op.problems.plan_operands import Operands, Type, fits_results, laid, read
 from cute_dialect.op.pycutlass.visitor_args import example_graph
@@ -24,7 +28,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.matrix_plan import MatrixPlan
     from cute_dialect.op.signature_types import Array
 
-__all__ = ["explained"]
+__all__ = ["explained", "explained_products"]
 
 
 def explained(
@@ -74,6 +78,27 @@ def explained(
         of = of._replace(a=x._replace(shape=(*x.shape[:-1], problem.k)))
     found = explained_way(plan.call, way, gpu, sms, matrices, others, why=why, kernel=name)
     return found if split.parts == 1 else replace(found, split=(split.parts, *parts_of(of, split)))
+
+
+def explained_products(
+    plan: MatrixPlan, call: str, A: object, B: object, C: object = None, D: object = None, *,
+    problem: Sequence[int] | None = None, others: int = 4, visited: tuple[Traced, Mapping[str, Any]] | None = None,
+) -> GemmExplanation:  # fmt: skip
+    """Explain which kernel computes equal GEMMs of a plan, and in how many launches.
+
+    ``visited`` is an epilogue with its arguments.
+    """
+    with_c = 0.0 if C is None else 1.0
+    traced = None if visited is None else visited[0]
+    found, results = products_of(
+        call, plan.kinds, A, B, C, D, alpha=1.0, beta=with_c, problem=problem, on_cpu=None, traced=traced
+    )
+    if visited is not None:
+        found, _ = bind_epilogue(call, found, results, *visited, plan.kinds)
+    many = as_batch(found)
+    why = apart(plan.operation_for(many, array=True), found)
+    explanation = explained(plan, many.a, many.b, others, array=True)
+    return replace(explanation, operation=call, launches=(len(found) if why else 1, why))
 
 
 def _matrix(plan: str, name: str, array: Any, wanted: Type) -> ArrayView:

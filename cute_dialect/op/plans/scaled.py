@@ -39,6 +39,7 @@ from cute_dialect.op.functions.scaled import EXPONENTS, RECIPES, as_bytes, check
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference
+from cute_dialect.op.plans.report import explained
 from cute_dialect.op.problems.plan_operands import Operands, check, read
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
 from cute_dialect.op.pycutlass.visitor_args import visited
@@ -311,8 +312,6 @@ class ScaledGemm(MatrixPlan):
 
     def explain(self, A: object = None, B: object = None, *, others: int = 4) -> Explanation:
         """Explain which kernel computes matrices of such layouts, or of such shapes, and why; see ``op.explain``."""
-        from cute_dialect.op.plans.report import explained
-
         a, b, _, _ = self._given(f"{self.call}.explain", A, B)
         return explained(self, a, b, others)
 

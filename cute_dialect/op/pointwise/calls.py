@@ -144,11 +144,11 @@ class Elementwise:
                     f"{self.name}: out cannot be used when gradients are required, or in torch.compile; "
                     "call it under torch.no_grad()"
                 )
-            from cute_dialect.op.pointwise.gradients import learned
+            from cute_dialect.op.torch.elementwise import call_with_gradients  # late: torch
 
             if plain and not self._is_random and not self._known.is_traced():
-                return self._known.computed(numbers, tensors, lambda: learned(self, arrays, dtype, device))
-            return learned(self, arrays, dtype, device)
+                return self._known.computed(numbers, tensors, lambda: call_with_gradients(self, arrays, dtype, device))
+            return call_with_gradients(self, arrays, dtype, device)
         return self.computed(arrays, out, dtype, device, (tensors, numbers) if plain else None)
 
     def kernel(self, *arrays: Any, dtype: object = None) -> RowKernel:

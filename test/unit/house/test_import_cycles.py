@@ -10,7 +10,7 @@ from import_graph import cycles, in_cycles, late_imports
 # Modules in cycles, counting imports inside functions. Packages without an entry have none.
 CYCLE_CEILINGS = {
     "lang": 23,
-    "op": 15,
+    "op": 9,
     "pipelines": 7,
 }
 
@@ -21,7 +21,7 @@ LATE_CEILINGS = {
     "explore": 37,
     "kernels": 5,
     "lang": 561,
-    "op": 67,
+    "op": 56,
     "pipelines": 68,
     "runtime": 14,
     "tools": 5,

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op import epilogue as e  # noqa: E402
-from cute_dialect.op.pointwise import gradients  # noqa: E402
+from cute_dialect.op.torch import elementwise as gradients  # noqa: E402
 
 BF16, F32 = torch.bfloat16, torch.float32
 

@@ -15,7 +15,6 @@ from launched_here import Seen, here  # noqa: E402
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op import epilogue  # noqa: E402
 from cute_dialect.op.epilogue import (  # noqa: E402
-    autograd,
     gelu,
     pairs,
     permute,
@@ -24,6 +23,8 @@ from cute_dialect.op.epilogue import (  # noqa: E402
     silu,
     where,
 )
+from cute_dialect.op.functions import gemm  # noqa: E402
+from cute_dialect.op.torch import epilogue as gradients_of  # noqa: E402
 
 f16, f32 = torch.float16, torch.float32
 mm, bmm, linear = (partial(f, device="cpu") for f in (op.mm, op.bmm, op.linear))
@@ -304,7 +305,7 @@ def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch, name: str) 
     function, (m, n, k), args, dtype, kept = KEPT[name]
     seen: list[str] = []
     found: list[str] = []
-    product, kept_of = autograd.gemm.product, autograd.kept_of
+    product, kept_of = gemm.product, gradients_of.kept_of
 
     def counted(call: str, *given: Any, **more: Any) -> Any:
         seen.append(call)
@@ -316,9 +317,9 @@ def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch, name: str) 
         found.append(it.name if it.name != "kept" else it.forward.graph.nodes[it.node].op)
         return it
 
-    monkeypatch.setattr(autograd.gemm, "product", counted)
-    monkeypatch.setattr(autograd, "kept_of", told)
-    autograd._kept_of.cache_clear()
+    monkeypatch.setattr(gemm, "product", counted)
+    monkeypatch.setattr(gradients_of, "kept_of", told)
+    gradients_of._kept_of.cache_clear()
     tensors = [normal(m, k, dtype=dtype), (normal(k, n, dtype=f32) / k**0.5).to(dtype)]
     tensors += [t for t in args.values() if isinstance(t, torch.Tensor)]
     gradients: list[list[torch.Tensor]] = []

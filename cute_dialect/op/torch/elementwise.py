@@ -30,10 +30,10 @@ from cute_dialect.runtime.arrays import view_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.pointwise.calls import Elementwise
 
-__all__ = ["learned"]
+__all__ = ["call_with_gradients"]
 
 
-def learned(of: Elementwise, arrays: Sequence[Any], dtype: object, device: object) -> Any:
+def call_with_gradients(of: Elementwise, arrays: Sequence[Any], dtype: object, device: object) -> Any:
     """Compute a function whose gradients torch records; inside torch.compile, run it with torch."""
     if torch.compiler.is_compiling():
         found = _by_torch(of, arrays)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,11 +23,14 @@ from cute_dialect.runtime.arrays import numpy_dtype
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.grouped.call import GroupedArguments
 
-__all__ = ["with_gradients"]
+__all__ = ["products_with_gradients"]
 
 
-def with_gradients(g: GroupedArguments, device: object, stream: object, run: Mapping[str, Any] | None) -> list[Any]:
-    """Compute GEMMs over lists whose gradients torch records.  Raises OpError."""
+def products_with_gradients(
+    function: Callable[..., list[Any]], g: GroupedArguments, device: object, stream: object,
+    run: Mapping[str, Any] | None,
+) -> list[Any]:  # fmt: skip
+    """Compute GEMMs over lists whose gradients torch records; ``function`` computes them.  Raises OpError."""
     for what, given in (("out", g.out), *(run or {}).items()):
         if given is not None:
             raise UnsupportedError(
@@ -45,19 +48,18 @@ def with_gradients(g: GroupedArguments, device: object, stream: object, run: Map
     biases = g.bias if isinstance(g.bias, list | tuple) else [g.bias] * count
     tensors = (*g.a, *g.b, *cs, *biases)
     apply = apply_of(_Products) if is_eager(tensors) else _Products.apply
-    return list(apply(g, device, stream, *tensors))
+    return list(apply(function, g, device, stream, *tensors))
 
 
 class _Products(torch.autograd.Function):
     """GEMMs over lists as an autograd function.  Its tensors are all A, then all B, all C and all biases."""
 
     @staticmethod
-    def forward(ctx: Any, g: GroupedArguments, device: Any, stream: Any, *tensors: Any) -> Any:
+    def forward(ctx: Any, function: Any, g: GroupedArguments, device: Any, stream: Any, *tensors: Any) -> Any:
         """Compute the GEMMs."""
-        from cute_dialect.op.grouped.lists import listed_mm
-
-        results = listed_mm(g, device, stream)
+        results = function(g, device, stream)
         ctx.given, ctx.device, ctx.stream = g._replace(a=None, b=None, c=None, bias=None), device, stream
+        ctx.function = function
         sums = g.activation not in ("", "relu")
         count = len(g.a)
         kept = [*tensors[: 2 * count], *(tensors[2 * count :] if sums else [])]
@@ -70,16 +72,14 @@ class _Products(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Compute the gradients of the tensors that require them."""
-        from cute_dialect.op.grouped.lists import listed_mm
-
         g, count, kept = ctx.given, len(grads), ctx.saved_tensors
         a, b = list(kept[:count]), list(kept[count : 2 * count])
-        wanted = ctx.needs_input_grad[3:]
+        wanted = ctx.needs_input_grad[4:]
 
         def product(x: Sequence[Any], y: Sequence[Any], **more: Any) -> list[Any]:
             given = g._replace(a=x, b=y, activation="", dtype=None)._replace(**more)
             with torch.no_grad():
-                return listed_mm(given, ctx.device, ctx.stream)
+                return ctx.function(given, ctx.device, ctx.stream)
 
         gs: list[Any] = list(grads)
         if g.activation == "relu":
@@ -111,4 +111,4 @@ class _Products(torch.autograd.Function):
             else:
                 added.append(summed(x * g.beta if i < count and g.beta != 1.0 else x, *kind))
         found = [*of_a, *of_b, *added]
-        return None, None, None, *[x if want else None for x, want in zip(found, wanted)]
+        return None, None, None, None, *[x if want else None for x, want in zip(found, wanted)]

@@ -2,9 +2,9 @@
 
 The forward pass saves the factors, the arguments and at most one more tensor.  It is a result, or a value of the
 graph stored in the type of D (:mod:`~cute_dialect.op.epilogue.saved_tensors`).  From it, one kernel computes the
-gradients of the accumulator and of the arguments (:mod:`.pointwise_backward`), and two GEMMs compute those of the
-factors.  If there is no such value, or if the gradients need gradients, a GEMM whose epilogue is the derivative
-(:mod:`~cute_dialect.op.epilogue.derivative`) recomputes the accumulator.
+gradients of the accumulator and of the arguments (:mod:`~cute_dialect.op.epilogue.pointwise_backward`), and two GEMMs
+compute those of the factors.  If there is no such value, or if the gradients need gradients, a GEMM whose epilogue is
+the derivative (:mod:`~cute_dialect.op.epilogue.derivative`) recomputes the accumulator.
 """
 
 # torch is not installed where the types are checked.
@@ -13,7 +13,7 @@ factors.  If there is no such value, or if the gradients need gradients, a GEMM 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -29,7 +29,6 @@ from cute_dialect.op.epilogue.saved_tensors import Kept, kept_name, kept_of, slo
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.execute.recording import is_eager
-from cute_dialect.op.functions import gemm
 from cute_dialect.op.problems.operands import check_product
 from cute_dialect.op.torch.autograd import Context, apply_of, node_of
 from cute_dialect.op.torch.gradients import factor_gradients, summed
@@ -41,7 +40,7 @@ __all__ = ["product_with_gradients"]
 class _Call(NamedTuple):
     """A GEMM with an epilogue."""
 
-    call: str  # "mm" or "bmm"
+    function: Callable[..., Any]  # mm or bmm
     traced: Traced
     sums: tuple[int, ...]  # shape of the accumulator
     names: tuple[str, ...]  # names of the arguments that are tensors
@@ -58,7 +57,7 @@ def _forward(ctx: Context, of: _Call, a: torch.Tensor, b: torch.Tensor, *tensors
     if of.kept is not None and of.kept.name not in ("", *of.traced.results) and of.narrow:
         args[of.kept.name] = torch.empty(of.sums, dtype=a.dtype, device=a.device)
     traced = of.traced if of.kept is None else of.kept.forward
-    found = getattr(gemm, of.call)(a, b, epilogue=traced, args=args, **of.more)
+    found = of.function(a, b, epilogue=traced, args=args, **of.more)
     ctx.of = of
     given = found if isinstance(found, dict | tuple) else (found,)
     by_name = given if isinstance(given, dict) else dict(zip(traced.returned, given))
@@ -91,7 +90,7 @@ def _backward(ctx: Context, *grads: torch.Tensor | None) -> tuple[torch.Tensor |
     found = _by_product(of, a, b, inputs, wanted, given) if call is None else call(inputs, of.how.get("device"))
     of_a = of_b = None
     if factors:
-        of_a, of_b = factor_gradients(of.call, a, b, found["D"], ctx.needs_input_grad[1:3], 1.0, of.how)
+        of_a, of_b = factor_gradients(of.function.__name__, a, b, found["D"], ctx.needs_input_grad[1:3], 1.0, of.how)
     named = dict(zip(of.names, tensors))
     of_args = [
         None if n not in wanted else _as_given(of.traced, n, found[f"d_{n}"], t, of.sums) if f"d_{n}" in found
@@ -136,7 +135,7 @@ def _by_product(
         reduced = traced.graph.outputs[traced.results.index(f"d_{n}")].reduce
         kind = torch.float32 if reduced or args[n].shape != shape else args[n].dtype
         inputs[f"d_{n}"] = torch.empty(shape, dtype=kind, device=a.device)
-    return getattr(gemm, of.call)(a, b, epilogue=traced, args=inputs, dtype=a.dtype, **of.how)
+    return of.function(a, b, epilogue=traced, args=inputs, dtype=a.dtype, **of.how)
 
 
 def _as_given(traced: Traced, name: str, g: torch.Tensor, t: torch.Tensor, sums: tuple[int, ...]) -> torch.Tensor:
@@ -151,13 +150,13 @@ def _as_given(traced: Traced, name: str, g: torch.Tensor, t: torch.Tensor, sums:
 
 
 def product_with_gradients(
-    call: str, a: Any, b: Any, out: Any, dtype: Any, device: Any, stream: Any, epilogue: Any, args: Mapping[str, Any],
-    how: Mapping[str, Any], others: Mapping[str, Any],
+    function: Callable[..., Any], a: Any, b: Any, out: Any, dtype: Any, device: Any, stream: Any, epilogue: Any,
+    args: Mapping[str, Any], how: Mapping[str, Any], others: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """Compute a GEMM with an epilogue whose gradients torch records.
 
     Args:
-        call: "mm" or "bmm".
+        function: ``mm`` or ``bmm``.
         args: the arguments of the epilogue.
         how: ``math`` and ``accumulator``, which the gradients use, too.
         others: further options that only the forward call uses.
@@ -165,6 +164,7 @@ def product_with_gradients(
     Raises:
         OpError: before anything is compiled or written.
     """
+    call = function.__name__
     shape = check_product(call, 2 if call == "mm" else 3, view_of(a.detach()), view_of(b.detach()))
     traced = traced_of(call, epilogue, args, shape)
     if out is not None or any(n in args for n in traced.results):
@@ -195,7 +195,7 @@ def product_with_gradients(
         ) from None
     kept = {n: str(v) for n, v in how.items() if v is not None} | ({} if device is None else {"device": str(device)})
     numbers = {n: v for n, v in args.items() if n not in names}
-    of = _Call(call, traced, shape, names, numbers, {"dtype": dtype, **kept, **others}, kept, keeps, narrow)
+    of = _Call(function, traced, shape, names, numbers, {"dtype": dtype, **kept, **others}, kept, keeps, narrow)
     with nullcontext() if stream is None else torch.cuda.stream(stream):
         apply = _APPLY if is_eager([a, b, *[args[n] for n in names]]) else _NODE.apply
         found = apply(of, a, b, *[args[n] for n in names])

@@ -9,7 +9,7 @@ They are computed in the type of the operands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -20,12 +20,13 @@ from cute_dialect.op.execute.recording import is_eager
 from cute_dialect.op.torch.autograd import apply_of
 from cute_dialect.op.torch.gradients import by_column, keeping_function, kept_element, kept_type, summed
 
-__all__ = ["learned"]
+__all__ = ["product_with_gradients"]
 
 
 class _Call(NamedTuple):
     """Arguments of a call that are not tensors."""
 
+    function: Callable[..., Any]  # mm_array
     products: int  # number of GEMMs
     sources: bool  # C is given
     bias: bool  # bias is given
@@ -48,13 +49,11 @@ class _Products(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, of: _Call, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Compute the GEMMs and save the tensors for the gradients."""
-        from cute_dialect.op.functions.gemm_array import mm_array
-
         a, b, c, bias = of.split(tensors)
         ctx.of = of
         if of.activation in ("", "relu"):
             more = {"alpha": of.alpha, "beta": of.beta, "bias": bias, "activation": of.activation}
-            found = mm_array(a, b, Cs=c, **more, **of.how)
+            found = of.function(a, b, Cs=c, **more, **of.how)
             ctx.save_for_backward(*tensors, *(found if of.activation == "relu" else ()))
             return tuple(found)
         # The operand of the activation is saved.
@@ -66,15 +65,13 @@ class _Products(torch.autograd.Function):
         args |= {} if kind is None else {"sums": torch.empty(shape, dtype=kind, device=a[0].device)}
         element = kept_element(a[0], of.how.get("dtype"))
         epilogue = keeping_function(of.activation, c is not None, bias is not None, element)
-        results = mm_array(a, b, epilogue=epilogue, args=args, **of.how)
+        results = of.function(a, b, epilogue=epilogue, args=args, **of.how)
         ctx.save_for_backward(*tensors, results["sums"])
         return tuple(results["D"])
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Compute the gradients: one launch for all A, one for all B, and one or two for an activation."""
-        from cute_dialect.op.functions.gemm_array import mm_array
-
         of: _Call = ctx.of
         if torch.is_grad_enabled():  # create_graph=True
             raise UnsupportedError("mm_array: second derivatives are not supported; use bmm")
@@ -94,9 +91,9 @@ class _Products(torch.autograd.Function):
         of_a: list[Any] = [None] * n
         of_b: list[Any] = [None] * n
         if any(needs[:n]):
-            of_a = mm_array(factors, [x.mT for x in b], alpha=of.alpha, dtype=a[0].dtype, **how)
+            of_a = of.function(factors, [x.mT for x in b], alpha=of.alpha, dtype=a[0].dtype, **how)
         if any(needs[n : 2 * n]):
-            of_b = mm_array([x.mT for x in a], factors, alpha=of.alpha, dtype=b[0].dtype, **how)
+            of_b = of.function([x.mT for x in a], factors, alpha=of.alpha, dtype=b[0].dtype, **how)
         of_c: list[Any] = [] if c is None else [x.to(t.dtype) * of.beta for x, t in zip(g, c)]
         of_bias: list[Any] = []
         if bias is not None:
@@ -105,10 +102,11 @@ class _Products(torch.autograd.Function):
         return (None, *of_a, *of_b, *of_c, *of_bias)
 
 
-def learned(
-    given: Sequence[Any], numbers: Mapping[str, float], bias: Any, activation: str, hook: Any, how: Mapping[str, Any]
+def product_with_gradients(
+    function: Callable[..., Any], given: Sequence[Any], numbers: Mapping[str, float], bias: Any, activation: str,
+    hook: Any, how: Mapping[str, Any],
 ) -> list[torch.Tensor]:  # fmt: skip
-    """Compute a pointer-array GEMM whose tensors need gradients.  Raises OpError."""
+    """Compute a pointer-array GEMM whose tensors need gradients; ``function`` is ``mm_array``.  Raises OpError."""
     As, Bs, Cs, _ = given
     if hook is not None:
         raise UnsupportedError("mm_array: hook has no gradient; use an epilogue, or call under torch.no_grad()")
@@ -124,7 +122,7 @@ def learned(
             f"mm_array: As has dtype {element_name(As[0].dtype)}, which has no gradients; call it under torch.no_grad()"
         )
     kept = {n: x for n, x in how.items() if x is not None}
-    of = _Call(len(As), Cs is not None, bias is not None, numbers["alpha"], numbers["beta"], activation, kept)
+    of = _Call(function, len(As), Cs is not None, bias is not None, numbers["alpha"], numbers["beta"], activation, kept)
     tensors = [*As, *Bs, *(Cs or ()), *(() if bias is None else (bias,))]
     apply = apply_of(_Products) if is_eager(tensors) else _Products.apply
     return list(apply(of, *tensors))
