@@ -35,7 +35,6 @@ import datetime
 import importlib.util
 import os
 import platform
-import re
 import shlex
 import subprocess
 import sys
@@ -46,214 +45,16 @@ from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
-from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.pipelines.upstream import is_available
 from cute_dialect.pipelines.upstream_error import UpstreamMissing
-from cute_dialect.runtime.progress import add_options, reporting
-from cute_dialect.runtime.settings import SettingError
-from cute_dialect.tools.argparse_once import Once
+from cute_dialect.runtime.progress import reporting
+from cute_dialect.tools.bench.options import CPU_CASES, OptionError, build_parser, check_options, tunes_gemm
 from cute_dialect.tools.user_errors import report_user_error
 
 __all__ = ["main"]
 
-CASES = (
-    "accuracy", "all", "attention", "chain", "elementwise_add", "energy", "gemm", "gemm_skinny", "gemm_sm80",
-    "gemm_tune", "launch", "op", "prologue", "rows", "rows_sweep", "sgemm", "transpose", "warps",
-)  # fmt: skip
-"""Benchmarks: modules of ``bench.cases`` with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
-
-CPU_CASES = ("algebra", "choose", "interp", "lang", "opt")
-"""Benchmarks without a GPU: modules of ``bench.cases`` with ``run(runs=, say=)`` and ``table(result)``."""
-
 SAY = partial(print, flush=True)
-
-_ELEMENTS = ("f16", "bf16", "f8E4M3FN", "tf32")
-
-
-def build_parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog="cute-bench",
-        description="Measure kernels and compare them with torch.",
-        epilog=(__doc__ or "").partition("\n\n")[2],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    p.register("action", None, Once)
-    p.add_argument("name", choices=sorted([*CASES, *CPU_CASES]), help="benchmark")
-    p.add_argument("--build", metavar="DIR", help="compile into DIR only")
-    p.add_argument("--run", metavar="DIR", help="check and measure the kernels in DIR only")
-    p.add_argument("--json", metavar="FILE", help="write the results to FILE")
-    p.add_argument("--chip", default=DEFAULT_CHIP, help=f"GPU architecture to build for (default: {DEFAULT_CHIP})")
-    p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs per case (default: 100)")
-    p.add_argument(
-        "--tune", action="store_true", help="search for the best configurations; gemm: save them for this GPU"
-    )
-    p.add_argument(
-        "--random",
-        metavar="N|GROUP",
-        help="gemm: N random problems instead of the named ones; op: random problems of GROUP (conv, rows, epilogue, "
-        "attention, host)",
-    )
-    p.add_argument("--count", type=_count, metavar="N", help="op --random: number of problems (default: 200)")
-    p.add_argument("--plan", action="store_true", help="op --random: check small problems on the interpreter (no GPU)")
-    p.add_argument("--groups", nargs="+", metavar="GROUP", help="op: groups of cases to run")
-    p.add_argument("--batched", action="store_true", help="gemm: batched GEMMs compared with torch.bmm")
-    p.add_argument("--seed", type=int, metavar="S", help="seed of --random and --fit (default: 0)")
-    p.add_argument(
-        "--fit",
-        nargs="*",
-        metavar="FILE",
-        help="gemm: fit the cost model of kernel selection to sweeps; with --random and no files: record a sweep, time "
-        "many kernels on N problems, into the file of --json",
-    )
-    p.add_argument(
-        "--kernels",
-        type=_kernels,
-        metavar="N",
-        help="--fit --random: time the N kernels predicted fastest (default: 20) and some others, or all; "
-        "--batched: time the N fastest (default: the selected kernel)",
-    )
-    p.add_argument(
-        "--budget", type=_seconds, metavar="SECONDS", help="--fit --random: stop building or timing after SECONDS"
-    )
-    p.add_argument(
-        "--regret", nargs="+", metavar="FILE", help="gemm: compare the selected kernels with the fastest of sweeps"
-    )
-    p.add_argument("--costs", metavar="FILE", help="--fit, --regret: cost model (default: that of the GPU)")
-    p.add_argument("--output", metavar="FILE", help="--fit: cost model to write (default: the user's for the GPU)")
-    p.add_argument(
-        "--shapes", nargs="+", type=_shape, metavar="MxNxK", default=[], help="--tune, gemm_tune: problems to tune"
-    )
-    p.add_argument("--element", choices=_ELEMENTS, help="--tune, gemm_tune: element type (default: f16)")
-    p.add_argument("--long", action="store_true", help="lang: also compile 10,000 times and check memory use")
-    p.add_argument("--no-large", action="store_true", help="skip the check of more than 2^31 elements (24 GB)")
-    add_options(p)
-    return p
-
-
-def _count(text: str) -> int:
-    """Parse a number of problems for argparse."""
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"expected a number of problems, got {text!r}")
-    return int(text)
-
-
-def _kernels(text: str) -> int | str:
-    """Parse a number of kernels or ``all`` for argparse."""
-    if text != "all" and (not text.isdecimal() or int(text) < 2):
-        raise argparse.ArgumentTypeError(f"expected a number of at least 2, or all, got {text!r}")
-    return text if text == "all" else int(text)
-
-
-def _seconds(text: str) -> float:
-    """Parse a positive number of seconds for argparse."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
-    return seconds
-
-
-def _shape(text: str) -> tuple[int, int, int]:
-    """Parse ``MxNxK`` for argparse."""
-    parts = text.split("x")
-    if len(parts) != 3 or not all(part.isdecimal() and int(part) for part in parts):
-        raise argparse.ArgumentTypeError(f"expected three sizes like 128x8192x8192, got {text!r}")
-    m, n, k = map(int, parts)
-    return m, n, k
-
-
-def _searches(options: argparse.Namespace) -> bool:
-    """Return True if GEMM configurations are tuned."""
-    return options.name == "gemm_tune" or (options.tune and options.name != "attention")
-
-
-def _contradiction(options: argparse.Namespace) -> str:
-    """Return the error message for options that cannot be combined, or an empty string."""
-    if options.name in CPU_CASES and (options.build or options.run):
-        return f"{options.name} runs on the CPU; it cannot be combined with --build or --run"
-    if options.long and options.name != "lang":
-        return f"--long applies only to lang, got {options.name}"
-    if (options.shapes or options.element) and not _searches(options):
-        return "--shapes and --element apply only to --tune and gemm_tune"
-    if options.groups is not None and options.name != "op":
-        return f"--groups applies only to op, got {options.name}"
-    if options.batched and (options.name != "gemm" or options.tune or options.random is not None):
-        return "--batched applies only to gemm without --tune and --random"
-    if options.batched and (options.fit is not None or options.regret is not None):
-        return "--batched cannot be combined with --fit or --regret"
-    if options.batched and options.kernels == "all":
-        return "--kernels: expected a number with --batched, got all"
-    wrong = _contradiction_of_random(options)
-    if wrong:
-        return wrong
-    if options.seed is not None and options.random is None and options.fit is None:
-        return "--seed applies only to --random and --fit"
-    wrong = _contradiction_of_sweeps(options)
-    if wrong:
-        return wrong
-    if re.fullmatch(r"sm_\d+[af]?", options.chip) is None:
-        return f"--chip: expected sm_<number>, e.g. sm_90a, got {options.chip!r}"
-    return ""
-
-
-def _contradiction_of_random(options: argparse.Namespace) -> str:
-    """Return the error message for the options of random problems, or an empty string.
-
-    This also converts the argument of ``gemm --random`` to a number.
-    """
-    if options.random is None:
-        return "--count and --plan apply only to op --random" if options.count or options.plan else ""
-    if options.name == "op":
-        groups = _module("random").GROUPS
-        if options.random not in groups:
-            more = "; random GEMMs are cute-bench gemm --random N" if options.random == "gemm" else ""
-            return f"--random: {options.random!r} is not a group of op; use one of {', '.join(groups)}{more}"
-        if options.groups is not None or options.build or options.run:
-            return "--random cannot be combined with --groups, --build or --run"
-        if options.plan and options.random == "host":
-            return "--plan runs on the interpreter, which cannot measure group host; choose another group"
-        return ""
-    if options.name != "gemm" or options.tune:
-        return "--random applies only to op and to gemm without --tune"
-    if options.count or options.plan:
-        return "--count and --plan apply only to op --random"
-    try:
-        options.random = _count(options.random)
-    except argparse.ArgumentTypeError as e:
-        return f"argument --random: {e}"
-    return ""
-
-
-def _contradiction_of_sweeps(options: argparse.Namespace) -> str:
-    """Return the error message for the options of sweeps, or an empty string."""
-    name = "--fit" if options.fit is not None else "--regret" if options.regret is not None else ""
-    given = [n for n in ("kernels", "budget", "costs", "output") if getattr(options, n) is not None]
-    if not name:
-        given = [n for n in given if n != "kernels" or not options.batched]
-        return f"--{given[0]} applies only to --fit" if given else ""
-    if options.name != "gemm" or options.tune:
-        return f"{name} applies only to gemm without --tune"
-    if options.fit is not None and options.regret is not None:
-        return "--fit cannot be combined with --regret"
-    if options.fit or options.regret:
-        if options.random is not None or options.build or options.run:
-            return f"{name} FILE reads a sweep; it cannot be combined with --random, --build or --run"
-        extra = [n for n in given if n not in (("costs", "output") if options.fit else ("costs",))]
-        return f"--{extra[0]} cannot be combined with {name} FILE" if extra else ""
-    if options.random is None:
-        return "--fit: expected sweep files, or --random N to record a sweep"
-    if options.output is not None:
-        return "--output applies only to --fit FILE"
-    if options.build and options.run:
-        return "--build cannot be combined with --run"
-    if options.run and (options.kernels is not None or options.costs is not None):
-        return "--kernels and --costs select kernels to build; they cannot be combined with --run"
-    if not options.build and not options.json:
-        return "--fit --random needs --json FILE to write the sweep"
-    return ""
+"""Print a line at once, so that the last line identifies a kernel that hangs."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -261,59 +62,52 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["tune"]:
         return _module("tune").main(argv[1:])
-    options = build_parser().parse_args(argv)
+    options = build_parser((__doc__ or "").partition("\n\n")[2]).parse_args(argv)
     try:
         with reporting(options.progress, options.progress_json):
             return _main(options, argv)
-    except SettingError as e:
-        print(f"cute-bench: error: {e}", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except Exception as e:
+        if not report_user_error(e, "cute-bench"):
+            raise
+        return 1
 
 
 def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
-    wrong = _contradiction(options) or (_unwritable(options.json) if options.json else "")
-    if wrong:
-        return _fail(wrong)
-    if options.runs < 1:
-        return _fail("--runs must be at least 1")
+    check_options(options)
     if options.name in CPU_CASES:
         return _cpu_case(options)
     if options.fit is not None or options.regret is not None:
         return _sweep_case(options, argv)
     if options.name == "op" and options.random is not None:
         return _random_case(options, argv)
+    return _gpu_case(options)
+
+
+def _gpu_case(options: argparse.Namespace) -> int:
+    """Build or run a benchmark, or both."""
     if options.tune and options.name not in ("gemm", "attention"):
-        return _fail(f"--tune applies only to gemm and attention, got {options.name}")
+        raise OptionError(f"--tune applies only to gemm and attention, got {options.name}")
     name, more = _module_of(options)
     case = _module(name if "." in name else f"cases.{name}")
-    if name == "op":
-        unknown = [g for g in options.groups or () if g not in case.groups()]
-        if unknown:
-            return _fail(f"--groups: unknown group {unknown[0]!r}; choose from {', '.join(case.groups())}")
+    for group in options.groups or ():
+        if group not in case.groups():
+            raise OptionError(f"--groups: unknown group {group!r}; choose from {', '.join(case.groups())}")
     made = options.run if not options.build else None
-    missing = _missing(compiles=made is None, measures=bool(options.run) or not options.build, made=made)
-    if missing is not None:
-        return _fail(missing)
-    try:
-        folder = options.build or options.run or tempfile.mkdtemp(prefix="cute-bench-")
-        if options.build or not options.run:
-            for line in case.build(folder, options.chip, **more):
-                print(line)
-            if options.build and not options.run:
-                return 0
-        # Flush each line, so that the last line identifies a kernel that hangs.
-        measured = case.run(folder, runs=options.runs, large=not options.no_large, say=SAY, **more)
-        result = {"machine": _machine(), **measured}
-        if options.tune and name == "gemm_tune":
-            print(f"saved: {case.save_best(result, result['machine']['gpu'])}")
-    except Exception as e:
-        if not report_user_error(e, "cute-bench"):
-            raise
-        return 1
+    _require(compiles=made is None, measures=bool(options.run) or not options.build, made=made)
+    folder = options.build or options.run or tempfile.mkdtemp(prefix="cute-bench-")
+    if options.build or not options.run:
+        for line in case.build(folder, options.chip, **more):
+            print(line)
+        if options.build and not options.run:
+            return 0
+    measured = case.run(folder, runs=options.runs, large=not options.no_large, say=SAY, **more)
+    result = {"machine": _machine(), **measured}
     machine = result["machine"]
+    if options.tune and name == "gemm_tune":
+        print(f"saved: {case.save_best(result, machine['gpu'])}")
     title = f"{machine['gpu']}, torch {machine['torch']}: median times; the L2 cache is flushed if it matters"
     runner = _module("runner")
     lines = case.table(result) if hasattr(case, "table") else runner.row_table(result)
@@ -325,7 +119,7 @@ def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
 
 def _module_of(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """Return the name of the module of a GPU benchmark, and its further options."""
-    if _searches(options):
+    if tunes_gemm(options):
         return "gemm_tune", {"shapes": options.shapes, "element": options.element or "f16"}
     if options.random is not None:
         return "random.gemm", {"count": options.random, "seed": options.seed or 0}
@@ -340,67 +134,42 @@ def _module(name: str) -> Any:
     return import_module(f"cute_dialect.tools.bench.{name}")
 
 
-def _fail(message: str) -> int:
-    print(f"cute-bench: error: {message}", file=sys.stderr)
-    return 1
-
-
 def _finish(options: argparse.Namespace, result: Mapping[str, object]) -> int:
     """Write the results and report wrong ones; return the exit status."""
     if options.json:
         _module("runner").write_json(options.json, result)
     wrong = cast("list[str]", result.get("wrong", []))
     for line in wrong:
-        _fail(line)
+        print(f"cute-bench: error: {line}", file=sys.stderr)
     return 1 if wrong else 0
 
 
 def _random_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Run ``op --random``; return 1 if a result is wrong or a problem is rejected, else 0."""
-    missing = _missing(compiles=True, measures=not options.plan)
-    if missing is None and options.plan and importlib.util.find_spec("torch") is None:
-        missing = "--plan needs torch (pip install torch); it does not need a GPU"
-    if missing is not None:
-        return _fail(missing)
+    _require(compiles=True, measures=not options.plan)
+    if options.plan and importlib.util.find_spec("torch") is None:
+        raise OptionError("--plan needs torch (pip install torch); it does not need a GPU")
     count, seed, random = options.count or 200, options.seed or 0, _module("random")
-    try:
-        if options.plan:
-            result = random.plan(options.random, count, seed, SAY)
-        else:
-            measured = random.run(options.random, count, seed, runs=options.runs, say=SAY)
-            result = {"machine": _machine(), "date": _today(), "command": _command(argv), **measured}
-    except Exception as e:
-        if not report_user_error(e, "cute-bench"):
-            raise
-        return 1
-    return _finish(options, result)
+    if options.plan:
+        return _finish(options, random.plan(options.random, count, seed, SAY))
+    measured = random.run(options.random, count, seed, runs=options.runs, say=SAY)
+    return _finish(options, _dated(argv, measured))
 
 
 def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Run ``--fit`` or ``--regret`` and return the exit status."""
+    if options.random is not None:
+        return _make_sweep(options, argv)
     fit = _module("fit")
-    try:
-        if options.random is not None:
-            return _make_sweep(options, _command(argv))
-        if options.regret:
-            result = fit.regret(options.regret, costs=options.costs, say=print)
-        else:
-            result = fit.fit_files(
-                options.fit, seed=options.seed or 0, costs=options.costs, output=options.output, say=SAY,
-                command=_command(argv),
-            )  # fmt: skip
-    except Exception as e:
-        if not report_user_error(e, "cute-bench"):
-            raise
-        return 1
-    return _finish(options, result)
+    if options.regret:
+        return _finish(options, fit.regret(options.regret, costs=options.costs, say=print))
+    more = {"costs": options.costs, "output": options.output, "command": _command(argv)}
+    return _finish(options, fit.fit_files(options.fit, seed=options.seed or 0, say=SAY, **more))
 
 
-def _make_sweep(options: argparse.Namespace, command: str) -> int:
+def _make_sweep(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Build or time the kernels of a sweep, or both; return the exit status."""
-    missing = _missing(compiles=not options.run, measures=not options.build, made=options.run)
-    if missing is not None:
-        return _fail(missing)
+    _require(compiles=not options.run, measures=not options.build, made=options.run)
     sweep, seed = _module("sweep"), options.seed or 0
     deadline = time.monotonic() + (options.budget or float("inf"))
     folder = options.run or options.build or tempfile.mkdtemp(prefix="cute-bench-")
@@ -414,7 +183,7 @@ def _make_sweep(options: argparse.Namespace, command: str) -> int:
         if options.build:
             return 0
     measured = sweep.run(folder, plan, runs=max(options.runs // 9, 7), deadline=deadline, say=SAY)
-    _finish(options, {"machine": _machine(), "date": _today(), "command": command, **measured})
+    _finish(options, _dated(argv, measured))
     SAY(f"to fit the cost model, run: cute-bench gemm --fit {options.json}")
     return 0
 
@@ -433,10 +202,13 @@ def _command(argv: Sequence[str]) -> str:
     return shlex.join(["cute-bench", *argv])
 
 
+def _dated(argv: Sequence[str], measured: Mapping[str, object]) -> dict[str, object]:
+    """Add the machine, the date and the command line to results."""
+    return {"machine": _machine(), "date": _today(), "command": _command(argv), **measured}
+
+
 def _cpu_case(options: argparse.Namespace) -> int:
-    missing = _missing(compiles=options.name in ("opt", "lang"), measures=False)
-    if missing is not None:
-        return _fail(missing)
+    _require(compiles=options.name in ("opt", "lang"), measures=False)
     case = _module(f"cases.{options.name}")
     more = {"long": options.long} if options.name == "lang" else {}
     result = case.run(runs=min(options.runs, 20), say=SAY, **more)
@@ -452,35 +224,20 @@ def _cpu_machine() -> dict[str, str]:
     }
 
 
-def _unwritable(path: str) -> str:
-    """Return the error message for a file that cannot be written, or an empty string."""
-    try:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        is_new = not os.path.exists(path)
-        with open(path, "a", encoding="utf-8"):
-            pass
-        if is_new:
-            os.unlink(path)
-        return ""
-    except OSError as e:
-        return f"--json: cannot write {path}: {e.strerror}"
-
-
-def _missing(*, compiles: bool, measures: bool, made: str | None = None) -> str | None:
-    """Return the error message for a missing package, GPU or build folder, or None."""
+def _require(*, compiles: bool, measures: bool, made: str | None = None) -> None:
+    """Raise OptionError if a package, a GPU or the build folder is missing."""
     if compiles and not is_available():
-        return UpstreamMissing.HINT
+        raise OptionError(UpstreamMissing.HINT)
     if not measures:
-        return None
+        return
     try:
         import torch
     except ImportError:
-        return "measuring needs torch (pip install torch); to compile only, use --build"
+        raise OptionError("measuring needs torch (pip install torch); to compile only, use --build") from None
     if not torch.cuda.is_available():
-        return "torch finds no GPU; to compile only, use --build"
+        raise OptionError("torch finds no GPU; to compile only, use --build")
     if made is not None and not os.path.isdir(made):
-        return f"--run: folder '{made}' does not exist; create it with --build"
-    return None
+        raise OptionError(f"--run: folder '{made}' does not exist; create it with --build")
 
 
 def _machine() -> dict[str, str]:

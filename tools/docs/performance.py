@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from cute_dialect.files import replace_file
-from cute_dialect.tools.bench.random import GROUPS
+from cute_dialect.tools.bench.options import RANDOM_GROUPS
 from cute_dialect.tools.bench.runner import quantiles
 from cute_dialect.tools.docs.performance_charts import AREAS, Series, draw, named, random_problems, spread
 
@@ -198,7 +198,7 @@ def _random(data: Row) -> list[str]:
 def _random_op(data: Row) -> list[str]:
     """Return rows per group and card of ``cute-bench op --random``, in all and compared with torch.compile."""
     rows: list[tuple[str, ...]] = []
-    for one in sorted(data.values(), key=lambda x: GROUPS.index(x["group"])):
+    for one in sorted(data.values(), key=lambda x: RANDOM_GROUPS.index(x["group"])):
         ratios = [r["ratio"] for r in one["rows"]]
         compiled = [r["ratio"] for r in one["rows"] if "compiled" in r.get("peers_us", {})]
         card = one["machine"]["gpu"].removeprefix("NVIDIA ")
@@ -211,7 +211,7 @@ def _random_op(data: Row) -> list[str]:
 def _random_op_kinds(data: Row) -> list[str]:
     """Return a row per operation of each group and card of ``cute-bench op --random``."""
     rows: list[tuple[str, ...]] = []
-    for one in sorted(data.values(), key=lambda x: GROUPS.index(x["group"])):
+    for one in sorted(data.values(), key=lambda x: RANDOM_GROUPS.index(x["group"])):
         kinds: dict[str, list[float]] = {}
         for r in one["rows"]:
             kinds.setdefault(r["operation"], []).append(r["ratio"])

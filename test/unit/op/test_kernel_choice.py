@@ -168,7 +168,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     monkeypatch.setattr(bench_gemm_tune, "check", check)
     monkeypatch.setattr(bench_gemm_tune, "measure", measure)
     monkeypatch.setattr(bench_gemm_tune, "runner_of", lambda folder, choice: FakeRunner(choice, folder))
-    monkeypatch.setattr(cute_bench, "_missing", lambda **_: None)
+    monkeypatch.setattr(cute_bench, "_require", lambda **_: None)
     monkeypatch.setattr(cute_bench, "_machine", lambda: {"gpu": GPU, "torch": "none"})
     return found
 

@@ -363,7 +363,7 @@ def test_the_command_writes_a_sweep(
         return timed(wanted, partial(invented, wanted, "", "", -1), deadline=deadline, say=say)
 
     monkeypatch.setattr(bench_gemm_sweep, "run", run)
-    monkeypatch.setattr(cute_bench, "_missing", missing)
+    monkeypatch.setattr(cute_bench, "_require", missing)
     monkeypatch.setattr(cute_bench, "_machine", lambda: {"gpu": "NVIDIA Test 200"})
     path = tmp_path / "sweep.json"
     words = ["gemm", "--fit", "--random", "3", "--seed", "2", "--run", str(tmp_path / "k"), "--json", str(path)]

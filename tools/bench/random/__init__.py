@@ -28,10 +28,7 @@ from cute_dialect.tools.bench.checks import BenchError
 from cute_dialect.tools.bench.processes import in_processes
 from cute_dialect.tools.bench.runner import Row, Say, Trial, ratio_lines, row, speeds
 
-__all__ = ["GROUPS", "Drawn", "log_uniform", "plan", "problems", "run", "summary"]
-
-GROUPS = ("conv", "rows", "epilogue", "attention", "host")
-"""Groups of random problems.  ``host`` measures host time; see :func:`_host`."""
+__all__ = ["Drawn", "log_uniform", "plan", "problems", "run", "summary"]
 
 
 class Drawn(Protocol):
