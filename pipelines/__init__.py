@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from xdsl.dialects.builtin import ModuleOp
 
-    from cute_dialect.pipelines.stages import Emit
+    from cute_dialect.pipelines.compilation import Emit
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["compile"]
@@ -61,7 +61,7 @@ def compile(
     >>> compile("test/examples/elementwise_add.mlir").kernel("add")      # doctest: +SKIP
     <kernel @add(a: !cute.memref<f32, gmem, "(?,?):(?,1)">, …)>
     """
-    from cute_dialect.pipelines.stages import compile_module
+    from cute_dialect.pipelines.compiler import compile_module  # late: start-up
 
     return compile_module(
         source,

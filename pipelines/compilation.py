@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.errors import CompileError
+from cute_dialect.ir.diagnostics import DiagnosticEngine, Source, render
+from cute_dialect.ir.text_limits import text_overflow
+from cute_dialect.passes.pipeline_text import PassElement
+from cute_dialect.passes.registry import PASSES
+from cute_dialect.pipelines.cuda_programs import PtxasError, PtxasMissing
+from cute_dialect.pipelines.ptxas import assemble
+from cute_dialect.pipelines.registry import PipelineError, named_pipeline
+from cute_dialect.pipelines.upstream import is_available
+from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing
+from cute_dialect.pipelines.worker import borrowed
 from cute_dialect.runtime.artifact import CodeObject, Stage
+from cute_dialect.runtime.manifest import ManifestError
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.context import Context
@@ -18,11 +31,11 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Source
     from cute_dialect.passes.pipeline_text import Element, PassElement
-    from cute_dialect.pipelines.isolate import Worker
     from cute_dialect.pipelines.runner import IR, Step
+    from cute_dialect.pipelines.worker import Worker
     from cute_dialect.runtime.manifest import Manifest
 
-__all__ = ["Compilation", "Emit", "LoweringError", "Timing", "is_text", "read_text", "text_of"]
+__all__ = ["Compilation", "Emit", "LoweringError", "Timing", "collector_paused", "is_text", "read_text", "text_of"]
 
 Emit: TypeAlias = Literal["auto", "cubin", "ptx", "base"]
 """The last stage of a compilation: ``base`` is the IR after cute-to-base, for the CPU; ``cubin`` needs ptxas; ``auto``
@@ -71,6 +84,28 @@ def is_text(source: str) -> bool:
     return "\n" in source or "{" in source or source.lstrip().startswith('"')
 
 
+@contextmanager
+def collector_paused() -> Generator[None]:
+    """Disable the garbage collector, and restore its state afterwards.
+
+    A compilation allocates some hundred thousand objects that live until its end. Collections in between free nothing
+    and take a sixth of its time.
+
+    If several threads are inside, the first one that entered enables it again for all.
+
+    >>> with collector_paused():
+    ...     gc.isenabled()
+    False
+    """
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
 class Compilation:
     """One compilation: its passes, diagnostics and timings."""
 
@@ -80,8 +115,6 @@ class Compilation:
         self._timings = timings
         self._ptxas = ptxas
         self._last = perf_counter()
-        from cute_dialect.ir.diagnostics import DiagnosticEngine
-        from cute_dialect.pipelines.registry import PipelineError, named_pipeline
 
         try:
             self._row, chosen = named_pipeline(pipeline)
@@ -100,7 +133,7 @@ class Compilation:
     @cached_property
     def context(self) -> Context:
         """The context with all dialects.  Created on first use, so that unreadable files are reported before that."""
-        from cute_dialect.ir.context import make_context
+        from cute_dialect.ir.context import make_context  # late: start-up
 
         return make_context("all", allow_unregistered=True)
 
@@ -130,8 +163,7 @@ class Compilation:
 
     def manifest(self, module: ModuleOp) -> Manifest:
         """Return the manifest of base IR.  Raises :class:`LoweringError`."""
-        from cute_dialect.pipelines.build_manifest import build_manifest
-        from cute_dialect.runtime.manifest import ManifestError
+        from cute_dialect.pipelines.build_manifest import build_manifest  # late: start-up
 
         try:
             return build_manifest(
@@ -146,8 +178,7 @@ class Compilation:
 
     def _steps(self, *, base: bool) -> list[Step]:
         """Return the steps up to base IR or, with ``base``, those after it.  Only their passes are imported."""
-        from cute_dialect.passes.registry import PASSES
-        from cute_dialect.pipelines.runner import ResolveError, resolve
+        from cute_dialect.pipelines.runner import ResolveError, resolve  # late: start-up
 
         to_base = 1 + max(i for i, e in enumerate(self._passes) if PASSES[e.name].scope == "cute")
         try:
@@ -157,8 +188,6 @@ class Compilation:
 
     def failure(self) -> LoweringError:
         """Return an error that shows all diagnostics so far with their source lines."""
-        from cute_dialect.ir.diagnostics import render
-
         errors = [d for d in self.engine.seen if d.severity == "error"]
         return LoweringError("".join(render(d, self.sources) for d in errors).rstrip("\n"), errors)
 
@@ -185,9 +214,8 @@ class Compilation:
 
     def parse(self, text: str, name: str, *, verified: bool = False) -> ModuleOp:
         """Parse and verify a module.  ``verified``: skip the verifier."""
-        from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
-        from cute_dialect.ir.parsing import parse_module as parse
-        from cute_dialect.ir.verifier import verify
+        from cute_dialect.ir.parsing import parse_module as parse  # late: start-up
+        from cute_dialect.ir.verifier import verify  # late: start-up
 
         self.engine = DiagnosticEngine(file=name)
         self.sources[name] = Source(name, text)
@@ -210,7 +238,7 @@ class Compilation:
 
         ``for_chip``: check that the target chip has all instructions. The interpreter has all of them.
         """
-        from cute_dialect.pipelines.runner import IR
+        from cute_dialect.pipelines.runner import IR  # late: start-up
 
         if not _has_cute(module):
             if stages is not None:
@@ -226,10 +254,7 @@ class Compilation:
         self, module: ModuleOp, manifest: Manifest, emit: Emit, stages: list[Stage] | None
     ) -> tuple[CodeObject, ...]:
         """Compile base IR to PTX and cubin.  Modifies the module."""
-        from cute_dialect.pipelines.isolate import borrowed
-        from cute_dialect.pipelines.runner import IR
-        from cute_dialect.pipelines.upstream import is_available
-        from cute_dialect.pipelines.upstream_error import UpstreamMissing
+        from cute_dialect.pipelines.runner import IR  # late: start-up
 
         if not is_available():
             raise LoweringError(f"error: {UpstreamMissing.HINT}")
@@ -244,7 +269,7 @@ class Compilation:
         )
 
     def _run(self, ir: IR, steps: Sequence[Step], stages: list[Stage] | None, worker: Worker | None = None) -> None:
-        from cute_dialect.pipelines.runner import Runner
+        from cute_dialect.pipelines.runner import Runner  # late: start-up
 
         runner = Runner(
             self.context,
@@ -258,9 +283,6 @@ class Compilation:
             raise self.failure()
 
     def _assemble(self, module: str, ptx: str, chip: str, emit: Emit) -> CodeObject:
-        from cute_dialect.pipelines.cuda_programs import PtxasError, PtxasMissing
-        from cute_dialect.pipelines.ptxas import assemble
-
         if emit == "ptx":
             return CodeObject(module, ptx, None, None, "")
         try:
@@ -298,11 +320,6 @@ class _Keep:
 
 def _through_upstream(text: str) -> str | None:
     """Parse base IR with upstream MLIR and return its generic form, or None on errors."""
-    from cute_dialect.ir.text_limits import text_overflow
-    from cute_dialect.pipelines.isolate import borrowed
-    from cute_dialect.pipelines.upstream import is_available
-    from cute_dialect.pipelines.upstream_error import UpstreamError
-
     if not is_available() or text_overflow(text) is not None:
         return None
     try:
@@ -313,7 +330,7 @@ def _through_upstream(text: str) -> str | None:
 
 
 def _has_cute(module: ModuleOp) -> bool:
-    from cute_dialect.passes.check_target import name_error
+    from cute_dialect.passes.check_target import name_error  # late: start-up
 
     # cute-to-base also lowers math.fma of 16-bit floats, which upstream would round twice.
     for op in module.walk():
@@ -329,15 +346,14 @@ def _has_cute(module: ModuleOp) -> bool:
 
 def _flat(elements: Sequence[Element]) -> list[PassElement]:
     """Return the passes of a named pipeline, without its nesting in ``builtin.module``."""
-    from cute_dialect.passes.pipeline_text import PassElement
-
     out: list[PassElement] = []
     for e in elements:
         out += [e] if isinstance(e, PassElement) else _flat(e.elements)
     return out
 
 
-def text_of(module: ModuleOp, *, generic: bool = False) -> str:
-    from cute_dialect.ir.printing import ir_text
+def text_of(module: ModuleOp, *, generic: bool = False, source_names: bool = False, debuginfo: bool = False) -> str:
+    """Return a module as text; see :func:`cute_dialect.ir.printing.ir_text`."""
+    from cute_dialect.ir.printing import ir_text  # late: start-up
 
-    return ir_text(module, generic=generic)
+    return ir_text(module, generic=generic, source_names=source_names, debuginfo=debuginfo)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
+from cute_dialect.interp import RunOptions
 from cute_dialect.runtime import abi, host_program
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 from cute_dialect.runtime.binding import DeviceError, LaunchError
@@ -60,8 +62,6 @@ def run_on_cpu(
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and the errors of the interpreter.
     """
-    from cute_dialect.interp import RunOptions
-
     views = read_arguments(target, args).views
     for name, view in zip(target.names, views):
         if view is not None and view.device >= 0:
@@ -112,8 +112,8 @@ def _run_plan(
     module: CompiledModule, plan: Plan, memory: Sequence[_Memory | None], names: Sequence[str], options: RunOptions
 ) -> RunReport:
     """Run one launch; ``memory`` and ``names`` are those of the arguments."""
-    from cute_dialect.interp import run_kernel
-    from cute_dialect.pipelines.from_nvgpu import without_nvgpu
+    from cute_dialect.interp import run_kernel  # late: start-up
+    from cute_dialect.pipelines.from_nvgpu import without_nvgpu  # late: start-up
 
     kernel = next(k for k in module.manifest["kernels"] if k["name"] == plan.kernel)
     patches = {(p, o): (a, add) for p, o, a, add in plan.packed.patches}
@@ -161,8 +161,7 @@ def _registers(module: CompiledModule, kernel: str) -> int:
 
 def _tensor_map(m: host_program.TensorMap, memory: Sequence[_Memory | None], name: str) -> Argument:
     """Build the interpreter's tensor map."""
-    from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
-    from cute_dialect.interp.memory.tensor_map import TensorMap
+    from cute_dialect.interp.memory.tensor_map import TensorMap  # late: start-up
 
     if m.interleave:
         raise LaunchError(f"argument {name}: the interpreter does not support tensor maps with interleave")
@@ -203,7 +202,7 @@ class _Memory(NamedTuple):
 
 def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: Sequence[str]) -> list[_Memory | None]:
     """Return the memory of each array argument; arrays that overlap share it."""
-    from cute_dialect.interp.memory.buffers import Elements
+    from cute_dialect.interp.memory.buffers import Elements  # late: start-up
 
     out: list[_Memory | None] = [None] * len(views)
     found = regions(views)
@@ -252,7 +251,7 @@ def _window(view: ArrayView) -> list[tuple[int, int]] | None:
 
 
 def _pointer(memory: Sequence[_Memory | None], argument: int, add: int) -> Pointer:
-    from cute_dialect.interp import Pointer
+    from cute_dialect.interp import Pointer  # late: start-up
 
     found = memory[argument]
     if found is None:

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from cute_dialect.algebra.leaf import Dyn
+from cute_dialect.algebra.values import UNDERSCORE, Layout
+from cute_dialect.dialect.memory_types import ConstrainedIntType, MemRefType, PtrType
+from cute_dialect.dialect.types import CoordType, IntTupleType, LayoutType, ShapeType
 from cute_dialect.runtime import abi
 from cute_dialect.runtime.signature import Param, SignatureError, Tree, dynamic_leaves, integer_slots
 
@@ -84,10 +88,6 @@ def describe(text: str, type_: Attribute | None, lowered_text: str, *, byval: bo
 
 def _describe_cute(param: Param, type_: Attribute, lowered: abi.Type) -> Param:
     """Complete the description of a parameter of cute type; types without a description stay opaque."""
-    from cute_dialect.algebra.values import Layout
-    from cute_dialect.dialect.memory_types import ConstrainedIntType, MemRefType, PtrType
-    from cute_dialect.dialect.types import CoordType, IntTupleType, LayoutType, ShapeType
-
     if isinstance(type_, MemRefType):
         layout = type_.data.layout
         if isinstance(layout, Layout) and type_.data.ptr.swizzle is None:
@@ -120,9 +120,6 @@ def _pointer(param: Param, ptr: Ptr) -> None:
 
 def _tree(payload: object) -> Tree:
     """Convert a shape, stride or coordinate to plain data; :func:`_place` fills in the offsets."""
-    from cute_dialect.algebra.leaf import Dyn
-    from cute_dialect.algebra.values import UNDERSCORE
-
     if isinstance(payload, tuple):
         return [_tree(p) for p in cast("tuple[object, ...]", payload)]
     if isinstance(payload, int):

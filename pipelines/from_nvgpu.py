@@ -5,6 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cute_dialect.ir.printing import ir_text
+from cute_dialect.pipelines.compiler import parse_module
+from cute_dialect.pipelines.worker import borrowed
+
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
 
@@ -26,10 +30,6 @@ def without_nvgpu(module: ModuleOp) -> ModuleOp:
     """
     if not any(op.name.startswith("nvgpu.") for op in module.walk()):
         return module
-    from cute_dialect.ir.printing import ir_text
-    from cute_dialect.pipelines.isolate import borrowed
-    from cute_dialect.pipelines.stages import parse_module
-
     with borrowed() as worker:
         upstream = worker.module(ir_text(module, generic=True))
         upstream.run_pipeline(TO_NVVM)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from cute_dialect.arch.errors import ArchError
 from cute_dialect.arch.targets import DEFAULT_CHIP, default_features, find_target
 from cute_dialect.ir.diagnostics import did_you_mean
 from cute_dialect.passes.pipeline_text import Element, parse_pipeline
@@ -80,8 +81,6 @@ class NamedPipeline(NamedTuple):
 
 def _check_target(name: str, values: dict[str, str], given: bool) -> None:
     """Check chip and features.  Unless features are ``given``, use those of the chip."""
-    from cute_dialect.arch.errors import ArchError
-
     if not given:
         values["features"] = default_features(values["chip"])
     try:

@@ -39,8 +39,8 @@ from cute_dialect.pipelines.line_info import LINE_INFO_PASS, CallSites
 from cute_dialect.pipelines.upstream_error import UpstreamError
 
 if TYPE_CHECKING:
-    from cute_dialect.pipelines.isolate import Worker, WorkerModule
     from cute_dialect.pipelines.validation import Validator
+    from cute_dialect.pipelines.worker import Worker, WorkerModule
 
 HANDED_OVER = "<IR handed to upstream MLIR>"
 """File name in errors about the text of the hand-off."""

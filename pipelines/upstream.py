@@ -27,7 +27,7 @@ llvm expands ceil and floor divisions anyway.  ``convert-cf-to-llvm`` runs only 
 upstream does not allow it to be nested.  The context has no thread pool, so it starts faster.
 
 LLVM's NVPTX back end *aborts the process* on an instruction that it cannot select, and MLIR aborts on a failed
-assertion.  Compilation of user files therefore runs this module in a separate process (:mod:`.isolate`).
+assertion.  Compilation of user files therefore runs this module in a separate process (:mod:`.worker`).
 
 ``mlir`` is imported on first use.  Any build of upstream's MLIR 22 Python package works.
 """
@@ -46,13 +46,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.arch.errors import ArchError
 from cute_dialect.arch.targets import find_target
+from cute_dialect.pipelines.cuda_programs import PtxasMissing, find_ptxas
 from cute_dialect.pipelines.gpu_objects import GpuObject, parse_objects
 from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing, clip
+from cute_dialect.runtime.settings import SettingError
 
 if TYPE_CHECKING:  # pragma: no cover
     import mlir.ir as ir
 
-__all__ = ["BASE_PASSES", "UpstreamModule", "is_available", "run_host"]
+__all__ = ["BASE_PASSES", "UpstreamModule", "is_available", "make_context", "with_toolkit"]
 
 # ------------------------------------------------------------------------------------------------------ base passes
 
@@ -116,8 +118,6 @@ def with_toolkit(pass_name: str, options: Mapping[str, str]) -> dict[str, str]:
     target = options.get("compilation-target", "")
     if pass_name != "emit-gpu-binary" or "toolkit" in options or _GPU_FORMATS.get(target) not in ("bin", "fatbin"):
         return dict(options)
-    from cute_dialect.pipelines.cuda_programs import PtxasMissing, find_ptxas
-    from cute_dialect.runtime.settings import SettingError
 
     try:
         return {**options, "toolkit": os.path.dirname(os.path.dirname(find_ptxas()))}
@@ -324,7 +324,7 @@ class UpstreamModule:
         return names
 
     def run_entry(self, entry: str) -> None:
-        """Compile the host code (llvm dialect) and call ``entry``; see :func:`run_host`."""
+        """Compile the host code (llvm dialect) and call ``entry``; see :func:`.worker.run_host`."""
         import ctypes
 
         functions = {_string(op.attributes["sym_name"]): op for op in self._operations("llvm.func")}
@@ -388,22 +388,6 @@ class UpstreamModule:
                     *_position(str(op.location))[1:],
                     filename=self._filename,
                 )
-
-
-def run_host(module_text: str, entry: str = "main", filename: str = "-") -> None:
-    """Run the host function ``entry`` (no arguments, no results) of base or LLVM-dialect IR in this process.
-
-    Output of ``printf`` goes to standard output.  Raises :class:`UpstreamError` if the function does not exist, has
-    arguments or results, or if the ``mlir`` package has no execution engine.
-    """
-    from cute_dialect.pipelines.isolate import borrowed
-
-    with borrowed() as worker:
-        module = worker.module(module_text, filename)
-        module.run("base-prepare")
-        module.run("one-shot-convert-to-llvm")
-        lowered = module.text(generic=True, debuginfo=True)
-    UpstreamModule.from_text(lowered, filename).run_entry(entry)
 
 
 # ------------------------------------------------------------------------------------------------------ diagnostics

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from xdsl.context import Context
 
     from cute_dialect.passes.pipeline_text import Element
-    from cute_dialect.pipelines.isolate import Worker
     from cute_dialect.pipelines.runner import Step
     from cute_dialect.pipelines.validation import Validator
+    from cute_dialect.pipelines.worker import Worker
     from cute_dialect.tools.instrumentation import IRDumper, Timing
     from cute_dialect.tools.opt_size import CodeSize
 
@@ -133,7 +133,7 @@ def _command(options: OptOptions, words: Sequence[str], start: float, *, as_prog
             sys.stdout.write(pipelines_text())
         return 0
     if _goes_upstream(options):
-        from cute_dialect.pipelines.isolate import start as start_worker  # late: start-up
+        from cute_dialect.pipelines.worker import start as start_worker  # late: start-up
 
         start_worker()
     job = Job(options, words, start)
@@ -194,7 +194,7 @@ class Job:
         """Process the input and write the output; return the exit status."""
         if not any(step.info.upstream for step in self.steps):
             return self._run()
-        from cute_dialect.pipelines.isolate import borrowed  # late: start-up
+        from cute_dialect.pipelines.worker import borrowed  # late: start-up
 
         with borrowed() as self.worker:
             return self._run()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
     from cute_dialect.interp import RunReport
-    from cute_dialect.pipelines.stages import Emit
+    from cute_dialect.pipelines.compilation import Emit
     from cute_dialect.runtime.launch import CompiledModule
     from cute_dialect.tools.run_report import Report, Result
 
@@ -308,9 +308,12 @@ def _open(
         from cute_dialect.runtime import load  # late: start-up
 
         return load(options.file)
-    from cute_dialect.pipelines.recall import compiled_before  # late: start-up
+    from cute_dialect.pipelines.compilation import read_text  # late: start-up
+    from cute_dialect.pipelines.compiler import (
+        compile_module,  # late: start-up
+        compiled_before,  # late: start-up
+    )
     from cute_dialect.pipelines.registry import with_options  # late: start-up
-    from cute_dialect.pipelines.stages import compile_module, read_text  # late: start-up
 
     source, chip = _Path(options.file), options.chip
     pipeline = with_options(options.pipeline, {"lineinfo": "true"} if options.lineinfo else {})
@@ -470,8 +473,9 @@ def _save(path: str, array: NDArray[np.generic]) -> None:
 
 
 def _run_host(options: argparse.Namespace) -> None:
-    from cute_dialect.pipelines.stages import lower_to_base, read_text  # late: start-up
-    from cute_dialect.pipelines.upstream import run_host  # late: start-up
+    from cute_dialect.pipelines.compilation import read_text  # late: start-up
+    from cute_dialect.pipelines.compiler import lower_to_base  # late: start-up
+    from cute_dialect.pipelines.worker import run_host  # late: start-up
 
     if os.path.isdir(options.file):
         raise RunError("--host runs a .mlir file, not a compiled folder")

@@ -51,7 +51,8 @@ def of_mlir(options: argparse.Namespace) -> Subject:
         CompileError: the file does not compile.
         ExploreError: the file or the options are invalid.
     """
-    from cute_dialect.pipelines.stages import parse_module, read_text  # late: start-up
+    from cute_dialect.pipelines.compilation import read_text  # late: start-up
+    from cute_dialect.pipelines.compiler import parse_module  # late: start-up
 
     trace = parse_module(read_text(options.file), options.file)
     if not list(trace.ops):

@@ -14,8 +14,8 @@ from cute_dialect.ir.text_limits import text_overflow
 from cute_dialect.ir.verifier import VerifiedForms, verify
 
 if TYPE_CHECKING:
-    from cute_dialect.pipelines.isolate import Worker
     from cute_dialect.pipelines.runner import IR, Runner
+    from cute_dialect.pipelines.worker import Worker
     from cute_dialect.tools.cute_opt import Chunk, Job
 
 

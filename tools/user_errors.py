@@ -21,8 +21,8 @@ def user_message(error: Exception, program: str) -> str | None:
     """Return the message of a user error, or None for an internal error."""
     if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):
         return f"{program}: error: {str(error).removeprefix('error: ')}"
+    from cute_dialect.errors import CompileError  # late: start-up
     from cute_dialect.op.select.kernel_choice import TableError  # late: start-up
-    from cute_dialect.pipelines.stages import CompileError  # late: start-up
     from cute_dialect.pipelines.upstream_error import UpstreamError  # late: start-up
     from cute_dialect.runtime.artifact import ArtifactError  # late: start-up
     from cute_dialect.runtime.binding import LaunchError  # late: start-up

@@ -78,7 +78,7 @@ def compiled(
 
     Without upstream MLIR, compilation stops at base IR.  Raises CompileError.
     """
-    from cute_dialect.pipelines.stages import compile_module
+    from cute_dialect.pipelines.compiler import compile_module
     from cute_dialect.pipelines.upstream import is_available
 
     return compile_module(

@@ -31,7 +31,7 @@ class Device(NamedTuple):
 
 
 DEVICES: Mapping[str, Device] = {
-    "cpu": Device("cute_dialect.pipelines.cpu:run_on_cpu", "cute_dialect.pipelines.stages:parse_module"),
+    "cpu": Device("cute_dialect.pipelines.cpu:run_on_cpu", "cute_dialect.pipelines.compiler:parse_module"),
 }
 
 

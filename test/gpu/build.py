@@ -199,12 +199,12 @@ def build_plans(folder: str, chip: str) -> list[str]:
     from visited_products import texts as visited_texts
 
     from cute_dialect.pipelines import compile as compile_cute
-    from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
+    from cute_dialect.pipelines.compiler import compile_text_in_worker
 
     def made(kernel: tuple[str, Callable[[], str]]) -> str:
         name, text = kernel[0], kernel[1]()
         module = (
-            compile_text_elsewhere(text, f"{name}.mlir") if chip == "sm_90a" else compile_cute(text, chip=chip)
+            compile_text_in_worker(text, f"{name}.mlir") if chip == "sm_90a" else compile_cute(text, chip=chip)
         )  # fmt: skip
         module.save(Path(folder) / "plans" / name)
         return f"plans/{name}: {module.report.strip()}"

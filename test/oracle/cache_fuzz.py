@@ -24,8 +24,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from cute_dialect.pipelines.cache import Cache, CacheWarning
-from cute_dialect.pipelines.entries import MARKER
+from cute_dialect.pipelines.cache import MARKER, Cache, CacheWarning
 from cute_dialect.runtime.artifact import Artifact, CodeObject
 from cute_dialect.runtime.manifest import FORMAT, Manifest
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 
 from cute_dialect.arch.targets import TARGETS
+from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.stages import CompileError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 KERNELS = tuple(sorted(p.stem for p in EXAMPLES.glob("*.mlir") if "gpu.module" in p.read_text()))

@@ -13,7 +13,7 @@ from xdsl.printer import Printer
 from xdsl.universe import Universe
 
 from cute_dialect.ir.printing import ir_text
-from cute_dialect.pipelines.stages import parse_module
+from cute_dialect.pipelines.compiler import parse_module
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.mlir"))
 

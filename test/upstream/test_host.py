@@ -14,7 +14,7 @@ from cute_dialect.ir.diagnostics import DiagnosticEngine
 from cute_dialect.passes.pipeline_text import parse_pipeline
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.runner import IR, Runner, resolve
-from cute_dialect.pipelines.upstream import run_host
+from cute_dialect.pipelines.worker import run_host
 
 pytestmark = pytest.mark.usefixtures("ir")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from cute_dialect.lang.calls.options import Options
-    from cute_dialect.pipelines.stages import Emit
+    from cute_dialect.pipelines.compilation import Emit
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["CompileResult", "artifact_key", "compile_traced", "kernel_assertions"]
@@ -27,7 +27,7 @@ class CompileResult(NamedTuple):
 
 def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
     """Return the cache key of a traced module."""
-    from cute_dialect.pipelines.recall import text_key
+    from cute_dialect.pipelines.cache import text_key
 
     chip, level = _chip(options, emit), _level(options, emit)
     return text_key(_text(module), emit=emit, chip=chip, opt_level=level, ptxas=options.ptxas)
@@ -69,11 +69,10 @@ def compile_traced(
 ) -> CompileResult:
     """Compile a traced module, or load it from the compile cache.
 
-    ``elsewhere``: compile in another process.  Raises :class:`cute_dialect.pipelines.stages.CompileError`.
+    ``elsewhere``: compile in another process.  Raises :class:`cute_dialect.errors.CompileError`.
     """
-    from cute_dialect.pipelines.elsewhere import compile_elsewhere
-    from cute_dialect.pipelines.recall import text_key
-    from cute_dialect.pipelines.stages import compile_module
+    from cute_dialect.pipelines.cache import text_key
+    from cute_dialect.pipelines.compiler import compile_in_worker, compile_module
 
     chip, level = _chip(options, emit), _level(options, emit)
     lineinfo = emit != "base" and options.lineinfo
@@ -81,7 +80,7 @@ def compile_traced(
     given: Any = {"emit": emit, "chip": chip, "opt_level": level, "lineinfo": lineinfo, "cache": options.cache}
     given["ptxas"] = options.ptxas
     if elsewhere:
-        made = compile_elsewhere(module, text=text, **given)
+        made = compile_in_worker(module, text=text, **given)
     else:
         made = compile_module(module, text=text, keep_stages=keep_stages, **given)
     return CompileResult(

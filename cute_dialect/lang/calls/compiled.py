@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.host import Program
     from cute_dialect.lang.calls.host_only import Outputs
     from cute_dialect.lang.calls.options import Options
-    from cute_dialect.pipelines.stages import Emit
+    from cute_dialect.pipelines.compilation import Emit
     from cute_dialect.runtime.bound_call import BoundCall
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
@@ -146,12 +146,12 @@ class Compiled:
         return self._program
 
     def _lowered(self, kernel: str | None) -> object:
-        from cute_dialect.pipelines.lowered_again import lowered_when_asked
+        from cute_dialect.pipelines.lazy_lowering import lowered_when_asked
 
         return lowered_when_asked(lambda: self.program.module)(kernel)
 
     def _pass_remarks(self) -> list[str]:
-        from cute_dialect.pipelines.lowered_again import cloning, remarks_again
+        from cute_dialect.pipelines.lazy_lowering import cloning, remarks_again
 
         return remarks_again(cloning(self.program.module), "nvptx")()
 
@@ -419,7 +419,7 @@ class Compiled:
             return ir.Module.parse(ir_text(self.module(), generic=True), context)
         if stage != "base":
             return ir.Module.parse(self.mlir(stage), context)
-        from cute_dialect.pipelines.stages import lower_to_base
+        from cute_dialect.pipelines.compiler import lower_to_base
 
         return ir.Module.parse(lower_to_base(self.module()), context)
 
@@ -501,7 +501,7 @@ def observed(observe: Callable[[Compiled, Sequence[Any]], None]) -> Generator[No
 @contextmanager
 def needs_compiler(name: str, why: str) -> Generator[None]:
     """Raise NotCompiled (F105) if the ``with`` block needs the compiler and it is not installed."""
-    from cute_dialect.pipelines.stages import LoweringError
+    from cute_dialect.pipelines.compilation import LoweringError
     from cute_dialect.pipelines.upstream_error import UpstreamMissing
     from cute_dialect.runtime.settings import missing_package
 

@@ -17,9 +17,17 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.lang.calls.cache.digests import NoDigest, Walk
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.pipelines.cache import default_cache, key_of, key_of_sources, same_tools, tools
-from cute_dialect.pipelines.lowered_again import lowered_again, reading
-from cute_dialect.pipelines.recall import given_options, key_parts, with_source
+from cute_dialect.pipelines.cache import (
+    default_cache,
+    given_options,
+    key_of,
+    key_of_sources,
+    key_parts,
+    same_tools,
+    tools,
+    with_source,
+)
+from cute_dialect.pipelines.lazy_lowering import lowered_again, reading
 from cute_dialect.runtime.launch import CompiledModule
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -76,9 +84,9 @@ def compiled_text(
             return found
     made = text()
     if elsewhere and chip is None:
-        from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
+        from cute_dialect.pipelines.compiler import compile_text_in_worker
 
-        module = compile_text_elsewhere(made, filename, emit)
+        module = compile_text_in_worker(made, filename, emit)
     else:
         from cute_dialect.pipelines import compile
 

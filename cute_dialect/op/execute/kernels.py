@@ -112,11 +112,11 @@ def by_name(
     """
     if cpu:  # A kernel built for a GPU may lack code that the interpreter runs.
         from cute_dialect.kernels.traced_text import traced_by
-        from cute_dialect.pipelines.on_demand import compile_on_demand
+        from cute_dialect.pipelines.lazy_lowering import compile_lazily
 
         found = traced_by(text)
         source = found if isinstance(found, str) else found.program.module
-        return compile_on_demand(source, f"{name}.mlir", chip=chip)
+        return compile_lazily(source, f"{name}.mlir", chip=chip)
     kernels = settings.folder("CUTE_KERNELS", there=True)
     if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
         from cute_dialect.runtime import load

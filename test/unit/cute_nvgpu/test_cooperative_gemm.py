@@ -11,7 +11,7 @@ from mma_atoms_support import dtype
 
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import MmaUniversalOp, warp, warpgroup
-from cute_dialect.pipelines.stages import lower_to_base
+from cute_dialect.pipelines.compiler import lower_to_base
 
 NUMBERS = {
     "f16": cute.Float16, "f32": cute.Float32, "f64": cute.Float64, "i8": cute.Int8, "i32": cute.Int32,

@@ -26,7 +26,7 @@ from cute_dialect.dialect.atom_state import AtomSetValueOp
 from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.kernels.sparse import compress
 from cute_dialect.lang.nvgpu import warp, warpgroup
-from cute_dialect.pipelines.stages import lower_to_base
+from cute_dialect.pipelines.compiler import lower_to_base
 
 F16 = "!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>"
 S8 = "!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,ui8,i32), saturate>"

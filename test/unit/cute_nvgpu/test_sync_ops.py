@@ -13,9 +13,9 @@ from xdsl.dialects.builtin import i32
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.cute_nvgpu.sync.lower import LOWER
 from cute_dialect.cute_nvgpu.sync.ops import OPS, ROWS, ArchOp, make
+from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.ptxas import assemble
-from cute_dialect.pipelines.stages import CompileError
 from cute_dialect.tools.docs.dialect import read_example
 
 ALL: list[type[ArchOp]] = [op for op in OPS if issubclass(op, ArchOp)]

@@ -23,7 +23,7 @@ from cute_dialect.ir.context import make_context
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.build_manifest import build_manifest
-from cute_dialect.pipelines.stages import parse_module
+from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime import launch as launch_module
 from cute_dialect.runtime.binding import AlignmentError, TensorMapError

@@ -112,7 +112,7 @@ def test_missing_arguments_are_reported_before_imports(tmp_path: Path, monkeypat
         modules = imported(run, "cute_run", "cute_dialect.runtime.launch")
         assert not modules.intersection(heavy)
         assert ("xdsl" in modules) == (number == 0)
-    modules = imported([str(tmp_path / "none.mlir"), "--device=cpu"], "cute_run", "cute_dialect.pipelines.stages")
+    modules = imported([str(tmp_path / "none.mlir"), "--device=cpu"], "cute_run", "cute_dialect.pipelines.compiler")
     assert "xdsl" not in modules and "numpy" not in modules
     modules = imported([ADD, "--grid=one"], "cute_run", "cute_dialect.tools.cute_run")
     assert "cute_dialect.runtime.launch" not in modules

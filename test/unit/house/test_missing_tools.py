@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines import cuda_programs, ptxas
-from cute_dialect.pipelines.stages import CompileError
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.artifact import ArtifactError
 from cute_dialect.runtime.settings import SettingError

@@ -10,7 +10,7 @@ from steps_support import steps
 from xdsl.ir import Block
 
 from cute_dialect.interp import run_function
-from cute_dialect.pipelines.stages import parse_module
+from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.tools.cute_opt import main
 
 

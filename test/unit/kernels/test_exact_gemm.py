@@ -10,7 +10,7 @@ import pytest
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.simt_gemm import ExactConfig, exact_gemm_text
 from cute_dialect.pipelines import compile
-from cute_dialect.pipelines.on_demand import compile_on_demand
+from cute_dialect.pipelines.lazy_lowering import compile_lazily
 from cute_dialect.runtime.launch import CompiledModule
 
 CHECKS = ("race", "uninit", "sync", "oob")
@@ -19,7 +19,7 @@ CHECKS = ("race", "uninit", "sync", "oob")
 @cache
 def compiled(config: ExactConfig) -> CompiledModule:
     """Return a kernel for the interpreter. Each variant is lowered at its first launch."""
-    return compile_on_demand(exact_gemm_text(config), config.name)
+    return compile_lazily(exact_gemm_text(config), config.name)
 
 
 @cache

@@ -8,13 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from cute_dialect.errors import CompileError
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import factors
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.pipelines import compile
-from cute_dialect.pipelines.stages import CompileError
 
 BYTES = GemmConfig(element="i8", output="i32", tile=(128, 128, 128), cluster_m=1, deferred=False)
 DTYPES: dict[str, Any] = {

@@ -14,7 +14,7 @@ from cute_dialect.kernels.gemm.elements import BITS, factors
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.mma_sync_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.pipelines import compile
-from cute_dialect.pipelines.on_demand import compile_on_demand
+from cute_dialect.pipelines.lazy_lowering import compile_lazily
 from cute_dialect.runtime.launch import CompiledModule
 
 DTYPES: dict[str, Any] = {
@@ -32,7 +32,7 @@ CHECKS = ("race", "uninit", "sync", "oob")
 @cache
 def compiled(config: WarpConfig) -> CompiledModule:
     """Return a kernel for the interpreter. Each variant is lowered at its first launch."""
-    return compile_on_demand(warp_gemm_text(config), config.name)
+    return compile_lazily(warp_gemm_text(config), config.name)
 
 
 def _dtype(element: str) -> np.dtype[Any]:

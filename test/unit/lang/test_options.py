@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.pipelines.stages import CompileError
+from cute_dialect.errors import CompileError
 from cute_dialect.runtime.binding import LaunchError
 
 X = np.zeros(32, np.float32)

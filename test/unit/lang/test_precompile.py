@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.pipelines import recall, stages
+from cute_dialect.pipelines import compiler
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("CUTE_DEVICE", raising=False)
     monkeypatch.setenv("CUTE_CHIP", "sm_90a")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(recall, "_MEMORY", {})
+    monkeypatch.setattr(compiler, "_MEMORY", {})
 
 
 @cute.kernel
@@ -55,7 +55,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     def compiled(*_: object, **__: object) -> None:
         raise AssertionError("compiled in this process")
 
-    monkeypatch.setattr(stages, "_compile", compiled)
+    monkeypatch.setattr(compiler, "_compile", compiled)
 
 
 def same(a: cute.Compiled, b: cute.Compiled) -> bool:
@@ -114,19 +114,19 @@ def test_failures_are_reported_after_all_compilations(monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 def test_crashed_workers_fall_back_to_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cute_dialect.pipelines import isolate
+    from cute_dialect.pipelines import worker as processes
 
     run.cache_clear()
     wanted = cute.compile(run, X, X, 5.0, cache=False)
     run.cache_clear()
     died: list[int] = []
 
-    def dies(worker: isolate.Worker, keywords: dict[str, object]) -> object:
+    def dies(worker: processes.Worker, keywords: dict[str, object]) -> object:
         worker.start()
         assert worker.pid is not None
         died.append(worker.pid)
         os.kill(worker.pid, signal.SIGKILL)
         return worker.call("compile", keywords, {})
 
-    monkeypatch.setattr(isolate.Worker, "compiled", dies)
+    monkeypatch.setattr(processes.Worker, "compiled", dies)
     assert same(cute.precompile([(run, (X, X, 5.0))], workers=1)[0], wanted) and len(died) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cute_dialect.pipelines.cache import default_cache
-from cute_dialect.pipelines.recall import _MEMORY
+from cute_dialect.pipelines.compiler import _MEMORY
 
 PROGRAM = """
 import numpy as np

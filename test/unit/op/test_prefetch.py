@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op.execute import kernels
 from cute_dialect.op.grouped.kernels import library_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
-from cute_dialect.pipelines import recall, stages
+from cute_dialect.pipelines import compiler
 from cute_dialect.pipelines.upstream import is_available
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="upstream MLIR is not installed")
@@ -27,17 +27,17 @@ SMALL = [Problem(64, 64, 64), Problem(512, 1024, 256, "bf16", "bf16", "m", "n")]
 def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Record the files compiled in this process, with an empty cache."""
     names: list[str] = []
-    compile_here = stages._compile
+    compile_here = compiler._compile
 
     def noted(source: Any, pipeline: Any, options: Any, emit: Any, filename: Any, *rest: Any) -> Any:
         names.append(filename)
         return compile_here(source, pipeline, options, emit, filename, *rest)
 
-    monkeypatch.setattr(stages, "_compile", noted)
+    monkeypatch.setattr(compiler, "_compile", noted)
     monkeypatch.delenv("CUTE_CACHE", raising=False)
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path / "config"))
-    recall._MEMORY.clear()
+    compiler._MEMORY.clear()
     kernels._LIBRARIES.clear()
     yield names
     kernels._LIBRARIES.clear()
@@ -58,8 +58,9 @@ def test_calls_after_prefetch_do_not_compile(compiled: list[str], tmp_path: Path
     assert compiled == []
     # A second process finds the kernel on disk and compiles nothing either.
     code = (
-        "from cute_dialect.op import Problem, choose, compiled as kernels; from cute_dialect.pipelines import stages; "
-        "stages._compile = None; print(len(kernels.library(choose(Problem(64, 64, 64))).ptx))"
+        "from cute_dialect.op import Problem, choose; from cute_dialect.op.execute import kernels; "
+        "from cute_dialect.pipelines import compiler; compiler._compile = None; "
+        "print(len(kernels.library(choose(Problem(64, 64, 64))).ptx))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ import pytest
 from cute_dialect import op, pipelines
 from cute_dialect.op.pointwise import functions
 from cute_dialect.op.select import gemm_dispatch
-from cute_dialect.pipelines import on_demand
+from cute_dialect.pipelines import lazy_lowering
 from cute_dialect.runtime import driver as cuda
 
 A, B, ROWS = np.ones((32, 64), np.float16), np.ones((64, 48), np.float16), np.ones((8, 16), np.float32)
@@ -113,7 +113,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise cuda.NoGpuError("no driver")
 
     monkeypatch.setattr(pipelines, "compile", failing)
-    monkeypatch.setattr(on_demand, "compile_on_demand", failing)
+    monkeypatch.setattr(lazy_lowering, "compile_lazily", failing)
     monkeypatch.setattr(cuda, "driver", none)
     gemm_dispatch.gpu_of.cache_clear()
     yield

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.stages import lower_to_base
+from cute_dialect.pipelines.compiler import lower_to_base
 
 ONE = """
         %cv = cute.static : !cute.coord<"3">

@@ -8,8 +8,8 @@ from sync_support import around, example
 
 from cute_dialect.arch.targets import TARGETS
 from cute_dialect.cute_nvgpu.sync.ops import OPS, ArchOp
+from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.stages import CompileError
 
 PAIRS = {
     ("elementwise_add", "sm_50"): "ptx",

@@ -11,7 +11,7 @@ from xdsl.parser import Parser
 
 from cute_dialect.ir.context import make_context
 from cute_dialect.pipelines import compile
-from cute_dialect.pipelines.stages import lower_to_base
+from cute_dialect.pipelines.compiler import lower_to_base
 from cute_dialect.pipelines.upstream import UpstreamModule, is_available
 from cute_dialect.tools.cute_run import main
 

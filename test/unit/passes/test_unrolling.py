@@ -12,7 +12,7 @@ from register_programs import For, If, Rotate, Set, While, check, random_body
 
 from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.stages import lower_to_base
+from cute_dialect.pipelines.compiler import lower_to_base
 from cute_dialect.runtime.launch import Kernel
 
 THREADS = 8

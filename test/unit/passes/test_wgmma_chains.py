@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from cute_dialect.passes.wgmma_registers import find_chains
 from cute_dialect.passes.wgmma_webs import RegisterTypes
+from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.pipelines.handoff import handoff_text
-from cute_dialect.pipelines.stages import parse_module
 from cute_dialect.pipelines.upstream import UpstreamModule
 
 Instruction = tuple[int, str, str, str, str, str, str]

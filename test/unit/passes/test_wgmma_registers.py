@@ -7,9 +7,9 @@ from pipelines_support import kernel, module, with_registers
 from xdsl.dialects.builtin import ModuleOp
 
 from cute_dialect.passes.wgmma_webs import RegisterTypes, Webs, find_webs
+from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.ptxas import assemble
-from cute_dialect.pipelines.stages import parse_module
 from cute_dialect.pipelines.upstream import UpstreamModule
 
 N = 8

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, ModuleOp, NameLoc, StringAttr
 
+from cute_dialect.errors import CompileError
 from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile
-from cute_dialect.pipelines.stages import CompileError, parse_module
+from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.runtime.driver import CudaError
 
 MEMREF = '!cute.memref<i32, gmem, "8:1">'
@@ -94,7 +95,7 @@ def test_an_inlined_function_and_its_caller(lineinfo: bool) -> None:
 @pytest.mark.parametrize("source", [KERNEL, "base"])
 def test_disabled_assertions_leave_no_code(source: str) -> None:
     """Disabling assertions also removes the comparison, in cute IR and in base IR."""
-    from cute_dialect.pipelines.stages import lower_to_base
+    from cute_dialect.pipelines.compiler import lower_to_base
 
     text = KERNEL if source == KERNEL else lower_to_base(KERNEL, pipeline="base")
     ptx = ptx_of(text, asserts=False)

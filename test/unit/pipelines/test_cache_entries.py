@@ -16,7 +16,7 @@ from pathlib import Path
 import cache_fuzz
 import pytest
 
-from cute_dialect.pipelines import entries
+from cute_dialect.pipelines import cache as cache_module
 from cute_dialect.pipelines.cache import Cache, CacheWarning
 from cute_dialect.runtime.artifact import Artifact, CodeObject, artifact_files
 from cute_dialect.runtime.manifest import FORMAT, Manifest
@@ -322,7 +322,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException, 
         return call
 
     for name in CALLS:
-        monkeypatch.setattr(entries.os, name, wrapped(name))
+        monkeypatch.setattr(cache_module.os, name, wrapped(name))
     return calls
 
 
@@ -448,15 +448,15 @@ def test_entry_removed_while_read(cache: Cache, monkeypatch: pytest.MonkeyPatch)
             nonlocal seen
             seen += 1
             if seen - 1 == stop:
-                monkeypatch.setattr(entries.os, "open", real)
+                monkeypatch.setattr(cache_module.os, "open", real)
                 Cache(os.path.dirname(cache.folder)).clear()
             return real(*args, **options)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(entries.os, "open", open_then)
+        monkeypatch.setattr(cache_module.os, "open", open_then)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert cache.get(KEY) in (None, artifact())
-        monkeypatch.setattr(entries.os, "open", real)
+        monkeypatch.setattr(cache_module.os, "open", real)
         assert cache.put(KEY, artifact())
         number += 1
     assert number > 5
@@ -471,7 +471,7 @@ def test_a_writer_at_work_is_left_alone(cache: Cache, monkeypatch: pytest.Monkey
             pruned.append(Cache(os.path.dirname(cache.folder)).prune())
         real(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(entries.os, "rename", rename)
+    monkeypatch.setattr(cache_module.os, "rename", rename)
     assert cache.put(OTHER, artifact())
     assert pruned == [[]] and cache.get(OTHER) == artifact()
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cute_dialect.pipelines import compile, recall
+from cute_dialect.pipelines import compile, compiler
 from cute_dialect.pipelines.cache import Cache, default_cache, key_of
-from cute_dialect.pipelines.stages import Timing, compile_module
+from cute_dialect.pipelines.compilation import Timing
+from cute_dialect.pipelines.compiler import compile_module
 from cute_dialect.tools.cute_cache import main as cute_cache
 
 TEXT = """
@@ -35,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("CUTE_CACHE_SIZE", raising=False)
-    monkeypatch.setattr(recall, "_MEMORY", {})
+    monkeypatch.setattr(compiler, "_MEMORY", {})
     return tmp_path / "cache"
 
 
@@ -47,7 +48,7 @@ def stages_of(text: str, **options: object) -> list[str]:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clear the in-memory cache, as in another process."""
-    monkeypatch.setattr(recall, "_MEMORY", {})
+    monkeypatch.setattr(compiler, "_MEMORY", {})
 
 
 def test_the_second_time_comes_from_memory_and_then_from_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.gc_pause import collector_paused
-from cute_dialect.pipelines.stages import CompileError
+from cute_dialect.pipelines.compilation import collector_paused
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "row_sum.mlir"
 

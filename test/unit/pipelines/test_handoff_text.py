@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, Intege
 from xdsl.dialects.test import TestOp as AnyOp
 
 from cute_dialect.ir.printing import ir_text
+from cute_dialect.pipelines.compiler import lower_to_base, parse_module
 from cute_dialect.pipelines.handoff import handoff_text
-from cute_dialect.pipelines.stages import lower_to_base, parse_module
 from cute_dialect.pipelines.upstream import UpstreamModule
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.on_demand import compile_on_demand
-from cute_dialect.pipelines.stages import CompileError
+from cute_dialect.pipelines.lazy_lowering import compile_lazily
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_manifest_is_the_same_on_demand(name: str) -> None:
     """Kernels lowered one at a time have the same manifest and code as kernels lowered with the whole module."""
     text = (EXAMPLES / f"{name}.mlir").read_text()
-    whole, made = compile_cute(text, emit="base", cache=False), compile_on_demand(text, name)
+    whole, made = compile_cute(text, emit="base", cache=False), compile_lazily(text, name)
     assert made.manifest == {k: v for k, v in whole.manifest.items() if k != "remarks"}
     functions: dict[str, str] = {}
     for kernel in made.names:
@@ -48,7 +48,7 @@ gpu.module @m {
   }
 }
 """
-    made = compile_on_demand(text, "x.mlir")
+    made = compile_lazily(text, "x.mlir")
     assert made.names == ["f", "wrong"]
     made.lowered("f")
     with pytest.raises(CompileError, match="setmaxnreg requires a kernel with known_block_size"):

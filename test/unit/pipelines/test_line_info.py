@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, NameLoc, StringAttr
 
+from cute_dialect.errors import CompileError
 from cute_dialect.ir.diagnostics import Frame, Position, location_frames
-from cute_dialect.pipelines import compile, recall
+from cute_dialect.pipelines import compile, compiler
+from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.pipelines.line_info import CallSites
 from cute_dialect.pipelines.registry import PipelineError, named_pipeline, with_options
-from cute_dialect.pipelines.stages import CompileError, parse_module
 from cute_dialect.tools.cute_opt import main as cute_opt
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -167,7 +168,7 @@ def test_errors_of_upstream_are_reported_at_the_callee() -> None:
 def test_the_cache_knows_the_name_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(recall, "_MEMORY", {})
+    monkeypatch.setattr(compiler, "_MEMORY", {})
     text = KERNEL.replace("loc(", "// loc(")
     for name in ("a.mlir", "b.mlir", "a.mlir"):
         for pipeline, lineinfo in (("nvptx", True), ("nvptx=lineinfo=true", False)):

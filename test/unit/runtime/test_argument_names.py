@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.stages import CompileError
 from cute_dialect.runtime import load
 from cute_dialect.runtime.binding import AlignmentError, DtypeError, ShapeError
 from cute_dialect.runtime.launch import CompiledModule

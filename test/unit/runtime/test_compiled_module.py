@@ -17,8 +17,8 @@ import pytest
 import several_launches
 from pipelines_support import HOST, PLAIN, FakeArray, FakeDriver, M, add_module, kernel, module, tensor_of
 
+from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.stages import CompileError
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import load
 from cute_dialect.runtime.artifact import ArtifactError, load_artifact

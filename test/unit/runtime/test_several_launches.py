@@ -12,9 +12,9 @@ import pytest
 from pipelines_support import FakeArray, FakeDriver
 from several_launches import ALL, MARKED, host, launch, module
 
+from cute_dialect.errors import CompileError
 from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.stages import CompileError
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import load
 from cute_dialect.runtime.artifact import ArtifactError

@@ -9,10 +9,9 @@ import pytest
 
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines import recall, stages
-from cute_dialect.pipelines.compilation import Compilation
-from cute_dialect.pipelines.recall import compiled_before
-from cute_dialect.pipelines.stages import Timing, compile_module
+from cute_dialect.pipelines import compiler
+from cute_dialect.pipelines.compilation import Compilation, LoweringError, Timing
+from cute_dialect.pipelines.compiler import compile_module, compiled_before
 from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.tools import cute_run
 
@@ -48,9 +47,9 @@ def test_how_far_is_compiled(
 
     def compile_nothing(*_: object, **options: object) -> CompiledModule:
         asked.append(options["emit"])
-        raise stages.LoweringError("enough")
+        raise LoweringError("enough")
 
-    monkeypatch.setattr(stages, "compile_module", compile_nothing)
+    monkeypatch.setattr(compiler, "compile_module", compile_nothing)
     assert cute_run.main([ADD, "--no-cache", *arguments]) == 1
     assert capsys.readouterr().err == "enough\n"
     assert asked == [emit]
@@ -84,11 +83,11 @@ def test_one_kernel_is_lowered(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     """The interpreter lowers only the kernel of a cached module that runs, to the same code as lowering the module."""
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(recall, "_MEMORY", {})
+    monkeypatch.setattr(compiler, "_MEMORY", {})
     source = EXAMPLES / f"{name}.mlir"
     assert compiled_before(source, emit="base") is None
     whole = functions(compile_cute(source, emit="base"), None)
-    monkeypatch.setattr(recall, "_MEMORY", {})
+    monkeypatch.setattr(compiler, "_MEMORY", {})
     timings: list[Timing] = []
     again = compile_module(source, emit="base", timings=timings)
     assert [t.stage for t in timings] == ["cache"]

@@ -21,7 +21,7 @@ from cute_dialect.ir.printing import ir_text
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions, as_module_pass
 from cute_dialect.passes.registry import PASSES
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.stages import parse_module
+from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.universe import CUTE_UNIVERSE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

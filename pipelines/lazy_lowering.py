@@ -1,20 +1,26 @@
-"""Lowered modules of compiled code, produced on request: a whole module, or the part that one kernel needs."""
+"""Base IR on request: of a whole compiled module, or of one kernel when the interpreter first runs it.
+
+A compiled module keeps its text or its module, and lowers it when the interpreter, or a user, asks for base IR.
+:func:`compile_lazily` lowers nothing in advance: a call runs only one variant of a kernel, and launches read the
+manifest, which depends on the parameters and the shared memory of a kernel but not on its code.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cute_dialect.pipelines.compilation import Compilation
-from cute_dialect.pipelines.gc_pause import collector_paused
+from cute_dialect.pipelines.compilation import Compilation, collector_paused
+from cute_dialect.runtime.artifact import Artifact
+from cute_dialect.runtime.launch import CompiledModule
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Operation
+    from xdsl.ir import Operation, Region
 
     from cute_dialect.runtime.launch import Lowered
 
-__all__ = ["cloning", "is_kernel", "lowered_again", "lowered_when_asked", "reading", "remarks_again"]
+__all__ = ["cloning", "compile_lazily", "is_kernel", "lowered_again", "lowered_when_asked", "reading", "remarks_again"]
 
 
 def lowered_when_asked(module: Callable[[], ModuleOp], pipeline: str = "nvptx") -> Lowered:
@@ -82,3 +88,52 @@ def _drop_others(module: ModuleOp, kernel: str) -> None:
         elif op.name == "func.func" and any(inner.name == "gpu.launch_func" for inner in op.walk()):
             op.detach()
             op.erase(safe_erase=False)
+
+
+# --------------------------------------------------------------------------------------------------- without its code
+
+_SHARED = ("cute.memref.alloc_smem", "cute.smem_base")
+"""Ops in a kernel body that affect the manifest."""
+
+
+def compile_lazily(source: str | ModuleOp, filename: str, *, chip: str | None = None) -> CompiledModule:
+    """Compile like ``cute_dialect.pipelines.compile(source, emit="base")``, but lower each kernel on its first run.
+
+    Errors of the passes are raised then.  A module is kept by reference and must not be changed.
+
+    Raises :class:`cute_dialect.errors.CompileError`.
+    """
+    with collector_paused():
+        work = Compilation("nvptx", {} if chip is None else {"chip": chip}, None)
+        module = work.read(source, filename)[0] if isinstance(source, str) else source
+        outlines = work.run_cute(_outlines(module), None)
+        manifest = work.manifest(outlines)
+        return CompiledModule(Artifact(manifest, (), ()), lowered=lowered_again(cloning(module), "nvptx"))
+
+
+def _outlines(module: ModuleOp) -> ModuleOp:
+    """Return a copy of a module whose kernels contain only their shared memory allocations."""
+    bodies = {op: op.regions[0] for op in module.walk() if is_kernel(op)}
+    try:
+        for function, body in bodies.items():
+            function.detach_region(body)
+            function.add_region(_outline(body))
+        return module.clone()
+    finally:
+        for function, body in bodies.items():
+            for region in list(function.regions):
+                function.detach_region(region)
+            function.add_region(body)
+
+
+def _outline(body: Region) -> Region:
+    """Return the body of a kernel reduced to its shared memory allocations."""
+    from xdsl.dialects.gpu import ReturnOp
+    from xdsl.ir import Block, Region
+
+    given = body.blocks[0].args
+    block = Block(arg_types=[x.type for x in given])
+    for arg, like in zip(block.args, given):
+        arg.name_hint, arg.location = like.name_hint, like.location
+    block.add_ops([*(op.clone() for op in body.walk() if op.name in _SHARED), ReturnOp([])])
+    return Region(block)
