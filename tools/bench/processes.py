@@ -27,13 +27,12 @@ _Result = TypeVar("_Result")
 
 
 def new_pool(processes: int | None = None) -> ProcessPoolExecutor:
-    """Return a process pool, by default of one process per CPU.
+    """Return a process pool, by default of one process per CPU that this process may use.
 
     The workers ignore ``Ctrl-C``, which the parent process handles.
     """
-    return ProcessPoolExecutor(
-        processes or os.cpu_count(), get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
-    )
+    processes = processes or len(os.sched_getaffinity(0))
+    return ProcessPoolExecutor(processes, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
 
 
 def in_processes(

@@ -21,7 +21,7 @@ from cute_dialect.interp.instructions.ptx import SCALAR_ROWS
 from cute_dialect.interp.instructions.ptx_rows import Words, expand
 from cute_dialect.interp.rounding import exact_f64, fma_f64
 from cute_dialect.pipelines.ptxas import assemble
-from cute_dialect.tools.docs import interpreter_values as gen_values
+from cute_dialect.tools.docs import interpreter_values
 
 # ----------------------------------------------------------------------------------------------------------- inline PTX
 
@@ -61,10 +61,10 @@ def test_approximate_rows_have_a_bound() -> None:
 
 
 def test_the_page_of_values_is_current() -> None:
-    assert gen_values.main(["--check"]) == 0, "run python -m cute_dialect.tools.docs.interpreter_values"
+    assert interpreter_values.main(["--check"]) == 0, "run python -m cute_dialect.tools.docs.interpreter_values"
 
 
-@pytest.mark.parametrize("opcode", [o for o, _ in gen_values.REFUSED])
+@pytest.mark.parametrize("opcode", [o for o, _ in interpreter_values.REFUSED])
 def test_instructions_listed_as_unsupported_are_rejected(opcode: str) -> None:
     text = f'func.func @f(%a: i32) -> i32 {{ %r = nvvm.inline_ptx "{opcode} $0, $1;" ro(%a : i32) -> i32\nfunc.return %r : i32 }}'
     with pytest.raises(InterpError) as e:

@@ -10,7 +10,7 @@ import pytest
 
 from cute_dialect.arch import ATOMS
 from cute_dialect.passes.registry import PASSES
-from cute_dialect.tools.docs import site as gen_site
+from cute_dialect.tools.docs import site
 from cute_dialect.tools.docs.public_names import PACKAGES, public_names
 from cute_dialect.tools.docs.site_pages import atom_pages, dialect_pages, dialect_text, families, names_text
 
@@ -49,11 +49,11 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    assert sorted(p.stem for p in (ROOT / "docs").glob("*.md")) == sorted((*gen_site.GUIDES, *gen_site.REFERENCES))
-    assert sorted(p.stem for p in (ROOT / "docs" / "tutorials").glob("*.md")) == sorted(gen_site.TUTORIALS)
-    assert sorted(p.stem for p in (ROOT / "docs" / "performance").glob("*.md")) == sorted(gen_site.PERFORMANCE)
+    assert sorted(p.stem for p in (ROOT / "docs").glob("*.md")) == sorted((*site.GUIDES, *site.REFERENCES))
+    assert sorted(p.stem for p in (ROOT / "docs" / "tutorials").glob("*.md")) == sorted(site.TUTORIALS)
+    assert sorted(p.stem for p in (ROOT / "docs" / "performance").glob("*.md")) == sorted(site.PERFORMANCE)
     reference = [p.stem for p in (ROOT / "docs" / "reference").glob("*.md")]
-    assert sorted(reference) == sorted(gen_site.LANGUAGE_REFERENCE)
+    assert sorted(reference) == sorted(site.LANGUAGE_REFERENCE)
 
 
 def test_every_package_with_a_stub_has_a_page() -> None:
@@ -71,16 +71,16 @@ def test_a_page_has_every_public_name(package: str) -> None:
 def test_links_become_those_of_the_site() -> None:
     text = "[a](../../examples/hello.py) [b](../../CHANGELOG.md) [c](../../passes)\n"
     text += "```\n[d](../passes)\n```\n[e](layouts.md#f)"
-    made = gen_site.page_text(text, "docs/tutorials/epilogue.md")
+    made = site.page_text(text, "docs/tutorials/epilogue.md")
     code = "```\n[d](../passes)\n```"
     assert made == f"[a](../examples/hello.md) [b](../project/changelog.md) c\n{code}\n[e](layouts.ipynb#f)"
-    assert gen_site.page_text("[docs/abi.md](docs/abi.md)", "CONTRIBUTING.md") == "[](../abi.md)"
-    assert gen_site.page_text("[a](docs/abi.md#in-c)", "CONTRIBUTING.md") == "[a](../abi.md#in-c)"
+    assert site.page_text("[docs/abi.md](docs/abi.md)", "CONTRIBUTING.md") == "[](../abi.md)"
+    assert site.page_text("[a](docs/abi.md#in-c)", "CONTRIBUTING.md") == "[a](../abi.md#in-c)"
 
 
 def test_a_tutorial_becomes_a_notebook() -> None:
     text = (ROOT / "docs" / "tutorials" / "first_kernel.md").read_text(encoding="utf-8")
-    cells = json.loads(gen_site.notebook(text))["cells"]
+    cells = json.loads(site.notebook(text))["cells"]
     code = [c["source"] for c in cells if c["cell_type"] == "code"]
     assert code == re.findall(r"^```python\n(.*?)\n```$", text, re.DOTALL | re.MULTILINE)
     assert cells[0]["source"].startswith("# A first kernel")
@@ -109,10 +109,10 @@ def test_every_op_is_in_the_table_and_on_a_page() -> None:
 
 
 def test_the_start_page_has_the_kernel_its_speed_and_all_pages() -> None:
-    text = gen_site.start_text()
+    text = site.start_text()
     assert "@cute.kernel" in text and "@cute.jit" in text and "geometric mean of the six large" in text
     assert "| add f32 16384x16384 seed |" in text and "<!--" not in text
-    assert all(f"\n{page}\n" in text for page in (*gen_site.GUIDES, *gen_site.REFERENCES))
+    assert all(f"\n{page}\n" in text for page in (*site.GUIDES, *site.REFERENCES))
 
 
 def test_the_picture_of_the_flow_names_passes_that_exist() -> None:
