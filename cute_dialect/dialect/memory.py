@@ -33,13 +33,11 @@ from cute_dialect.dialect.memory_types import (
 from cute_dialect.dialect.typed_values import Properties, payload_text, tracked
 from cute_dialect.dialect.types import CoordType, IntTupleType
 from cute_dialect.dialect.views import (
+    EffectOp,
     MemoryOp,
+    ResultFormOp,
     expect,
     expect_operands,
-    parse_no_result,
-    parse_result_form,
-    print_no_result,
-    print_result_form,
 )
 from cute_dialect.spaces import AddressSpace
 
@@ -107,7 +105,7 @@ class LoadOp(MemoryOp):
 
 
 @cute_op
-class StoreOp(MemoryOp):
+class StoreOp(EffectOp):
     """Stores one element to a tensor. Coordinate tensors cannot be stored to.
 
     Syntax: ``cute.memref.store(%t, %c, %x) : (T, !cute.coord<"…">, E) -> ()``
@@ -136,13 +134,6 @@ class StoreOp(MemoryOp):
         if operand_types[2] != element:
             raise AlgebraError(f"operand #2 must be the element type {element}, got {operand_types[2]}")
         return []
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_no_result(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_no_result(self, printer)
 
 
 def fragment_vector(tensor: Attribute) -> VectorType:
@@ -281,7 +272,7 @@ def check_register_tensor(t: MemRefType) -> None:
 
 
 @cute_op
-class AllocaOp(MemoryOp):
+class AllocaOp(ResultFormOp):
     """Allocates a register tensor, private to each thread. The layout must be static.
 
     Syntax: ``%f = cute.memref.alloca() : T``
@@ -306,13 +297,6 @@ class AllocaOp(MemoryOp):
         if not t.space.per_thread or not is_static(t.layout):
             raise VerifyException(f"'{self.name}' op expected an rmem tensor with a static layout, got {t}")
         check_register_tensor(t)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_result_form(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_result_form(self, printer)
 
 
 @cute_op

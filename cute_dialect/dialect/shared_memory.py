@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 from xdsl.irdl import result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -19,7 +17,7 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, PtrType, element_bits, ptr
 from cute_dialect.dialect.typed_values import Properties, payload_text
-from cute_dialect.dialect.views import MemoryOp, expect_operands, parse_result_form, print_result_form
+from cute_dialect.dialect.views import ResultFormOp, expect_operands
 from cute_dialect.spaces import AddressSpace
 
 MAX_SMEM = DEFAULT_TARGET.shared
@@ -100,7 +98,7 @@ def check_alloc(t: Attribute) -> None:
 
 
 @cute_op
-class AllocSmemOp(MemoryOp):
+class AllocSmemOp(ResultFormOp):
     """Allocates a buffer in shared memory, one per block. The layout must be static.
 
     Syntax: ``%s = cute.memref.alloc_smem() : T``
@@ -127,16 +125,9 @@ class AllocSmemOp(MemoryOp):
         except AlgebraError as e:
             raise VerifyException(f"'{self.name}' op {e}") from None
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_result_form(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_result_form(self, printer)
-
 
 @cute_op
-class SmemBaseOp(MemoryOp):
+class SmemBaseOp(ResultFormOp):
     """Returns a pointer to the dynamic shared memory that the launch requests in addition to the buffers of
     ``alloc_smem``.
 
@@ -161,13 +152,6 @@ class SmemBaseOp(MemoryOp):
 
         expect_operands(operand_types, 0)
         return [PtrType(ptr(i8, AddressSpace.smem, SMEM_BASE_ALIGN))]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_result_form(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_result_form(self, printer)
 
 
 OPS = ops_of(__name__)

@@ -30,18 +30,16 @@ from cute_dialect.dialect.tile_fit import check_copied
 from cute_dialect.dialect.typed_values import Properties, payload_text, tracked
 from cute_dialect.dialect.types import CoordType
 from cute_dialect.dialect.views import (
+    EffectOp,
     MemoryOp,
+    ResultFormOp,
     expect,
     expect_operands,
-    parse_no_result,
-    parse_result_form,
-    print_no_result,
-    print_result_form,
 )
 
 
 @cute_op
-class AtomOp(MemoryOp):
+class AtomOp(ResultFormOp):
     """Creates an atom. The result type describes it completely.
 
     Syntax: ``%a = cute.atom() : ATOM``
@@ -61,16 +59,9 @@ class AtomOp(MemoryOp):
         if not isinstance(self.result.type, AtomType):
             raise VerifyException(f"'{self.name}' op expected an atom type, got {self.result.type}")
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_result_form(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_result_form(self, printer)
-
 
 @cute_op
-class MakeTiledCopyOp(MemoryOp):
+class MakeTiledCopyOp(ResultFormOp):
     """Creates a tiled copy of an atom. The result type contains the thread-value layout and the tile.
 
     Syntax: ``%tc = cute.make_tiled_copy(%atom) : !cute.tiled_copy<…>``
@@ -95,13 +86,6 @@ class MakeTiledCopyOp(MemoryOp):
             raise VerifyException(
                 f"'{self.name}' op expected an atom of type {t.data.atom} as in the result type, got {self.atom.type}"
             )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_result_form(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_result_form(self, printer)
 
 
 class _PartitionOp(MemoryOp):
@@ -352,13 +336,22 @@ def _check_predicate(pred: IntTuple, destination: IntTuple) -> None:
         )
 
 
-class _FillOp(MemoryOp):
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_no_result(cls, parser)
+class _FillOp(EffectOp):
+    """Base of the ops that write all elements of a tensor, which have one value or none."""
 
-    def print(self, printer: Printer) -> None:
-        print_no_result(self, printer)
+    traits = traits_def(MemoryWriteEffect())
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, cls.MIN_OPERANDS)
+        t, *value = operand_types
+        expect(t, MemRefType, 0, "a !cute.memref")
+        assert isinstance(t, MemRefType)
+        if not is_static(_shape(t)):
+            raise AlgebraError(f"operand #0 must have a static shape, got {payload_text(_shape(t))}")
+        if value and value[0] != t.element:
+            raise AlgebraError(f"operand #1 must be {t.element}, got {value[0]}")
+        return []
 
 
 @cute_op
@@ -374,19 +367,6 @@ class FillOp(_FillOp):
     name = "cute.fill"
     tensor = operand_def(MemRefType)
     value = operand_def()
-    traits = traits_def(MemoryWriteEffect())
-
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        expect_operands(operand_types, 2)
-        t = operand_types[0]
-        expect(t, MemRefType, 0, "a !cute.memref")
-        assert isinstance(t, MemRefType)
-        if not is_static(_shape(t)):
-            raise AlgebraError(f"operand #0 must have a static shape, got {payload_text(_shape(t))}")
-        if operand_types[1] != t.element:
-            raise AlgebraError(f"operand #1 must be {t.element}, got {operand_types[1]}")
-        return []
 
 
 @cute_op
@@ -401,17 +381,6 @@ class ClearOp(_FillOp):
 
     name = "cute.clear"
     tensor = operand_def(MemRefType)
-    traits = traits_def(MemoryWriteEffect())
-
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        expect_operands(operand_types, 1)
-        t = operand_types[0]
-        expect(t, MemRefType, 0, "a !cute.memref")
-        assert isinstance(t, MemRefType)
-        if not is_static(_shape(t)):
-            raise AlgebraError(f"operand #0 must have a static shape, got {payload_text(_shape(t))}")
-        return []
 
 
 OPS = ops_of(__name__)

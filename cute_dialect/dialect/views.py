@@ -113,6 +113,28 @@ def print_no_result(op: Operation, printer: Printer) -> None:
     printer.print_string(" -> ()")
 
 
+class ResultFormOp(MemoryOp):
+    """Base of the ops that are written ``op(%a, %b) : RESULT``."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_result_form(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_result_form(self, printer)
+
+
+class EffectOp(MemoryOp):
+    """Base of the ops without results, written ``op(%a, %b) : (T, T) -> ()``."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_no_result(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_no_result(self, printer)
+
+
 class InstructionOp(MemoryOp):
     """Op of the form ``op(%a, …) {property = …} : (T, …) -> ()``; properties are in the attribute dictionary."""
 
@@ -222,7 +244,7 @@ class GetLayoutOp(MemoryOp):
 
 
 @cute_op
-class MakeViewOp(MemoryOp):
+class MakeViewOp(ResultFormOp):
     """Builds a tensor from an iterator and a layout. Without a layout, the tensor has the layout ``1:0``.
 
     Syntax: ``%t = cute.make_view(%it, %layout) : T``
@@ -262,13 +284,6 @@ class MakeViewOp(MemoryOp):
             return [MemRefType(MemRef(it.data, layout))]
         assert isinstance(it, IntTupleType)
         return [CoordTensorType(CoordTensor(cast("IntTuple", it.data), layout))]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_result_form(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_result_form(self, printer)
 
 
 # -------------------------------------------------------------------------------------------------- iterator arithmetic

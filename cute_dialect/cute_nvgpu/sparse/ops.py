@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from cute_dialect.algebra.evaluation import size
@@ -35,7 +33,7 @@ from cute_dialect.cute_nvgpu.wgmma.ops import check_scale_d
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.dialect.typed_values import Properties, payload_text
-from cute_dialect.dialect.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
+from cute_dialect.dialect.views import EffectOp, expect, expect_operands
 
 
 @cute_op
@@ -123,7 +121,7 @@ def _like_a(layout: Layout, a: tuple[Layout, Layout, Layout]) -> tuple[Layout, L
 
 
 @cute_op
-class SparseGemmOp(MemoryOp):
+class SparseGemmOp(EffectOp):
     """Multiplies a thread's partitions of a sparse A and of B: ``D = A * B + C``, or ``D = A * B`` without C.
 
     Syntax: ``cute.sparse_gemm(%mma, %D, %A, %B, %E [, %C]) : (TM, D, A, B, E [, C]) -> ()``
@@ -151,13 +149,6 @@ class SparseGemmOp(MemoryOp):
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         sparse_gemm_operands(operand_types)
         return []
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_no_result(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_no_result(self, printer)
 
 
 @cute_op

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from cute_dialect.algebra.evaluation import size
@@ -21,7 +19,7 @@ from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.dialect.typed_values import Properties, payload_text
-from cute_dialect.dialect.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
+from cute_dialect.dialect.views import EffectOp, expect, expect_operands
 
 _UNIT = Layout(1, 0)
 _RANKS = {
@@ -182,7 +180,7 @@ def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout
 
 
 @cute_op
-class GemmOp(MemoryOp):
+class GemmOp(EffectOp):
     """Multiplies a thread's partitions of A and B: ``D = A * B + C``, or ``D = A * B`` without C.
 
     Syntax: ``cute.gemm(%mma, %D, %A, %B [, %C]) : (TM, D, A, B [, C]) -> ()``
@@ -218,13 +216,6 @@ class GemmOp(MemoryOp):
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         gemm_operands(operand_types)
         return []
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_no_result(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_no_result(self, printer)
 
 
 OPS = ops_of(__name__)

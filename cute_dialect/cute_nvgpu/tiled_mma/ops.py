@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -39,10 +37,9 @@ from cute_dialect.dialect.typed_values import Properties, payload_text, tracked
 from cute_dialect.dialect.types import CoordType, LayoutType, ShapeType
 from cute_dialect.dialect.views import (
     MemoryOp,
+    ResultFormOp,
     expect,
     expect_operands,
-    parse_result_form,
-    print_result_form,
 )
 from cute_dialect.spaces import AddressSpace
 
@@ -51,7 +48,7 @@ MODES = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N"), "D": ("M", "N"), "E"
 
 
 @cute_op
-class MakeTiledMmaOp(MemoryOp):
+class MakeTiledMmaOp(ResultFormOp):
     """Builds a tiled MMA of an atom. The result type contains the atom layout and the permutation.
 
     Syntax: ``%mma = cute.make_tiled_mma(%atom) : !cute.tiled_mma<…>``
@@ -76,13 +73,6 @@ class MakeTiledMmaOp(MemoryOp):
             raise VerifyException(
                 f"'{self.name}' op expected an atom of type {t.atom} as in the result type, got {self.atom.type}"
             )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_result_form(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_result_form(self, printer)
 
 
 class OperandOp(MemoryOp):
