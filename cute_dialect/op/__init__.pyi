@@ -7,10 +7,10 @@ from cute_dialect.op import (
     epilogue as epilogue,
     nn as nn,
 )
-from cute_dialect.op.attending.functions import (
+from cute_dialect.op.functions.attention import (
     attention as attention,
 )
-from cute_dialect.op.attending.plan import (
+from cute_dialect.op.plans.attention import (
     Attention as Attention,
     AttentionArguments as AttentionArguments,
 )
@@ -54,7 +54,7 @@ from cute_dialect.op.plans.conv import (
     Conv2dFprop as Conv2dFprop,
     Conv2dWgrad as Conv2dWgrad,
 )
-from cute_dialect.op.pointwise.calls import (
+from cute_dialect.op.functions.elementwise import (
     Elementwise as Elementwise,
     add as add,
     div as div,
@@ -62,7 +62,7 @@ from cute_dialect.op.pointwise.calls import (
     mul as mul,
     sub as sub,
 )
-from cute_dialect.op.pointwise.functions import (
+from cute_dialect.op.functions.element_functions import (
     abs as abs,
     clamp as clamp,
     elu as elu,
@@ -115,10 +115,10 @@ from cute_dialect.op.functions.gemm import (
 from cute_dialect.op.functions.gemm_array import (
     mm_array as mm_array,
 )
-from cute_dialect.op.grouped.functions import (
+from cute_dialect.op.functions.grouped import (
     grouped_mm as grouped_mm,
 )
-from cute_dialect.op.grouped.scaled import (
+from cute_dialect.op.functions.scaled_grouped import (
     scaled_grouped_mm as scaled_grouped_mm,
 )
 from cute_dialect.op.explanation import (
@@ -127,7 +127,7 @@ from cute_dialect.op.explanation import (
 from cute_dialect.op.functions.explain import (
     explain as explain,
 )
-from cute_dialect.op.rows.functions import (
+from cute_dialect.op.functions.rows import (
     cross_entropy as cross_entropy,
     layer_norm as layer_norm,
     log_softmax as log_softmax,

@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 from grouped_calls import CASES, ENDS, LIST_KINDS, LISTS, OTHERS, Case, list_plan, lists_of  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.grouped import functions, lists  # noqa: E402
+from cute_dialect.op.functions import grouped as functions  # noqa: E402
+from cute_dialect.op.grouped import lists  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

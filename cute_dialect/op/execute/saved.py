@@ -40,7 +40,7 @@ _FILE = "plan.json"
 _PLANS = {
     "Gemm": "cute_dialect.op.plans.gemm", "GroupedGemm": "cute_dialect.op.plans.grouped",
     "ScaledGemm": "cute_dialect.op.plans.scaled", "Conv2d": "cute_dialect.op.plans.conv",
-    "Attention": "cute_dialect.op.attending.plan",
+    "Attention": "cute_dialect.op.plans.attention",
 }  # fmt: skip
 """Names of plans -> their modules."""
 

@@ -22,7 +22,6 @@ from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.op.arrays.dtypes import FAST, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import aligned_strides
-from cute_dialect.op.attending.report import explained_attention
 from cute_dialect.op.conv.report import explained as explained_convolution
 from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_place_of, stored_as, traced_of
@@ -32,8 +31,8 @@ from cute_dialect.op.errors import ArgumentError, OpError, ShapeError, Unsupport
 from cute_dialect.op.explanation import example_view, is_of_torch
 from cute_dialect.op.functions import gemm
 from cute_dialect.op.functions.gemm_array import explained_array
+from cute_dialect.op.functions.grouped import grouped_mm
 from cute_dialect.op.grouped.call import GroupedArguments
-from cute_dialect.op.grouped.functions import grouped_mm
 from cute_dialect.op.grouped.lists import explained_lists
 from cute_dialect.op.grouped.report import explained_grouped
 from cute_dialect.op.keywords import check_keywords, checks_keywords
@@ -42,6 +41,7 @@ from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.rows.report import explained as explained_rows
 from cute_dialect.op.rows.report import is_of_rows
 from cute_dialect.op.select import gemm_dispatch
+from cute_dialect.op.select.attention_report import explained_attention
 from cute_dialect.op.select.gemm_dispatch import by_rows, plan_gemm
 from cute_dialect.op.select.report import GemmExplanation, explained_way
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of

@@ -22,8 +22,8 @@ from cute_dialect.kernels.row_config import BITS, RowConfig, width
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.explanation import Explanation, Line
+from cute_dialect.op.functions import rows
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS, RowProblem
-from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients
 from cute_dialect.op.rows.call import is_contiguous
 from cute_dialect.op.rows.kernels import choose_kernels

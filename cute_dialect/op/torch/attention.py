@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cute_dialect.op.attending import functions
-from cute_dialect.op.attending.form import LAYOUTS
-from cute_dialect.op.attending.gradients import Mask, Saved, attention_of, empty_gradients, gradients
+from cute_dialect.op.functions import attention as functions
+from cute_dialect.op.problems.attention import LAYOUTS
+from cute_dialect.op.torch.attention_gradients import Mask, Saved, attention_of, empty_gradients, gradients
 from cute_dialect.op.torch.registry import CUTE
 
 

@@ -22,13 +22,13 @@ from cute_dialect.op.epilogue.derivative import WITHOUT, rule_of
 from cute_dialect.op.epilogue.tracer_values import Proxy, call
 from cute_dialect.op.errors import EpilogueError
 from cute_dialect.op.execute.recording import is_eager
-from cute_dialect.op.pointwise.types import compute_type, result_element
+from cute_dialect.op.problems.elementwise import compute_type, result_element
 from cute_dialect.op.torch.autograd import Context, apply_of, no_settings, node_of
 from cute_dialect.op.torch.gradients import summed
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.pointwise.calls import Elementwise
+    from cute_dialect.op.functions.elementwise import Elementwise
 
 __all__ = ["call_with_gradients"]
 

@@ -20,7 +20,7 @@ from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.execute.recording import launched
-from cute_dialect.op.grouped import functions
+from cute_dialect.op.functions import grouped as functions
 from cute_dialect.op.grouped.call import GroupedArguments, computed
 from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.shapes import GROUPS, shapes_of

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cute_dialect.op.rows import functions as rows
+from cute_dialect.op.functions import rows
 from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.torch.autograd import no_settings
 from cute_dialect.op.torch.registry import CUTE

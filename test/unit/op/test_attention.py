@@ -367,8 +367,8 @@ def test_cached_calls() -> None:
 
     from launched_here import Seen, here
 
-    from cute_dialect.op.attending import functions
     from cute_dialect.op.execute.call_cache import KnownCalls
+    from cute_dialect.op.functions import attention as functions
 
     def zeros(*shape: int) -> Any:
         return torch.zeros(shape, dtype=torch.float16)

@@ -180,7 +180,7 @@ def test_classes_of_shapes() -> None:
 
 def test_more_blocks_than_a_grid_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
     """Modes are merged only up to the launch limit, and larger calls raise an error."""
-    from cute_dialect.op.pointwise import calls
+    from cute_dialect.op.functions import elementwise as calls
 
     monkeypatch.setattr(calls, "_MOST", 16)
     assert np.array_equal(op.add(X, X, device="cpu"), X + X)  # three rows of 8, not one of 24

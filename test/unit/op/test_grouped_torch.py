@@ -12,7 +12,8 @@ from cute_dialect import op  # noqa: E402
 from cute_dialect.op.arrays import library as arrays  # noqa: E402
 from cute_dialect.op.execute import recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
-from cute_dialect.op.grouped import call, functions  # noqa: E402
+from cute_dialect.op.functions import grouped as functions  # noqa: E402
+from cute_dialect.op.grouped import call  # noqa: E402
 
 ENDS = torch.tensor([5, 5, 30, 37], dtype=torch.int32)
 PARTS = [slice(0, 5), slice(5, 5), slice(5, 30), slice(30, 37)]

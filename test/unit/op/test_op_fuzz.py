@@ -16,7 +16,7 @@ import op_fuzz  # noqa: E402
 from random_calls import FAMILIES, Call, Draw, draw, problem_of, public_functions  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.pointwise import functions  # noqa: E402
+from cute_dialect.op.functions import element_functions as functions  # noqa: E402
 
 SAMPLE = (
     "mm f16", "mm f32 3xtf32", "mm i8 u8", "bmm e4m3", "linear f16 bias", "matmul f16", "mm_array f16", "int_mm",

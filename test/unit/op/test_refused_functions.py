@@ -18,9 +18,9 @@ from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.image_layouts import turned
-from cute_dialect.op.attending.functions import check_call
 from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.epilogue.tracer_values import NoSuchAttribute
+from cute_dialect.op.functions.attention import check_call
 from cute_dialect.op.grouped.call import _check_numbers
 from cute_dialect.op.grouped.choosing import ranked
 from cute_dialect.op.select import gemm_dispatch, tuning

@@ -18,13 +18,13 @@ from repeated_calls import image, normal  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.arrays import library as arrays  # noqa: E402
-from cute_dialect.op.attending import functions as attention_calls  # noqa: E402
-from cute_dialect.op.attending import gradients as attention_gradients  # noqa: E402
 from cute_dialect.op.execute import recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
-from cute_dialect.op.rows import functions as rows  # noqa: E402
+from cute_dialect.op.functions import attention as attention_calls  # noqa: E402
+from cute_dialect.op.functions import rows  # noqa: E402
 from cute_dialect.op.rows import gradients as row_gradients  # noqa: E402
 from cute_dialect.op.rows import launch as row_launch  # noqa: E402
+from cute_dialect.op.torch import attention_gradients  # noqa: E402
 from cute_dialect.op.torch import rows as row_operators  # noqa: E402
 
 GPU = ("NVIDIA H200", 132)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op, pipelines
-from cute_dialect.op.pointwise import functions
+from cute_dialect.op.functions import element_functions as functions
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.pipelines import lazy_lowering
 from cute_dialect.runtime import driver as cuda

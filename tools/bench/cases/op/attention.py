@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.op.attending.report import AttentionExplanation
-from cute_dialect.op.attending.ways import way_of
+from cute_dialect.op.select.attention import way_of
+from cute_dialect.op.select.attention_report import AttentionExplanation
 from cute_dialect.tools.bench import peers
 from cute_dialect.tools.bench.checks import BenchError, check_limit
 from cute_dialect.tools.bench.runner import Text, Trial

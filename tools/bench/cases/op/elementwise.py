@@ -13,7 +13,7 @@ import numpy as np
 
 from cute_dialect import op
 from cute_dialect.op import epilogue
-from cute_dialect.op.pointwise.calls import Elementwise
+from cute_dialect.op.functions.elementwise import Elementwise
 from cute_dialect.op.rows.call import RowKernel
 from cute_dialect.tools.bench.checks import check_close
 from cute_dialect.tools.bench.peers import compiled, normal

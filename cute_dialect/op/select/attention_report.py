@@ -21,10 +21,10 @@ from typing import Any
 
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.attending.form import Form, form_of, is_readable, numbers_of
-from cute_dialect.op.attending.ways import AttentionDispatch, way_of
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.explanation import Explanation, Line
+from cute_dialect.op.problems.attention import Form, form_of, is_readable, numbers_of
+from cute_dialect.op.select.attention import AttentionDispatch, way_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 __all__ = ["AttentionExplanation", "explained_attention", "multiplications"]

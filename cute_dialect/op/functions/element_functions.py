@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.op.epilogue import functions
 from cute_dialect.op.epilogue.tracer_values import Proxy
 from cute_dialect.op.errors import ArgumentError, DtypeError
+from cute_dialect.op.functions.elementwise import Elementwise
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.pointwise.calls import Elementwise
 from cute_dialect.op.pycutlass.functors import described_activation
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ def scaled_grouped_mm(
         scale_b: f32: one element or (G,) (``"tensor"``), (G, N) or (G, 1, N) (``"row"``), (G, N / 128, K / 128)
             (``"block"``).
         recipe: kind of the scales, or a pair for a and b; None to derive it from the shapes.
-        bias: see :func:`cute_dialect.op.grouped.functions.grouped_mm`, as for ``offs`` and all other arguments.
+        bias: see :func:`cute_dialect.op.functions.grouped.grouped_mm`, as for ``offs`` and all other arguments.
         fast: see :func:`cute_dialect.op.functions.scaled.scaled_mm`.
 
     Returns:

@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.arrays.overlap import overlap
-from cute_dialect.op.attending.form import (
+from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
+from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.attention import (
     CALL,
     LAYOUTS,
     Form,
@@ -27,11 +30,8 @@ from cute_dialect.op.attending.form import (
     is_readable,
     window_of,
 )
-from cute_dialect.op.attending.ways import AttentionDispatch, way_of
-from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
-from cute_dialect.op.execute.call_cache import KnownCalls
-from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.rows.call import RowCall
+from cute_dialect.op.select.attention import AttentionDispatch, way_of
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.settings import flag
 

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from cute_dialect.op.attending.form import LAYOUTS
+from cute_dialect.op.problems.attention import LAYOUTS
 
 __all__ = ["Mask", "Piece", "Saved", "attention_of", "by_products", "empty_gradients", "gradients", "pieces"]
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
 from cute_dialect.kernels.attention.config import HEADS, AttentionConfig, config_named, default_config
 from cute_dialect.kernels.attention.forward import attention_text
-from cute_dialect.op.attending.form import CALL, Form
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.saved import Fields
+from cute_dialect.op.problems.attention import CALL, Form
 from cute_dialect.op.rows.call import RowKernel
 
 __all__ = ["AttentionDispatch", "way_of"]

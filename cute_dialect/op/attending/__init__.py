@@ -1,1 +1,0 @@
-"""Attention: the function, the torch operator, plans and explanations."""

@@ -1,1 +1,0 @@
-"""Functions of elements over any number of arrays."""
