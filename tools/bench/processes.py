@@ -1,8 +1,8 @@
 """Child processes of benchmarks: a pool with a progress report, and jobs that may crash or hang.
 
 :func:`in_processes` maps a function over jobs, with one process per CPU.  :func:`supervised` processes numbered jobs in
-one child process.  An illegal memory access in a kernel makes the GPU unusable for its process, and a kernel that hangs
-cannot be stopped without ending its process.  The step that crashed or hung is skipped, and the remaining jobs continue
+one child process.  An illegal memory access in a kernel makes the GPU unusable for its process.  A kernel that hangs
+can only be stopped by ending its process.  The step that crashed or hung is skipped, and the remaining jobs continue
 in a new process.
 """
 

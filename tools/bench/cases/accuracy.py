@@ -2,11 +2,11 @@
 
 GEMM: every kernel of ``cute-bench gemm`` with A and B contiguous along K, ``mma.sync``, SGEMM.  Rows: every kernel of
 ``cute-bench rows``.  Inputs are normally distributed, or normal values times ten to a random power between -3 and 3
-(-1 and 1 for 8-bit floats), with B scaled so that a 16-bit result does not overflow.  The report gives the maximum and
+(8-bit floats: -1 and 1).  B is scaled so that a 16-bit result does not overflow.  The report gives the maximum and
 the root mean square (RMS) error, relative to the RMS of the exact results.  Outputs are poisoned before each run.
 
-In addition, results of small integers must be exact, and infinities and NaN must be where float64 has them; a
-difference of torch is only reported.  ``--run`` also accepts the folder of ``cute-bench all --build``.
+Results of small integers must be exact.  Infinities and NaN must be where float64 has them; a difference of torch is
+only reported.  ``--run`` also accepts the folder of ``cute-bench all --build``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``cute-bench chain``: chains of dependent GEMMs with and without programmatic dependent launch.
 
 Each GEMM multiplies the result of the previous one.  Twenty GEMMs of N x N f16 matrices are captured in a CUDA graph
-and replayed; a row is the time per GEMM, compared with ``torch.mm``.  ``op`` uses dependent launch.  First, the results
+and replayed.  A row is the time per GEMM, compared with ``torch.mm``.  ``op`` uses dependent launch.  First, the results
 with and without dependent launch are compared bitwise.
 """
 

@@ -1,11 +1,11 @@
 """``cute-bench gemm --batched``: batched GEMMs compared with ``torch.bmm`` (cuBLAS).
 
-B is row-major or column-major, elements are f16 or bf16.  Each kernel is first checked against float64 on the problem
-sizes and on sizes that are not multiples of a tile: integers exactly, normal data, poisoned outputs, repeated runs.
+B is row-major or column-major, elements are f16 or bf16.  Each kernel is first checked against float64, on the problem
+sizes and on sizes that are not multiples of a tile.  Integers must be exact, outputs are poisoned, and runs repeated.
 Then TFLOP/s with a cold L2 are measured in alternating rounds.  ``op.bmm`` without user tuning selects the kernel.
 
-``--kernels N`` also builds, checks and measures the kernels with the next lowest predicted times, N in all, to show the
-distance of the selected kernel from the best.
+``--kernels N`` measures N kernels per problem: the selected one and those with the next lowest predicted times.  The
+result shows the distance of the selected kernel from the best.
 """
 
 from __future__ import annotations

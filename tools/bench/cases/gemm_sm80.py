@@ -1,7 +1,7 @@
 """``cute-bench gemm_sm80``: GEMM with cp.async and mma.sync compared with ``torch.mm`` (cuBLAS).
 
-Kernels are first checked against float64 on random normal data, with NaN-poisoned outputs and guarded padding: every
-variant (16, 8, 4-byte copies and single elements), shapes that are not multiples of a tile, and all layouts.  A hundred
+Kernels are first checked against float64 on random normal data, with NaN-poisoned outputs and guarded padding.  The
+checks cover every variant (16, 8, 4-byte copies and single elements), all layouts, and partial tiles.  A hundred
 runs must give identical results.  Then TFLOP/s with a cold L2 are measured.
 """
 

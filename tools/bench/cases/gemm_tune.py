@@ -4,8 +4,8 @@
 of a call).  Each kernel is first compared with ``torch``.  The three with the highest speedup then run in alternating
 rounds with the kernel that the cost model selects (:mod:`cute_dialect.op.select.cost_model`); see
 :func:`cute_dialect.op.select.tuning.finals`.  The best kernel is saved in the user's table
-(``cute_dialect.op.select.kernel_choice``), which takes precedence in ``mm``, if it is at least 1 % faster than the
-model's selection.  ``cute-bench gemm_tune`` measures the same and saves nothing.
+(``cute_dialect.op.select.kernel_choice``) if it is at least 1 % faster than the model's selection.  This table takes
+precedence in ``mm``.  ``cute-bench gemm_tune`` measures the same and saves nothing.
 
     cute-bench gemm --tune --shapes 128x8192x8192 4096x4096x14336 --element bf16
 """

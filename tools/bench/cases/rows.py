@@ -1,7 +1,7 @@
 """``cute-bench rows``: row sum, softmax, RMSNorm and LayerNorm compared with torch, in bytes per second.
 
 Kernels are first checked against float64 for f32, f16 and bf16: few and many rows, padded and misaligned rows, poisoned
-outputs.  Then TB/s with a cold L2 are measured for 2^28 elements of each row length; each row counts as read once and,
+outputs.  Then TB/s with a cold L2 are measured for 2^28 elements of each row length.  Each row counts as read once and,
 except for sums, written once.  Torch processes the same data in the same process.  ``cute-bench rows_sweep`` measures
 other assignments of rows to threads.
 """
