@@ -1,8 +1,8 @@
 """Building, timing and reporting, shared by all benchmarks.
 
 A benchmark is a module of ``cases``.  Its ``build(folder, chip)`` compiles the kernels into ``folder/NAME``, and its
-``run(folder, runs=, large=, say=)`` checks and measures them and returns ``{"rows": […]}``.  A row has at least the keys
-``name``, ``ours``, ``peer``, ``unit`` and ``ratio``; a ratio above 1 means that ours is faster::
+``run(folder, runs=, large=, say=)`` checks and measures them and returns ``{"rows": […]}``.  A row has at least the
+keys ``name``, ``ours``, ``peer``, ``unit`` and ``ratio``; a ratio above 1 means that ours is faster::
 
     build_kernels({"f32": partial(transpose_text, "f32")}, "build", "sm_90a")
     times = median_times([("ours", ours), ("torch", peer)], traffic=traffic, runs=100)

@@ -1,8 +1,8 @@
 """``cute-bench gemm --fit --random N --seed S``: time many kernels on random problems, to fit the cost model.
 
 Three quarters of the N problems are those of ``--random``; the others have up to 256 rows.  bf16 becomes f16, for which
-the kernels are as fast, and operands are copied if the element type requires it.  For each problem, the kernels with the
-lowest predicted times are timed, at most two per tile.  A few random others show slow kernels to the fit.  Kernels
+the kernels are as fast, and operands are copied if the element type requires it.  For each problem, the kernels with
+the lowest predicted times are timed, at most two per tile.  A few random others show slow kernels to the fit.  Kernels
 are built problem by problem in parallel processes, and the plan is written next to them.  The machine with the GPU
 therefore needs no costs of its own, and a budget that runs out leaves complete problems.
 

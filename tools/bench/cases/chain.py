@@ -1,8 +1,8 @@
 """``cute-bench chain``: chains of dependent GEMMs with and without programmatic dependent launch.
 
 Each GEMM multiplies the result of the previous one.  Twenty GEMMs of N x N f16 matrices are captured in a CUDA graph
-and replayed.  A row is the time per GEMM, compared with ``torch.mm``.  ``op`` uses dependent launch.  First, the results
-with and without dependent launch are compared bitwise.
+and replayed.  A row is the time per GEMM, compared with ``torch.mm``.  ``op`` uses dependent launch.  First, the
+results with and without dependent launch are compared bitwise.
 """
 
 from __future__ import annotations

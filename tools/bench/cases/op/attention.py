@@ -1,8 +1,8 @@
 """``cute-bench op --groups attention``: attention compared with torch's ``scaled_dot_product_attention``.
 
-Peers are its back ends FLASH and CUDNN.  The cases are full and causal attention with 1k to 16k keys and
-heads of 64, 128 and 256 elements.  Others have shared heads, packed sequences, or few queries of many keys.  FLOPs count only the keys that a
-query attends to.
+Peers are its back ends FLASH and CUDNN.  The cases are full and causal attention with 1k to 16k keys and heads of 64,
+128 and 256 elements.  Others have shared heads, packed sequences, or few queries of many keys.  FLOPs count only the
+keys that a query attends to.
 """
 
 from __future__ import annotations
