@@ -38,10 +38,6 @@ _MOST = 1 << 25
 """Maximum number of scores in memory at a time, in f32."""
 
 
-SMALL = 1 << 18
-"""Maximum number of scores of a small problem."""
-
-
 class Mask(NamedTuple):
     """The mask and the scale of scores: the arguments of ``torch.ops.cute.attention``."""
 
@@ -257,23 +253,6 @@ def _call_flash(
     )
 
 
-def _call_small(
-    arrays: Sequence[Tensor], lse: Tensor, scale: float, most: tuple[int, int], causal: bool
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Call torch's flash-attention kernel as :func:`_call_cudnn`, for as many key heads as query heads.
-
-    For small problems the host time of cuDNN, 50 µs more, exceeds the GPU time.  This operator transposes in C++, which
-    takes less host time than views in Python.
-    """
-    q, k, v, out, grad = [_readable(x).transpose(1, 2) for x in arrays]
-    state = _no_state(q.device)
-    found = torch.ops.aten._scaled_dot_product_flash_attention_backward.default(
-        grad, q, k, v, out, lse, None, None, *most, 0.0, causal, state, state, scale=scale
-    )
-    dq, dk, dv = [x.transpose(1, 2) for x in found]
-    return dq, dk, dv
-
-
 _REFUSED: set[object] = set()
 """Specializations that cuDNN does not support."""
 
@@ -336,10 +315,6 @@ def _piece_gradients(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return the gradients of a piece with these arrays."""
     if part.is_square:
-        q, k = arrays[:2]
-        batch, queries, heads, size = q.shape
-        if batch * heads * queries * k.shape[1] <= SMALL and heads == k.shape[2] and size % 8 == 0:
-            return _call_small(arrays, lse, scale, part.shape, part.right == 0)
         found = _call_cudnn(arrays, lse, scale, part.shape, part.right == 0)
         if found is not None:
             return found

@@ -210,8 +210,7 @@ def multiplied(grad: torch.Tensor, k: torch.Tensor, v: torch.Tensor, factor: flo
     return [grad * factor, k * 3, v * 4]
 
 
-@pytest.mark.parametrize(("name", "small"), [("_call_cudnn", 0), ("_call_small", 1 << 18)])
-def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch, name: str, small: int) -> None:
+def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     """The backward pass calls a torch operator on views of saved tensors."""
 
     def kernel(arrays: Any, lse: Any, scale: float, most: Any, causal: bool) -> Any:
@@ -223,8 +222,7 @@ def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch, nam
     monkeypatch.setattr(attention_calls, "_KNOWN", KnownCalls())
     monkeypatch.setattr(attention_calls, "attended", lambda *given, device, **more: attended(*given, **more))
     monkeypatch.setattr(attention_gradients, "_has_flash", lambda q: True)
-    monkeypatch.setattr(attention_gradients, name, kernel)
-    monkeypatch.setattr(attention_gradients, "SMALL", small)
+    monkeypatch.setattr(attention_gradients, "_call_cudnn", kernel)
     monkeypatch.setattr(recording, "PURE", {*recording.PURE, "cute_test::attention_backward"})
     seen.works = False
     kernels: list[int] = []
@@ -233,7 +231,7 @@ def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch, nam
         kernels.clear()
         grad, before = normal(1, 2, 64, 64), seen.first
         result, _ = op.attention(q, k, v, causal=True, lse=True)
-        with patch.object(attention_gradients, name, lambda *given: kernels.append(1) or kernel(*given)):
+        with patch.object(attention_gradients, "_call_cudnn", lambda *given: kernels.append(1) or kernel(*given)):
             found = torch.autograd.grad(result, (q, k, v), grad)
         assert (seen.first == before) == (number > 0) == (not kernels)
         assert all(torch.equal(x, y) for x, y in zip(found, (2 * grad, 3 * k, 4 * v), strict=True))
