@@ -38,7 +38,7 @@ MOST, MOST_POWERS, LONG_POWERS = 512, 64, 8192
 PROCESSORS = 132
 """Multiprocessors of an H100 or H200."""
 
-MOST_BLOCKS, BLOCK_VECTORS = 1, 4
+MOST_BLOCKS, BLOCK_VECTORS = 8, 4
 """Largest number of blocks that share one of few long rows, and the fewest vectors of each of their threads."""
 
 
@@ -46,7 +46,7 @@ def sum_class(element: str, n: int, op: str = "sum", rows: int = 1 << 20) -> Row
     """Return the class of ``rows`` rows of ``n`` elements: threads, vectors in flight, rows per block.
 
     Exponentials need more computation per byte, which many small blocks hide better than a few large ones. Few rows
-    have more threads, until a multiprocessor has 1024 or a row is loaded at once.
+    have more threads, until a multiprocessor has 1024 or a row is loaded at once, and then clusters of blocks.
 
     >>> [sum_class("f16", n)[:3] for n in (8, 100, 1000, 4096, 6144, 32768, 10**7)]
     [(1, 1, 128), (4, 3, 32), (32, 4, 4), (128, 4, 1), (128, 4, 1), (512, 4, 1), (512, 4, 1)]
@@ -54,6 +54,8 @@ def sum_class(element: str, n: int, op: str = "sum", rows: int = 1 << 20) -> Row
     [(8, 6, 16), (32, 4, 4), (64, 4, 1)]
     >>> [sum_class("f16", 32768, "cross_entropy", rows)[:3] for rows in (132, 295, 2000)]
     [(1024, 4, 1), (256, 4, 1), (64, 4, 1)]
+    >>> [sum_class("f16", 160_000, rows=rows)[:4] for rows in (1, 40, 100)]
+    [(1024, 4, 1, 4), (1024, 4, 1, 2), (1024, 4, 1, 1)]
     """
     w = width(element)
     if n < 1:

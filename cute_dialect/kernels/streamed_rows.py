@@ -34,8 +34,9 @@ __all__ = ["OPERATIONS", "StreamedPlan", "elements_text", "statistics_text"]
 THREADS, AT_ONCE = 512, 2
 """Threads of a block, and vectors that each of them loads at once, or as many elements as these have."""
 
-FEW_THREADS = 128
-"""Threads of a block for few rows. Each of them loads one vector at once."""
+GRADIENT_THREADS = 128
+"""Threads of a block for gradients of norms. Each of them loads one vector of each matrix at once, because it also has
+the accumulators of the weights' gradients."""
 
 MOST_SPLITS = 32
 """Largest number of slices of a row: one per lane of the warp that combines them."""
@@ -46,21 +47,21 @@ class StreamedPlan:
 
     ``takes`` has w and b for weights and a bias of a row's length, or for the gradients of these; r for a residual or
     the gradient of its sum; d for the gradient of a result; g for one number per row. ``whole`` rows consist of aligned
-    vectors in all matrices. With ``few`` rows, tiles are small, so that there is one for each multiprocessor.
+    vectors in all matrices.
     """
 
-    def __init__(self, op: str, element: str, takes: str = "", few: bool = False, whole: bool = True):
-        self.op, self.element, self.takes, self.few, self.whole = op, element, takes, few, whole
+    def __init__(self, op: str, element: str, takes: str = "", whole: bool = True):
+        self.op, self.element, self.takes, self.whole = op, element, takes, whole
         self.width = width(element) if whole else 1
         self.is_gradient = op.endswith("norm_backward")
         self.sums = sum(x in takes for x in "wb") if self.is_gradient else 0
-        self.threads = FEW_THREADS if few else THREADS
-        self.at_once = (1 if few else AT_ONCE) * width(element) // self.width
+        self.threads = GRADIENT_THREADS if self.is_gradient else THREADS
+        self.at_once = (1 if self.is_gradient else AT_ONCE) * width(element) // self.width
         self.tile = self.threads * self.at_once  # vectors that a block processes at once
 
     def other(self) -> "StreamedPlan":
         """Return the plan for rows of any alignment."""
-        return StreamedPlan(self.op, self.element, self.takes, self.few, whole=False)
+        return StreamedPlan(self.op, self.element, self.takes, whole=False)
 
     @property
     def columns(self) -> int:
@@ -473,13 +474,13 @@ def _types(plan: StreamedPlan) -> tuple[Any, Any, Any]:
 
 
 @printed
-def statistics_text(op: str, element: str, takes: str = "", few: bool = False) -> cute.Compiled:
+def statistics_text(op: str, element: str, takes: str = "") -> cute.Compiled:
     """Trace the kernel of the statistics. It takes ``(x, dy, w, r, s, parts)``, without those that it does not use.
 
     >>> "gpu.func @softmax_statistics_v" in statistics_text("softmax", "f16")
     True
     """
-    plan = StreamedPlan(op, element, takes, few)
+    plan = StreamedPlan(op, element, takes)
     matrix, vector, numbers = _types(plan)
     d = matrix if plan.is_gradient or "d" in takes else None
     w = vector if plan.is_gradient and "w" in takes else None
@@ -488,13 +489,13 @@ def statistics_text(op: str, element: str, takes: str = "", few: bool = False) -
 
 
 @printed
-def elements_text(op: str, element: str, takes: str = "", few: bool = False) -> cute.Compiled:
+def elements_text(op: str, element: str, takes: str = "") -> cute.Compiled:
     """Trace the kernel of the elements.
 
     It takes ``(x, dy, w, b, ds, g, y, parts, sums, groups, eps)``, without those that it does not use. ``sums`` has a
     row for each group, with the gradients of weights and biases.
     """
-    plan = StreamedPlan(op, element, takes, few)
+    plan = StreamedPlan(op, element, takes)
     matrix, vector, numbers = _types(plan)
     d = matrix if plan.is_gradient or "d" in takes else None
     w = vector if "w" in takes else None

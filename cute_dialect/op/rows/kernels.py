@@ -46,8 +46,8 @@ PROCESSORS = 132
 BLOCKS_ON_CPU = 2
 """Blocks on the interpreter: more than one, and few enough that each has several rows."""
 
-BLOCKS, FEW_BLOCKS = 4, 8
-"""Blocks per multiprocessor that a launch of streamed rows should have; those for few rows are smaller."""
+BLOCKS, GRADIENT_BLOCKS = 4, 8
+"""Blocks per multiprocessor that a launch of streamed rows should have; those of gradients of norms are smaller."""
 
 PROCESSORS_ON_CPU = 1
 """Multiprocessors that the interpreter stands for."""
@@ -83,8 +83,8 @@ def choose_kernels(p: RowProblem, processors: int | None = PROCESSORS) -> RowCho
                 kernels = (packed_kernel(p.call, element, n, p.takes),)
         case "streamed":
             count = processors or PROCESSORS_ON_CPU
-            plan = streamed_plan(p.call, element, p.takes, p.rows, n, count)
-            kernels = streamed_kernels(p.call, element, p.takes, plan.few)
+            plan = streamed_plan(p.call, element, p.takes)
+            kernels = streamed_kernels(p.call, element, p.takes)
             config, groups = RowConfig(plan.threads, plan.at_once), sum_groups(plan, p.rows, n, count)
         case _ if p.call in SUMS:
             kernels, config = (sum_kernel(p.call, element, n, p.rows),), sum_class(element, n, p.call, p.rows)
@@ -212,41 +212,34 @@ def packed_entropy_kernel(element: str, n: int, of_loss: str = "", mean: bool = 
 # --------------------------------------------------------------------------------------------------- streamed rows
 
 
-def streamed_kernels(call: str, element: str, takes: str = "", few: bool = False) -> tuple[RowKernel, RowKernel]:
-    """Return the kernels of the statistics and of the elements, of small tiles for ``few`` rows.
+def streamed_kernels(call: str, element: str, takes: str = "") -> tuple[RowKernel, RowKernel]:
+    """Return the kernels of the statistics and of the elements.
 
     >>> [kernel.name for kernel in streamed_kernels("rms_norm", "f16", "w")]
     ['rows-streamed-statistics-rmsnorm-w-f16', 'rows-streamed-elements-rmsnorm-w-f16']
     """
-    args = (call.replace("_norm", "norm"), element, takes, few)
-    name = "-".join([x for x in (args[0], takes, element, "few" if few else "") if x])
+    args = (call.replace("_norm", "norm"), element, takes)
+    name = "-".join([x for x in (args[0], takes, element) if x])
     return (
         RowKernel(f"rows-streamed-statistics-{name}", statistics_text, args, "launch_statistics"),
         RowKernel(f"rows-streamed-elements-{name}", elements_text, args, "launch_elements"),
     )
 
 
-def streamed_plan(call: str, element: str, takes: str, rows: int, n: int, processors: int) -> StreamedPlan:
-    """Return the plan of a call: with small tiles if large ones are fewer than the blocks of a launch should be.
-
-    >>> [streamed_plan("rms_norm", "bf16", "w", rows, 1 << 18, 132).few for rows in (16, 17)]
-    [True, False]
-    """
-    args = call.replace("_norm", "norm"), element, takes
-    plan = StreamedPlan(*args)
-    few = rows * -(-n // plan.columns) < BLOCKS * processors
-    return StreamedPlan(*args, few=True) if few else plan
+def streamed_plan(call: str, element: str, takes: str) -> StreamedPlan:
+    """Return the plan of a call."""
+    return StreamedPlan(call.replace("_norm", "norm"), element, takes)
 
 
 def wanted_blocks(plan: StreamedPlan, processors: int) -> int:
     """Return the number of blocks that a launch should have."""
-    return (FEW_BLOCKS if plan.few else BLOCKS) * processors
+    return (GRADIENT_BLOCKS if plan.is_gradient else BLOCKS) * processors
 
 
 def sum_groups(plan: StreamedPlan, rows: int, n: int, processors: int) -> int:
     """Return the number of groups of rows whose gradients of weights and biases are summed separately.
 
-    >>> plan = streamed_plan("rms_norm_backward", "bf16", "w", 36, 71776, 132)
+    >>> plan = streamed_plan("rms_norm_backward", "bf16", "w")
     >>> sum_groups(plan, 36, 71776, 132)
     14
     """

@@ -78,10 +78,10 @@ def launch_streamed(
     """
     rows, n = x.shape
     processors = processors_of(one) or PROCESSORS_ON_CPU
-    plan = streamed_plan(one.name, one.element, takes, rows, n, processors)
+    plan = streamed_plan(one.name, one.element, takes)
     splits = max(1, min(MOST_SPLITS, -(-wanted_blocks(plan, processors) // rows), -(-n // plan.columns)))
     parts = one.matrix_of(one.result((rows, plan.part_columns(splits)), "f32"))
-    first, second = streamed_kernels(one.name, one.element, takes, plan.few)
+    first, second = streamed_kernels(one.name, one.element, takes)
     is_forward = not plan.is_gradient
     one.launch(first, x, d, None if is_forward else w, r if is_forward else None, s, parts)
     groups, added = min(rows, 1 << 20), None

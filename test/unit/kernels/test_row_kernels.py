@@ -462,3 +462,22 @@ def test_code_has_128_bit_accesses_and_no_spills(op: str, element: str, n: int) 
     assert fast.count("st.global.v4.b32") == c.chunks * c.together
     assert "warning" not in compiled.report
     assert compiled.report.count(" 0 bytes spilled, 0 bytes stack") == 2
+
+
+@pytest.mark.sample("sum-2048", "logsumexp-2051")
+@pytest.mark.parametrize("n", [2048, 2051])
+@pytest.mark.parametrize("op", SUMS)
+def test_clusters_share_reduced_rows(op: str, n: int) -> None:
+    config = RowConfig(64, 4, cluster=4, hint=sum_class("f32", 1 << 16).hint)
+    kernel = compile_cute(sum_text(op, "f32", n, config), emit="base").kernel("launch")
+    x = np.random.default_rng(n).standard_normal((3, n)).astype(np.float32)
+    wide, y, lse = x.astype(np.float64), np.full(3, np.nan, np.float32), np.full(3, np.nan, np.float32)
+    target = np.array([5, n - 1, 0])
+    given = (x, target, y, lse, -100) if op == "cross_entropy" else (x, y)
+    kernel(*given, device="cpu", checks=("race", "oob", "uninit", "sync"))
+    log = np.log(np.exp(wide).sum(1))
+    exact = {
+        "sum": wide.sum(1), "mean": wide.mean(1), "max": wide.max(1), "logsumexp": log,
+        "cross_entropy": log - wide[np.arange(3), target],
+    }  # fmt: skip
+    assert np.allclose(y, exact[op], rtol=2e-6, atol=1e-4 if op == "sum" else 1e-6)

@@ -99,6 +99,7 @@ def test_short_rows(name: str, n: int, dtype: torch.dtype) -> None:
 def test_several_slices(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks share a row, and a block processes several rows."""
     monkeypatch.setattr(kernels, "BLOCKS", 10)
+    monkeypatch.setattr(kernels, "GRADIENT_BLOCKS", 10)
     check(name, operands(FUNCTIONS[name][0], 5, n, torch.float32))
 
 
