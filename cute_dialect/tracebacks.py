@@ -28,7 +28,7 @@ _ENDS = 4
 
 def is_full() -> bool:
     """Return True if ``CUTE_TRACEBACK=full`` is set."""
-    from cute_dialect.runtime.settings import word  # late: only when there is an error
+    from cute_dialect.runtime.settings import word  # late: start-up
 
     return word("CUTE_TRACEBACK") == "full"
 

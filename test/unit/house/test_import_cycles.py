@@ -16,7 +16,6 @@ CYCLE_CEILINGS = {
 # Imports inside functions without a comment `# late: torch` or `# late: start-up`.
 LATE_CEILINGS = {
     "compat": 8,
-    "cute_dialect": 1,
     "explore": 37,
     "kernels": 5,
     "lang": 561,
