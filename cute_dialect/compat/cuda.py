@@ -44,7 +44,7 @@ def initialize_cuda_context(device_id: int = 0) -> None:
     """Make the primary context of a GPU current.  Raises NoGpuError if kernels run on the GPU and there is none."""
     if default_device() == "cpu":
         return
-    from cute_dialect.runtime.driver import driver
+    from cute_dialect.runtime.driver import driver  # late: start-up
 
     driver().set_context(driver().primary_context(device_id))
 
@@ -58,7 +58,7 @@ def stream_sync(stream: Stream | int) -> None:
     """Wait until all work on a stream is complete."""
     if default_device() == "cpu":
         return
-    from cute_dialect.runtime.driver import driver
+    from cute_dialect.runtime.driver import driver  # late: start-up
 
     driver().synchronize(getattr(stream, "handle", stream))
 

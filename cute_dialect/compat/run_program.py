@@ -27,6 +27,7 @@ from typing import Any
 
 from cute_dialect.compat.unsupported import LATER_CHIPS, STATEMENTS, VENDOR, refused
 from cute_dialect.lang.calls.target import running_on
+from cute_dialect.runtime.driver import CudaError, driver
 from cute_dialect.runtime.settings import word
 
 __all__ = ["MODULES", "answered_imports", "main", "run"]
@@ -273,7 +274,7 @@ def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, An
     """
     namespace = dict(vars(builtins))
     if cpu:
-        from cute_dialect.compat.torch_cpu import import_with
+        from cute_dialect.compat.torch_cpu import import_with  # late: start-up
 
         namespace["__import__"] = import_with(builtins.__import__)
     first: list[MetaPathFinder] = [CutlassFinder(), SiblingFinder(folder, namespace)]
@@ -328,7 +329,7 @@ def _torch_mode(cpu: bool) -> Generator[None]:
     if not cpu or find_spec("torch") is None:
         yield
         return
-    from cute_dialect.compat.torch_cpu import on_cpu
+    from cute_dialect.compat.torch_cpu import on_cpu  # late: start-up
 
     with on_cpu():
         yield
@@ -351,8 +352,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _has_gpu() -> bool:
-    from cute_dialect.runtime.driver import CudaError, driver
-
     try:
         driver()
     except (CudaError, ImportError):

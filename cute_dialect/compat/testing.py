@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import cute_dialect.lang as cute
 from cute_dialect.errors import CuteError, UsageError
 from cute_dialect.lang.calls.target import default_device, without_checks
-from cute_dialect.lang.lib import autotune as autotuning
+from cute_dialect.lang.lib import autotune
 from cute_dialect.lang.machine.printf import assert_ as assert_
 from cute_dialect.lang.values.annotations import Stream
 
@@ -121,7 +121,7 @@ def _host_times(call: Callable[[], None], iterations: int) -> Iterator[float]:
 
 
 def _gpu_times(call: Callable[[], None], iterations: int, stream: Stream | int | None) -> Iterator[float]:
-    from cute_dialect.runtime.driver import driver
+    from cute_dialect.runtime.driver import driver  # late: start-up
 
     gpu = driver()
     handle = int(stream.handle if isinstance(stream, Stream) else stream) if stream is not None else 0
@@ -169,7 +169,7 @@ def tune(
 def autotune_jit(
     params_dict: Mapping[str, Sequence[object]], update_on_change: Sequence[str] = (), warmup_iterations: int = 10,
     iterations: int = 100,
-) -> Callable[[Callable[..., object]], autotuning.Autotuned]:  # fmt: skip
+) -> Callable[[Callable[..., object]], autotune.Autotuned]:  # fmt: skip
     """Decorate a host function so that its constants in ``params_dict`` are chosen by timing.
 
     This is ``cute.autotune`` with CuTe DSL's interface.  The first call times every combination with its own arguments,
@@ -184,13 +184,13 @@ def autotune_jit(
     """
     candidates = [dict(zip(params_dict, values)) for values in itertools.product(*params_dict.values())]
     share = -(-iterations // _ROUNDS)
-    how = autotuning.TuneOptions(
+    how = autotune.TuneOptions(
         tuple(update_on_change), None, None, -(-iterations // share), share, None, saved=False, compared=False,
         on_cpu=True, warmup=warmup_iterations,
     )  # fmt: skip
 
-    def decorate(f: Callable[..., object]) -> autotuning.Autotuned:
-        return autotuning.make(f, candidates, how)
+    def decorate(f: Callable[..., object]) -> autotune.Autotuned:
+        return autotune.make(f, candidates, how)
 
     return decorate
 

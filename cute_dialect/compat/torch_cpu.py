@@ -15,6 +15,8 @@ from functools import wraps
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from cute_dialect.lang.calls.target import current_target
+
 __all__ = ["CudaOnCpu", "TorchOnCpu", "import_with", "on_cpu"]
 
 
@@ -98,8 +100,6 @@ class CudaOnCpu(ModuleType):
 
     def get_device_capability(self, device: object = None) -> tuple[int, int]:
         """Return the compute capability of the target."""
-        from cute_dialect.lang.calls.target import current_target
-
         number = current_target().removeprefix("sm_").rstrip("abcdefghijklmnopqrstuvwxyz")
         return int(number[:-1]), int(number[-1])
 

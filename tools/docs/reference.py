@@ -98,7 +98,7 @@ PAGES: Mapping[str, Page] = {
             _lang("Pointers", "cute_dialect.spaces", "values.pointers", "calls.arguments"),
             _lang("Shared memory", "values.shared_memory"),
             _lang("Structures in shared memory", "values.structs"),
-            _lang("Vectors in registers", "values.vectors", "values.vector_functions", "values.reductions"),
+            _lang("Vectors in registers", "values.vectors"),
         ),
     ),
     "numbers": Page(

@@ -10,9 +10,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.lang.calls import runtime_tensor
+from cute_dialect.lang.calls.constant_keys import static_key
 from cute_dialect.lang.tracing.tracer import active
 from cute_dialect.lang.values.dtypes import Boolean, Numeric, NumericType
 from cute_dialect.lang.values.pointers import pointer_to
+from cute_dialect.lang.values.tensors import Pointer, Tensor
 from cute_dialect.runtime.arrays import ArrayView
 from cute_dialect.runtime.binding import DtypeError, RangeError, ShapeError
 
@@ -24,9 +26,18 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Int
 
 __all__ = [
-    "ArraySpec", "NumberSpec", "PointerSpec", "Spec", "StaticSpec", "StreamSpec", "TreeSpec", "make_ptr", "named",
-    "rebuild", "unpack",
-]  # fmt: skip
+    "ArraySpec",
+    "NumberSpec",
+    "PointerSpec",
+    "Spec",
+    "StaticSpec",
+    "StreamSpec",
+    "TreeSpec",
+    "make_ptr",
+    "named",
+    "rebuild",
+    "unpack",
+]
 
 
 class Spec:
@@ -74,8 +85,6 @@ class StaticSpec(Spec):
 
     def is_the(self, value: object, name: str = "") -> bool:
         """Return True if ``value`` equals the constant.  Raises F121 if it cannot be a constant."""
-        from cute_dialect.lang.calls.constant_keys import static_key
-
         if isinstance(self.value, bool) and type(value).__module__ == "numpy" and hasattr(value, "item"):
             value = value.item()  # A numpy bool counts as a Python bool.
         return value is self.value or static_key(value, name) == self.key
@@ -171,8 +180,6 @@ class ArraySpec(Spec):
             into.append(value)
 
     def make(self, values: Iterator[SSAValue]) -> object:
-        from cute_dialect.lang.values.tensors import Tensor
-
         return Tensor.of(next(values), self.dtype)  # pyright: ignore[reportArgumentType]
 
 
@@ -195,8 +202,6 @@ class PointerSpec(Spec):
         into.append(getattr(address, "array", address))  # The interpreter needs the array to which the address belongs.
 
     def make(self, values: Iterator[SSAValue]) -> object:
-        from cute_dialect.lang.values.tensors import Pointer
-
         return Pointer.of(next(values), self.dtype)  # pyright: ignore[reportArgumentType]
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cute_dialect.lang.values.dtypes import type_of_mlir
 from cute_dialect.runtime.arrays import ArrayView
 from cute_dialect.runtime.binding import MAX_EXTENT_I32 as MAX_STATIC
 
@@ -51,8 +52,6 @@ def type_of_element(dtype: str) -> NumericType:
     >>> type_of_element("ui8"), type_of_element("bf16")
     (Uint8, BFloat16)
     """
-    from cute_dialect.lang.values.dtypes import type_of_mlir
-
     return type_of_mlir(dtype.removeprefix("u"), signed=not dtype.startswith("u"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -11,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.lang.calls.compiled import Compiled
 from cute_dialect.lang.calls.decorators import JitFunction, KernelFunction
 from cute_dialect.lang.calls.options import CompileOption, options_of, said
+from cute_dialect.lang.calls.specializations import head_of, read_call
+from cute_dialect.lang.calls.target import default_device
 from cute_dialect.lang.calls.traced import BoundMethod, Traced
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
 from cute_dialect.lang.tracing.tracer import finishes_errors
 
 if TYPE_CHECKING:
+    import concurrent.futures
     from collections.abc import Callable
 
     from cute_dialect.lang.values.signature_types import Int, Shape
@@ -75,8 +77,6 @@ class _Compile:
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], sizes: dict[str, Any], chip: str | None,
         options: str, cache: bool, device: Any,
     ) -> Compiled:  # fmt: skip
-        from cute_dialect.lang.calls.specializations import head_of, read_call
-
         traced, receiver = _traced(function)
         own = head_of(traced).signature.parameters
         if device is not None and "device" in own:
@@ -92,7 +92,7 @@ class _Compile:
                     "F115", f"cute.compile: the kernel '{traced.name}' needs grid and block",
                     hint="cute.compile(kernel, …, grid=…, block=…)",
                 )  # fmt: skip
-            from cute_dialect.lang.calls.host import Launch
+            from cute_dialect.lang.calls.host import Launch  # late: start-up
 
             launch = Launch(traced, (*receiver, *args), kwargs, receiver=bool(receiver))
             found = traced.find_launch(launch, sizes.pop("grid"), sizes, made)
@@ -121,8 +121,6 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 
 def _on_cpu() -> bool:
     """Return True if calls run on the interpreter by default, so that machine code is not needed yet."""
-    from cute_dialect.lang.calls.target import default_device
-
     return default_device() == "cpu"
 
 
@@ -161,7 +159,9 @@ def precompile(calls: Iterable[tuple[Any, Sequence[Any]]], workers: int | None =
         calls: pairs of a function and its arguments.
         workers: number of compiling processes; by default one per available CPU.
     """
-    from cute_dialect.runtime.progress import Task
+    import concurrent.futures  # late: start-up
+
+    from cute_dialect.runtime.progress import Task  # late: start-up
 
     count = workers if workers is not None else len(os.sched_getaffinity(0))
     pool = concurrent.futures.ThreadPoolExecutor(count, thread_name_prefix="cute-compile")
@@ -196,4 +196,6 @@ def _ready(kind: Compiled) -> Compiled:
 
 @lru_cache(maxsize=1)
 def _pool() -> concurrent.futures.ThreadPoolExecutor:
+    import concurrent.futures  # late: start-up
+
     return concurrent.futures.ThreadPoolExecutor(thread_name_prefix="cute-compile")

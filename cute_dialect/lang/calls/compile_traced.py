@@ -27,7 +27,7 @@ class CompileResult(NamedTuple):
 
 def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
     """Return the cache key of a traced module."""
-    from cute_dialect.pipelines.cache import text_key
+    from cute_dialect.pipelines.cache import text_key  # late: start-up
 
     chip, level = _chip(options, emit), _level(options, emit)
     return text_key(_text(module), emit=emit, chip=chip, opt_level=level, ptxas=options.ptxas)
@@ -35,7 +35,7 @@ def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
 
 def _text(module: ModuleOp) -> str:
     """Return the text of a module, with the source lines of its kernels' assertions, which GPU code prints."""
-    from cute_dialect.ir.printing import ir_text
+    from cute_dialect.ir.printing import ir_text  # late: start-up
 
     text = ir_text(module, source_names=True)
     places = [place for op in kernel_assertions(module) for place in _places(op)] if "cf.assert" in text else []
@@ -44,14 +44,14 @@ def _text(module: ModuleOp) -> str:
 
 def kernel_assertions(module: ModuleOp) -> list[Operation]:
     """Return the assertions in a module's kernels."""
-    from cute_dialect.ir.editing import all_ops
+    from cute_dialect.ir.editing import all_ops  # late: start-up
 
     kernels = [op for op in module.ops if op.name == "gpu.module"]
     return [op for kernel in kernels for op in all_ops(kernel) if op.name == "cf.assert"]
 
 
 def _places(op: Operation) -> list[str]:
-    from cute_dialect.ir.diagnostics import location_frames
+    from cute_dialect.ir.diagnostics import location_frames  # late: start-up
 
     return [f"// {f.function} {f.position.file}:{f.position.line}\n" for f in location_frames(op.location)]
 
@@ -71,8 +71,8 @@ def compile_traced(
 
     ``elsewhere``: compile in another process.  Raises :class:`cute_dialect.errors.CompileError`.
     """
-    from cute_dialect.pipelines.cache import text_key
-    from cute_dialect.pipelines.compiler import compile_in_worker, compile_module
+    from cute_dialect.pipelines.cache import text_key  # late: start-up
+    from cute_dialect.pipelines.compiler import compile_in_worker, compile_module  # late: start-up
 
     chip, level = _chip(options, emit), _level(options, emit)
     lineinfo = emit != "base" and options.lineinfo

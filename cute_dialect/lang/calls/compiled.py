@@ -11,16 +11,23 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.arch.targets import default_features, find_target
 from cute_dialect.errors import UsageError
 from cute_dialect.lang.calls.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
 from cute_dialect.lang.calls.cache.dependencies import Watched
+from cute_dialect.lang.calls.compile_traced import artifact_key, compile_traced
 from cute_dialect.lang.calls.target import default_checks, default_device
 from cute_dialect.lang.machine.printf import HostTexts
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, NotCompiled
 from cute_dialect.lang.tracing.recorder import recorded
 from cute_dialect.lang.tracing.source_location import user_frames
 from cute_dialect.lang.tracing.tracer import finishes_errors
+from cute_dialect.pipelines.cuda_programs import PtxasError
+from cute_dialect.runtime import abi
+from cute_dialect.runtime import load as read
 from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
+from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.settings import missing_package
 from cute_dialect.type_text import language_terms
 
 if TYPE_CHECKING:
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.options import Options
     from cute_dialect.pipelines.compilation import Emit
     from cute_dialect.runtime.bound_call import BoundCall
-    from cute_dialect.runtime.launch import CompiledModule, Kernel
+    from cute_dialect.runtime.launch import Kernel
 
 __all__ = ["Compiled", "Outcome", "load", "observed"]
 
@@ -52,8 +59,6 @@ def parameter_bytes(chip: str) -> int:
     >>> parameter_bytes("sm_90a"), parameter_bytes("sm_61")
     (32764, 4096)
     """
-    from cute_dialect.arch.targets import default_features, find_target
-
     return 32764 if find_target(chip, default_features(chip)).number >= 70 else 4096
 
 
@@ -114,8 +119,6 @@ class Compiled:
         """True if the run-time parameters precede the constant ones."""
         self.__call__ = self._called
         if found is not None:
-            from cute_dialect.runtime.launch import CompiledModule
-
             module = CompiledModule(found.artifact, self._lowered, self._pass_remarks)
             self.notes = list(found.remarks)
             self._kernels[False] = module.kernel(found.name)
@@ -134,24 +137,21 @@ class Compiled:
                 why = "it came from the compile cache and has no trace"
             with needs_compiler(self.name, why):
                 made = self._trace()
-            if self._found is not None:
-                from cute_dialect.lang.calls.compile_traced import artifact_key
-
-                if artifact_key(made.module, self.options, "auto") != self._found.key:
-                    raise CompileError(
-                        "F104", f"'{self.name}' depends on code or values that changed since it was found in the "
-                        "compile cache, so its trace differs", hint="compile it again",
-                    )  # fmt: skip
+            if self._found is not None and artifact_key(made.module, self.options, "auto") != self._found.key:
+                raise CompileError(
+                    "F104", f"'{self.name}' depends on code or values that changed since it was found in the compile "
+                    "cache, so its trace differs", hint="compile it again",
+                )  # fmt: skip
             self._program = made
         return self._program
 
     def _lowered(self, kernel: str | None) -> object:
-        from cute_dialect.pipelines.lazy_lowering import lowered_when_asked
+        from cute_dialect.pipelines.lazy_lowering import lowered_when_asked  # late: start-up
 
         return lowered_when_asked(lambda: self.program.module)(kernel)
 
     def _pass_remarks(self) -> list[str]:
-        from cute_dialect.pipelines.lazy_lowering import cloning, remarks_again
+        from cute_dialect.pipelines.lazy_lowering import cloning, remarks_again  # late: start-up
 
         return remarks_again(cloning(self.program.module), "nvptx")()
 
@@ -176,7 +176,7 @@ class Compiled:
         learns = not kwargs and options.keys() <= {"stream"} and self._in_order and len(args) == len(self._given)
         result = self.run(self.arguments(args, kwargs), options)
         if learns and self.is_on_gpu:
-            from cute_dialect.lang.calls.cache.fast_path import learn
+            from cute_dialect.lang.calls.cache.fast_path import learn  # late: start-up
 
             learn(self, self, args, watch=False)
         return result
@@ -184,7 +184,7 @@ class Compiled:
     @finishes_errors
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
         """Run a call that the generated fast path did not recognize."""
-        from cute_dialect.lang.calls.cache.fast_path import other_call
+        from cute_dialect.lang.calls.cache.fast_path import other_call  # late: start-up
 
         left = other_call(self, args, stream, options)
         if left is None:
@@ -309,8 +309,6 @@ class Compiled:
         return found
 
     def _compile(self, emit: Emit, *, keep_stages: bool = False, elsewhere: bool = False) -> CompiledModule:
-        from cute_dialect.lang.calls.compile_traced import compile_traced
-
         with needs_compiler(self.name, "it is not in the compile cache for these arguments"):
             made, key = compile_traced(
                 self.program.module, self.options, emit, keep_stages=keep_stages, elsewhere=elsewhere
@@ -341,8 +339,7 @@ class Compiled:
 
     def sass(self) -> str:
         """Return the SASS listing from nvdisasm.  Raises LaunchError if there is no cubin or no nvdisasm."""
-        from cute_dialect.pipelines.cuda_programs import PtxasError
-        from cute_dialect.pipelines.ptxas import disassemble
+        from cute_dialect.pipelines.ptxas import disassemble  # late: start-up
 
         try:
             return disassemble(self.cubin)
@@ -385,9 +382,9 @@ class Compiled:
         """
         if stage in ("trace", "input"):
             module = self.module()
-            from cute_dialect.ir.printing import ir_text
-            from cute_dialect.lang.rewrite.comments import comments_of
-            from cute_dialect.lang.tracing.type_names import type_names
+            from cute_dialect.ir.printing import ir_text  # late: start-up
+            from cute_dialect.lang.rewrite.comments import comments_of  # late: start-up
+            from cute_dialect.lang.tracing.type_names import type_names  # late: start-up
 
             return ir_text(
                 module, source_names=True, aliases=type_names(module) if aliases else None,
@@ -409,30 +406,28 @@ class Compiled:
         """Return the IR of a stage as an ``mlir.ir.Module`` in ``context``, with cute ops in generic form."""
         import mlir.ir as ir  # pyright: ignore[reportMissingImports]
 
-        from cute_dialect.pipelines.embed import load_dialects
+        from cute_dialect.pipelines.embed import load_dialects  # late: start-up
 
         load_dialects(context)
         context.allow_unregistered_dialects = True
         if stage == "trace":
-            from cute_dialect.ir.printing import ir_text
+            from cute_dialect.ir.printing import ir_text  # late: start-up
 
             return ir.Module.parse(ir_text(self.module(), generic=True), context)
         if stage != "base":
             return ir.Module.parse(self.mlir(stage), context)
-        from cute_dialect.pipelines.compiler import lower_to_base
+        from cute_dialect.pipelines.compiler import lower_to_base  # late: start-up
 
         return ir.Module.parse(lower_to_base(self.module()), context)
 
     @property
     def key(self) -> str:
         """The hash of all inputs of the compilation. Equal keys mean equal machine code."""
-        from cute_dialect.lang.calls.compile_traced import artifact_key
-
         return self._found.key if self._found is not None else artifact_key(self.program.module, self.options, "auto")
 
     def explain(self) -> str:
         """Return a report of the static parts of the arguments and the ops that each source line emitted."""
-        from cute_dialect.lang.calls.explain import explained
+        from cute_dialect.lang.calls.explain import explained  # late: start-up
 
         return explained(self)
 
@@ -473,7 +468,7 @@ class Compiled:
         """
         from tempfile import TemporaryDirectory
 
-        from cute_dialect.runtime.export.object_file import compile_object
+        from cute_dialect.runtime.export.object_file import compile_object  # late: start-up
 
         name = function_prefix or file_name
         with TemporaryDirectory() as folder:
@@ -501,9 +496,8 @@ def observed(observe: Callable[[Compiled, Sequence[Any]], None]) -> Generator[No
 @contextmanager
 def needs_compiler(name: str, why: str) -> Generator[None]:
     """Raise NotCompiled (F105) if the ``with`` block needs the compiler and it is not installed."""
-    from cute_dialect.pipelines.compilation import LoweringError
-    from cute_dialect.pipelines.upstream_error import UpstreamMissing
-    from cute_dialect.runtime.settings import missing_package
+    from cute_dialect.pipelines.compilation import LoweringError  # late: start-up
+    from cute_dialect.pipelines.upstream_error import UpstreamMissing  # late: start-up
 
     try:
         yield
@@ -534,8 +528,6 @@ def _warn_of_unchecked(report: RunReport | None) -> None:
 
 def _check_parameters(module: CompiledModule, most: int) -> None:
     """Raise F112 if a kernel's parameters exceed the size limit of a launch."""
-    from cute_dialect.runtime import abi
-
     for kernel in module.manifest["kernels"]:
         sizes = [abi.parse_type(p["lowered"]).size if not p["lowered"].startswith("!llvm.ptr") else 128
                  for p in kernel["params"]]  # fmt: skip
@@ -549,8 +541,6 @@ def _check_parameters(module: CompiledModule, most: int) -> None:
 
 def load(folder: str | os.PathLike[str]) -> Kernel:
     """Load a folder written by :meth:`Compiled.save` as a function of the run-time arguments."""
-    from cute_dialect.runtime import load as read
-
     module = read(folder)
     hosts = [h["name"] for h in module.manifest["hosts"]]
     return module.kernel(hosts[0] if hosts else module.names[0])

@@ -15,7 +15,7 @@ from typing import Any
 from cute_dialect.lang.calls.arrays import is_array
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import Numeric
-from cute_dialect.lang.values.forms import Dynamic, form_of
+from cute_dialect.lang.values.dynamic import Dynamic
 
 __all__ = ["Same", "fields_of", "restored", "snapshot", "static_key"]
 
@@ -50,7 +50,7 @@ def _key(value: Any, label: str, above: tuple[int, ...]) -> Hashable:
     if isinstance(value, Numeric) and value.is_static:
         return (type(value), _key(value.value, label, above))
     if isinstance(value, Dynamic):
-        return form_of(value)
+        return value.__cute_form__()
     if is_array(value):
         raise KernelTypeError(
             "F121", f"argument '{label}' is an array, which cannot be a compile-time constant",

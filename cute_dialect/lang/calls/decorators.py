@@ -21,14 +21,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
 from cute_dialect.errors import CompileError
-from cute_dialect.lang.calls import specializations
 from cute_dialect.lang.calls.traced import Config, Traced
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import active, finishes_errors
+from cute_dialect.lang.values.dtypes import Int32
 
 if TYPE_CHECKING:
     from cute_dialect.lang.calls.compiled import Compiled
     from cute_dialect.lang.calls.host import Launch, Program
+    from cute_dialect.lang.calls.specializations import Kinds
 
 __all__ = ["JitFunction", "KernelFunction", "jit", "kernel"]
 
@@ -38,7 +39,7 @@ class _Decorated(Traced):
 
     def __getitem__(self, given: Any) -> Any:
         """Return the function with its generic parameters set: ``f[16, cute.Float32]``."""
-        from cute_dialect.lang.calls.generics import applied
+        from cute_dialect.lang.calls.generics import applied  # late: start-up
 
         return applied(self, given)
 
@@ -51,7 +52,7 @@ class _Decorated(Traced):
         return self.call(left, options if stream is None else {**options, "stream": stream})
 
     def recall(self, calls: Any, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> tuple[Any, ...] | None:
-        from cute_dialect.lang.calls.cache.fast_path import other_call
+        from cute_dialect.lang.calls.cache.fast_path import other_call  # late: start-up
 
         return other_call(calls, args, stream, options)
 
@@ -63,25 +64,28 @@ class JitFunction(_Decorated):
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False) -> Any:
         if active() is not None:
-            from cute_dialect.lang.calls.host import inlined
+            from cute_dialect.lang.calls.host import inlined  # late: start-up
 
             return inlined(self, args, kwargs)
-        from cute_dialect.lang.calls.options import options_of
+        from cute_dialect.lang.calls.options import options_of  # late: start-up
+        from cute_dialect.lang.calls.specializations import read_call, split_options  # late: start-up
 
-        own, options = specializations.split_options(self, kwargs)
-        call = specializations.read_call(self, args, own, receiver=receiver)
+        own, options = split_options(self, kwargs)
+        call = read_call(self, args, own, receiver=receiver)
         kind = self.table.find(call, options_of(self, options.get("device")))
         result = kind.run(call.values, options)
         if not own and options.keys() <= {"stream"} and kind.is_on_gpu:
-            from cute_dialect.lang.calls.cache.fast_path import learn
-            from cute_dialect.lang.calls.target import remember_quick_calls
+            from cute_dialect.lang.calls.cache.fast_path import learn  # late: start-up
+            from cute_dialect.lang.calls.target import remember_quick_calls  # late: start-up
 
             learn(self.methods if receiver else self, kind, args, watch=True)
             remember_quick_calls(self)
         return result
 
-    def _new_table(self) -> specializations.Kinds:
-        return specializations.Kinds(self, _trace_host)
+    def _new_table(self) -> Kinds:
+        from cute_dialect.lang.calls.specializations import Kinds  # late: start-up
+
+        return Kinds(self, _trace_host)
 
 
 class KernelFunction(_Decorated):
@@ -90,25 +94,27 @@ class KernelFunction(_Decorated):
     kind = "kernel"
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False) -> Any:
-        from cute_dialect.lang.calls.host import Launch
+        from cute_dialect.lang.calls.host import Launch  # late: start-up
 
         return Launch(self, args, kwargs, receiver=receiver, called=True)
 
     def find_launch(self, launch: Launch, grid: Any, sizes: dict[str, Any], options: Any = None) -> Compiled:
         """Return the specialization for a launch outside a host function."""
-        from cute_dialect.lang.calls.arguments import NumberSpec
-        from cute_dialect.lang.calls.constant_keys import static_key
-        from cute_dialect.lang.values.dtypes import Int32
+        from cute_dialect.lang.calls.arguments import NumberSpec  # late: start-up
+        from cute_dialect.lang.calls.constant_keys import static_key  # late: start-up
+        from cute_dialect.lang.calls.specializations import read_call  # late: start-up
 
-        call = specializations.read_call(self, launch.args, launch.kwargs, receiver=launch.receiver)
+        call = read_call(self, launch.args, launch.kwargs, receiver=launch.receiver)
         launch.values = tuple(call.values.values())
         specs = {**call.specs, **{f"grid.{axis}": NumberSpec(Int32) for axis in "xyz"}}
         config = tuple(sizes.items())
         static_key(config, "launch")
         return self.table.find(call._replace(specs=specs), options, Config(config))
 
-    def _new_table(self) -> specializations.Kinds:
-        return specializations.Kinds(self, _trace_launch)
+    def _new_table(self) -> Kinds:
+        from cute_dialect.lang.calls.specializations import Kinds  # late: start-up
+
+        return Kinds(self, _trace_launch)
 
 
 def _trace_host(*args: Any) -> Program:
@@ -176,7 +182,7 @@ def _decorate(kind: type[Traced], function: Any, options: dict[str, Any], known:
             "F103", "inline=False is not supported: a call in a trace is always inlined", hint="remove inline="
         )
     if options.get("options"):
-        from cute_dialect.lang.calls.options import said
+        from cute_dialect.lang.calls.options import said  # late: start-up
 
         said(options["options"])
     if function is None:

@@ -14,8 +14,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from cute_dialect.lang.calls.decorators import KernelFunction
+from cute_dialect.lang.calls.generics import generic_names
+from cute_dialect.lang.calls.runtime_tensor import make_fake_compact_tensor, sym_int
 from cute_dialect.lang.calls.traced import Traced
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
+from cute_dialect.lang.values.annotations import TensorAnnotation, annotations_of, is_number_type
+from cute_dialect.lang.values.dtypes import NumericType
 
 __all__ = ["Example", "example", "examples_of"]
 
@@ -78,9 +82,6 @@ def examples_of(function: Traced) -> list[Example]:
 
 
 def _of_annotations(function: Traced) -> tuple[Any, ...] | None:
-    from cute_dialect.lang.calls.generics import generic_names
-    from cute_dialect.lang.values.annotations import annotations_of
-
     if isinstance(function.function, staticmethod | classmethod) or generic_names(function):
         return None
     found = annotations_of(function.function, {})
@@ -98,10 +99,6 @@ def _of_annotations(function: Traced) -> tuple[Any, ...] | None:
 
 def _argument(annotation: object, symbols: dict[str, Any]) -> Any:
     """Return an example argument for an annotation, or None if the annotation is not specific enough."""
-    from cute_dialect.lang.calls.runtime_tensor import make_fake_compact_tensor
-    from cute_dialect.lang.values.annotations import TensorAnnotation, is_number_type
-    from cute_dialect.lang.values.dtypes import NumericType
-
     if isinstance(annotation, NumericType) and is_number_type(annotation):
         return annotation(1)  # Numbers are run-time arguments, so any value will do.
     if not isinstance(annotation, TensorAnnotation) or annotation.dims is None:
@@ -114,8 +111,6 @@ def _argument(annotation: object, symbols: dict[str, Any]) -> Any:
 
 
 def _extent(dim: object, symbols: dict[str, Any]) -> Any:
-    from cute_dialect.lang.calls.runtime_tensor import sym_int
-
     name, divisor = dim if isinstance(dim, tuple) else (dim, 1)
     if isinstance(name, int):
         return name

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.lang.calls.arguments import StaticSpec
+
 if TYPE_CHECKING:
     from cute_dialect.lang.calls.compiled import Compiled
 
@@ -39,6 +41,4 @@ def explained(kind: Compiled) -> str:
 
 
 def _said(spec: Any) -> str:
-    from cute_dialect.lang.calls.arguments import StaticSpec
-
     return f"static   {spec!r}" if isinstance(spec, StaticSpec) else f"passed   {spec!r}"

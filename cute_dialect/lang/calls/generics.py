@@ -15,9 +15,12 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cute_dialect.errors import UsageError
+from cute_dialect.lang.calls.arrays import is_array, type_of_element
+from cute_dialect.lang.calls.constant_keys import static_key
+from cute_dialect.lang.calls.traced import Traced, plain
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.annotations import (
     Generic,
@@ -28,9 +31,8 @@ from cute_dialect.lang.values.annotations import (
     pointer_element,
     without_none,
 )
-
-if TYPE_CHECKING:
-    from cute_dialect.lang.calls.traced import Traced
+from cute_dialect.lang.values.dtypes import NumericType
+from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["Reified", "generic", "generic_names", "reify"]
 
@@ -55,8 +57,6 @@ def generic(*names: str, **defaults: Any) -> Callable[[Any], Any]:
             raise UsageError(f"generic: parameter names must be identifiers, got {name!r}")
 
     def mark(traced: Any) -> Any:
-        from cute_dialect.lang.calls.traced import Traced
-
         if not isinstance(traced, Traced):
             raise UsageError("@cute.generic must be placed above @cute.kernel or @cute.jit")
         traced.__dict__["generics"] = {**dict.fromkeys(names, _UNSET), **defaults}
@@ -77,8 +77,6 @@ def generic_names(traced: Traced) -> dict[str, Any]:
     """Return the generic parameters of a function with their defaults."""
     found = traced.__dict__.get("generics")
     if found is None:
-        from cute_dialect.lang.calls.traced import plain
-
         function = plain(traced.function)
         found = {p.__name__: _bound(p) for p in getattr(function, "__type_params__", ())}
         traced.__dict__["generics"] = found
@@ -87,8 +85,6 @@ def generic_names(traced: Traced) -> dict[str, Any]:
 
 def _bound(parameter: Any) -> Any:
     """Return the default of a type parameter: its bound, if that is an integer or an element type."""
-    from cute_dialect.lang.values.dtypes import NumericType
-
     bound = getattr(parameter, "__bound__", None)
     return bound if isinstance(bound, int | NumericType) else _UNSET
 
@@ -131,8 +127,6 @@ def reify(traced: Traced, function: Callable[..., Any], arguments: Mapping[str, 
                     hint=f"{traced.name}[{', '.join(f'{n}' for n in names)}](…), or use it in an annotation",
                 )  # fmt: skip
             values[name] = default
-    from cute_dialect.lang.calls.constant_keys import static_key
-
     key = tuple((n, static_key(values[n], n)) for n in names)
     resolved = {
         n: a.resolved(values) if isinstance(a, TensorAnnotation) else _with(a, values) for n, a in notes.items()
@@ -151,9 +145,6 @@ def _deduce(annotation: object, value: Any, into: dict[str, object], names: Mapp
     annotation, _ = without_none(annotation)
     found: list[tuple[str, Any]] = []
     if isinstance(annotation, TensorAnnotation):
-        from cute_dialect.lang.calls.arrays import is_array, type_of_element
-        from cute_dialect.runtime.arrays import view_of
-
         shape: Any = getattr(value, "shape", None)
         dtype: Any = getattr(value, "element_type", None)
         if dtype is None and is_array(value):

@@ -12,17 +12,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.lang.calls.arguments import STREAM, Spec, named, rebuild, symbol_places
 from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Outcome
 from cute_dialect.lang.calls.function_traces import host_function, kernel_function
+from cute_dialect.lang.calls.generics import generic_names, reify
+from cute_dialect.lang.calls.host_only import as_kernel, launch_it
 from cute_dialect.lang.calls.kernel_parameters import argument_form
+from cute_dialect.lang.calls.options import options_of
+from cute_dialect.lang.calls.promises import Promised
+from cute_dialect.lang.calls.specializations import head_of
 from cute_dialect.lang.control.python_errors import arguments_error, similar
 from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.machine.printf import HostTexts, take_host_texts
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
-from cute_dialect.lang.tracing.module import empty_module, trace_boundary
+from cute_dialect.lang.tracing.module import device_block, empty_module, trace_boundary
 from cute_dialect.lang.tracing.source_location import place_at, place_of_location, user_places
 from cute_dialect.lang.tracing.tracer import LaunchFacts, Tracer, active, finishes_errors, parse_type
+from cute_dialect.lang.values.annotations import TensorAnnotation, is_number_type, without_none
 from cute_dialect.lang.values.dtypes import Int32, Numeric
+from cute_dialect.lang.values.dynamic import Form, is_dynamic
 from cute_dialect.lang.values.float_division import refuse_in_launcher
-from cute_dialect.lang.values.forms import Form, form_of, is_dynamic
+from cute_dialect.lang.values.forms import form_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +74,6 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
             )
         texts = HostTexts()
         if not tracer.state.get("launches"):
-            from cute_dialect.lang.calls.host_only import as_kernel
-
             outputs = as_kernel(tracer, result)
         else:
             outputs = None
@@ -76,8 +81,6 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
             _check_host(tracer, result)
             texts = take_host_texts(tracer)
     if outputs is not None:
-        from cute_dialect.lang.calls.host_only import launch_it
-
         launch_it(module, name, outputs)
     _say_symbols(module, name, call.specs)
     return Program(module, Outcome(name, result, outputs, texts))
@@ -103,9 +106,6 @@ def _set_asserts(tracer: Tracer, options: Options) -> None:
 
 def inlined(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Inline a call of a host function into the current trace."""
-    from cute_dialect.lang.calls.generics import generic_names, reify
-    from cute_dialect.lang.calls.specializations import head_of
-
     function, signature = head_of(traced)
     if not getattr(function, "__annotations__", None) and not generic_names(traced):
         return converted(function)(*args, **kwargs)
@@ -298,8 +298,6 @@ def _unknown_argument(name: str) -> KernelTypeError:
 
 
 def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options: dict[str, Any]) -> Any:
-    from cute_dialect.lang.calls.options import options_of
-
     for name in options:
         if name not in CALL_OPTIONS:
             raise _unknown_argument(name)
@@ -381,8 +379,6 @@ def _launch(
 
 
 def _has_promises(launch: Launch) -> bool:
-    from cute_dialect.lang.calls.promises import Promised
-
     def has(x: object) -> bool:
         return isinstance(x, Promised) or (isinstance(x, list | tuple) and any(has(y) for y in x))
 
@@ -411,7 +407,7 @@ def _beside(smem: Any, own: int | None, launch: Launch) -> Any:
 
 def _own_smem(tracer: Tracer) -> int | None:
     """Return the size of a traced kernel's buffers, in bytes; None if the kernel also uses ``get_dyn_smem``."""
-    from cute_dialect.dialect.shared_memory import storage_bytes
+    from cute_dialect.dialect.shared_memory import storage_bytes  # late: start-up
 
     total = 0
     for op in tracer.function.walk():
@@ -424,9 +420,6 @@ def _own_smem(tracer: Tracer) -> int | None:
 
 def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[str, _Passing]:
     """Trace a kernel for the arguments of a launch. Return its symbol and the values passed to it."""
-    from cute_dialect.lang.calls.generics import reify
-    from cute_dialect.lang.calls.specializations import head_of
-
     kernel = launch.kernel
     function, signature = head_of(kernel)
     try:
@@ -479,8 +472,6 @@ def _body(function: Any) -> Any:
 
 def _annotated(value: Any, note: Any, label: str) -> Any:
     """Apply a kernel parameter's annotation: convert numbers to their type, check tensors."""
-    from cute_dialect.lang.values.annotations import TensorAnnotation, is_number_type, without_none
-
     note, _ = without_none(note)
     if is_number_type(note) and isinstance(value, int | float | Numeric) and type(value) is not note:
         return note(value)  # pyright: ignore[reportCallIssue]
@@ -559,8 +550,6 @@ class _Passing:
 
 
 def _unique(tracer: Tracer, name: str) -> str:
-    from cute_dialect.lang.tracing.module import device_block
-
     taken = {op.attributes["sym_name"].data for op in device_block(tracer.module).ops if "sym_name" in op.attributes}
     if name not in taken:
         return name

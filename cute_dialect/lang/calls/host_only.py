@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.tracing.errors import CompileError
+from cute_dialect.lang.tracing.module import device_block, function_op
 from cute_dialect.lang.tracing.tracer import Tracer, op_class, parse_type
 from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.forms import form_of
+from cute_dialect.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -34,8 +36,6 @@ class Outputs:
         if self.empty or kernel is None:
             return self.tree
         import numpy as np
-
-        from cute_dialect.runtime.arrays import numpy_dtype
 
         found = [np.zeros(1, numpy_dtype(kind.mlir_type)) for kind in self.numbers]
         own = {k: v for k, v in options.items() if k != "stream"}
@@ -111,8 +111,6 @@ def launch_it(module: ModuleOp, name: str, outputs: Outputs) -> None:
         i32,
     )
     from xdsl.ir import Block, Region
-
-    from cute_dialect.lang.tracing.module import device_block, function_op
 
     function = next(op for op in module.body.block.ops if op.name == "func.func")
     body = function.regions[0]

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.control.mutable_state import kept_in
-from cute_dialect.lang.values.forms import ConstForm, Dynamic, Form, made_of
-from cute_dialect.lang.values.tensor_forms import TensorForm
+from cute_dialect.lang.values.dynamic import Dynamic, Form, made_of
+from cute_dialect.lang.values.forms import ConstForm
+from cute_dialect.lang.values.tensors import TensorForm
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue

@@ -13,8 +13,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.arch.targets import TARGETS
 from cute_dialect.lang.calls.target import current_target, default_device
 from cute_dialect.lang.tracing.errors import CompileError
+from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:
     from cute_dialect.lang.calls.traced import Traced
@@ -141,8 +143,6 @@ def options_of(
         chip: the target architecture; by default that of the current GPU.
         cache: use the compile cache on disk.
     """
-    from cute_dialect.runtime.settings import flag
-
     text = traced.options.get("options")
     all_said = {**(said(text) if text else {}), **(own or {})}
     enabled = all_said.get(EnableAssertions)
@@ -157,8 +157,6 @@ def options_of(
 
 
 def _chip(name: object) -> str | None:
-    from cute_dialect.arch.targets import TARGETS
-
     if name is None or name in TARGETS:
         return name  # pyright: ignore[reportReturnType]
     raise CompileError("F103", f"GPUArch must be one of {', '.join(TARGETS)}, got {name!r}")

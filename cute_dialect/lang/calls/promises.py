@@ -17,13 +17,18 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.algebra.leaf import Dyn
+from cute_dialect.algebra.text import TextError, parse_layout
+from cute_dialect.algebra.values import raw_layout
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
-from cute_dialect.lang.values.forms import Dynamic, Form
+from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.values.dynamic import Dynamic, Form
+from cute_dialect.lang.values.layouts import Layout
+from cute_dialect.lang.values.tensors import Tensor, make_tensor
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.lang.values.tensors import Tensor
 
 __all__ = ["Promised", "promise", "promise_vectors"]
 
@@ -47,9 +52,6 @@ class Promised(Dynamic):
 
         The launch checks the promises of the kernel's parameters as usual.
         """
-        from cute_dialect.lang.values.layouts import Layout
-        from cute_dialect.lang.values.tensors import make_tensor
-
         data: Any = self.type.data  # pyright: ignore[reportAttributeAccessIssue]
         numbers = [
             n for n, known in zip(self.tensor.layout.numbers, _leaves(self.tensor.payload, data.layout)) if known
@@ -94,8 +96,6 @@ class PromisedForm(Form):
         return [value.tensor.ssa]
 
     def make(self, leaves: Sequence[SSAValue]) -> Tensor:
-        from cute_dialect.lang.values.tensors import Tensor
-
         return Tensor.of(leaves[0], self.element_type)
 
     def join(self, other: Form) -> Form:
@@ -116,10 +116,6 @@ def promise(tensor: Tensor, layout: str, align: int | None = None) -> Promised:
         layout: the text of a layout with the same modes and equal or stronger leaves, such as ``"(?,?):(?{div=4},1)"``.
         align: the alignment of the address, in bytes.
     """
-    from cute_dialect.algebra.text import TextError, parse_layout
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.tensors import Tensor
-
     if current().kind != "host":
         raise KernelTypeError("F133", "cute.promise can only be used in a host function")
     if not isinstance(tensor, Tensor) or not tensor.is_memory:
@@ -138,7 +134,7 @@ def promise(tensor: Tensor, layout: str, align: int | None = None) -> Promised:
 
 
 def _promised(tensor: Tensor, strong: Any, align: int) -> Promised:
-    from cute_dialect.dialect.memory_types import MemRef, MemRefType, ptr
+    from cute_dialect.dialect.memory_types import MemRef, MemRefType, ptr  # late: start-up
 
     data: Any = tensor.type.data  # pyright: ignore[reportAttributeAccessIssue]
     old = data.ptr
@@ -153,9 +149,6 @@ def promise_vectors(tensor: Tensor, elements: int) -> Tensor | Promised | None:
     in ``"(?,?{div=8}):(?{div=8},1)"``.  The tensor itself is returned if this is already known, None if it is known to
     be false.
     """
-    from cute_dialect.algebra.leaf import Dyn
-    from cute_dialect.algebra.values import raw_layout
-
     if elements == 1:
         return tensor
     weak: Any = tensor.payload
@@ -184,7 +177,6 @@ def promise_vectors(tensor: Tensor, elements: int) -> Tensor | Promised | None:
 
 def _leaves(weak: Any, strong: Any) -> list[bool]:
     """For each dynamic leaf of a layout, return True if it is dynamic in a stronger layout too."""
-    from cute_dialect.algebra.leaf import Dyn
 
     def walk(w: Any, s: Any) -> list[bool]:
         if isinstance(w, tuple):
@@ -196,8 +188,6 @@ def _leaves(weak: Any, strong: Any) -> list[bool]:
 
 def _stronger(strong: Any, weak: Any) -> bool:
     """Return True if each leaf of a tree is at least as specific as that of another."""
-    from cute_dialect.algebra.leaf import Dyn
-
     if isinstance(strong, tuple) or isinstance(weak, tuple):
         return (
             isinstance(strong, tuple) and isinstance(weak, tuple) and len(strong) == len(weak)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.errors import UsageError
-from cute_dialect.lang.calls.arrays import MAX_STATIC, VECTOR_BYTES, element_bytes, leading_dimension
+from cute_dialect.lang.calls.arrays import MAX_STATIC, VECTOR_BYTES, element_bytes, leading_dimension, type_of_element
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.dtypes import NumericType
+from cute_dialect.lang.values.dtypes import NUMBER_TYPES, NumericType
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 from cute_dialect.spaces import AddressSpace
 
@@ -312,8 +312,6 @@ def _width(n: Any, *, extent: bool = False) -> int:
 
 def number_type(dtype: object, *, what: str = "dtype") -> NumericType:
     """Return the number type for a type of this package, torch or NumPy, or for a name."""
-    from cute_dialect.lang.values.dtypes import NUMBER_TYPES
-
     if isinstance(dtype, NumericType):
         return dtype
     name = str(getattr(dtype, "name", dtype)).removeprefix("torch.")
@@ -352,8 +350,6 @@ def from_dlpack(
         view = view_of(array)
     except NotAnArray as e:
         raise KernelTypeError("F122", str(e)) from None
-    from cute_dialect.lang.calls.arrays import type_of_element
-
     kind = type_of_element(view.dtype) if dtype is None else number_type(dtype)
     if dtype is not None:
         view = _seen_as(view, kind)

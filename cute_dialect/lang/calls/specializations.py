@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.calls.arguments import Spec, StaticSpec
 from cute_dialect.lang.calls.cache.dependencies import Watched, is_users, watched_by
+from cute_dialect.lang.calls.cache.disk import plan_of
 from cute_dialect.lang.calls.compile_traced import kernel_assertions
 from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Compiled
 from cute_dialect.lang.calls.constant_keys import restored, snapshot, static_key
@@ -23,7 +24,7 @@ from cute_dialect.lang.calls.generics import Reified, reify
 from cute_dialect.lang.calls.options import Options
 from cute_dialect.lang.calls.specs import spec_of
 from cute_dialect.lang.calls.target import current_target
-from cute_dialect.lang.control.python_errors import arguments_error
+from cute_dialect.lang.calls.traced import plain
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.recorder import recorded, said
 from cute_dialect.lang.tracing.source_location import place_of
@@ -75,8 +76,6 @@ class _Head(NamedTuple):
 
 def head_of(traced: Traced) -> _Head:
     """Return the undecorated function and its signature."""
-    from cute_dialect.lang.calls.traced import plain
-
     found, state = traced.__dict__.get("_head", (None, ()))
     if found is None or any(a is not b for a, b in zip(state, _state(found.function), strict=True)):
         function = plain(traced.function)
@@ -102,6 +101,8 @@ def read_call(
     try:
         call = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
     except TypeError as e:
+        from cute_dialect.lang.control.python_errors import arguments_error  # late: start-up
+
         text, hint = arguments_error(e, signature, kwargs, CALL_OPTIONS)
         raise KernelTypeError("F116", f"'{traced.name}': {text}", hint=hint) from None
     given = call.arguments
@@ -207,8 +208,6 @@ class Kinds:
 
     def _made(self, call: Call, config: Any, options: Options) -> Compiled:
         """Load a specialization from disk, or trace it."""
-        from cute_dialect.lang.calls.cache.disk import plan_of
-
         constants = [s.value for s in call.specs.values() if isinstance(s, StaticSpec)]
         watched = watched_by(call.function, *constants)
         plan = plan_of(self.traced, call, config, options)

@@ -19,6 +19,9 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
+from cute_dialect.arch.targets import DEFAULT_CHIP, default_features, find_target
+from cute_dialect.lang.tracing.tracer import active
+from cute_dialect.runtime.driver import CudaError, NoGpuError, driver
 from cute_dialect.runtime.settings import word
 
 __all__ = ["current_target", "default_device", "forget_quick_calls", "remember_quick_calls", "target"]
@@ -31,8 +34,6 @@ _quick: weakref.WeakSet[Any] = weakref.WeakSet()
 @contextmanager
 def target(chip: str) -> Generator[None]:
     """Compile for ``chip`` within the ``with`` block: ``with cute.target("sm_80"): …``."""
-    from cute_dialect.arch.targets import default_features, find_target
-
     find_target(chip, default_features(chip))
     forget_quick_calls()
     token = _chosen.set(chip)
@@ -57,8 +58,6 @@ def forget_quick_calls() -> None:
 
 def current_target() -> str:
     """Return the target architecture: that of :func:`target`, of the GPU, of ``CUTE_CHIP``, or sm_90a."""
-    from cute_dialect.lang.tracing.tracer import active
-
     tracer = active()
     if tracer is not None:
         return tracer.chip
@@ -66,16 +65,12 @@ def current_target() -> str:
 
 
 def _default_chip() -> str:
-    from cute_dialect.arch.targets import DEFAULT_CHIP
-
     return DEFAULT_CHIP
 
 
 @lru_cache(maxsize=1)
 def _gpus_chip() -> str | None:
     """Return the architecture of the first GPU, or None."""
-    from cute_dialect.runtime.driver import CudaError, NoGpuError, driver
-
     try:
         major, minor = driver().capability(0)
     except (NoGpuError, CudaError):

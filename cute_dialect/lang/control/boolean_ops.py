@@ -8,7 +8,10 @@ from typing import Any
 from cute_dialect.lang.control.branches import CHEAP, MOST_SPECULATED, Open, check_unmoved, erase, pick, regions, splice
 from cute_dialect.lang.control.mutable_state import Snapshot
 from cute_dialect.lang.tracing.errors import StaticError
-from cute_dialect.lang.values.forms import Dynamic
+from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.values.dtypes import Boolean, Numeric
+from cute_dialect.lang.values.dynamic import Dynamic
+from cute_dialect.lang.values.numeric import emit
 
 __all__ = ["both", "either", "equal", "inverted", "is_dynamic_truth", "select", "truth_of", "unequal"]
 
@@ -17,27 +20,18 @@ def truth_of(x: Any) -> Any:
     """Return the truth of a value: True, False, or a run-time Boolean."""
     if x is True or x is False:
         return x
-    if isinstance(x, Dynamic):
-        from cute_dialect.lang.values.dtypes import Boolean, Numeric
-
-        if isinstance(x, Numeric) and not x.is_static:
-            return x if type(x) is Boolean else Boolean(x)
+    if isinstance(x, Numeric) and not x.is_static:
+        return x if type(x) is Boolean else Boolean(x)
     return bool(x)
 
 
 def is_dynamic_truth(x: Any) -> bool:
     """Return True for a run-time Boolean."""
-    from cute_dialect.lang.values.dtypes import Boolean
-
     return type(x) is Boolean and not x.is_static
 
 
 def inverted(x: Any) -> Any:
     """Return the negation of a run-time Boolean."""
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.dtypes import Boolean
-    from cute_dialect.lang.values.numeric import emit
-
     return Boolean.of(emit("arith.xori", [x.ssa, current().constant(True, x.ssa.type)]))
 
 
@@ -53,9 +47,6 @@ def either(a: Any, b: Callable[[], Any]) -> Any:
 
 def _joined(a: Any, b: Callable[[], Any], *, conjunction: bool) -> Any:
     from xdsl.ir import Block, Region
-
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.dtypes import Boolean
 
     tracer = current()
     snap = Snapshot([b])
@@ -101,8 +92,6 @@ def select(condition: Any, a: Any, b: Any) -> Any:
     truth = truth_of(condition)
     if truth is True or truth is False:
         return a if truth else b
-    from cute_dialect.lang.tracing.tracer import current
-
     return pick(current(), truth, lambda: a, lambda: b)
 
 

@@ -20,7 +20,8 @@ from cute_dialect.lang.control.mutable_state import (
 )
 from cute_dialect.lang.rewrite.jumps import VALUE
 from cute_dialect.lang.tracing.errors import MergeError, SyntaxErrorInKernel
-from cute_dialect.lang.values.forms import Dynamic, Form, form_of, is_value
+from cute_dialect.lang.values.dynamic import Dynamic, Form
+from cute_dialect.lang.values.forms import form_of, is_value
 
 if TYPE_CHECKING:
     from types import FrameType

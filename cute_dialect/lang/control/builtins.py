@@ -13,7 +13,10 @@ from cute_dialect.lang.control.loop_ranges import LoopRange, loop_range
 from cute_dialect.lang.control.runtime_loops import Rolled
 from cute_dialect.lang.tracing.errors import StaticError
 from cute_dialect.lang.tracing.tracer import current
-from cute_dialect.lang.values.forms import Dynamic, is_dynamic
+from cute_dialect.lang.values import math as math_ops
+from cute_dialect.lang.values.dtypes import Boolean, Float32, Float64, Int32, Int64, Integer
+from cute_dialect.lang.values.dynamic import Dynamic, is_dynamic
+from cute_dialect.lang.values.numeric import binary
 
 __all__ = ["OVERLAYS", "contains"]
 
@@ -36,8 +39,6 @@ def _extreme(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
             return python(values, **more)
         if more.get("key") is not None:
             raise StaticError("F157", f"'{name}' with key= needs values known at compile time")
-        from cute_dialect.lang.values.numeric import binary
-
         result = values[0]
         for value in values[1:]:
             a, b = result, value
@@ -58,8 +59,6 @@ def _pick(condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
 
 def _integers_alike(a: Any, b: Any) -> bool:
     """Return True if two values are integers of one type, at least one of them a number type of this package."""
-    from cute_dialect.lang.values.dtypes import Boolean, Integer
-
     x, y = type(a), type(b)
     return (x is y or x is int or y is int) and any(issubclass(k, Integer) and k is not Boolean for k in (x, y))
 
@@ -82,8 +81,6 @@ def _fold(python: Callable[..., Any], joined: Callable[..., Any], ends: bool) ->
 def _int(*args: Any, **more: Any) -> Any:
     if len(args) != 1 or not is_dynamic(args[0]):
         return int(*args, **more)
-    from cute_dialect.lang.values.dtypes import Int32, Int64
-
     x = args[0]
     return (Int64 if type(x).width == 64 else Int32)(x) if hasattr(type(x), "width") else int(x)
 
@@ -91,8 +88,6 @@ def _int(*args: Any, **more: Any) -> Any:
 def _float(*args: Any) -> Any:
     if len(args) != 1 or not is_dynamic(args[0]):
         return float(*args)
-    from cute_dialect.lang.values.dtypes import Float32, Float64
-
     x = args[0]
     return (Float64 if type(x).width == 64 else Float32)(x) if hasattr(type(x), "width") else float(x)
 
@@ -165,8 +160,6 @@ def _math(name: str) -> Callable[..., Any]:
     def overlay(*args: Any) -> Any:
         if not any(is_dynamic(a) for a in args):
             return python(*args)
-        from cute_dialect.lang.values import math as math_ops
-
         found = getattr(math_ops, _MATH[name])(*args)
         return _int(found) if name in ("floor", "ceil", "trunc") else found
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.control.mutable_state import U, empty_like, is_mutable, kept_in, parts_of, set_part
 from cute_dialect.lang.tracing.errors import MergeError
-from cute_dialect.lang.values.forms import ConstForm, Form, TupleForm, form_of, is_value, made_of
+from cute_dialect.lang.values.dynamic import Form, made_of
+from cute_dialect.lang.values.forms import ConstForm, TupleForm, form_of, is_value
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from cute_dialect.lang.tracing.errors import StaticError
-from cute_dialect.lang.values.forms import is_dynamic
+from cute_dialect.lang.values.dynamic import is_dynamic
 
 __all__ = ["LoopRange", "UnrolledRange", "loop_range", "range_constexpr"]
 

@@ -22,6 +22,8 @@ from cute_dialect.lang.rewrite.convert import is_converted
 from cute_dialect.lang.tracing.errors import CompileError, LimitError, LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.recorder import remark
 from cute_dialect.lang.tracing.tracer import locate
+from cute_dialect.lang.values.dtypes import Boolean, Int32
+from cute_dialect.lang.values.numeric import as_number, literal, promoted
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -86,9 +88,6 @@ class For(Rolled):
 
     def bounds(self) -> None:
         """Choose the type of the index and the loop counter."""
-        from cute_dialect.lang.values.dtypes import Boolean, Int32
-        from cute_dialect.lang.values.numeric import as_number, literal, promoted
-
         start, stop, step = (as_number(x) for x in (self.numbers.start, self.numbers.stop, self.numbers.step))
         for x in (start, stop, step):
             if not type(x).is_integer:
@@ -198,8 +197,6 @@ class For(Rolled):
         With an unknown sign the last carried value is the continue flag.
         """
         from xdsl.ir import Block, Region
-
-        from cute_dialect.lang.values.dtypes import Boolean
 
         tracer, counter = self.tracer, self.counter
         if any(f is not False for f in flags):

@@ -44,7 +44,8 @@ from cute_dialect.lang.rewrite.user_code import attributes_of, is_users, is_user
 from cute_dialect.lang.tracing.errors import LimitError
 from cute_dialect.lang.tracing.source_location import is_package_class
 from cute_dialect.lang.values.dtypes import Numeric
-from cute_dialect.lang.values.forms import Dynamic, same_static
+from cute_dialect.lang.values.dynamic import Dynamic
+from cute_dialect.lang.values.forms import same_static
 
 __all__ = [
     "LIMIT",

@@ -26,7 +26,9 @@ from cute_dialect.lang.rewrite.convert import conversion_of, is_converted
 from cute_dialect.lang.rewrite.user_code import is_users
 from cute_dialect.lang.tracing.errors import LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.tracer import active
-from cute_dialect.lang.values.forms import Dynamic, is_dynamic
+from cute_dialect.lang.values.dtypes import Boolean, NumericType
+from cute_dialect.lang.values.dynamic import Dynamic, is_dynamic
+from cute_dialect.lang.values.numeric import is_number
 
 __all__ = ["Hooks", "Text", "callee", "callee_of_op", "converted"]
 
@@ -53,8 +55,6 @@ def _holds_run_time(value: Any) -> bool:
 
 def _are_numbers(a: Any, b: Any) -> bool:
     """Return True if both values are numbers and at least one is a run-time value."""
-    from cute_dialect.lang.values.numeric import is_number
-
     return (is_dynamic(a) and is_number(a) and is_number(b)) or (is_dynamic(b) and is_number(b) and is_number(a))
 
 
@@ -393,9 +393,6 @@ class Hooks:
         """Return the value assigned by ``x: kind = value``. If ``kind`` is a number type, the value is converted."""
         if active() is None:
             return value
-        from cute_dialect.lang.values.dtypes import NumericType
-        from cute_dialect.lang.values.numeric import is_number
-
         try:
             wanted = kind()
         except Exception:  # Python does not evaluate annotations of locals either.
@@ -417,8 +414,6 @@ class Hooks:
             raise AssertionError(*(() if message is None else (message(),)))
         assert tracer is not None
         if truth is False:
-            from cute_dialect.lang.values.dtypes import Boolean
-
             truth = Boolean.exactly(False)
         wanted = tracer.kind == "host" or tracer.state.get("asserts")
         if not wanted and tracer.state.get("users_asserts"):

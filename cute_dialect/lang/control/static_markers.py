@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from cute_dialect.lang.tracing.errors import StaticError
-from cute_dialect.lang.values.forms import is_dynamic
+from cute_dialect.lang.values.dynamic import is_dynamic
 
 __all__ = ["const_expr", "dsl_user_op", "dynamic_expr"]
 

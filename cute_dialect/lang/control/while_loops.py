@@ -11,7 +11,9 @@ from cute_dialect.lang.control.containers import holds_containers, shaped_like
 from cute_dialect.lang.control.mutable_state import U, put, same
 from cute_dialect.lang.control.runtime_loops import Retrace, Rolled
 from cute_dialect.lang.tracing.errors import LoopError, StaticError
-from cute_dialect.lang.values.forms import Form, form_of
+from cute_dialect.lang.values.dtypes import Boolean
+from cute_dialect.lang.values.dynamic import Form
+from cute_dialect.lang.values.forms import NumberForm, form_of
 
 if TYPE_CHECKING:
     from xdsl.ir import Block, SSAValue
@@ -70,8 +72,6 @@ class While(Rolled):
             raise Retrace(self)
         from xdsl.ir import Block
 
-        from cute_dialect.lang.values.dtypes import Boolean
-
         if truth is True or truth is False:
             truth = Boolean.exactly(truth)
         self.condition = truth.ssa
@@ -101,9 +101,6 @@ class While(Rolled):
 
     def guess(self) -> None:
         super().guess()
-        from cute_dialect.lang.values.dtypes import Boolean
-        from cute_dialect.lang.values.number_forms import NumberForm
-
         for i, name in enumerate(self.names):
             if name in self.site.flags and name not in self.site.memory.get("settled", ()):
                 self.locals[i] = NumberForm(Boolean)
@@ -113,9 +110,6 @@ class While(Rolled):
         self.tested_heap = {**heap, **self.tested_heap}
 
     def carry_flag(self, i: int, after: Any) -> bool:
-        from cute_dialect.lang.values.dtypes import Boolean
-        from cute_dialect.lang.values.number_forms import NumberForm
-
         if self.owners[i] is self.site:
             self.locals[i] = NumberForm(Boolean)
         return self.owners[i] is self.site

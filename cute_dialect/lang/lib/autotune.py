@@ -362,7 +362,7 @@ def _on_cpu(options: Mapping[str, object]) -> bool:
 
 
 def _has_gpu() -> bool:
-    from cute_dialect.runtime.driver import NoGpuError, driver
+    from cute_dialect.runtime.driver import NoGpuError, driver  # late: start-up
 
     try:
         driver()
@@ -372,7 +372,7 @@ def _has_gpu() -> bool:
 
 
 def _gpu_name() -> str:
-    from cute_dialect.runtime.driver import driver
+    from cute_dialect.runtime.driver import driver  # late: start-up
 
     return driver().name(0)
 
@@ -383,7 +383,7 @@ def _progress(told: Told | None) -> Generator[Told]:
     if told is not None:
         yield told
         return
-    from cute_dialect.runtime.progress import Task
+    from cute_dialect.runtime.progress import Task  # late: start-up
 
     units = {"compiled": ("tuning: compiling", "candidates"), "measured": ("tuning: measuring", "rounds")}
     with ExitStack() as stack:

@@ -96,7 +96,7 @@ class GpuClock:
     """
 
     def __init__(self, device: int = 0, stream: int = 0):
-        from cute_dialect.runtime.driver import driver
+        from cute_dialect.runtime.driver import driver  # late: start-up
 
         self._gpu = driver()
         self._device = device

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.lang.machine.inline_ptx import access
 from cute_dialect.lang.machine.operands import emit_machine, pointer
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import Numeric, type_of_mlir
+from cute_dialect.lang.values.numeric import literal
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -34,8 +36,6 @@ __all__ = [
 
 def element(ptr: object, at: SSAValue, value: object, what: str) -> Any:
     """Return ``value`` as a number of the pointer's element type.  Raises F234 for another type."""
-    from cute_dialect.lang.values.numeric import literal
-
     text = str(at.type.data.element)  # pyright: ignore
     known = getattr(ptr, "dtype", None)
     signed = type(value).signed if isinstance(value, Numeric) else getattr(known, "signed", True)
@@ -197,8 +197,6 @@ def load(
         return kind.of(emit_machine("load_acquire", [at], what=what, scope=order["scope"]).results[0])
     if sem not in (None, "relaxed"):
         raise KernelTypeError("F251", f"{what}: sem must be relaxed or acquire, got {sem!r}")
-    from cute_dialect.lang.machine.inline_ptx import access
-
     return access(at, kind, None, sem, scope, _cache(cop, ("ca", "cg", "cs", "lu", "cv"), what), what)
 
 
@@ -226,8 +224,6 @@ def store(
         return
     if sem not in (None, "relaxed"):
         raise KernelTypeError("F251", f"{what}: sem must be relaxed or release, got {sem!r}")
-    from cute_dialect.lang.machine.inline_ptx import access
-
     access(at, type(number), number.ssa, sem, scope, _cache(cop, ("wb", "cg", "cs", "wt"), what), what)
 
 

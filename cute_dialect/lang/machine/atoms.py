@@ -11,14 +11,18 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from cute_dialect.algebra.values import raw_layout
+from cute_dialect.lang.tracing.emission import require_chip
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, MergeError
-from cute_dialect.lang.values.forms import Dynamic, Form, form_of, made_of
+from cute_dialect.lang.tracing.tracer import active, current, parse_type
+from cute_dialect.lang.values.dtypes import Numeric
+from cute_dialect.lang.values.dynamic import Dynamic, Form, made_of
+from cute_dialect.lang.values.forms import form_of
 from cute_dialect.type_text import language_terms
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.layouts import Layout
     from cute_dialect.lang.values.signature_types import Value
 
@@ -172,8 +176,6 @@ class MmaOp(AtomOp):
 
 def element_text(dtype: Any, what: str, *, signed: bool = False) -> str:
     """Return an element type as text.  Raises F250 if it is not one.  ``signed``: write unsigned types as ``ui8``."""
-    from cute_dialect.lang.values.dtypes import Numeric
-
     if not (isinstance(dtype, type) and issubclass(dtype, Numeric) and dtype.mlir_type):
         raise KernelTypeError(
             "F250", f"{what}: the element type must be a number type such as cute.Float16, got {dtype!r}"
@@ -195,9 +197,6 @@ def refuse(code: str, what: str, error: Exception, hint: str = "", arguments: Se
 
 def check_target(what: str, needed: str) -> None:
     """Raise F280 if the target of the running trace lacks an instruction."""
-    from cute_dialect.lang.tracing.emission import require_chip
-    from cute_dialect.lang.tracing.tracer import active
-
     if needed and active() is not None:
         require_chip(what, needed if needed[-1].isalpha() else int(needed.removeprefix("sm_")))
 
@@ -205,8 +204,6 @@ def check_target(what: str, needed: str) -> None:
 def parsed_atom(text: str, what: str, hint: str = "") -> Attribute:
     """Parse an atom's type.  Raises F250 with the reason from the instruction table."""
     from xdsl.utils.exceptions import ParseError
-
-    from cute_dialect.lang.tracing.tracer import parse_type
 
     try:
         return parse_type(text)
@@ -239,8 +236,6 @@ class Atom(Record):
     def ssa(self) -> SSAValue:
         if self._ssa is not None:
             return self._ssa
-        from cute_dialect.lang.tracing.tracer import current
-
         check_target(self.op.name, self.op.chip)
         return current().at_top("cute.atom", self.type)
 
@@ -271,7 +266,7 @@ class Atom(Record):
     @property
     def thr_id(self) -> Any:
         """Layout from the instruction's logical threads to the threads of the warp or warpgroup."""
-        from cute_dialect.lang.values.layouts import Layout
+        from cute_dialect.lang.values.layouts import Layout  # late: start-up
 
         return Layout(self._table_row.thr_id)
 
@@ -311,7 +306,7 @@ class CopyAtom(Atom):
     @property
     def value_type(self) -> type[Numeric]:
         """The element type."""
-        from cute_dialect.lang.values.tensors import element_class
+        from cute_dialect.lang.values.tensors import element_class  # late: start-up
 
         return element_class(self.type.element)
 
@@ -320,13 +315,11 @@ class CopyAtom(Atom):
         self.state = (*[(f, v) for f, v in self.state if f != field], *([] if value is None else [(field, value)]))
 
     def _side(self, side: str) -> Any:
-        from cute_dialect.dialect.memory_types import element_bits
-        from cute_dialect.lang.values.layouts import Layout
+        from cute_dialect.dialect.memory_types import element_bits  # late: start-up
+        from cute_dialect.lang.values.layouts import Layout  # late: start-up
 
         element = self.type.element
         if not hasattr(self.type, "row"):
-            from cute_dialect.algebra.values import raw_layout
-
             n = self.type.values()
             return Layout(raw_layout((1, n), (0, 1 if n > 1 else 0)))
         return Layout(self._table_row.in_elements(side, element_bits(element)))
@@ -359,7 +352,7 @@ class MmaAtom(Atom):
 
     def tv_layout(self, operand: str) -> Layout:
         """Return the layout (thread, value) -> column-major index in the operand's tile."""
-        from cute_dialect.lang.values.layouts import Layout
+        from cute_dialect.lang.values.layouts import Layout  # late: start-up
 
         return Layout(self._table_row.layout(operand))
 

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.values import Layout as LayoutPayload
+from cute_dialect.algebra.values import layout_modes, raw_layout
 from cute_dialect.lang.machine.atoms import CopyAtom, check_target, refuse
+from cute_dialect.lang.machine.elect import one_of_the_warp
+from cute_dialect.lang.machine.im2col import Im2colOp, prefetch_columns
+from cute_dialect.lang.machine.operands import as_attribute, in_kernel, pointer
 from cute_dialect.lang.machine.tiled import tensor_operand, thread_coord
 from cute_dialect.lang.machine.tiled_copy import TiledCopy, copy_atom_of
-from cute_dialect.lang.machine.tma import with_map
+from cute_dialect.lang.machine.tma import prefetch_tile, with_map
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
-from cute_dialect.lang.values.indexing import check_access
+from cute_dialect.lang.tracing.tracer import current, parse_type
+from cute_dialect.lang.values.coordinates import check_access
+from cute_dialect.lang.values.dtypes import Boolean, Int16, Int64
+from cute_dialect.lang.values.dynamic import is_dynamic
+from cute_dialect.lang.values.int_tuples import to_ssa
+from cute_dialect.lang.values.layouts import Layout
+from cute_dialect.lang.values.numeric import as_number
+from cute_dialect.lang.values.tensors import Tensor
+from cute_dialect.lang.values.tuple_functions import group_modes
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
@@ -20,7 +33,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.signature_types import Int
-    from cute_dialect.lang.values.tensors import Tensor
 
 __all__ = [
     "autovec_copy",
@@ -40,15 +52,9 @@ _STATE = {"tma_bar_ptr": "tma_bar", "mcast_mask": "multicast_mask", "cache_polic
 
 def field_value(field: str, value: Any, what: str) -> SSAValue:
     """Return the SSA value for a field of an atom."""
-    from cute_dialect.lang.machine.operands import pointer
-    from cute_dialect.lang.values.dtypes import Boolean, Int16, Int64
-    from cute_dialect.lang.values.numeric import as_number
-
     if field == "tma_bar":
         return pointer(value, f"the barrier of {what}", "i64", tuple(space for space in AddressSpace if space.shared))
     if field == "im2col_offsets":
-        from cute_dialect.lang.values.int_tuples import to_ssa
-
         return to_ssa(value, "coord")
     kinds = {"multicast_mask": Int16, "cache_hint": Int64, "pred": Boolean}
     if field not in kinds:
@@ -59,8 +65,6 @@ def field_value(field: str, value: Any, what: str) -> SSAValue:
 def atom_with_state(atom: CopyAtom, given: dict[str, Any], what: str) -> SSAValue:
     """Return an atom's SSA value with its state and a copy's arguments.  Raises F254 for a field it lacks."""
     from xdsl.dialects.builtin import StringAttr
-
-    from cute_dialect.lang.tracing.tracer import current
 
     t = current()
     value = atom.ssa
@@ -78,8 +82,6 @@ def atom_with_state(atom: CopyAtom, given: dict[str, Any], what: str) -> SSAValu
 
 def _state_of(atom: CopyAtom, tma_bar_ptr: Any, mcast_mask: Any, cache_policy: Any, what: str) -> dict[str, Any]:
     """Return the fields that a copy sets, and check the barrier and the multicast mask."""
-    from cute_dialect.lang.values.forms import is_dynamic
-
     multicast = getattr(atom.op, "multicast", None)
     if multicast is False and mcast_mask is not None and not is_dynamic(mcast_mask) and int(mcast_mask) == 0:
         mcast_mask = None
@@ -137,8 +139,6 @@ def copy(
     what = f"cute.copy by {found.op.name}"
     from xdsl.dialects.builtin import UnitAttr
 
-    from cute_dialect.lang.machine.operands import in_kernel
-
     tracer = in_kernel(what)
     check_target(found.op.name, found.op.chip)
     source, destination = tensor_operand(src, what, "source"), tensor_operand(dst, what, "destination")
@@ -146,8 +146,6 @@ def copy(
     state["im2col_offsets"] = im2col_offsets
     shared_out = isinstance(atom, TiledCopy) and atom.size > 1  # Each thread of the tiled copy issues its own part.
     if found.type.ONE_THREAD and not shared_out and "pred" not in dict(found.state):
-        from cute_dialect.lang.machine.elect import one_of_the_warp
-
         state["pred"] = one_of_the_warp()
     value = atom_with_state(found if tma_desc_ptr is None else with_map(found, tma_desc_ptr, what), state, what)
     operands = [value, _with_sign(source, found), _with_sign(destination, found)]
@@ -174,8 +172,7 @@ def _with_sign(tensor: Any, atom: CopyAtom) -> SSAValue:
     """Return a tensor's value, recast to unsigned integers if the atom's type requires them."""
     from xdsl.dialects.builtin import IntegerType
 
-    from cute_dialect.dialect.tensors import recast_type
-    from cute_dialect.lang.tracing.tracer import current
+    from cute_dialect.dialect.tensors import recast_type  # late: start-up
 
     wanted: Any = atom.type.element  # pyright: ignore[reportAttributeAccessIssue]
     given: Any = tensor.is_memory and tensor.type.data.ptr.element
@@ -186,8 +183,6 @@ def _with_sign(tensor: Any, atom: CopyAtom) -> SSAValue:
 
 
 def _with_state(tiled: TiledCopy, atom: SSAValue) -> SSAValue:
-    from cute_dialect.lang.tracing.tracer import current
-
     if atom is tiled.atom.ssa:
         return tiled.ssa
     return current().value("cute.make_tiled_copy", [atom], [tiled.type])
@@ -199,9 +194,6 @@ def _spread(pred: Any, source: Any) -> Any:
     Mode 0 of a partition is ``(v, rest_v)``.  Flags ``(rest_v, M, K)`` become ``((v, rest_v), M, K)`` with stride 0
     along ``v``.
     """
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.algebra.values import layout_modes, raw_layout
-
     if pred.is_memory and source.payload is not None:
         shape = source.shape_payload
         flags = pred.payload
@@ -209,10 +201,6 @@ def _spread(pred: Any, source: Any) -> Any:
             modes = layout_modes(flags) if isinstance(flags.shape, tuple) else [flags]
             accesses, values = size(shape[0][1:]), size(shape[0][0])
             if len(modes) == len(shape) and 1 < int(size(modes[0])) == accesses and values != 1:
-                from cute_dialect.lang.tracing.tracer import current
-                from cute_dialect.lang.values.layouts import Layout
-                from cute_dialect.lang.values.tensors import Tensor
-
                 first = modes[0]
                 spread = raw_layout(
                     ((values, first.shape), *(m.shape for m in modes[1:])),
@@ -244,8 +232,6 @@ def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor) -> None:
 
 
 def _plain_copy(src: Any, dst: Any, pred: Any, what: str) -> None:
-    from cute_dialect.lang.machine.operands import in_kernel
-
     tracer = in_kernel(what)
     source, destination = tensor_operand(src, what, "source"), tensor_operand(dst, what, "destination")
     if source.element_type is None or destination.element_type is None:
@@ -257,8 +243,6 @@ def _plain_copy(src: Any, dst: Any, pred: Any, what: str) -> None:
             "F254", f"{what}: src has elements of {source.element_type!r} and dst of {destination.element_type!r}, "
             "which differ in width", hint="convert the elements: dst.store(src.load().to(dst.element_type))",
         )  # fmt: skip
-    from cute_dialect.lang.tracing.tracer import parse_type
-
     atom = tracer.at_top("cute.atom", parse_type(f"!cute_nvgpu.atom.universal_copy<{source.type.data.ptr.element}>"))
     if pred is None and _rank(source) != _rank(destination):  # Copy element i to element i in colexicographic order.
         source, destination = (_as_one_mode(x) for x in (source, destination))
@@ -286,8 +270,6 @@ def _rank(x: Tensor) -> int:
 
 
 def _as_one_mode(x: Tensor) -> Tensor:
-    from cute_dialect.lang.values.tuple_functions import group_modes
-
     return group_modes(x, 0, _rank(x))
 
 
@@ -297,8 +279,6 @@ def cooperative_copy(src: Tensor, dst: Tensor, thread: Int, threads: int) -> Non
     Both shapes must be static.  The call does not synchronize the threads.
     """
     what = "cute.cooperative_copy"
-    from cute_dialect.lang.machine.operands import as_attribute, in_kernel
-
     tracer = in_kernel(what)
     source, destination = tensor_operand(src, what, "source"), tensor_operand(dst, what, "destination")
     operands = [source.ssa, destination.ssa, thread_coord(thread)]
@@ -316,8 +296,6 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor, *, level: str = "L2") -
     A TMA atom prefetches its box, a bulk copy its whole range.  Other atoms prefetch the cache line in which the tensor
     starts, and allow ``level="L1"``.
     """
-    from cute_dialect.lang.machine.operands import in_kernel
-
     found = copy_atom_of(atom, "cute.prefetch")
     what = f"cute.prefetch by {found.op.name}"
     tracer = in_kernel(what)
@@ -326,15 +304,10 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor, *, level: str = "L2") -
     if level not in levels:
         raise KernelTypeError("F254", f"{what}: level must be {' or '.join(levels)}, got {level!r}")
     if found.type.TENSOR_MAP:
-        from cute_dialect.lang.machine.im2col import Im2colOp, prefetch_columns
-        from cute_dialect.lang.machine.tma import prefetch_tile
-
         (prefetch_columns if isinstance(found.op, Im2colOp) else prefetch_tile)(found, source, what)
         return
     if source.memspace != AddressSpace.gmem:
         raise KernelTypeError("F254", f"{what}: the tensor must be in global memory, got {source!r}")
-    from cute_dialect.lang.machine.operands import as_attribute
-
     if found.type.ONE_THREAD:
         try:
             tracer.op("cute_nvgpu.arch.bulk_prefetch", [source.ssa], ())

@@ -6,6 +6,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.arch.atom import MmaAtom
+from cute_dialect.arch.elements import bits_of
+from cute_dialect.arch.errors import ArchError
+from cute_dialect.arch.gmma import SWIZZLES, plain_atom, smem_tile
+from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
+from cute_dialect.lang.values.dtypes import NUMBER_TYPES
+
 if TYPE_CHECKING:
     from cute_dialect.lang.machine.tiled_mma import TiledMma
     from cute_dialect.lang.values.dtypes import Numeric
@@ -16,8 +23,7 @@ __all__ = ["atoms", "atoms_for", "tiled_mma_text"]
 @lru_cache(maxsize=64)
 def _products(chip: str, a: str) -> tuple[tuple[str, str], ...]:
     """Return the MMA instructions of a chip for element type ``a`` of A, as (family, description with all shapes)."""
-    from cute_dialect.arch.atom import MmaAtom
-    from cute_dialect.arch.table import ATOMS
+    from cute_dialect.arch.table import ATOMS  # late: start-up
 
     shapes: dict[tuple[str, str, str, str], list[tuple[int, int, int]]] = {}
     for name in ATOMS:
@@ -33,8 +39,7 @@ def _products(chip: str, a: str) -> tuple[tuple[str, str], ...]:
         for (family, d, x, y), found in shapes.items()
     ]
     if _has(chip, "sm_90a"):
-        from cute_dialect.arch.elements import bits_of
-        from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES
+        from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES  # late: start-up
 
         for d, x, y in TYPES:
             if x == a:
@@ -44,8 +49,6 @@ def _products(chip: str, a: str) -> tuple[tuple[str, str], ...]:
 
 
 def _has(chip: str, needed: str) -> bool:
-    from cute_dialect.arch.targets import TARGETS
-
     if needed[-1].isalpha():
         return chip == needed
     target = TARGETS.get(chip)
@@ -64,9 +67,6 @@ def atoms(chip: str = "", a: type[Numeric] | None = None) -> tuple[str, ...]:
         >>> atoms("sm_80", BFloat16)
         ('fma 1x1x1 (bf16,bf16,bf16,bf16)', 'mma_sync 16x8x8, 16x8x16 (f32,bf16,bf16,f32)')
     """
-    from cute_dialect.arch.targets import DEFAULT_CHIP
-    from cute_dialect.lang.values.dtypes import NUMBER_TYPES
-
     kinds = sorted({k.mlir_type for k in NUMBER_TYPES.values()}) if a is None else [a.mlir_type]
     return tuple([text for kind in kinds for _, text in _products(chip or DEFAULT_CHIP, kind)])
 
@@ -102,9 +102,7 @@ def _operand_text(mma: TiledMma, row: Any, operand: str) -> str:
 
 def _descriptors(row: Any, operand: str, major: str) -> str:
     """Return the leading and stride byte offsets for each swizzle, for one instruction's tile."""
-    from cute_dialect.arch.descriptors import derive
-    from cute_dialect.arch.errors import ArchError
-    from cute_dialect.arch.gmma import SWIZZLES, plain_atom, smem_tile
+    from cute_dialect.arch.descriptors import derive  # late: start-up
 
     m, n, k = row.shape_mnk
     x = m if operand == "A" else n

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.lang.machine.ids import elect_one
+from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.values.dtypes import Boolean
+
 if TYPE_CHECKING:
     from xdsl.ir import Operation, SSAValue
 
     from cute_dialect.lang.tracing.tracer import Tracer
-    from cute_dialect.lang.values.dtypes import Boolean
 
 __all__ = ["has_chosen", "issues", "one_of_the_warp", "varies_by_thread", "varies_in_a_warp"]
 
@@ -29,9 +32,6 @@ _SHARED = (
 
 def one_of_the_warp() -> Any:
     """Return a Boolean that is true for one thread of the warp, or None if the surrounding code has chosen a thread."""
-    from cute_dialect.lang.machine.ids import elect_one
-    from cute_dialect.lang.tracing.tracer import current
-
     tracer = current()
     if tracer.launch.block == (1, 1, 1) or has_chosen(tracer):
         return None
@@ -44,15 +44,13 @@ def issues() -> Boolean:
     ``if cute.arch.issues(): cute.arch.mbarrier_arrive_and_expect_tx(bar, n)`` works whether the whole warp or one
     thread reaches it.
     """
-    from cute_dialect.lang.values.dtypes import Boolean
-
     found = one_of_the_warp()
     return Boolean.exactly(True) if found is None else found
 
 
 def has_chosen(tracer: Tracer) -> bool:
     """Return True if an enclosing condition may differ between the threads of a warp."""
-    from cute_dialect.lang.control.branches import regions
+    from cute_dialect.lang.control.branches import regions  # late: start-up
 
     known: dict[SSAValue, bool] = {}
     conditions = [getattr(region, "condition", None) for region in regions(tracer)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.machine.operands import emit_machine, in_kernel
+from cute_dialect.lang.machine.warps import make_warp_uniform
 from cute_dialect.lang.tracing.emission import require_chip
+from cute_dialect.lang.tracing.tracer import parse_type
 from cute_dialect.lang.values.dtypes import Boolean, Int32
 from cute_dialect.lang.values.numeric import Facts
 
@@ -53,8 +55,6 @@ def _register(tracer: Tracer, name: str, low: int, end: int) -> Any:
     """Return a special register with a value in [low, end), or a static number if only one value is possible."""
     if end - low == 1:
         return Int32.exactly(low)
-    from cute_dialect.lang.tracing.tracer import parse_type
-
     bounds = {"range": parse_type(f"#llvm.constant_range<i32, {low}, {end}>")}
     read = tracer.value(f"nvvm.read.ptx.sreg.{name}", (), [Int32.attribute], bounds)
     return Int32.of(read, Facts(low, end - 1))
@@ -108,15 +108,11 @@ def warp_idx() -> Int32:
 
 def canonical_warp_idx_sync() -> Int32:
     """Return the warp index as a warp-uniform value. All threads of the warp must execute the call."""
-    from cute_dialect.lang.machine.warps import make_warp_uniform
-
     return make_warp_uniform(warp_idx())
 
 
 def warpgroup_idx() -> Int32:
     """Return the warpgroup index as a warp-uniform value. All threads of the warp must execute the call."""
-    from cute_dialect.lang.machine.warps import make_warp_uniform
-
     return make_warp_uniform(_linear_thread() // (4 * WARP_SIZE))
 
 

@@ -11,9 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cute_dialect.algebra.evaluation import size
+from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.lang.machine.atoms import CopyAtom, parsed_atom, refuse
+from cute_dialect.lang.machine.operands import in_kernel
 from cute_dialect.lang.machine.tma import TmaOp, global_source, reduced
 from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.values.dtypes import Int16, Int32
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.tensors import Tensor
@@ -48,9 +53,6 @@ def make_im2col_tma_atom(
         oob: fill value for out-of-bounds elements.
         l2_promotion: L2 promotion size in bytes.
     """
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.lang.tracing.tracer import current
-
     what = f"make_im2col_tma_atom({getattr(op, 'name', op)})"
     if not isinstance(op, Im2colOp):
         raise KernelTypeError("F250", f"{what}: op must be an im2col TMA descriptor")
@@ -76,10 +78,6 @@ def make_im2col_tma_atom(
 
 def prefetch_columns(atom: CopyAtom, coords: Any, what: str) -> None:
     """Prefetch into the L2 cache the data of one im2col load."""
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.lang.machine.operands import in_kernel
-    from cute_dialect.lang.values.dtypes import Int16, Int32
-
     kind: Any = atom.type
     if coords.is_memory or not kind.LOADS:
         raise KernelTypeError("F254", f"{what}: needs an im2col load and a coordinate tensor, got {coords!r}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.lang.machine.operands import in_kernel, operand
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import Int64, Numeric, Uint32, Uint64
+from cute_dialect.lang.values.numeric import as_number
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
@@ -43,13 +44,11 @@ def inline_ptx(text: str, *operands: Number, result: Any = None, side_effects: b
 
     ``inline_ptx("add.s32 $0, $1, $2;", a, b, result=cute.Int32)`` adds two integers.
     """
-    from cute_dialect.lang.values.numeric import as_number
-
     results = () if result is None else tuple(result) if isinstance(result, tuple | list) else (result,)
     for kind in results:
         if not (isinstance(kind, type) and issubclass(kind, Numeric)) or kind.mlir_type not in _HELD:
             raise KernelTypeError("F251", f"cute.arch.inline_ptx: result must be a type of 16 to 64 bits, got {kind!r}")
-    from cute_dialect.lang.values.tensors import Pointer
+    from cute_dialect.lang.values.tensors import Pointer  # late: start-up
 
     numbers = [x.toint() if isinstance(x, Pointer) else as_number(x) for x in operands]
     for i, number in enumerate(numbers):
@@ -74,7 +73,7 @@ def access(
             t.op("cute.memref.store", [view, where, value])
             return None
         return kind.of(t.value("cute.memref.load", [view, where]))
-    from cute_dialect.lang.values.tensors import Pointer
+    from cute_dialect.lang.values.tensors import Pointer  # late: start-up
 
     if kind.mlir_type not in _HELD:
         raise KernelTypeError("F253", f"{what}: sem and cop need elements of 16 to 64 bits, got {kind!r}")

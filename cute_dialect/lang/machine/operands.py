@@ -14,6 +14,7 @@ from cute_dialect.lang.tracing.emission import require_chip
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import current, op_class
 from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Int64, Numeric
+from cute_dialect.lang.values.numeric import as_number
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def pointer(x: object, what: str, element: str = "", spaces: Sequence[AddressSpa
 
     ``element`` is the required element type, ``spaces`` the allowed memory spaces.
     """
-    from cute_dialect.dialect.memory_types import PtrType
+    from cute_dialect.dialect.memory_types import PtrType  # late: start-up
 
     given: Any = x if hasattr(x, "type") and hasattr(x, "name_hint") else getattr(x, "ssa", None)
     if given is not None and not isinstance(given.type, PtrType):
@@ -63,8 +64,6 @@ def barrier_pointer(x: object, what: str) -> SSAValue:
 
 def _number(kind: type[Numeric]) -> Callable[[object, str], SSAValue]:
     def convert(x: object, what: str) -> SSAValue:
-        from cute_dialect.lang.values.numeric import as_number
-
         number = as_number(x)
         if number.is_static or type(number) is kind:
             return kind(number).ssa

@@ -13,6 +13,7 @@ from cute_dialect.lang.machine.operands import in_kernel
 from cute_dialect.lang.tracing.emission import fastmath
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import Float32
+from cute_dialect.lang.values.math import fma
 from cute_dialect.lang.values.numeric import as_number
 
 if TYPE_CHECKING:
@@ -73,6 +74,4 @@ def fma_packed_f32x2(
     ftz: bool = False,
 ) -> tuple[Float32, Float32]:
     """Return ``a * b + c`` of three pairs of Float32 with a single rounding; see :func:`add_packed_f32x2`."""
-    from cute_dialect.lang.values.math import fma
-
     return _packed("fma", fma, (src_a, src_b, src_c), rnd, ftz)

@@ -41,7 +41,7 @@ def check_partitions(function: Operation) -> None:
 
 
 def _check_threads(function: Operation) -> None:
-    from cute_dialect.passes.lowering.thread_slices import missing_slices
+    from cute_dialect.passes.lowering.thread_slices import missing_slices  # late: start-up
 
     for missing in missing_slices(function):
         name = missing.op.name
@@ -56,7 +56,7 @@ def _check_threads(function: Operation) -> None:
 def _check_tile(op: Operation, known: dict[SSAValue, bool]) -> None:
     from xdsl.dialects.builtin import UnitAttr
 
-    from cute_dialect.dialect.tile_fit import PARTIAL, TilePassed
+    from cute_dialect.dialect.tile_fit import PARTIAL, TilePassed  # late: start-up
 
     try:
         op.check_definitions()  # pyright: ignore[reportAttributeAccessIssue]

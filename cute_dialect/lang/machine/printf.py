@@ -12,16 +12,19 @@ import string
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.algebra.evaluation import idx2crd, size
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, LimitError, StaticError
 from cute_dialect.lang.tracing.source_location import place_of_location
+from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.dtypes import Boolean, Float64, Int32, Numeric, Uint32
-from cute_dialect.lang.values.int_tuples import tree_text
+from cute_dialect.lang.values.int_tuples import dynamic_leaves_of, leaves, tree_text
+from cute_dialect.lang.values.tensors import Tensor
 
 if TYPE_CHECKING:
     from cute_dialect.lang.tracing.tracer import Tracer
     from cute_dialect.lang.values.signature_types import Condition, Value
-    from cute_dialect.lang.values.tensors import Tensor
     from cute_dialect.lang.values.vectors import TensorSSA
 
 __all__ = ["HostTexts", "assert_", "breakpoint", "pretty_str", "print_tensor", "printf", "take_host_texts", "trap"]
@@ -75,9 +78,8 @@ class _Line:
 
     def value(self, x: Any, spec: str = "") -> None:
         """Add any value, formatted as ``{}`` does."""
-        from cute_dialect.lang.values.layouts import AnyLayout
-        from cute_dialect.lang.values.tensors import Tensor
-        from cute_dialect.lang.values.vectors import TensorSSA
+        from cute_dialect.lang.values.layouts import AnyLayout  # late: start-up
+        from cute_dialect.lang.values.vectors import TensorSSA  # late: start-up
 
         pieces = getattr(x, "pieces", None)
         if isinstance(x, str) and pieces is not None:
@@ -128,8 +130,6 @@ class _Line:
         """Add a layout with its numbers."""
         numbers = list(x.numbers)
         if isinstance(x.payload, ComposedLayout):  # In the text the inner part comes first.
-            from cute_dialect.lang.values.int_tuples import dynamic_leaves_of
-
             outer = len(dynamic_leaves_of(x.payload.outer))
             offset = len(dynamic_leaves_of(x.payload.offset))
             numbers = numbers[outer + offset :] + numbers[outer : outer + offset] + numbers[:outer]
@@ -152,8 +152,6 @@ class _Line:
     def emit(self, end: str) -> None:
         """Append the op.  Raises F172 for too many arguments."""
         from xdsl.dialects.builtin import StringAttr
-
-        from cute_dialect.lang.tracing.tracer import current
 
         t = current()
         if len(self.arguments) > MAX_ARGUMENTS:
@@ -241,7 +239,7 @@ def _brace_format(line: _Line, fmt: str, args: Sequence[Any]) -> None:
 
 
 def _c_format(line: _Line, fmt: str, args: Sequence[Any]) -> None:
-    from cute_dialect.lang.values.numeric import as_number, is_number
+    from cute_dialect.lang.values.numeric import as_number, is_number  # late: start-up
 
     given = iter(args)
     wanted = sum(m[4] != "%" for m in _C_SPEC.finditer(fmt))
@@ -273,8 +271,7 @@ def print_tensor(tensor: Tensor | TensorSSA, verbose: bool = False) -> None:
 
     ``verbose`` prints one element per line, with its coordinate.  The header of a register tensor names the thread.
     """
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.vectors import TensorSSA
+    from cute_dialect.lang.values.vectors import TensorSSA  # late: start-up
 
     shape = _printable_shape(tensor)
     head = _Line()
@@ -296,10 +293,7 @@ def print_tensor(tensor: Tensor | TensorSSA, verbose: bool = False) -> None:
 
 
 def _printable_shape(tensor: Any) -> Any:
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.algebra.trees import is_static
-    from cute_dialect.lang.values.tensors import Tensor
-    from cute_dialect.lang.values.vectors import MAX_ELEMENTS, TensorSSA
+    from cute_dialect.lang.values.vectors import MAX_ELEMENTS, TensorSSA  # late: start-up
 
     if not isinstance(tensor, Tensor | TensorSSA):
         raise KernelTypeError(
@@ -320,16 +314,12 @@ def _printable_shape(tensor: Any) -> Any:
 
 
 def _ids(register: str) -> tuple[Any, ...]:
-    from cute_dialect.lang.tracing.tracer import current
-
     t = current()
     return tuple(Int32.of(t.value(f"nvvm.read.ptx.sreg.{register}.{axis}", (), [Int32.attribute])) for axis in "xyz")
 
 
 def _print_rows(tensor: Any, shape: Any) -> None:
     """Print ``[[…],\\n […]]`` with one row per index of mode 0."""
-    from cute_dialect.algebra.evaluation import size
-
     modes = shape if isinstance(shape, tuple) else (shape,)
     rows: Any = size(modes[0]) if len(modes) > 1 else 1
     total: Any = size(shape)
@@ -350,14 +340,10 @@ def _print_rows(tensor: Any, shape: Any) -> None:
 
 def _width(tensor: Any) -> int:
     """Return the maximum count of numbers that one element prints."""
-    from cute_dialect.lang.values.int_tuples import leaves
-
     return 1 if tensor.element_type is not None else len(leaves(tensor.iterator))
 
 
 def _print_each(tensor: Any, shape: Any) -> None:
-    from cute_dialect.algebra.evaluation import idx2crd, size
-
     total: Any = size(shape)
     for i in range(total):
         line = _Line()
@@ -386,8 +372,6 @@ def assert_(condition: Condition, message: str = "") -> None:
     """
     from xdsl.dialects.builtin import StringAttr
 
-    from cute_dialect.lang.tracing.tracer import current
-
     if isinstance(condition, bool) or (isinstance(condition, Numeric) and condition.is_static):
         if not condition:
             raise AssertionError(message)
@@ -413,6 +397,4 @@ def breakpoint() -> None:
 
 def trap() -> None:
     """Stop the kernel with an error."""
-    from cute_dialect.lang.tracing.tracer import current
-
     current().op("llvm.intr.trap")

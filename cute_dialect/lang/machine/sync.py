@@ -5,10 +5,16 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.machine.operands import emit_machine, in_kernel, instruction, operand
-from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.machine.atomics import element
+from cute_dialect.lang.machine.operands import emit_machine, in_kernel, instruction, operand, pointer
+from cute_dialect.lang.machine.warps import whole_warp
+from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
 from cute_dialect.lang.tracing.tracer import parse_type
 from cute_dialect.lang.values.dtypes import Boolean, Float32
+from cute_dialect.lang.values.dynamic import is_dynamic
+from cute_dialect.lang.values.forms import form_of
+from cute_dialect.lang.values.math import over
+from cute_dialect.lang.values.numeric import as_number
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
@@ -72,8 +78,6 @@ sync_threads = instruction(
 
 def sync_warp(mask: int = 0xFFFFFFFF) -> None:
     """Wait for all threads of the warp, and order their memory accesses."""
-    from cute_dialect.lang.machine.warps import whole_warp
-
     whole_warp(mask, "cute.arch.sync_warp")
     emit_machine("syncwarp", what="cute.arch.sync_warp")
 
@@ -191,8 +195,6 @@ mbarrier_expect_tx = instruction(
 
 def mbarrier_conditional_try_wait(cond: Condition, ptr: Pointer, phase: Int) -> Boolean:
     """Return :func:`mbarrier_try_wait` if ``cond`` is true, otherwise True without testing the barrier."""
-    from cute_dialect.lang.values.numeric import as_number
-
     asked = Boolean(as_number(cond))
     if asked.is_static:
         return mbarrier_try_wait(ptr, phase) if asked.value else Boolean.exactly(True)
@@ -276,9 +278,6 @@ cp_async_bulk_commit_group = instruction(
 
 
 def _static(n: Any, what: str) -> int:
-    from cute_dialect.lang.tracing.errors import StaticError
-    from cute_dialect.lang.values.forms import is_dynamic
-
     if is_dynamic(n):
         raise StaticError("F144", f"{what} must be known at compile time, got {n.describe()}")
     return int(n)
@@ -325,7 +324,7 @@ griddepcontrol_launch_dependents = instruction(
 
 def map_dsmem_ptr(ptr: Pointer, peer_cta_rank_in_cluster: Int) -> Pointer:
     """Return the pointer to the same address in the shared memory of another block of the cluster."""
-    from cute_dialect.lang.values.tensors import Pointer  # pyright: ignore
+    from cute_dialect.lang.values.pointers import Pointer  # late: start-up
 
     what = "cute.arch.map_dsmem_ptr"
     at = operand("smem", ptr, f"'ptr' of {what}")
@@ -338,9 +337,6 @@ def store_async(ptr: Pointer, value: Number, mbar_ptr: Pointer) -> None:
 
     ``ptr`` and ``mbar_ptr`` come from :func:`map_dsmem_ptr`.
     """
-    from cute_dialect.lang.machine.atomics import element
-    from cute_dialect.lang.machine.operands import pointer
-
     what = "cute.arch.store_async"
     at = pointer(ptr, f"'ptr' of {what}", "", (AddressSpace.dsmem,))
     bar = pointer(mbar_ptr, f"'mbar_ptr' of {what}", "i64", (AddressSpace.dsmem,))
@@ -359,8 +355,6 @@ exp2 = _approximation("exp2", "exp2_approx", "``2^x`` to 2 ulp")
 
 def exp(x: Number) -> Float32:
     """Return ``e^x`` as ``exp2(x * log2(e))``. The relative error grows with ``|x|``, up to about 2^-17."""
-    from cute_dialect.lang.values.math import over
-
     return over(lambda n: exp2(n * _LOG2_E), x)
 
 
@@ -392,7 +386,5 @@ def fmin(a: Number, b: Number) -> Float32:
 
 def opaque(x: Value) -> Value:
     """Return the same value, hidden from the optimizer."""
-    from cute_dialect.lang.values.forms import form_of
-
     form = form_of(x).widened()
     return form.make([emit_machine("opaque", [leaf]).results[0] for leaf in form.take(x)])

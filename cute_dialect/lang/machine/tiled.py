@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.lang.machine.atoms import Record, refuse
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
+from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.values.dynamic import Dynamic
+from cute_dialect.lang.values.int_tuples import to_ssa
+from cute_dialect.lang.values.layout_makers import as_layout
+from cute_dialect.lang.values.numeric import as_number
+from cute_dialect.lang.values.tensors import Tensor
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -39,8 +46,6 @@ class Tiled(Record):
     @property
     def ssa(self) -> SSAValue:
         """The SSA value, without the state of its atom."""
-        from cute_dialect.lang.tracing.tracer import current
-
         return current().at_top(self.making, self.type, [self.atom.ssa])
 
     @property
@@ -59,9 +64,6 @@ class Tiled(Record):
 
 def thread_coord(thr_idx: Any) -> SSAValue:
     """Return a thread index as a coordinate.  Raises F254 if it is not an integer."""
-    from cute_dialect.lang.values.int_tuples import to_ssa
-    from cute_dialect.lang.values.numeric import as_number
-
     number = as_number(thr_idx)
     if not type(number).is_integer:
         raise KernelTypeError("F254", f"the thread index must be an integer, got {number.describe()}")
@@ -70,11 +72,7 @@ def thread_coord(thr_idx: Any) -> SSAValue:
 
 def tensor_operand(x: Any, what: str, role: str) -> Any:
     """Return ``x`` if it is a tensor.  Raises F254 otherwise."""
-    from cute_dialect.lang.values.tensors import Tensor
-
     if not isinstance(x, Tensor):
-        from cute_dialect.lang.values.forms import Dynamic
-
         shown = x.describe() if isinstance(x, Dynamic) else repr(x)
         hint = "store it in a register tensor first with r.store(v)" if hasattr(type(x), "__cute_store__") else ""
         raise KernelTypeError("F254", f"{what}: the {role} must be a tensor, got {shown}", hint=hint)
@@ -82,9 +80,6 @@ def tensor_operand(x: Any, what: str, role: str) -> Any:
 
 
 def partition_view(name: str, tiled: SSAValue, tensor: Any, more: Sequence[SSAValue], what: str, role: str) -> Any:
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.tensors import Tensor
-
     t = tensor_operand(tensor, what, role)
     try:
         made = current().value(name, [tiled, t.ssa, *more])
@@ -98,9 +93,6 @@ def partition_view(name: str, tiled: SSAValue, tensor: Any, more: Sequence[SSAVa
 
 def static_payload(x: Any, what: str) -> LayoutPayload:
     """Return the payload of a static plain layout, or of the compact layout of a shape.  Raises F251 for others."""
-    from cute_dialect.algebra.trees import is_static
-    from cute_dialect.lang.values.layouts import as_layout
-
     if isinstance(x, LayoutPayload):
         return x
     found = as_layout(x)

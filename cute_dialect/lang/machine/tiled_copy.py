@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.algebra.compose import compose
+from cute_dialect.algebra.evaluation import evaluate, size
+from cute_dialect.algebra.inverses import left_inverse
+from cute_dialect.algebra.layout import coalesce
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.make_layouts import make_layout
+from cute_dialect.algebra.tiled_copy import make_layout_tv
 from cute_dialect.algebra.values import Layout as LayoutPayload
+from cute_dialect.algebra.values import layout_modes, raw_layout
 from cute_dialect.lang.machine.atoms import CopyAtom, refuse
 from cute_dialect.lang.machine.tiled import Tiled, partition_view, static_payload, thread_coord
 from cute_dialect.lang.machine.tiled_mma import TiledMma
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.indexing import check_part
+from cute_dialect.lang.tracing.tracer import op_class
+from cute_dialect.lang.values.coordinates import check_part
+from cute_dialect.lang.values.layouts import Layout
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute
@@ -70,8 +80,6 @@ class TiledCopy(Tiled):
     @property
     def layout_tv_tiled(self) -> Any:
         """Layout (thread, value) -> column-major index in the tile."""
-        from cute_dialect.lang.values.layouts import Layout
-
         return Layout(self.type.data.layout_tv)
 
     layout_tv = layout_tv_tiled
@@ -81,15 +89,12 @@ class TiledCopy(Tiled):
     @property
     def tiler_mn(self) -> Any:
         """The extents of the tile that all threads cover together."""
-        from cute_dialect.dialect.tile_copies import tile_extents
+        from cute_dialect.dialect.tile_copies import tile_extents  # late: start-up
 
         return tile_extents(self.type.data.tiler)
 
     @property
     def size(self) -> int:
-        from cute_dialect.algebra.evaluation import size
-        from cute_dialect.algebra.values import layout_modes
-
         return int(size(layout_modes(self.type.data.layout_tv)[0]))
 
     def set(self, field: str, value: Value) -> None:
@@ -165,8 +170,7 @@ def copy_atom_of(x: Any, what: str) -> CopyAtom:
 
 
 def _tiled(atom: Any, what: str, layout_tv: LayoutPayload, extents: Any) -> TiledCopy:
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.dialect.tile_copies import made_copy
+    from cute_dialect.dialect.tile_copies import made_copy  # late: start-up
 
     found = copy_atom_of(atom, what)
     try:
@@ -180,9 +184,6 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: LayoutLike, val_layout: Layou
 
     For example, ``(4,32):(32,1)`` threads with ``(4,4):(4,1)`` values each cover a tile of 16 x 128.
     """
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.algebra.tiled_copy import make_layout_tv
-
     what = "cute.make_tiled_copy_tv"
     threads, values = (
         static_payload(thr_layout, f"{what}: thr_layout"),
@@ -207,9 +208,6 @@ def _extents(tiler: Any, what: str) -> Any:
         return tuple([_extents(t, what) for t in tiler])
     if isinstance(tiler, int):
         return tiler
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.algebra.layout import coalesce
-
     payload = static_payload(tiler, f"{what}: tiler_mn")
     n = int(size(payload))
     if str(coalesce(payload)) != f"{n}:1":
@@ -218,14 +216,12 @@ def _extents(tiler: Any, what: str) -> Any:
 
 
 def _of_mma(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+    from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
+
     what = f"cute.make_tiled_copy_{operand}"
     if not isinstance(tiled_mma, TiledMma):
         raise KernelTypeError("F251", f"{what}: tiled_mma must be a tiled MMA, got {tiled_mma!r}")
     found = copy_atom_of(atom, what)
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.dialect.inference import infer_types_memo
-    from cute_dialect.lang.tracing.tracer import op_class
-
     try:
         (made,) = infer_types_memo(op_class(what), [found.type, tiled_mma.type], {})
     except AlgebraError as e:
@@ -263,11 +259,6 @@ def make_tiled_copy_C_atom(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
     Its tile extends along N as far as one atom needs, over consecutive accumulator values.
     """
-    from cute_dialect.algebra.compose import compose
-    from cute_dialect.algebra.inverses import left_inverse
-    from cute_dialect.algebra.make_layouts import make_layout
-    from cute_dialect.algebra.values import layout_modes, raw_layout
-
     what = "cute.make_tiled_copy_C_atom"
     whole = make_tiled_copy_C(atom, tiled_mma)
     threads, values = layout_modes(whole.type.data.layout_tv)
@@ -281,8 +272,6 @@ def make_tiled_copy_C_atom(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 def _covered(layout_tv: LayoutPayload, rows: int, what: str) -> tuple[int, int]:
     """Return the extents covered by a layout (thread, value) -> m + rows * n.  Raises F251 if it has gaps."""
-    from cute_dialect.algebra.evaluation import evaluate, size
-
     places = {int(evaluate(i, layout_tv)) for i in range(int(size(layout_tv)))}  # pyright: ignore[reportArgumentType]
     m, n = 1 + max(i % rows for i in places), 1 + max(i // rows for i in places)
     if len(places) != m * n:
@@ -292,10 +281,6 @@ def _covered(layout_tv: LayoutPayload, rows: int, what: str) -> tuple[int, int]:
 
 def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: LayoutLike, data_layout: LayoutLike) -> TiledCopy:
     """Create a tiled copy from a layout (thread, value) -> offset in ``data_layout``."""
-    from cute_dialect.algebra.compose import compose
-    from cute_dialect.algebra.inverses import left_inverse
-    from cute_dialect.algebra.leaf import AlgebraError
-
     what = "cute.make_cotiled_copy"
     data = static_payload(data_layout, f"{what}: data_layout")
     try:

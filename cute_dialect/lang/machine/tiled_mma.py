@@ -5,18 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.algebra.trees import is_static
+from cute_dialect.algebra.evaluation import size
+from cute_dialect.algebra.layout import coalesce
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static, shape_to_tile
+from cute_dialect.algebra.values import UNDERSCORE
+from cute_dialect.algebra.values import Layout as Payload
 from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, check_target, make_mma_atom, refuse
+from cute_dialect.lang.machine.descriptions import atoms_for, tiled_mma_text
+from cute_dialect.lang.machine.operands import in_kernel
 from cute_dialect.lang.machine.tiled import Tiled, static_payload, tensor_operand, thread_coord
+from cute_dialect.lang.machine.wgmma import note_product
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
-from cute_dialect.lang.values.indexing import check_part
+from cute_dialect.lang.tracing.tracer import current, op_class
+from cute_dialect.lang.values.coordinates import check_part, coord_text
+from cute_dialect.lang.values.dtypes import Boolean, Numeric
+from cute_dialect.lang.values.int_tuples import Tree, to_ssa
+from cute_dialect.lang.values.layouts import Layout, from_value, of_payload
+from cute_dialect.lang.values.pointers import element_class
+from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.lang.values.layouts import Layout
     from cute_dialect.lang.values.signature_types import Condition, Int, LayoutLike, Shape, Tiler
-    from cute_dialect.lang.values.tensors import Tensor
 
 __all__ = ["ThrMma", "TiledMma", "gemm", "make_tiled_mma", "mma_atom_call", "sparse_gemm"]
 
@@ -89,15 +101,11 @@ class TiledMma(Tiled):
     @property
     def permutation_mnk(self) -> tuple[Any, ...]:
         """The permutation of each of M, N and K, or None."""
-        from cute_dialect.algebra.values import UNDERSCORE
-
         return tuple(None if p is UNDERSCORE else _tile_value(p) for p in self.type.data.permutation)
 
     @property
     def thr_layout_vmnk(self) -> Any:
         """Layout (thread of the atom, M, N, K) -> thread."""
-        from cute_dialect.lang.values.layouts import Layout
-
         return Layout(self._tiled.threads)
 
     @property
@@ -107,14 +115,10 @@ class TiledMma(Tiled):
 
     @property
     def size(self) -> int:
-        from cute_dialect.algebra.evaluation import size
-
         return int(size(self._tiled.threads.shape))
 
     def tv_layout(self, operand: str) -> Layout:
         """Return the layout (thread, value) -> column-major index in the whole tile of operand A, B, C or E."""
-        from cute_dialect.lang.values.layouts import Layout
-
         if operand == "E" and not self.atom.type.SPARSE:
             raise KernelTypeError("F251", f"{self.name} is dense and has no operand E")
         tiled = self.type.tiling(operand)
@@ -136,8 +140,6 @@ class TiledMma(Tiled):
         return self._atom_layout("C")
 
     def _atom_layout(self, operand: str) -> Any:
-        from cute_dialect.lang.values.layouts import Layout
-
         return Layout(self.atom.type.row.layout(operand))
 
     @property
@@ -160,8 +162,6 @@ class TiledMma(Tiled):
     def set(self, field: Any, value: Condition) -> None:
         """Set ``Field.ACCUMULATE`` to a Python bool or a run-time Boolean."""
         self._check_field(field)
-        from cute_dialect.lang.values.dtypes import Boolean, Numeric
-
         if isinstance(value, Numeric):
             self.accumulate = Boolean(value)
             if self.accumulate.is_static:
@@ -192,11 +192,7 @@ class TiledMma(Tiled):
         return ThrMma(self.type, self.atom, self.accumulate, thr_idx)
 
     def _shape(self, operand: str, shape: Any) -> Any:
-        from cute_dialect.algebra.leaf import AlgebraError
-        from cute_dialect.dialect.inference import infer_types_memo
-        from cute_dialect.lang.tracing.tracer import current, op_class
-        from cute_dialect.lang.values.int_tuples import Tree
-        from cute_dialect.lang.values.layouts import from_value, of_payload
+        from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
 
         name = f"cute.tiled.mma.partition_shape_{operand}"
         given = Tree(_as_tuple(shape), "shape")
@@ -221,13 +217,7 @@ class TiledMma(Tiled):
         return self._shape("C", shape_mn)
 
     def _fragment(self, operand: str, source: Any) -> Tensor:
-        from cute_dialect.dialect.inference import infer_types_memo
-        from cute_dialect.lang.machine.operands import in_kernel
-        from cute_dialect.lang.tracing.tracer import op_class
-        from cute_dialect.lang.values.indexing import coord_text
-        from cute_dialect.lang.values.int_tuples import to_ssa
-        from cute_dialect.lang.values.pointers import element_class
-        from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor
+        from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
 
         what = f"make_fragment_{operand} of {self.name}"
         tracer = in_kernel(what)
@@ -273,8 +263,6 @@ class TiledMma(Tiled):
 
     def describe(self) -> str:
         """Describe the instruction, the operand layouts, and the matrix descriptors of operands in shared memory."""
-        from cute_dialect.lang.machine.descriptions import tiled_mma_text
-
         return tiled_mma_text(self)
 
 
@@ -283,11 +271,6 @@ def _as_tuple(x: Any) -> Any:
 
 
 def _tile_value(p: Any) -> Any:
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.algebra.layout import coalesce
-    from cute_dialect.algebra.values import Layout as Payload
-    from cute_dialect.lang.values.layouts import Layout
-
     if isinstance(p, Payload):
         n = int(size(p))
         return n if str(coalesce(p)) == f"{n}:1" else Layout(p)
@@ -309,9 +292,6 @@ class ThrMma(TiledMma):
         return (self.accumulate, self.thr_idx)
 
     def _partition(self, operand: str, tensor: Any) -> Tensor:
-        from cute_dialect.lang.tracing.tracer import current
-        from cute_dialect.lang.values.tensors import Tensor
-
         what = f"partition_{operand} by {self.name}"
         t = tensor_operand(tensor, what, operand)
         try:
@@ -356,10 +336,7 @@ def make_tiled_mma(
 
     For example, ``cute.make_tiled_mma(op, (2, 2, 1))`` has two atoms along M and two along N.
     """
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.algebra.trees import shape_to_tile
-    from cute_dialect.algebra.values import UNDERSCORE
-    from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
+    from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType  # late: start-up
 
     what = "cute.make_tiled_mma"
     atom = make_mma_atom(op_or_atom)
@@ -443,8 +420,6 @@ def sparse_gemm(
 
 
 def _operands(atom: MmaAtom, what: str, *tensors: Any) -> list[Any]:
-    from cute_dialect.lang.machine.operands import in_kernel
-
     in_kernel(what)
     check_target(what, atom.type.row.arch)
     return [tensor_operand(t, what, name) for t, name in zip(tensors, ("D", "A", "B", "E"))]
@@ -454,8 +429,6 @@ def _accumulating(
     mma: Any, atom: MmaAtom, value: SSAValue, d: Any, c: Any, accumulate: Any, what: str
 ) -> tuple[SSAValue, list[SSAValue]]:
     """Return the MMA with its state, and the operand C if there is one."""
-    from cute_dialect.lang.values.dtypes import Boolean, Numeric
-
     own = getattr(mma, "accumulate", None)
     said = accumulate if accumulate is not None else own if atom.is_asynchronous else None
     if said is _UNSAID:
@@ -482,17 +455,11 @@ def _accumulating(
         )  # fmt: skip
     from xdsl.dialects.builtin import StringAttr
 
-    from cute_dialect.lang.tracing.tracer import current
-
     field = {"field": StringAttr("accumulate")}
     return current().value("cute.atom.set_value", [value, said.ssa], [value.type], field), []
 
 
 def _emit_product(name: str, what: str, atom: MmaAtom, operands: list[SSAValue], tensors: Sequence[Any]) -> None:
-    from cute_dialect.lang.machine.descriptions import atoms_for
-    from cute_dialect.lang.machine.wgmma import note_product
-    from cute_dialect.lang.tracing.tracer import current
-
     tracer = current()
     if atom.is_asynchronous:
         note_product(tracer, tensors[0])
@@ -507,9 +474,6 @@ def _emit_product(name: str, what: str, atom: MmaAtom, operands: list[SSAValue],
 
 def _cooperative(mma: Any, atom: MmaAtom, d: Any, a: Any, b: Any, accumulate: Any, thread: Any) -> None:
     from xdsl.dialects.builtin import BoolAttr
-
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.dtypes import Numeric
 
     what = "cute.gemm of whole tiles"
     if not isinstance(mma, TiledMma):

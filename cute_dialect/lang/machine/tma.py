@@ -8,17 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cute_dialect.algebra.values import Basis
-from cute_dialect.lang.machine.atoms import CopyAtom, CopyOp, check_target, refuse
-from cute_dialect.lang.machine.operands import in_kernel
+from cute_dialect.algebra.evaluation import evaluate, size
+from cute_dialect.algebra.inverses import right_inverse
+from cute_dialect.algebra.tiling import logical_divide
+from cute_dialect.algebra.values import Basis, Swizzle, layout_modes, raw_layout
+from cute_dialect.algebra.values import Layout as Payload
+from cute_dialect.arch.gmma import SWIZZLES
+from cute_dialect.lang.machine.atoms import CopyAtom, CopyOp, check_target, element_text, refuse
+from cute_dialect.lang.machine.operands import as_attribute, in_kernel
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
+from cute_dialect.lang.tracing.tracer import current, parse_type
+from cute_dialect.lang.values.dtypes import Int16, Int32
+from cute_dialect.lang.values.int_tuples import Tree
 from cute_dialect.lang.values.pointers import Pointer
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.lang.machine.tiled_mma import TiledMma
-    from cute_dialect.lang.values.dtypes import Int16, Numeric
+    from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.signature_types import Coord, LayoutLike, Shape, Tiler
     from cute_dialect.lang.values.tensors import Tensor
 
@@ -62,9 +70,8 @@ def _shared_layout(layout: Any, dtype: type[Numeric], what: str) -> tuple[SSAVal
 
     The swizzle of a composed layout may act on elements, or on bytes (``S<b,4,3>``) as for pointers.
     """
-    from cute_dialect.algebra.values import Swizzle
-    from cute_dialect.arch.gmma import SWIZZLES
-    from cute_dialect.lang.values.layouts import ComposedLayout, Layout, as_layout
+    from cute_dialect.lang.values.layout_makers import as_layout  # late: start-up
+    from cute_dialect.lang.values.layouts import ComposedLayout, Layout  # late: start-up
 
     found = as_layout(layout)
     if isinstance(found, ComposedLayout):
@@ -93,11 +100,8 @@ def make_tiled_tma_atom(
         oob: fill value for out-of-bounds elements, ``"zero"`` or ``"nan"``.
         l2_promotion: L2 promotion size in bytes.
     """
-    from cute_dialect.lang.machine.operands import as_attribute
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.int_tuples import Tree
-    from cute_dialect.lang.values.layouts import is_layout
-    from cute_dialect.lang.values.tensors import Tensor
+    from cute_dialect.lang.values.layouts import is_layout  # late: start-up
+    from cute_dialect.lang.values.tensors import Tensor  # late: start-up
 
     if not isinstance(op, TmaOp):
         raise KernelTypeError(
@@ -156,8 +160,7 @@ def global_source(tensor: Any, op: TmaOp, what: str, result: str) -> Tensor:
     ``what`` names the function in errors, ``result`` the values that it returns.  Raises F260 in a kernel, F254 for a
     coordinate tensor.
     """
-    from cute_dialect.lang.machine.tiled import tensor_operand
-    from cute_dialect.lang.tracing.tracer import current
+    from cute_dialect.lang.machine.tiled import tensor_operand  # late: start-up
 
     if current().kind != "host":
         raise KernelTypeError(
@@ -173,9 +176,7 @@ def global_source(tensor: Any, op: TmaOp, what: str, result: str) -> Tensor:
 
 def reduced(source: Tensor, op: TmaOp) -> SSAValue:
     """Return a global tensor as an op's map needs it. A reduction depends on the signedness of integers."""
-    from cute_dialect.dialect.tensors import recast_type
-    from cute_dialect.lang.machine.atoms import element_text
-    from cute_dialect.lang.tracing.tracer import current, parse_type
+    from cute_dialect.dialect.tensors import recast_type  # late: start-up
 
     element = element_text(source.element_type, op.name, signed=True)
     if op.direction != "reduce" or not element.startswith("ui"):
@@ -264,9 +265,6 @@ def prefetch_descriptor(atom: CopyAtom) -> None:
 
 def prefetch_tile(atom: CopyAtom, coords: Any, what: str) -> None:
     """Prefetch one box of a TMA load into the L2 cache."""
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.lang.values.dtypes import Int32
-
     if coords.is_memory or not hasattr(atom.type, "LOADS") or not atom.type.LOADS:
         raise KernelTypeError("F254", f"{what}: needs a TMA load and its coordinate tensor, got {coords!r}")
     if size(coords.shape_payload) != atom.type.values():
@@ -291,8 +289,7 @@ def tma_partition(
         smem_tensor: the tensor in shared memory.
         gmem_tensor: the TMA coordinate tensor.
     """
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.lang.machine.tiled import static_payload, tensor_operand
+    from cute_dialect.lang.machine.tiled import static_payload, tensor_operand  # late: start-up
 
     what = "cute.nvgpu.cpasync.tma_partition"
     found = _tma_atom(atom, what)
@@ -321,21 +318,14 @@ def tma_partition(
 
 
 def _first_size(tensor: Any) -> Any:
-    from cute_dialect.algebra.evaluation import size
-
     shape = tensor.shape_payload
     return size(shape[0]) if isinstance(shape, tuple) else size(shape)
 
 
 def _slice(tensor: Any, smem: Any, blocks: int, place: Any, what: str) -> Any:
     """Return block ``place``'s part of mode 0 of a tensor. The parts are consecutive in shared memory."""
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.algebra.inverses import right_inverse
-    from cute_dialect.algebra.tiling import logical_divide
-    from cute_dialect.algebra.values import Layout as Payload
-    from cute_dialect.algebra.values import layout_modes, raw_layout
-    from cute_dialect.lang.values.layout_functions import composition
-    from cute_dialect.lang.values.layouts import Layout
+    from cute_dialect.lang.values.layout_functions import composition  # late: start-up
+    from cute_dialect.lang.values.layouts import Layout  # late: start-up
 
     layout = smem.payload
     plain = layout.outer if not isinstance(layout, Payload) else layout
@@ -357,10 +347,7 @@ def make_layout_image_mask(layout: LayoutLike, coord: Coord, mode: int) -> Int16
 
     For ``(2,4):(1,2)`` along mode 1 from (1, 0) these are blocks 1, 3, 5 and 7: ``0b10101010``.
     """
-    from cute_dialect.algebra.evaluation import evaluate, size
-    from cute_dialect.algebra.values import layout_modes
-    from cute_dialect.lang.machine.tiled import static_payload
-    from cute_dialect.lang.values.dtypes import Int16, Int32
+    from cute_dialect.lang.machine.tiled import static_payload  # late: start-up
 
     what = "cute.make_layout_image_mask"
     payload = static_payload(layout, f"{what}: layout")
@@ -382,8 +369,7 @@ def make_layout_image_mask(layout: LayoutLike, coord: Coord, mode: int) -> Int16
 
 
 def _offset(coord: Any, mode: Any) -> Any:
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.lang.values.layouts import Layout
+    from cute_dialect.lang.values.layouts import Layout  # late: start-up
 
     return 0 if int(size(mode)) == 1 else Layout(mode)(coord)
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.arch.targets import TARGETS
 from cute_dialect.lang.machine.operands import emit_machine, in_kernel, operand
+from cute_dialect.lang.tracing.emission import require_chip
 from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values.dtypes import Boolean, Int32, Numeric, Uint32
 from cute_dialect.lang.values.forms import form_of
+from cute_dialect.lang.values.numeric import as_number, binary
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -41,8 +45,6 @@ FULL_MASK = 0xFFFFFFFF
 
 def whole_warp(mask: object, what: str) -> None:
     """Raise F253 unless a mask selects all threads of the warp."""
-    from cute_dialect.lang.values.numeric import as_number
-
     number = as_number(mask)
     if not number.is_static or int(number.value) & FULL_MASK != FULL_MASK:
         raise KernelTypeError(
@@ -120,8 +122,6 @@ def _piecewise(value: SSAValue, one: Callable[[SSAValue], SSAValue], what: str) 
     """Apply ``one``, which takes numbers of 8 to 64 bits, to a leaf. Booleans are widened, vectors split into words."""
     from xdsl.dialects.builtin import IntegerType, VectorType
 
-    from cute_dialect.lang.tracing.tracer import current
-
     t = current()
     kind: Any = value.type
     if isinstance(kind, IntegerType) and kind.width.data == 1:
@@ -138,16 +138,13 @@ _SHUFFLED = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 
 
 def _none_overflow() -> Attribute:
-    from cute_dialect.lang.tracing.tracer import parse_type
-
     return parse_type("#arith.overflow<none>")
 
 
 def _vector_piecewise(value: SSAValue, kind: Any, one: Callable[[SSAValue], SSAValue]) -> SSAValue:
     from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 
-    from cute_dialect.dialect.memory_types import element_bits
-    from cute_dialect.lang.tracing.tracer import current
+    from cute_dialect.dialect.memory_types import element_bits  # late: start-up
 
     t = current()
     bits = element_bits(kind.element_type) * kind.get_shape()[0]
@@ -163,8 +160,6 @@ def _vector_piecewise(value: SSAValue, kind: Any, one: Callable[[SSAValue], SSAV
 
 def make_warp_uniform(value: Value) -> Value:
     """Return the first lane's value, which is warp-uniform. All threads of the warp must execute the call."""
-    from cute_dialect.lang.values.numeric import as_number
-
     number = as_number(value)
     if number.is_static:
         return number
@@ -205,10 +200,6 @@ def vote_ballot_sync(pred: Condition, mask: int = FULL_MASK) -> Uint32:
 
 def match_any(value: Number, mask: int = FULL_MASK) -> Uint32:
     """Return a Uint32 with a bit for each thread of the warp with the same 32- or 64-bit value (sm_70 or later)."""
-    from cute_dialect.lang.tracing.emission import require_chip
-    from cute_dialect.lang.tracing.tracer import parse_type
-    from cute_dialect.lang.values.numeric import as_number
-
     what = "cute.arch.match_any"
     whole_warp(mask, what)
     tracer = in_kernel(what)
@@ -235,8 +226,6 @@ def warp_redux_sync(value: Int, kind: str, mask_and_clamp: int = FULL_MASK) -> N
 
     ``kind``: ``"add"``, ``"and"``, ``"or"``, ``"xor"``, ``"min"`` or ``"max"``.
     """
-    from cute_dialect.lang.values.numeric import as_number
-
     what = "cute.arch.warp_redux_sync"
     whole_warp(mask_and_clamp, what)
     number = as_number(value)
@@ -269,9 +258,6 @@ def warp_reduction(val: Value, op: Callable[[Value, Value], Value], threads_in_g
 
 
 def _reduced(name: str, kind: str, val: Any, threads_in_group: int) -> Any:
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.numeric import as_number, binary
-
     number: Any = as_number(val) if isinstance(val, int | float | Numeric) else val
     if threads_in_group == 32 and type(number) in (Int32, Uint32) and _has_redux(current().chip):
         return warp_redux_sync(number, kind)
@@ -289,8 +275,6 @@ def _reduced(name: str, kind: str, val: Any, threads_in_group: int) -> Any:
 
 
 def _has_redux(chip: str) -> bool:
-    from cute_dialect.arch.targets import TARGETS
-
     return chip in TARGETS and TARGETS[chip].number >= 80
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.algebra.values import ComposedLayout
+from cute_dialect.arch.gmma import plain_atom, pointer_swizzle
+from cute_dialect.lang.machine.operands import as_attribute, in_kernel
+from cute_dialect.lang.tracing.emission import require_chip
 from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
+from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.values.dynamic import is_dynamic
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
@@ -36,9 +42,7 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: type[Numeric])
     tensor from it with the swizzle on the pointer and the outer part as the layout.  Without a swizzle (``K_INTER``)
     the result is a plain layout, whose ``inner`` is None.
     """
-    from cute_dialect.algebra.values import ComposedLayout
-    from cute_dialect.arch.gmma import plain_atom, pointer_swizzle
-    from cute_dialect.lang.values.layouts import as_layout
+    from cute_dialect.lang.values.layout_makers import as_layout  # late: start-up
 
     major, _, width = SmemLayoutAtomKind(kind).value.partition("_")
     if element_type.width not in (8, 16, 32):
@@ -50,9 +54,7 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: type[Numeric])
 
 
 def _emit(name: str, operands: tuple[Any, ...], what: str, **properties: Any) -> None:
-    from cute_dialect.lang.machine.operands import as_attribute, in_kernel
-    from cute_dialect.lang.machine.tiled import tensor_operand
-    from cute_dialect.lang.tracing.emission import require_chip
+    from cute_dialect.lang.machine.tiled import tensor_operand  # late: start-up
 
     tracer = in_kernel(what)
     require_chip(what, "sm_90a")
@@ -71,8 +73,6 @@ def fence(*acc: Tensor) -> None:
 def commit_group() -> None:
     """Commit the preceding wgmma instructions as a group."""
     _emit("wgmma_commit_group", (), "cute.nvgpu.warpgroup.commit_group")
-    from cute_dialect.lang.tracing.tracer import current
-
     _groups(current()).append({})
 
 
@@ -90,7 +90,7 @@ def _allocated(value: Any) -> Any:
     """Return the register tensor underlying a view."""
     from xdsl.ir import Block
 
-    from cute_dialect.dialect.memory_types import MemRefType, PtrType
+    from cute_dialect.dialect.memory_types import MemRefType, PtrType  # late: start-up
 
     at = whole = value
     while not isinstance(at.owner, Block) and not at.owner.name.startswith(("cute.make_fragment", "cute.memref.")):
@@ -120,7 +120,7 @@ def _is_visible(value: Any, tracer: Any) -> bool:
     """Return True if a value is defined in the current block or one that encloses it."""
     from xdsl.ir import Block
 
-    from cute_dialect.lang.control.branches import regions
+    from cute_dialect.lang.control.branches import regions  # late: start-up
 
     home = value.owner if isinstance(value.owner, Block) else value.owner.parent
     opened = [tracer.entry, tracer.block]
@@ -134,13 +134,10 @@ def wait_group(group: int, *acc: Tensor) -> None:
 
     Reads of the accumulators of completed groups stay after the wait.  ``acc`` names further tensors to order likewise.
     """
-    from cute_dialect.lang.values.forms import is_dynamic
-
     what = "cute.nvgpu.warpgroup.wait_group"
     if is_dynamic(group):
         raise StaticError("F144", f"the 'group' of {what} must be known at compile time")
-    from cute_dialect.lang.machine.operands import in_kernel
-    from cute_dialect.lang.values.tensors import Tensor
+    from cute_dialect.lang.values.tensors import Tensor  # late: start-up
 
     given = [x.ssa for x in acc if isinstance(x, Tensor)]
     more = [Tensor.of(v) for v in _written(in_kernel(what), int(group)) if v not in given]

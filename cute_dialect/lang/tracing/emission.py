@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import TARGETS
@@ -14,7 +15,19 @@ if TYPE_CHECKING:
 
     from xdsl.ir import Attribute, SSAValue
 
-__all__ = ["alike", "emit", "fastmath", "float_flags", "no_wrap_flags", "require_chip", "shaped"]
+__all__ = [
+    "alike",
+    "concatenated",
+    "emit",
+    "extract",
+    "fastmath",
+    "float_flags",
+    "no_wrap_flags",
+    "require_chip",
+    "shaped",
+    "shuffle",
+    "vector_of_length",
+]
 
 FLAGS = ("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "fast")
 """Fast-math flags (LLVM LangRef, "Fast-Math Flags")."""
@@ -101,3 +114,39 @@ class fastmath:
             state.pop("fastmath", None)
         else:
             state["fastmath"] = saved
+
+
+# ------------------------------------------------------------------------------------------------------------ vectors
+
+
+@lru_cache(maxsize=1024)
+def vector_of_length(element: Attribute, n: int) -> Attribute:
+    from xdsl.dialects.builtin import VectorType
+
+    return VectorType(element, [n])
+
+
+@lru_cache(maxsize=4096)
+def _positions(numbers: tuple[int, ...]) -> Attribute:
+    from xdsl.dialects.builtin import DenseArrayBase, i64
+
+    return DenseArrayBase.from_list(i64, numbers)
+
+
+def extract(vector: SSAValue, index: int) -> SSAValue:
+    return emit("vector.extract", [vector], vector.type.element_type, static_position=_positions((index,)))
+
+
+def shuffle(vector: SSAValue, picked: Sequence[int], other: SSAValue | None = None) -> SSAValue:
+    """Return selected elements of a vector. Indices past its end select elements of ``other``."""
+    chosen = tuple(picked)
+    if other is None and chosen == tuple(range(vector.type.get_shape()[0])):
+        return vector
+    operands = [vector, vector if other is None else other]
+    type = vector_of_length(vector.type.element_type, len(chosen))
+    return emit("vector.shuffle", operands, type, mask=_positions(chosen))
+
+
+def concatenated(a: SSAValue, b: SSAValue) -> SSAValue:
+    """Return the concatenated elements of two vectors of the same type."""
+    return shuffle(a, range(a.type.get_shape()[0] + b.type.get_shape()[0]), b)

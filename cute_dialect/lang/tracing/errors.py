@@ -38,7 +38,7 @@ def _picture(message: str, hint: str) -> str:
     """Return the path of a drawing of the layouts in the message, or "" if ``CUTE_ERROR_SVG`` is not set."""
     if "CUTE_ERROR_SVG" not in os.environ:
         return ""
-    from cute_dialect.runtime.error_pictures import error_picture
+    from cute_dialect.runtime.error_pictures import error_picture  # late: start-up
 
     return error_picture(f"{message}\n{hint}")
 

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.runtime.driver import CudaError, driver
 
 if TYPE_CHECKING:
     from cute_dialect.lang.tracing.errors import Place
@@ -66,8 +67,6 @@ def said(code: str, text: str, place: Place | None) -> str:
 
 def multiprocessors(device: int) -> int:
     """Return the number of SMs of a GPU. Without a GPU it is that of an H100 or H200 SXM."""
-    from cute_dialect.runtime.driver import CudaError, driver
-
     try:
         found = driver().multiprocessors(device)
     except CudaError:

@@ -53,7 +53,7 @@ _current: ContextVar[Tracer | None] = ContextVar("cute_dialect_tracer", default=
 @lru_cache(maxsize=1)
 def context() -> Context:
     """Return the context shared by all traces. It has every dialect, loaded on first use."""
-    from cute_dialect.ir.context import make_context
+    from cute_dialect.ir.context import make_context  # late: start-up
 
     return make_context("all")
 
@@ -72,9 +72,15 @@ class Tracer:
     """
 
     def __init__(
-        self, kind: str, module: ModuleOp, function: Operation, *, launch: LaunchFacts, chip: str,
+        self,
+        kind: str,
+        module: ModuleOp,
+        function: Operation,
+        *,
+        launch: LaunchFacts,
+        chip: str,
         converted: Callable[[Any], Any],
-    ):  # fmt: skip
+    ):
         self.kind = kind
         self.module = module
         self.function = function
@@ -106,8 +112,8 @@ class Tracer:
 
         ``types``: the result types, inferred by default.  ``segments``: the operandSegmentSizes.
         """
-        from cute_dialect.ir.editing import make_op
-        from cute_dialect.ir.xdsl_compat import append_op
+        from cute_dialect.ir.editing import make_op  # late: start-up
+        from cute_dialect.ir.xdsl_compat import append_op  # late: start-up
 
         cls = op_class(name)
         props = dict(properties) if properties else {}
@@ -151,7 +157,7 @@ class Tracer:
         """Insert an op directly after the definition of ``value``, so that it dominates all uses of the value."""
         from xdsl.ir import Block
 
-        from cute_dialect.ir.editing import make_op
+        from cute_dialect.ir.editing import make_op  # late: start-up
 
         cls = op_class(name)
         props = dict(properties) if properties else {}
@@ -173,8 +179,8 @@ class Tracer:
         return op in self._parts
 
     def _inferred(self, cls: type[Any], types: Sequence[Attribute], properties: Mapping[str, Attribute]) -> Any:
-        from cute_dialect.algebra.leaf import AlgebraError
-        from cute_dialect.dialect.inference import infer_types_memo
+        from cute_dialect.algebra.leaf import AlgebraError  # late: start-up
+        from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
 
         try:
             return infer_types_memo(cls, types, properties)
@@ -212,7 +218,7 @@ class Tracer:
     def _at_top(
         self, name: str, type: Attribute, properties: Mapping[str, Attribute], operands: Sequence[SSAValue] = ()
     ) -> SSAValue:
-        from cute_dialect.ir.editing import make_op
+        from cute_dialect.ir.editing import make_op  # late: start-up
 
         op = make_op(op_class(name), operands, [type], properties, location())
         if self._last_constant is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.dtypes import NumericType
+from cute_dialect.lang.values.dtypes import NumericType, type_of_mlir
 
 __all__ = [
     "Constexpr", "Coord", "Generic", "IntTuple", "Shape", "Stream", "Stride", "TensorAnnotation", "Tile",
@@ -128,8 +128,6 @@ class TensorAnnotation:
         entries = args if isinstance(args, tuple) else (args,)
         dtype, *rest = entries
         if isinstance(dtype, str) and not isinstance(dtype, Generic):
-            from cute_dialect.lang.values.dtypes import type_of_mlir
-
             dtype = type_of_mlir(dtype)
         texts = [e for e in rest if isinstance(e, str) and (":" in e or e.startswith("align<"))]
         if texts:

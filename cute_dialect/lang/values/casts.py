@@ -1,4 +1,4 @@
-"""Conversions of numbers between types, and bit casts.
+"""Conversions of numbers between types, bit casts, and comparisons of SSA values.
 
 Integers are truncated or extended as in C.  Floats are rounded to nearest even.  8-bit floats use the hardware's packed
 conversions through ``Float32`` and ``Float16``, and saturate.  4-bit and 6-bit floats are converted by arithmetic, and
@@ -7,10 +7,11 @@ saturate as well.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.tracing.emission import alike, emit, float_flags, no_wrap_flags, shaped
+from cute_dialect.lang.tracing.emission import alike, emit, extract, float_flags, no_wrap_flags, require_chip, shaped
 from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values.dtypes import (
     Boolean,
     Float4E2M1FN,
@@ -22,13 +23,16 @@ from cute_dialect.lang.values.dtypes import (
     Float32,
     Int32,
     Numeric,
+    NumericType,
     TFloat32,
 )
+from cute_dialect.lang.values.folding import fitted
+from cute_dialect.lang.values.methods import method_of
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-__all__ = ["bits_as", "cast_ssa"]
+__all__ = ["bits_as", "cast_ssa", "compare_ssa"]
 
 NumberClass = type[Numeric]
 
@@ -40,13 +44,28 @@ FEWER_BITS = {Float4E2M1FN: (2, 1), Float6E2M3FN: (2, 3), Float6E3M2FN: (3, 2)}
 """The 4-bit and 6-bit floats, which arithmetic converts: bits of the exponent, bits of the mantissa."""
 
 
+_PREDICATES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
+_FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
+
+
+def compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass, *, natural: bool = False) -> SSAValue:
+    """Return the comparison of two SSA values of a number type. Float comparisons are ordered, except ``!=``.
+
+    ``natural``: both are non-negative, so that unsigned comparison is valid.
+    """
+    t = shaped(Boolean.attribute, a)
+    if kind.is_float:
+        number = parse_type(f"{_FLOAT_PREDICATES[name]} : i64")
+        return emit("arith.cmpf", [a, b], t, predicate=number, **float_flags("none"))
+    code = _PREDICATES[name] + (4 if (natural or not kind.signed) and name not in ("eq", "ne") else 0)
+    return emit("arith.cmpi", [a, b], t, predicate=parse_type(f"{code} : i64"))
+
+
 def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass, *, natural: bool = False) -> SSAValue:
     """Convert an SSA value between number types.  Raises F236 if the hardware has no such conversion.
 
     ``natural``: the value is a non-negative integer.
     """
-    from cute_dialect.lang.tracing.tracer import current
-
     if of is to or (of.mlir_type == to.mlir_type and of.is_integer):
         return value
     if of in FEWER_BITS:
@@ -63,8 +82,6 @@ def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass, *, natural: bool
         return _to_tf32(cast_ssa(value, of, Float32))
     t = shaped(to.attribute, value)
     if to is Boolean:
-        from cute_dialect.lang.values.numeric import compare_ssa
-
         zero = current().constant(0 if of.is_integer else 0.0, of.attribute)
         return compare_ssa("ne", *alike(value, zero), of)
     if of.is_integer and to.is_integer:
@@ -93,8 +110,6 @@ def _elements(value: SSAValue) -> list[SSAValue]:
     """Return the elements of a vector, or the number itself."""
     if value.type.name != "vector":
         return [value]
-    from cute_dialect.lang.values.vectors import extract
-
     (n,) = value.type.get_shape()  # pyright: ignore[reportAttributeAccessIssue]
     return [extract(value, i) for i in range(n)]
 
@@ -106,8 +121,6 @@ def _vector(elements: list[SSAValue]) -> SSAValue:
 
 
 def _type(text: str) -> Attribute:
-    from cute_dialect.lang.tracing.tracer import parse_type
-
     return parse_type(text)
 
 
@@ -115,9 +128,6 @@ def _to_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValu
     """Convert an ``f32`` value to 8-bit floats, two per instruction."""
     if to not in EIGHT_BITS:
         raise _refuse(of, to)
-    from cute_dialect.lang.tracing.emission import require_chip
-    from cute_dialect.lang.tracing.tracer import current
-
     require_chip(f"the conversion of {of!r} to {to!r}", 89)
     numbers = _elements(value)
     n = len(numbers)
@@ -142,8 +152,6 @@ def _from_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAVa
     """Convert 8-bit floats to ``f16``, which represents all of them exactly."""
     if of not in EIGHT_BITS:
         raise _refuse(of, to)
-    from cute_dialect.lang.tracing.emission import require_chip
-
     require_chip(f"the conversion of {of!r} to {to!r}", 89)
     properties = {"relu": _type("false"), "srcType": of.attribute}
     held = emit("arith.bitcast", [value], shaped(_type("i8"), value))
@@ -161,8 +169,6 @@ def _from_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAVa
 
 def _constant(number: float, kind: NumberClass, like: SSAValue) -> SSAValue:
     """Return a number, or a vector of it like another vector."""
-    from cute_dialect.lang.tracing.tracer import current
-
     return alike(current().constant(number, kind.attribute), like)[0]
 
 
@@ -266,11 +272,20 @@ def _bits(kind: NumberClass, value: int | float) -> int:
 
 
 def _value_of_bits(bits: int, kind: NumberClass) -> int | float:
-    from cute_dialect.lang.values.folding import fitted
-
     if kind.is_integer:
         return fitted(kind, bits)
     import numpy as np
 
     raw = bits.to_bytes(max(1, kind.width // 8), "little")
     return float(np.frombuffer(raw, _dtype(kind))[0])  # pyright: ignore
+
+
+@method_of(Numeric)
+def bitcast(self: Numeric, dtype: NumericType) -> Any:
+    """Return the bits as a number of another type of the same width.
+
+    >>> from cute_dialect.lang.values.dtypes import Uint32
+    >>> Float32(1.0).bitcast(Uint32)
+    Uint32(1065353216)
+    """
+    return bits_as(self, dtype)  # pyright: ignore

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import active, current
 from cute_dialect.lang.values.dtypes import Boolean, Int32, Numeric, Uint32, Uint64
-from cute_dialect.lang.values.forms import is_dynamic
+from cute_dialect.lang.values.dynamic import is_dynamic
 from cute_dialect.lang.values.integer_ranges import Facts, facts_of
+from cute_dialect.lang.values.math import clz
 from cute_dialect.lang.values.numeric import as_number
 
 if TYPE_CHECKING:
@@ -125,8 +126,6 @@ class FastDivmodDivisor:
             self.shift: Any = None
             return
         # 2^s is the least power of two that is not below d; m = floor(2^32 (2^s - d) / d) + 1.
-        from cute_dialect.lang.values.math import clz
-
         d = Uint32(self.divisor)
         self.shift = 32 - clz(d - 1)
         power = Uint64(1) << Uint64(self.shift)

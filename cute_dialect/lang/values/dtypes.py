@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
-from cute_dialect.lang.values.forms import Dynamic, Form
-from cute_dialect.lang.values.operators import give_operators
+from cute_dialect.lang.tracing.tracer import current, parse_type
+from cute_dialect.lang.values.dynamic import Dynamic, Form
+from cute_dialect.lang.values.methods import later_methods
+from cute_dialect.lang.values.operators import OPERATORS
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -73,8 +75,6 @@ class NumericType(type):
     @property
     def attribute(cls) -> Attribute:
         """The MLIR type as an xDSL attribute."""
-        from cute_dialect.lang.tracing.tracer import parse_type
-
         return parse_type(cls.mlir_type)
 
     @property
@@ -164,14 +164,6 @@ class Numeric(Dynamic, metaclass=NumericType):
     is_static: bool
     facts: Facts | None
 
-    def __init__(self, x: object = 0):
-        if type(self) in _ABSTRACT:
-            raise TypeError(f"{type(self).__name__} is abstract: use one of its subclasses")
-        self.facts = None
-        from cute_dialect.lang.values.numeric import convert
-
-        convert(self, x)
-
     def ir_value(self, **_: object) -> Any:
         """Return the number itself. CuTe DSL programs call this to pass numbers to ops."""
         return self
@@ -199,8 +191,6 @@ class Numeric(Dynamic, metaclass=NumericType):
         """The SSA value. A static number becomes a constant."""
         if not self.is_static:
             return self.value
-        from cute_dialect.lang.tracing.tracer import current
-
         return current().constant(self.value, type(self).attribute)
 
     @property
@@ -211,24 +201,9 @@ class Numeric(Dynamic, metaclass=NumericType):
         """Return the number converted to another type."""
         return dtype(self)
 
-    def bitcast(self, dtype: NumericType) -> Any:
-        """Return the bits as a number of another type of the same width.
-
-        >>> Float32(1.0).bitcast(Uint32)
-        Uint32(1065353216)
-        """
-        from cute_dialect.lang.values.casts import bits_as
-
-        return bits_as(self, dtype)  # pyright: ignore
-
     def describe(self) -> str:
         name = "" if self.is_static else self.value.name_hint
         return f"'{name}' ({type(self).__name__})" if name else f"this {type(self).__name__}"
-
-    def __cute_form__(self) -> Form:
-        from cute_dialect.lang.values.number_forms import number_form
-
-        return number_form(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value if self.is_static else '?'})"
@@ -264,8 +239,13 @@ class Numeric(Dynamic, metaclass=NumericType):
     def __float__(self) -> float:
         return float(self.value) if self.is_static else Dynamic.__float__(self)
 
-    if TYPE_CHECKING:  # operators, defined by give_operators()
+    if TYPE_CHECKING:  # Later modules define these methods; see later_methods() below.
 
+        def __init__(self, x: object = 0) -> None: ...
+        def bitcast(self, dtype: NumericType) -> Any: ...
+        def __cute_form__(self) -> Form: ...
+        def _whole(self, how: str) -> Any: ...
+        def _takes(self, other: object) -> bool: ...
         def __add__(self, other: object) -> Any: ...
         def __radd__(self, other: object) -> Any: ...
         def __sub__(self, other: object) -> Any: ...
@@ -297,15 +277,17 @@ class Numeric(Dynamic, metaclass=NumericType):
         def __gt__(self, other: object) -> Any: ...
         def __ge__(self, other: object) -> Any: ...
         def __neg__(self) -> Any: ...
-        def __pos__(self) -> Any: ...
         def __invert__(self) -> Any: ...
         def __abs__(self) -> Any: ...
 
+    def __pos__(self) -> Any:
+        return self
+
     def __divmod__(self, other: Any) -> Any:
-        return (self // other, self % other) if _is_number(other) else NotImplemented
+        return (self // other, self % other) if self._takes(other) else NotImplemented
 
     def __rdivmod__(self, other: Any) -> Any:
-        return (other // self, other % self) if _is_number(other) else NotImplemented
+        return (other // self, other % self) if self._takes(other) else NotImplemented
 
     def __round__(self, digits: int | None = None) -> Any:
         if digits is not None:
@@ -321,20 +303,10 @@ class Numeric(Dynamic, metaclass=NumericType):
     def __trunc__(self) -> Any:
         return self._whole("trunc")
 
-    def _whole(self, how: str) -> Any:
-        """Return the number rounded to an integer type, as Python does."""
-        if type(self).is_integer:
-            return self
-        from cute_dialect.lang.values import math as math_ops
 
-        found = getattr(math_ops, how)(self)
-        return (NUMBER_TYPES["Int64"] if self.width == 64 else NUMBER_TYPES["Int32"])(found)
-
-
-def _is_number(x: object) -> bool:
-    from cute_dialect.lang.values.numeric import is_number
-
-    return is_number(x)
+later_methods(
+    Numeric, numeric=("__init__", "_takes", *OPERATORS), casts=("bitcast",), forms=("__cute_form__",), math=("_whole",)
+)
 
 
 class Integer(Numeric):
@@ -455,7 +427,7 @@ NUMBER_TYPES: dict[str, type[Numeric]] = {
 }
 """All concrete number types by name."""
 globals().update(NUMBER_TYPES)
-_ABSTRACT = (Numeric, Integer, Float)
+ABSTRACT = (Numeric, Integer, Float)
 setattr(NUMBER_TYPES["Boolean"], "__cute_region__", lambda self: self)  # noqa: B010  (``with cute.arch.elect_one():``)
 
 
@@ -469,24 +441,3 @@ def type_of_mlir(text: str, *, signed: bool = True) -> type[Numeric]:
         if kind.mlir_type == text and (kind.signed == signed or not kind.is_integer or kind.width == 1):
             return kind
     raise StaticError("F230", f"'{text}' is not a number type")
-
-
-def _binary(name: str, a: Any, b: Any) -> Any:
-    from cute_dialect.lang.values import numeric
-
-    return numeric.binary(name, a, b)
-
-
-def _compare(name: str, a: Any, b: Any) -> Any:
-    from cute_dialect.lang.values import numeric
-
-    return numeric.compare(name, a, b)
-
-
-def _apply(name: str, x: Any, *others: Any) -> Any:
-    from cute_dialect.lang.values import numeric
-
-    return getattr(numeric, name)(x, *others)
-
-
-give_operators(Numeric, takes=_is_number, binary=_binary, compare=_compare, apply=_apply)

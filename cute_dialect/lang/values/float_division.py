@@ -11,32 +11,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from cute_dialect.lang.tracing.emission import emit, float_flags, shaped
+from cute_dialect.lang.tracing.emission import concatenated, emit, extract, float_flags, shaped, shuffle
 from cute_dialect.lang.tracing.errors import CompileError
 from cute_dialect.lang.tracing.source_location import user_places
 from cute_dialect.lang.tracing.tracer import current
-from cute_dialect.lang.values.dtypes import Boolean, Float32, Float64
+from cute_dialect.lang.values.casts import compare_ssa
+from cute_dialect.lang.values.dtypes import Float32, Float64
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from cute_dialect.lang.tracing.tracer import Tracer
 
-__all__ = ["divided", "divided_static", "refuse_in_launcher"]
-
-
-def divided_static(name: str, x: float, y: float, *, wide: bool) -> float:
-    """Return ``x // y`` or ``x % y`` (``name``: ``floordiv`` or ``mod``) in f64 (``wide``) or f32.
-
-    >>> divided_static("floordiv", 1.0, 0.1, wide=True), divided_static("mod", -1.5, 4.0, wide=False)
-    (9.0, 2.5)
-    """
-    import numpy as np
-
-    kind = np.float64 if wide else np.float32
-    with np.errstate(all="ignore"):
-        function = np.floor_divide if name == "floordiv" else np.remainder
-        return float(function(kind(x), kind(y)))
+__all__ = ["divided", "refuse_in_launcher"]
 
 
 def divided(name: str, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -90,8 +77,6 @@ class _Rest:
         return known if self.a.type == known.type else emit("vector.broadcast", [known], self.a.type)
 
     def compare(self, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
-        from cute_dialect.lang.values.numeric import compare_ssa
-
         return compare_ssa(name, a, b, Float64)
 
     def found(self) -> SSAValue:
@@ -166,9 +151,11 @@ class _Rest:
 
 
 def _any(found: SSAValue) -> SSAValue:
-    """Return True if any element is true."""
+    """Return True if any element is true: the elements are combined pairwise."""
     if found.type.name != "vector":
         return found
-    from cute_dialect.lang.values.vectors import TensorSSA
-
-    return TensorSSA.of(found, found.type.get_shape()[0], Boolean).any().ssa  # pyright: ignore
+    while (n := found.type.get_shape()[0]) > 1:  # pyright: ignore
+        half = n // 2
+        both = emit("arith.ori", [shuffle(found, range(0, 2 * half, 2)), shuffle(found, range(1, 2 * half, 2))])
+        found = concatenated(both, shuffle(found, [n - 1])) if n % 2 else both
+    return extract(found, 0)

@@ -29,7 +29,7 @@ from cute_dialect.lang.values.dtypes import (
     TFloat32,
 )
 
-__all__ = ["PYTHON", "SIGNS", "fitted", "folded", "least_greatest", "literal"]
+__all__ = ["PYTHON", "SIGNS", "divided_static", "fitted", "folded", "least_greatest", "literal", "power_of_floats"]
 
 NumberClass = type[Numeric]
 
@@ -100,7 +100,7 @@ def _narrow(kind: NumberClass, value: float) -> float:
         value = min(max(value, -greatest), greatest)
     name = _FORMATS.get(kind)
     if name is not None:
-        from cute_dialect.interp.rounding import narrow
+        from cute_dialect.interp.rounding import narrow  # late: start-up
 
         return float(narrow(np.array([value], np.float64), name)[0])
     import ml_dtypes
@@ -179,6 +179,26 @@ def _float(name: str, x: float, y: float, kind: NumberClass) -> float:
             return float(a / b)
         if name not in ("floordiv", "mod"):
             return float(PYTHON[name](a, b))
-        from cute_dialect.lang.values.float_division import divided_static
-
         return divided_static(name, x, y, wide=kind is Float64)
+
+
+def divided_static(name: str, x: float, y: float, *, wide: bool) -> float:
+    """Return ``x // y`` or ``x % y`` (``name``: ``floordiv`` or ``mod``) in f64 (``wide``) or f32.
+
+    >>> divided_static("floordiv", 1.0, 0.1, wide=True), divided_static("mod", -1.5, 4.0, wide=False)
+    (9.0, 2.5)
+    """
+    import numpy as np
+
+    kind = np.float64 if wide else np.float32
+    with np.errstate(all="ignore"):
+        function = np.floor_divide if name == "floordiv" else np.remainder
+        return float(function(kind(x), kind(y)))
+
+
+def power_of_floats(x: float, y: float) -> float:
+    """Return ``x ** y`` with IEEE 754 semantics."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return float(np.power(np.float64(x), np.float64(y)))

@@ -1,96 +1,38 @@
-"""Forms of values: their static part and the types of their SSA values.
-
-Two values of the same :class:`Form` differ only in their SSA values.  Branches, loops and kernel arguments use forms to
-take values apart and rebuild them.  A class of dynamic values needs only ``__cute_form__`` to cross them.
-"""
+"""Forms of static values, numbers, tuples and immutable instances."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from math import gcd
+from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.tracing.errors import MergeError, StaticError
-from cute_dialect.lang.values.numpy_functions import ufunc
+from cute_dialect.lang.tracing.errors import MergeError
+from cute_dialect.lang.values.dtypes import Boolean, Numeric
+from cute_dialect.lang.values.dynamic import Dynamic, Form, made_of
+from cute_dialect.lang.values.folding import fitted, least_greatest, literal
+from cute_dialect.lang.values.integer_ranges import Facts, joined_facts
+from cute_dialect.lang.values.methods import method_of
+from cute_dialect.lang.values.numeric import as_number
 
 if TYPE_CHECKING:
-    from xdsl.ir import Attribute, SSAValue
+    from xdsl.ir import SSAValue
 
 __all__ = [
-    "ConstForm", "Dynamic", "Form", "RecordForm", "TupleForm", "form_of", "is_dynamic", "is_value", "made_of",
-    "same_static", "structural_form",
-]  # fmt: skip
+    "ConstForm",
+    "NumberForm",
+    "RecordForm",
+    "TupleForm",
+    "form_of",
+    "is_value",
+    "join_static",
+    "same_static",
+    "structural_form",
+    "widen_static",
+]
 
 
-def _needs(code: str, what: str, cure: str) -> Any:
-    def method(self: Dynamic, *others: object) -> NoReturn:
-        raise StaticError(code, f"{what} of {self.describe()} is known only at run time", hint=cure)
-
-    return method
-
-
-class Dynamic:
-    """Base of values that hold SSA values. Operations for which Python needs the value at once raise F143–F147."""
-
-    __slots__ = ()
-
-    def describe(self) -> str:
-        """Return its description for messages."""
-        return f"this {type(self).__name__}"
-
-    def __cute_form__(self) -> Form:
-        raise NotImplementedError(type(self))
-
-    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **more: Any) -> Any:
-        return ufunc(self, function, method, *inputs, **more)
-
-    __bool__ = _needs("F143", "the truth value", "Python needs it here at compile time")
-    __index__ = _needs("F144", "the value", "Python needs the number here at compile time: pass it as cute.Constexpr")
-    __int__ = _needs("F144", "the value", "convert with cute.Int32(x) or x.to(…)")
-    __float__ = _needs("F144", "the value", "convert with cute.Float32(x) or x.to(…)")
-    __iter__ = _needs("F145", "the number of elements", "loop over a range")
-    __len__ = _needs("F146", "the length", "use cute.size")
-    __contains__ = _needs("F147", "the result of 'in' on the elements", "compare each element")
-    refuse_hash = _needs("F147", "the value", "it cannot be in a set or a key of a dict: use a list")
-
-
-class Form:
-    """The static part of a value, and the types of its SSA leaves. Compared by structure."""
-
-    __slots__ = ()
-
-    types: tuple[Attribute, ...]
-    """The types of the leaves."""
-
-    def take(self, value: object) -> list[SSAValue]:
-        """Return the leaves of a value that fits this form. Conversions are emitted if it is more static."""
-        raise NotImplementedError
-
-    def make(self, leaves: Sequence[SSAValue]) -> object:
-        """Return the value of this form with these leaves."""
-        raise NotImplementedError
-
-    def join(self, other: Form) -> Form:
-        """Return the most specific form that both fit.  Raises MergeError if there is none."""
-        raise NotImplementedError
-
-    def widened(self) -> Form:
-        """Return the form with static numbers made dynamic, for values that change between loop iterations."""
-        return self
-
-    def loosened(self) -> Form:
-        """Return the form without value facts of numbers, for values that change between loop iterations."""
-        return self
-
-
-def made_of(forms: Iterable[Form], leaves: Sequence[SSAValue]) -> list[object]:
-    """Return the values of several forms, given their concatenated leaves."""
-    made: list[object] = []
-    at = 0
-    for form in forms:
-        made.append(form.make(leaves[at : at + len(form.types)]))
-        at += len(form.types)
-    return made
+NumberClass = type[Numeric]
 
 
 class ConstForm(Form):
@@ -122,8 +64,6 @@ class ConstForm(Form):
             return self
         if not isinstance(other, ConstForm):
             return other.join(self)
-        from cute_dialect.lang.values.number_forms import join_static
-
         joined = join_static(self.value, other.value)
         if joined is None:
             code = "F208" if self.value is None or other.value is None else "F209"
@@ -131,8 +71,6 @@ class ConstForm(Form):
         return joined
 
     def widened(self) -> Form:
-        from cute_dialect.lang.values.number_forms import widen_static
-
         return widen_static(self.value) or self
 
 
@@ -144,8 +82,6 @@ def same_static(a: object, b: object) -> bool:
         return False
     if isinstance(a, float) and isinstance(b, float):
         return a.hex() == b.hex()  # This distinguishes -0.0 from 0.0 and finds nan equal to nan.
-    from cute_dialect.lang.values.dtypes import Numeric
-
     if isinstance(a, Numeric) and isinstance(b, Numeric):
         return a.is_static and b.is_static and same_static(a.value, b.value)
     if isinstance(a, int | str | bytes | complex):
@@ -161,9 +97,113 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def is_dynamic(value: object) -> bool:
-    """Return True if the value itself holds SSA values. The elements of containers are not examined."""
-    return isinstance(value, Dynamic) and not getattr(value, "is_static", False)
+class NumberForm(Form):
+    """The form of a dynamic number of one type."""
+
+    __slots__ = ("facts", "kind", "types")
+
+    def __init__(self, kind: NumberClass, facts: Facts | None = None):
+        self.kind = kind
+        self.types = (kind.attribute,)
+        self.facts = facts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NumberForm) and self.kind is other.kind and self.facts == other.facts
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
+    def __repr__(self) -> str:
+        return repr(self.kind)
+
+    def take(self, value: object) -> list[SSAValue]:
+        if isinstance(value, int | float):
+            value = literal(self.kind, value)
+        assert isinstance(value, Numeric), value
+        return [value.ssa if type(value) is self.kind else self.kind(value).ssa]
+
+    def make(self, leaves: Sequence[SSAValue]) -> object:
+        return self.kind.of(leaves[0], self.facts)
+
+    def loosened(self) -> Form:
+        return NumberForm(self.kind)
+
+    def join(self, other: Form) -> Form:
+        if isinstance(other, NumberForm):
+            if self.kind is not other.kind:
+                raise MergeError(
+                    "F203", f"it is {self.kind!r} or {other.kind!r}",
+                    hint=f"convert one side, e.g. with cute.{self.kind!r}(…)",
+                )  # fmt: skip
+            return NumberForm(self.kind, joined_facts(self.facts, other.facts))
+        if isinstance(other, ConstForm):
+            return NumberForm(self.kind, self._with_static(other.value))
+        raise MergeError("F209", f"it is {self!r} or {other!r}")
+
+    def _with_static(self, value: object) -> Facts | None:
+        kind = self.kind
+        if isinstance(value, Numeric):
+            if type(value) is not kind:
+                raise MergeError("F203", f"it is {kind!r} or {type(value)!r}")
+            value = value.value
+        if not isinstance(value, int | float):
+            raise MergeError("F208", f"it is {kind!r} or {value!r}")
+        if kind is Boolean and not isinstance(value, bool):
+            raise MergeError("F202", f"it is a Boolean or the number {value!r}")
+        if isinstance(value, bool) and kind is not Boolean:
+            raise MergeError("F202", f"it is {kind!r} or {value!r}")
+        if kind.is_integer and (
+            isinstance(value, float) or not least_greatest(kind)[0] <= value <= least_greatest(kind)[1]
+        ):
+            raise MergeError("F201", f"it is {kind!r} or {value!r}, which {kind!r} cannot represent")
+        if kind.is_float and isinstance(value, int) and fitted(kind, value) != value:
+            raise MergeError("F201", f"it is {kind!r} or {value!r}, which {kind!r} cannot represent exactly")
+        if not kind.is_integer:
+            return None
+        return joined_facts(self.facts, Facts(int(value), int(value), abs(int(value))))
+
+
+@method_of(Numeric)
+def __cute_form__(self: Numeric) -> Form:
+    return ConstForm(self) if self.is_static else NumberForm(type(self), self.facts)
+
+
+def _type_of_static(value: object) -> NumberClass | None:
+    if isinstance(value, Numeric):
+        return type(value)
+    return type(as_number(value)) if isinstance(value, int | float) else None
+
+
+def join_static(a: object, b: object) -> Form | None:
+    """Return the common form of two different static values, or None if there is none."""
+    x, y = _type_of_static(a), _type_of_static(b)
+    if x is None or y is None:
+        return None
+    if x is not y:
+        plain = not isinstance(a, Numeric) and not isinstance(b, Numeric)
+        if plain and x.is_integer and y.is_integer and Boolean not in (x, y):
+            return NumberForm(x if x.width > y.width else y, _of_both(a, b))
+        if isinstance(a, Numeric) and not isinstance(b, Numeric):
+            return NumberForm(x, _of_both(a, a)).join(ConstForm(b))
+        if isinstance(b, Numeric) and not isinstance(a, Numeric):
+            return NumberForm(y, _of_both(b, b)).join(ConstForm(a))
+        code = "F202" if plain else "F203"
+        raise MergeError(code, f"it is {a!r} or {b!r}: {x!r} or {y!r}", hint="use the same type for both")
+    return NumberForm(x, _of_both(a, b))
+
+
+def _of_both(a: Any, b: Any) -> Facts | None:
+    """Return the facts of a number that is one of two static integers; None for other values."""
+    x, y = (n.value if isinstance(n, Numeric) else n for n in (a, b))
+    if type(x) is not int or type(y) is not int:
+        return None
+    return Facts(min(x, y), max(x, y), gcd(x, y) or 1)
+
+
+def widen_static(value: object) -> Form | None:
+    """Return the form of a dynamic number with the type of a static one, or None for other values."""
+    kind = _type_of_static(value)
+    return NumberForm(kind) if kind is not None else None
 
 
 class TupleForm(Form):

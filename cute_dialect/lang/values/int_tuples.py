@@ -23,14 +23,36 @@ from cute_dialect.algebra.trees import shape_to_tile
 from cute_dialect.algebra.values import UNDERSCORE, Layout, Swizzle
 from cute_dialect.algebra.values import Basis as BasisPayload
 from cute_dialect.lang.tracing.errors import LayoutError
+from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.dtypes import Int32, Int64, Numeric, Uint32
+from cute_dialect.lang.values.integer_ranges import Facts
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
+    from cute_dialect.lang.values.signature_types import Coord, IntTuple
+
 __all__ = [
-    "E", "ScaledBasis", "Tree", "cute_type", "dynamic_leaves_of", "dynamic_numbers", "filled", "from_ssa", "is_tree",
-    "leaves", "map_tree", "numbers_of", "to_ssa", "tree_of", "tree_text",
+    "LAYOUT_CLASSES",
+    "E",
+    "ScaledBasis",
+    "Tree",
+    "congruent",
+    "counted",
+    "cute_type",
+    "dynamic_leaves_of",
+    "dynamic_numbers",
+    "filled",
+    "from_ssa",
+    "has_underscore",
+    "is_tree",
+    "leaves",
+    "map_tree",
+    "modes_of",
+    "numbers_of",
+    "to_ssa",
+    "tree_of",
+    "tree_text",
 ]  # fmt: skip
 
 DIVISOR_CAP = 1 << 30
@@ -191,7 +213,7 @@ def _divisor(number: Numeric) -> int:
 @lru_cache(maxsize=8192)
 def cute_type(kind: str, payload: Any) -> Attribute:
     """Return the cute type of a payload.  Raises AlgebraError for an invalid payload."""
-    from cute_dialect.dialect.typed_values import Typed, wrap
+    from cute_dialect.dialect.typed_values import Typed, wrap  # late: start-up
 
     return wrap(Typed(kind, payload))
 
@@ -254,8 +276,6 @@ def _tile(payload: Any) -> Any:
 
 def filled(kind: str, payload: Any, numbers: Sequence[Numeric]) -> SSAValue:
     """Return the SSA value of a payload, with ``numbers`` for its dynamic leaves in storage order."""
-    from cute_dialect.lang.tracing.tracer import current
-
     tracer = current()
     try:
         type = cute_type(kind, payload)
@@ -287,8 +307,6 @@ def dynamic_leaves_of(payload: Any) -> list[Dyn]:
 
 def _scalar(number: Numeric, leaf: Dyn) -> SSAValue:
     """Return the operand for a dynamic leaf, annotated with the leaf's divisor."""
-    from cute_dialect.lang.tracing.tracer import current
-
     value = (Int32 if leaf.width == 32 else Int64)(number).ssa
     if leaf.div <= 1:
         return value
@@ -297,7 +315,7 @@ def _scalar(number: Numeric, leaf: Dyn) -> SSAValue:
 
 @lru_cache(maxsize=1024)
 def _constrained(width: int, divisor: int) -> Attribute:
-    from cute_dialect.dialect.memory_types import constrained_int
+    from cute_dialect.dialect.memory_types import constrained_int  # late: start-up
 
     return constrained_int(width, divisor)
 
@@ -312,8 +330,6 @@ def to_ssa(tree: object, kind: str = "coord") -> SSAValue:
 
 def scalars_of(ssa: SSAValue) -> Sequence[SSAValue]:
     """Return the dynamic integers of an SSA value, from one ``cute.get_scalars`` per value next to its definition."""
-    from cute_dialect.lang.tracing.tracer import current
-
     tracer = current()
     known: dict[SSAValue, Sequence[SSAValue]] = tracer.state.setdefault("scalars", {})
     found = known.get(ssa)
@@ -327,12 +343,14 @@ def scalars_of(ssa: SSAValue) -> Sequence[SSAValue]:
 
 def numbers_of(ssa: SSAValue, payload: Any, *, shapes: int = 0) -> list[Numeric]:
     """Return the dynamic integers of an SSA value as numbers. The first ``shapes`` are extents, which are positive."""
-    from cute_dialect.lang.values.numeric import Facts
-
     return [
         (Int32 if leaf.width == 32 else Int64).of(value, Facts(0 if i < shapes else None, None, max(1, leaf.div)))
         for i, (value, leaf) in enumerate(zip(scalars_of(ssa), dynamic_leaves_of(payload), strict=True))
     ]
+
+
+LAYOUT_CLASSES: dict[type, Callable[[Any, Sequence[Numeric]], Any]] = {}
+"""Maps payload classes of layouts to constructors of layouts from a payload and its numbers; ``layouts`` fills it."""
 
 
 def tree_of(payload: Any, numbers: Iterator[Numeric]) -> Any:
@@ -346,10 +364,8 @@ def tree_of(payload: Any, numbers: Iterator[Numeric]) -> Any:
     if isinstance(payload, BasisPayload):
         return ScaledBasis(tree_of(payload.value, numbers), payload.path)
     if isinstance(payload, Layout):
-        from cute_dialect.lang.values import layouts
-
         own = [next(numbers) for _ in dynamic_leaves_of(payload)]
-        return layouts.Layout(payload, numbers=own)
+        return LAYOUT_CLASSES[Layout](payload, own)
     return payload
 
 
@@ -361,3 +377,40 @@ def from_ssa(ssa: SSAValue) -> Any:
         return tree_of(payload, iter(()))
     shapes = len(dynamic_leaves_of(payload)) if type.kind == "shape" else 0
     return tree_of(payload, iter(numbers_of(ssa, payload, shapes=shapes)))
+
+
+# ------------------------------------------------------------------------------------------------------------ profiles
+
+
+def modes_of(x: Any) -> Any:
+    """Return the shape of a layout or tensor, or a tree itself."""
+    return x if is_tree(x) else x.shape
+
+
+def counted(n: Any) -> Any:
+    """Return a number of elements, marked as non-negative."""
+    if isinstance(n, Numeric) and not n.is_static:
+        facts = n.facts or Facts()
+        n.facts = Facts(max(0, facts.low or 0), facts.high, facts.divisor)
+    return n
+
+
+def congruent(a: IntTuple, b: IntTuple) -> bool:
+    """Return True if two trees have the same profile.
+
+    >>> congruent((1, (2, 3)), (4, (5, 6))), congruent((1, 2), (4, (5, 6)))
+    (True, False)
+    """
+    a, b = modes_of(a), modes_of(b)
+    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
+        return len(a) == len(b) and all(map(congruent, a, b))
+    return not isinstance(a, tuple | list) and not isinstance(b, tuple | list)
+
+
+def has_underscore(x: Coord) -> bool:
+    """Return True if a coordinate leaves a mode open.
+
+    >>> has_underscore((1, (None, 2)))
+    True
+    """
+    return any(leaf is None or isinstance(leaf, slice) for leaf in leaves(x))

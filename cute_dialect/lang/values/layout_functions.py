@@ -13,18 +13,23 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Swizzle
 from cute_dialect.lang.tracing.errors import LayoutError
 from cute_dialect.lang.tracing.tracer import op_class
-from cute_dialect.lang.values.indexing import check_part
-from cute_dialect.lang.values.int_tuples import Tree
-from cute_dialect.lang.values.layout_makers import make_composed_layout, make_layout
+from cute_dialect.lang.values.coordinates import check_part
+from cute_dialect.lang.values.int_tuples import Tree, map_tree
+from cute_dialect.lang.values.layout_makers import (
+    as_layout,
+    layout_of,
+    make_composed_layout,
+    make_layout,
+    static_layout,
+)
 from cute_dialect.lang.values.layouts import (
     AnyLayout,
     ComposedLayout,
     Layout,
+    alignment_of,
     apply,
-    as_layout,
-    layout_of,
     operand_type,
-    static_layout,
+    plain_payload,
 )
 from cute_dialect.lang.values.tuple_functions import dice, slice_
 
@@ -242,9 +247,9 @@ def max_common_vector(a: LayoutLike, b: LayoutLike) -> int:
     >>> max_common_vector(make_layout((4, 8), (1, 16)), make_layout((4, 8)))
     4
     """
-    from cute_dialect.algebra.vectors import max_common_vector as count
+    from cute_dialect.algebra.vectors import max_common_vector as count  # late: start-up
 
-    return count(_plain("max_common_vector", a), _plain("max_common_vector", b))
+    return count(plain_payload("max_common_vector", layout_of(a)), plain_payload("max_common_vector", layout_of(b)))
 
 
 def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
@@ -253,9 +258,11 @@ def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
     >>> max_common_layout(make_layout((8, 4), (16, 1)), make_layout((8, 4), (4, 1)))
     4:8
     """
-    from cute_dialect.algebra.vectors import common_vector
+    from cute_dialect.algebra.vectors import common_vector  # late: start-up
 
-    found = common_vector(_plain("max_common_layout", a), _plain("max_common_layout", b))
+    found = common_vector(
+        plain_payload("max_common_layout", layout_of(a)), plain_payload("max_common_layout", layout_of(b))
+    )
     return make_layout(1, 0) if found is None else Layout(found)
 
 
@@ -265,25 +272,7 @@ def max_alignment(x: LayoutLike) -> int:
     >>> max_alignment(make_layout((4, 8), (16, 64)))
     16
     """
-    from math import gcd
-
-    from cute_dialect.algebra.leaf import divisibility
-    from cute_dialect.algebra.trees import leaves
-
-    payload = _plain("max_alignment", x)
-    found = 0
-    for extent, stride in zip(leaves(payload.shape), leaves(payload.stride)):
-        if extent != 1:
-            found = gcd(found, divisibility(stride))
-    return found or 1
-
-
-def _plain(function: str, x: Any) -> Any:
-    """Return the payload of a plain layout, or of a tensor's layout."""
-    made = layout_of(x)
-    if not isinstance(made, Layout):
-        raise LayoutError("F240", f"{function} needs a plain layout, got {made}")
-    return made.payload
+    return alignment_of("max_alignment", layout_of(x))
 
 
 def nullspace(x: LayoutLike) -> Layout:
@@ -292,7 +281,7 @@ def nullspace(x: LayoutLike) -> Layout:
     >>> nullspace(make_layout((2, (4, 3)), (1, (0, 2))))
     4:2
     """
-    from cute_dialect.algebra.vectors import nullspace as find
+    from cute_dialect.algebra.vectors import nullspace as find  # late: start-up
 
     return Layout(find(static_layout("nullspace", x)))
 
@@ -303,15 +292,11 @@ def filter_zeros(x: LayoutLike) -> LayoutLike:
     >>> filter_zeros(make_layout((4, 8), (0, 1)))
     (1,8):(0,1)
     """
-    from cute_dialect.lang.values.int_tuples import map_tree
-
     if isinstance(x, ComposedLayout):
         return make_composed_layout(x.inner, x.offset, filter_zeros(x.outer))
     made = layout_of(x)
     if not isinstance(x, AnyLayout | str):
-        from cute_dialect.lang.values.tensors import make_tensor
-
-        return make_tensor(x.iterator, filter_zeros(made))
+        return x.with_layout(filter_zeros(made))
     shape = map_tree(lambda d, s: 1 if type(d) is int and d == 0 else s, made.stride, made.shape)
     return make_layout(shape, made.stride)
 

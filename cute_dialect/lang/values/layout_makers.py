@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.text import TextError, parse_composed_layout
+from cute_dialect.algebra.tiled_copy import make_layout_tv as make
 from cute_dialect.algebra.values import ComposedLayout as ComposedPayload
-from cute_dialect.algebra.values import Swizzle
+from cute_dialect.algebra.values import Layout as LayoutPayload
+from cute_dialect.algebra.values import Swizzle, raw_layout
+from cute_dialect.algebra.verify import verify_composed_layout, verify_layout
 from cute_dialect.lang.tracing.errors import LayoutError
-from cute_dialect.lang.tracing.tracer import active
+from cute_dialect.lang.tracing.tracer import active, op_class
 from cute_dialect.lang.values.dtypes import Numeric
-from cute_dialect.lang.values.int_tuples import Tree, dynamic_leaves_of, tree_of
+from cute_dialect.lang.values.int_tuples import Tree, dynamic_leaves_of, is_tree, tree_of
 from cute_dialect.lang.values.layouts import (
     AnyLayout,
     ComposedLayout,
     Layout,
     apply,
-    as_layout,
-    layout_of,
     refused,
-    static_layout,
 )
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ def layout(text: str, *numbers: Int) -> Layout | ComposedLayout:
     >>> layout("(8,4):(4,1)"), layout("S<2,3,3> o 0 o (8,8):(8,1)")
     ((8,4):(4,1), S<2,3,3> o 0 o (8,8):(8,1))
     """
-    from cute_dialect.algebra.text import TextError, parse_composed_layout
-    from cute_dialect.algebra.verify import verify_composed_layout, verify_layout
-
     if not numbers:
         numbers = tuple(
             n for piece in getattr(text, "pieces", ()) if isinstance(piece, tuple) for n in _run_time(piece[0])
@@ -98,9 +96,7 @@ def make_layout(shape: Shape, stride: Stride = None, order: IntTuple = None) -> 
 
 def _checked_layout(shape: Tree, stride: Tree) -> Layout:
     """Return a layout that keeps its input numbers, so that its shape needs no op."""
-    from cute_dialect.algebra.values import raw_layout
-    from cute_dialect.dialect.inference import infer_types_memo
-    from cute_dialect.lang.tracing.tracer import op_class
+    from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
 
     try:
         infer_types_memo(op_class("cute.make_layout"), [shape.type, stride.type], {})
@@ -230,11 +226,35 @@ def make_layout_tv(thr_layout: LayoutLike, val_layout: LayoutLike) -> tuple[Shap
     >>> make_layout_tv(layout("(4,32):(32,1)"), layout("(4,4):(4,1)"))
     ((16, 128), ((32,4),(4,4)):((64,4),(16,1)))
     """
-    from cute_dialect.algebra.tiled_copy import make_layout_tv as make
-
     threads, values = static_layout("make_layout_tv", thr_layout), static_layout("make_layout_tv", val_layout)
     try:
         tiler, tv = make(threads, values)
     except AlgebraError as e:
         raise LayoutError("F240", f"make_layout_tv({threads}, {values}): {e}") from None
     return cast("tuple[Any, Layout]", (tiler, Layout(tv)))
+
+
+def as_layout(x: Any) -> Any:
+    """Return a layout for a layout, its text, or a shape (compact). Other values are returned unchanged."""
+    if isinstance(x, str):
+        return layout(x)
+    if isinstance(x, LayoutPayload):
+        return Layout(x)
+    if isinstance(x, ComposedPayload):
+        return ComposedLayout(x)
+    if is_tree(x):
+        return make_layout(x)
+    return x
+
+
+def layout_of(x: Any) -> Any:
+    """Return the layout of a tensor, or the result of :func:`as_layout`."""
+    return x.layout if not isinstance(x, AnyLayout) and hasattr(type(x), "layout") else as_layout(x)
+
+
+def static_layout(function: str, x: Any) -> LayoutPayload:
+    """Return the payload of a layout that must be static and plain."""
+    made = as_layout(x)
+    if not isinstance(made, Layout) or not made.is_static:
+        raise LayoutError("F240", f"{function} needs a static layout, got {made}")
+    return made.payload

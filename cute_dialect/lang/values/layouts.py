@@ -12,29 +12,35 @@ a tree of integers and dynamic leaves, so their size, shape, rank and text need 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import gcd
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, divisibility, width_of
 from cute_dialect.algebra.text import to_text
+from cute_dialect.algebra.trees import depth, leaves, map_leaves, rank
 from cute_dialect.algebra.trees import is_static as is_static_payload
-from cute_dialect.algebra.trees import map_leaves
+from cute_dialect.algebra.trees import leaves as payload_leaves
+from cute_dialect.algebra.values import Basis, Swizzle, raw_layout
 from cute_dialect.algebra.values import ComposedLayout as ComposedPayload
 from cute_dialect.algebra.values import Layout as LayoutPayload
-from cute_dialect.algebra.values import Swizzle
-from cute_dialect.lang.tracing.errors import LayoutError
-from cute_dialect.lang.values.dtypes import Boolean, Numeric
-from cute_dialect.lang.values.forms import Dynamic, Form
+from cute_dialect.lang.tracing.errors import LayoutError, MergeError
+from cute_dialect.lang.tracing.tracer import current, op_class
+from cute_dialect.lang.values.dtypes import Boolean, Int32, Int64, Numeric
+from cute_dialect.lang.values.dynamic import VALUE_CLASSES, Dynamic, Form
+from cute_dialect.lang.values.forms import ConstForm
 from cute_dialect.lang.values.int_tuples import (
+    LAYOUT_CLASSES,
     Tree,
     cute_type,
     dynamic_leaves_of,
     filled,
     from_ssa,
-    is_tree,
     map_tree,
     numbers_of,
     tree_of,
 )
+from cute_dialect.lang.values.integer_ranges import Facts
+from cute_dialect.lang.values.methods import later_methods
 
 if TYPE_CHECKING:
     from types import EllipsisType
@@ -44,8 +50,8 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Coord, Int
 
 __all__ = [
-    "AnyLayout", "ComposedLayout", "Layout", "Operand", "Swizzle", "apply", "as_layout", "from_value", "is_layout",
-    "layout_of", "static_layout",
+    "AnyLayout", "ComposedLayout", "Layout", "Operand", "Swizzle", "apply", "from_value", "is_layout",
+
 ]  # fmt: skip
 
 
@@ -101,8 +107,6 @@ class AnyLayout(Dynamic):
             return self._ssa
         if self.is_static:
             return filled(self.kind, self.payload, self.numbers)
-        from cute_dialect.lang.tracing.tracer import current
-
         if self._made is None or self._made.owner.parent is not current().block:
             self._made = filled(self.kind, self.payload, self.numbers)
         return self._made
@@ -128,19 +132,16 @@ class AnyLayout(Dynamic):
         return format(str(self), spec)
 
     def __cute_form__(self) -> Form:
-        from cute_dialect.lang.values.layout_forms import LayoutForm
-
         return LayoutForm(type(self), self.payload)
 
     def __cute_same__(self, other: AnyLayout) -> bool:
         return self.is_static and other.is_static and self.payload == other.payload
 
-    def __eq__(self, other: object) -> Any:
-        if not isinstance(other, AnyLayout):
-            return NotImplemented
-        from cute_dialect.lang.values.tuple_arithmetic import equal
+    if TYPE_CHECKING:  # ``tuple_arithmetic`` defines these methods.
 
-        return equal(self, other)
+        def __eq__(self, other: object) -> Any: ...
+        def get_flat_coord(self, idx: Int) -> Coord: ...
+        def get_1d_coord(self, idx: Int) -> Int: ...
 
     def __ne__(self, other: object) -> Any:
         same = self.__eq__(other)
@@ -152,23 +153,17 @@ class AnyLayout(Dynamic):
     @property
     def rank(self) -> int:
         """The number of modes."""
-        from cute_dialect.algebra.trees import rank
-
         return rank(self.payload)
 
     @property
     def depth(self) -> int:
         """The nesting depth of the shape."""
-        from cute_dialect.algebra.trees import depth
-
         return depth(self.payload)
 
     @property
     def max_alignment(self) -> int:
         """The largest number known to divide every offset."""
-        from cute_dialect.lang.values.layout_functions import max_alignment
-
-        return max_alignment(self)
+        return alignment_of("max_alignment", self)
 
     def __call__(self, *coord: Any) -> Any:
         at = coord[0] if len(coord) == 1 else coord
@@ -201,30 +196,25 @@ class AnyLayout(Dynamic):
         """
         return map_tree(lambda s, d: _along(idx, s, d), self.shape, self.stride)  # pyright: ignore
 
-    def get_flat_coord(self, idx: Int) -> Coord:
-        """Return the coordinate with offset ``idx``, one number per mode; see :meth:`get_hier_coord`.
 
-        >>> from cute_dialect.lang.values.layout_makers import make_layout
-        >>> make_layout((4, (2, 3))).get_flat_coord(15)
-        (3, 3)
-        """
-        from cute_dialect.lang.values.tuple_arithmetic import crd2idx
+later_methods(AnyLayout, tuple_arithmetic=("__eq__", "get_flat_coord", "get_1d_coord"))
 
-        coord, shape = self.get_hier_coord(idx), self.shape  # pyright: ignore
-        if not isinstance(shape, tuple):
-            return coord
-        return tuple([crd2idx(c, s) if isinstance(s, tuple) else c for c, s in zip(coord, shape)])
 
-    def get_1d_coord(self, idx: Int) -> Int:
-        """Return the linear index of the element with offset ``idx``; see :meth:`get_hier_coord`.
+def alignment_of(function: str, layout: Any) -> int:
+    """Return the largest number known to divide every offset of a plain layout."""
+    payload = plain_payload(function, layout)
+    found = 0
+    for extent, stride in zip(payload_leaves(payload.shape), payload_leaves(payload.stride)):
+        if extent != 1:
+            found = gcd(found, divisibility(stride))
+    return found or 1
 
-        >>> from cute_dialect.lang.values.layout_makers import make_layout
-        >>> make_layout((4, 2), stride=(2, 1)).get_1d_coord(3)
-        5
-        """
-        from cute_dialect.lang.values.tuple_arithmetic import crd2idx
 
-        return crd2idx(self.get_hier_coord(idx), self.shape)  # pyright: ignore
+def plain_payload(function: str, layout: Any) -> LayoutPayload:
+    """Return the payload of a plain layout.  Raises F240 for anything else."""
+    if not isinstance(layout, Layout):
+        raise LayoutError("F240", f"{function} needs a plain layout, got {layout}")
+    return layout.payload
 
 
 def _along(idx: Any, extent: Any, stride: Any) -> Any:
@@ -335,8 +325,7 @@ def apply(name: str, *operands: Any, called: str = "", **properties: Any) -> Any
     >>> apply("cute.zipped_divide", make_layout(12), Tree(4, "tiler"))
     (4,3):(1,4)
     """
-    from cute_dialect.dialect.inference import infer_types_memo
-    from cute_dialect.lang.tracing.tracer import current, op_class
+    from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
 
     attributes = {key: _attribute(x) for key, x in properties.items() if x is not None}
     types = [operand_type(x) for x in operands]
@@ -363,7 +352,7 @@ def refused(name: str, operands: Sequence[Any], error: AlgebraError, called: str
 def _attribute(x: Any) -> Attribute:
     from xdsl.dialects.builtin import IntegerAttr, i32
 
-    from cute_dialect.dialect.asm import mode_attr
+    from cute_dialect.dialect.asm import mode_attr  # late: start-up
 
     if isinstance(x, int):
         return IntegerAttr(x, i32)
@@ -372,13 +361,11 @@ def _attribute(x: Any) -> Attribute:
 
 def _of_static_type(type: Any) -> tuple[Any] | None:
     """Return the value that a type describes completely, in a tuple of one, or None."""
-    from cute_dialect.dialect.memory_types import CoordTensorType
-    from cute_dialect.dialect.types import CuteType
+    from cute_dialect.dialect.memory_types import CoordTensorType  # late: start-up
+    from cute_dialect.dialect.types import CuteType  # late: start-up
 
     if isinstance(type, CoordTensorType) and type.is_static():
-        from cute_dialect.lang.values.tensors import Tensor
-
-        return (Tensor.static(type),)
+        return (VALUE_CLASSES[type.name].static(type),)
     if not isinstance(type, CuteType) or not type.is_static():
         return None
     return (of_payload(type.kind, type.data, ()),)
@@ -386,7 +373,7 @@ def _of_static_type(type: Any) -> tuple[Any] | None:
 
 def _untracked(type: Any) -> Any:
     """Return the same type with divisors of 1 removed, as in a parsed type."""
-    from cute_dialect.dialect.types import CuteType
+    from cute_dialect.dialect.types import CuteType  # late: start-up
 
     if not isinstance(type, CuteType):
         return type
@@ -417,10 +404,8 @@ def from_value(ssa: SSAValue, element_type: Any = None) -> Any:
         return Layout(type.data, ssa)
     if name == "cute.composed_layout":
         return ComposedLayout(type.data, ssa)
-    if name in ("cute.memref", "cute.coord_tensor"):
-        from cute_dialect.lang.values.tensors import Tensor
-
-        return Tensor.of(ssa, element_type)
+    if name in VALUE_CLASSES:
+        return VALUE_CLASSES[name].of(ssa, element_type)
     if name == "cute.swizzle":
         return type.data
     if name == "integer_type":
@@ -435,34 +420,100 @@ def is_tensor(x: object) -> bool:
 
 def over_layout(tensor: Any, f: Callable[[Any], Any]) -> Any:
     """Return the tensor with the same iterator and the layout ``f(tensor.layout)``."""
-    from cute_dialect.lang.values.tensors import make_tensor
-
-    return make_tensor(tensor.iterator, f(tensor.layout))
+    return tensor.with_layout(f(tensor.layout))
 
 
-def as_layout(x: Any) -> Any:
-    """Return a layout for a layout, its text, or a shape (compact). Other values are returned unchanged."""
-    from cute_dialect.lang.values.layout_makers import layout, make_layout
-
-    if isinstance(x, str):
-        return layout(x)
-    if isinstance(x, LayoutPayload):
-        return Layout(x)
-    if isinstance(x, ComposedPayload):
-        return ComposedLayout(x)
-    if is_tree(x):
-        return make_layout(x)
-    return x
+# --------------------------------------------------------------------------------------------------------------- forms
 
 
-def layout_of(x: Any) -> Any:
-    """Return the layout of a tensor, or the result of :func:`as_layout`."""
-    return x.layout if not isinstance(x, AnyLayout) and hasattr(type(x), "layout") else as_layout(x)
+class LayoutForm(Form):
+    """The form of a layout: its payload. Its leaves are the integers at each ``?``."""
+
+    __slots__ = ("kind", "payload", "types")
+
+    def __init__(self, kind: type[AnyLayout], payload: Any):
+        self.kind = kind
+        self.payload = payload
+        self.types = tuple(_number_type(leaf).attribute for leaf in dynamic_leaves_of(payload))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LayoutForm) and self.kind is other.kind and self.payload == other.payload
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.payload))
+
+    def __repr__(self) -> str:
+        return f"the layout {self.payload}"
+
+    def take(self, value: Any) -> list[SSAValue]:
+        numbers = iter(value.numbers)
+        taken: list[SSAValue] = []
+        for ours, theirs in zip(_integers(self.payload), _integers(value.payload), strict=True):
+            number = next(numbers) if isinstance(theirs, Dyn) else theirs
+            if isinstance(ours, Dyn):
+                taken.append(_number_type(ours)(number).ssa)
+        return taken
+
+    def make(self, leaves: Sequence[SSAValue]) -> Any:
+        slots = dynamic_leaves_of(self.payload)
+        extents = len(dynamic_leaves_of(_shape(self.payload)))
+        numbers = [
+            _number_type(d).of(v, Facts(0 if i < extents else None, None, max(1, d.div)))
+            for i, (d, v) in enumerate(zip(slots, leaves, strict=True))
+        ]
+        return self.kind(self.payload, numbers=numbers)
+
+    def join(self, other: Form) -> Form:
+        if isinstance(other, LayoutForm) and self.kind is other.kind:
+            try:
+                return LayoutForm(self.kind, _joined(self.payload, other.payload))
+            except _DifferentProfile:
+                raise MergeError("F204", f"it is the layout {self.payload} or {other.payload}") from None
+        if isinstance(other, ConstForm) and other.value is None:
+            raise MergeError("F208", f"it is the layout {self.payload} or None")
+        raise MergeError("F204", f"it is the layout {self.payload} or {other!r}")
 
 
-def static_layout(function: str, x: Any) -> LayoutPayload:
-    """Return the payload of a layout that must be static and plain."""
-    made = as_layout(x)
-    if not isinstance(made, Layout) or not made.is_static:
-        raise LayoutError("F240", f"{function} needs a static layout, got {made}")
-    return made.payload
+def _shape(payload: Any) -> Any:
+    """Return the shape of a layout's payload, whose leaves come first in storage order."""
+    return _shape(payload.outer) if isinstance(payload, ComposedPayload) else payload.shape
+
+
+def _number_type(leaf: Dyn) -> Any:
+    return Int32 if leaf.width == 32 else Int64
+
+
+def _integers(payload: Any) -> list[Any]:
+    """Return the integers of a payload, static and dynamic, in storage order."""
+    return [x.value if isinstance(x, Basis) else x for x in leaves(payload)]
+
+
+class _DifferentProfile(Exception):
+    pass
+
+
+def _joined(a: Any, b: Any) -> Any:
+    """Return the payload that both fit. Leaves that differ become dynamic."""
+    if isinstance(a, LayoutPayload) and isinstance(b, LayoutPayload):
+        return raw_layout(_joined(a.shape, b.shape), _joined(a.stride, b.stride))
+    if isinstance(a, ComposedPayload) and isinstance(b, ComposedPayload):
+        return ComposedPayload(_joined(a.inner, b.inner), _joined(a.offset, b.offset), _joined(a.outer, b.outer))
+    if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+        return tuple([_joined(x, y) for x, y in zip(a, b)])
+    if isinstance(a, Basis) and isinstance(b, Basis) and a.path == b.path:
+        return Basis(_joined(a.value, b.value), a.path)
+    if isinstance(a, int | Dyn) and isinstance(b, int | Dyn):
+        if isinstance(a, int) and a == b:
+            return a
+        divisor = gcd(_divisor(a), _divisor(b))
+        return Dyn(max(width_of(a), width_of(b)), divisor if divisor > 1 else 0)
+    if a == b:
+        return a
+    raise _DifferentProfile
+
+
+def _divisor(leaf: int | Dyn) -> int:
+    return (leaf.div or 1) if isinstance(leaf, Dyn) else abs(leaf)
+
+
+LAYOUT_CLASSES[LayoutPayload] = lambda payload, numbers: Layout(payload, numbers=numbers)

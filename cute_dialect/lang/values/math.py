@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.tracing.emission import alike, emit, float_flags
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.dtypes import BFloat16, Boolean, Float32, Float64, Int32, Numeric
+from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.values.dtypes import BFloat16, Boolean, Float32, Float64, Int32, Int64, Numeric
 from cute_dialect.lang.values.folding import fitted
 from cute_dialect.lang.values.integer_ranges import known_facts
+from cute_dialect.lang.values.methods import method_of
 from cute_dialect.lang.values.numeric import absolute, as_number, binary, computed, power, promoted
 
 if TYPE_CHECKING:
@@ -85,8 +87,6 @@ def _machine(name: str, before: float | None = None, after: float | None = None)
     """Return the approximate f32 instruction, with its operand or result scaled."""
 
     def approximate(x: SSAValue) -> SSAValue:
-        from cute_dialect.lang.tracing.tracer import current
-
         def scaled(value: SSAValue, by: float | None) -> SSAValue:
             if by is None:
                 return value
@@ -98,9 +98,7 @@ def _machine(name: str, before: float | None = None, after: float | None = None)
     return approximate
 
 
-_LOG2_E = fitted(Float32, math.log2(math.e))
-_LN_2 = fitted(Float32, math.log(2))
-_LOG10_2 = fitted(Float32, math.log10(2))
+_LOG2_E, _LN_2, _LOG10_2 = 1.4426950216293335, 0.6931471824645996, 0.3010300099849701  # log2(e), ln(2), log10(2) in f32
 
 
 def _infinite(f: Callable[[float], float], at: float, value: float) -> Callable[[float], float]:
@@ -122,7 +120,7 @@ def round_half_even(x: float) -> int:
     return builtins.round(x)
 
 
-def _whole(f: Callable[[float], int]) -> Callable[[float], float]:
+def _rounding(f: Callable[[float], int]) -> Callable[[float], float]:
     return lambda x: math.copysign(float(f(x)), x) if math.isfinite(x) else x
 
 
@@ -139,7 +137,7 @@ _sin, _cos, _tan = (_unary(name, getattr(math, name), None) for name in ("sin", 
 _asin, _acos, _atan = (_unary(name, getattr(math, name), None) for name in ("asin", "acos", "atan"))
 _tanh = _unary("tanh", math.tanh, _machine("tanh"))
 _erf = _unary("erf", math.erf, None)
-_floor, _ceil, _trunc = (_unary(name, _whole(getattr(math, name)), None) for name in ("floor", "ceil", "trunc"))
+_floor, _ceil, _trunc = (_unary(name, _rounding(getattr(math, name)), None) for name in ("floor", "ceil", "trunc"))
 _round = _unary("roundeven", _to_even, None)
 
 
@@ -341,7 +339,7 @@ def _fused(kind: type[Numeric], *operands: float) -> float:
     """Return ``a·b + c``, rounded once for Float64, else with enough digits to be rounded again."""
     import numpy as np
 
-    from cute_dialect.interp.rounding import fma_f64, sticky_fma
+    from cute_dialect.interp.rounding import fma_f64, sticky_fma  # late: start-up
 
     a, b, c = (np.array([x]) for x in operands)
     with np.errstate(all="ignore"):
@@ -365,14 +363,6 @@ def copysign(x: Value, sign: Value) -> Value:
 def atan2(y: Value, x: Value, fastmath: bool = False) -> Value:
     """Return the angle of the point ``(x, y)``, in radians."""
     return _several("atan2", lambda kind, a, b: math.atan2(a, b), (y, x), fastmath)
-
-
-def power_of_floats(x: float, y: float) -> float:
-    """Return ``x ** y`` with IEEE 754 semantics."""
-    import numpy as np
-
-    with np.errstate(all="ignore"):
-        return float(np.power(np.float64(x), np.float64(y)))
 
 
 def powf(x: Value, y: Value, fastmath: bool = False) -> Value:
@@ -462,3 +452,14 @@ def brev(x: Value) -> Value:
     Int32(-2147483648)
     """
     return _of_bits("brev", "llvm.intr.bitreverse", lambda bits, width: int(f"{bits:0{width}b}"[::-1], 2), x)
+
+
+@method_of(Numeric)
+def _whole(self: Numeric, how: str) -> Any:
+    """Return the number rounded to an integer type, as Python does."""
+    if type(self).is_integer:
+        return self
+    return (Int64 if self.width == 64 else Int32)(_ROUNDINGS[how](self))
+
+
+_ROUNDINGS = {"round": round, "floor": floor, "ceil": ceil, "trunc": trunc}

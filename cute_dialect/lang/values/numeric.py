@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.lang.tracing.emission import alike, emit, float_flags, no_wrap_flags, shaped
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values import dtypes
-from cute_dialect.lang.values.casts import cast_ssa
+from cute_dialect.lang.values.casts import cast_ssa, compare_ssa
 from cute_dialect.lang.values.dtypes import (
+    ABSTRACT,
     NUMBER_TYPES,
     BFloat16,
     Boolean,
@@ -25,8 +26,18 @@ from cute_dialect.lang.values.dtypes import (
     Numeric,
     TFloat32,
 )
-from cute_dialect.lang.values.folding import PYTHON, SIGNS, checked_shift, fitted, folded, least_greatest, literal
-from cute_dialect.lang.values.forms import Dynamic
+from cute_dialect.lang.values.dynamic import Dynamic
+from cute_dialect.lang.values.float_division import divided
+from cute_dialect.lang.values.folding import (
+    PYTHON,
+    SIGNS,
+    checked_shift,
+    fitted,
+    folded,
+    least_greatest,
+    literal,
+    power_of_floats,
+)
 from cute_dialect.lang.values.integer_ranges import (
     Facts,
     absolute_facts,
@@ -35,6 +46,8 @@ from cute_dialect.lang.values.integer_ranges import (
     facts_of,
     is_natural,
 )
+from cute_dialect.lang.values.methods import method_of
+from cute_dialect.lang.values.operators import give_operators
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -204,8 +217,6 @@ _FLOAT = {
     "add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "truediv": "arith.divf", "min": "arith.minimumf",
     "max": "arith.maximumf",
 }  # fmt: skip
-_PREDICATES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
-_FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 
 
 def binary(name: str, a: object, b: object) -> Any:
@@ -283,8 +294,6 @@ def _emit_integer(name: str, x: Numeric, y: Numeric, kind: NumberClass) -> SSAVa
 def _emit_float(name: str, x: Numeric, y: Numeric) -> SSAValue:
     a, b = alike(x.ssa, y.ssa)
     if name in ("floordiv", "mod"):
-        from cute_dialect.lang.values.float_division import divided
-
         return divided(name, a, b)
     return emit(_FLOAT[name], [a, b], **float_flags())
 
@@ -297,21 +306,6 @@ def compare(name: str, a: object, b: object) -> Any:
     x, y = _of_type(kind, left), _of_type(kind, right)
     natural = kind.is_integer and is_natural(x) and is_natural(y)
     return Boolean.of(compare_ssa(name, *alike(x.ssa, y.ssa), kind, natural=natural))
-
-
-def compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass, *, natural: bool = False) -> SSAValue:
-    """Return the comparison of two SSA values of a number type. Float comparisons are ordered, except ``!=``.
-
-    ``natural``: both are non-negative, so that unsigned comparison is valid.
-    """
-    from cute_dialect.lang.tracing.tracer import parse_type
-
-    t = shaped(Boolean.attribute, a)
-    if kind.is_float:
-        number = parse_type(f"{_FLOAT_PREDICATES[name]} : i64")
-        return emit("arith.cmpf", [a, b], t, predicate=number, **float_flags("none"))
-    code = _PREDICATES[name] + (4 if (natural or not kind.signed) and name not in ("eq", "ne") else 0)
-    return emit("arith.cmpi", [a, b], t, predicate=parse_type(f"{code} : i64"))
 
 
 # ------------------------------------------------------------------------------------------------------ one operand
@@ -376,8 +370,6 @@ def power(x: Any, n: Any) -> Any:
     if not kind.is_float:
         kind = Float64 if kind.width == 64 else Float32
     if left.is_static and right.is_static:
-        from cute_dialect.lang.values.math import power_of_floats
-
         return kind.exactly(fitted(kind, power_of_floats(float(left.value), float(right.value))))
     a, b = alike(kind(left).ssa, kind(right).ssa)
     return kind.of(emit("math.powf", [a, b], **float_flags()))
@@ -385,3 +377,29 @@ def power(x: Any, n: Any) -> Any:
 
 def power_of(n: Numeric, x: object) -> Any:
     return power(as_number(x), n)
+
+
+# --------------------------------------------------------------------------------------------------- methods of Numeric
+
+
+@method_of(Numeric)
+def __init__(self: Numeric, x: object = 0) -> None:
+    if type(self) in ABSTRACT:
+        raise TypeError(f"{type(self).__name__} is abstract: use one of its subclasses")
+    self.facts = None
+    convert(self, x)
+
+
+@method_of(Numeric)
+def _takes(self: Numeric, other: object) -> bool:
+    return is_number(other)
+
+
+_OF_ONE: dict[str, Any] = {f.__name__: f for f in (negated, inverted, absolute, power, power_of)}
+
+
+def _apply(name: str, x: Any, *others: Any) -> Any:
+    return _OF_ONE[name](x, *others)
+
+
+give_operators(Numeric, takes=is_number, binary=binary, compare=compare, apply=_apply)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.lang.tracing.errors import KernelTypeError
 
 if TYPE_CHECKING:
-    from cute_dialect.lang.values.forms import Dynamic
+    from cute_dialect.lang.values.dynamic import Dynamic
 
 __all__ = ["ufunc"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["give_operators"]
+__all__ = ["OPERATORS", "give_operators"]
 
 _BINARY = {
     **{name: name for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor")},
@@ -15,6 +15,13 @@ _BINARY = {
 """Maps Python's operator names to this package's."""
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 _OF_ONE = {"neg": "negated", "invert": "inverted", "abs": "absolute", "pow": "power", "rpow": "power_of"}
+
+
+OPERATORS = (
+    *(f"__{side}{name}__" for name in _BINARY for side in ("", "r")),
+    *(f"__{name}__" for name in (*_COMPARISONS, *_OF_ONE)),
+)
+"""The methods that :func:`give_operators` defines, without ``__pos__``."""
 
 
 def give_operators(

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.forms import Dynamic, Form
+from cute_dialect.lang.tracing.errors import KernelTypeError, MergeError
+from cute_dialect.lang.tracing.tracer import current, parse_type
+from cute_dialect.lang.values.annotations import subscripted
+from cute_dialect.lang.values.dtypes import Int32, Int64, Numeric, type_of_mlir
+from cute_dialect.lang.values.dynamic import Dynamic, Form
+from cute_dialect.lang.values.methods import later_methods
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.algebra.values import Swizzle
-    from cute_dialect.lang.values.dtypes import Int32, Int64, Numeric
     from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["Pointer", "element_class", "pointer_text", "pointer_to", "recast_ptr"]
+__all__ = ["Pointer", "PointerForm", "element_class", "pointer_text", "pointer_to", "recast_ptr"]
 
 
 def element_class(element: Attribute) -> type[Numeric]:
     """Return the number type of an MLIR element type. Signless integers are signed."""
-    from cute_dialect.lang.values.dtypes import type_of_mlir
-
     text = str(element)
     if text.startswith("ui"):
         return type_of_mlir(text[1:], signed=False)
@@ -39,8 +41,6 @@ class Pointer(Dynamic):
 
     def __class_getitem__(cls, element: object) -> object:
         """Return the annotation ``Pointer[element]``."""
-        from cute_dialect.lang.values.annotations import subscripted
-
         return subscripted(cls, element)
 
     @classmethod
@@ -91,8 +91,8 @@ class Pointer(Dynamic):
     # ---------------------------------------------------------------------------------------------------- arithmetic
 
     def __add__(self, offset: object) -> Pointer:
-        from cute_dialect.lang.tracing.tracer import current
-        from cute_dialect.lang.values.numeric import as_number, is_number
+        from cute_dialect.lang.values.int_tuples import to_ssa  # late: start-up
+        from cute_dialect.lang.values.numeric import as_number, is_number  # late: start-up
 
         if not is_number(offset):
             return NotImplemented
@@ -101,22 +101,18 @@ class Pointer(Dynamic):
             raise KernelTypeError("F262", f"a pointer offset must be an integer, got {number.describe()}")
         if number.is_static and number.value == 0:
             return self
-        from cute_dialect.lang.values.int_tuples import to_ssa
-
         step = to_ssa(number, "int_tuple")
         return Pointer.of(current().value("cute.add_offset", [self.ssa, step]), self.dtype)
 
     __radd__ = __add__
 
     def __sub__(self, offset: object) -> Pointer:
-        from cute_dialect.lang.values.numeric import as_number, is_number, negated
+        from cute_dialect.lang.values.numeric import as_number, is_number, negated  # late: start-up
 
         return self + negated(as_number(offset)) if is_number(offset) else NotImplemented
 
     def align(self, min_align: int) -> Pointer:
         """Return the pointer with a promised alignment: a power of two, in bytes."""
-        from cute_dialect.lang.tracing.tracer import current
-
         if min_align < 1 or min_align & (min_align - 1):
             raise KernelTypeError("F262", f"the alignment must be a power of two, got {min_align}")
         if min_align <= self.alignment:
@@ -131,9 +127,6 @@ class Pointer(Dynamic):
 
     def toint(self) -> Int64 | Int32:
         """Return the address as Int64. For shared memory it is an Int32, relative to the shared window."""
-        from cute_dialect.lang.tracing.tracer import current
-        from cute_dialect.lang.values.dtypes import Int32, Int64
-
         kind = Int32 if self.memspace.shared else Int64
         t = current()
         address = t.value("builtin.unrealized_conversion_cast", [self.ssa], [_parse_llvm(self._type.space)])
@@ -149,11 +142,9 @@ class Pointer(Dynamic):
         """Store the element at the pointer, with the conversions of a store to a tensor."""
         self._first()[0] = value
 
-    def _first(self) -> Any:
-        from cute_dialect.lang.tracing.tracer import current
-        from cute_dialect.lang.values.tensors import Tensor
+    if TYPE_CHECKING:  # ``tensors`` defines it.
 
-        return Tensor.of(current().value("cute.make_view", [self.ssa]), self.dtype)
+        def _first(self) -> Any: ...
 
     def __getitem__(self, offset: Any) -> Any:
         return (self + offset).load()
@@ -169,9 +160,10 @@ class Pointer(Dynamic):
         return f"ptr<{pointer_text(self._type, self.dtype)}>"
 
     def __cute_form__(self) -> Form:
-        from cute_dialect.lang.values.tensor_forms import PointerForm
-
         return PointerForm(self.ssa.type, self.dtype)
+
+
+later_methods(Pointer, tensors=("_first",))
 
 
 def pointer_text(p: Any, dtype: builtins.type[Numeric] | None = None) -> str:
@@ -186,7 +178,7 @@ def pointer_text(p: Any, dtype: builtins.type[Numeric] | None = None) -> str:
 
 
 def _pointer_type(element: Attribute, space: AddressSpace, align: int, swizzle: Any = None) -> Attribute:
-    from cute_dialect.dialect.memory_types import PtrType, ptr
+    from cute_dialect.dialect.memory_types import PtrType, ptr  # late: start-up
 
     return PtrType(ptr(element, space, align, swizzle))
 
@@ -197,10 +189,8 @@ def _llvm_pointer(space: AddressSpace) -> str:
 
 def pointer_to(dtype: builtins.type[Numeric], value: Int, mem_space: str, assumed_align: int | None) -> Pointer:
     """Return the pointer with an address that may be a run-time value (``cute.make_ptr`` in a trace)."""
-    from cute_dialect.dialect.memory_types import natural_alignment
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.dtypes import Int32, Int64
-    from cute_dialect.lang.values.numeric import as_number
+    from cute_dialect.dialect.memory_types import natural_alignment  # late: start-up
+    from cute_dialect.lang.values.numeric import as_number  # late: start-up
 
     space = AddressSpace(mem_space)
     kind = Int32 if space.shared else Int64
@@ -226,8 +216,7 @@ def recast_ptr(ptr: Pointer, swizzle: Swizzle | None = None, dtype: builtins.typ
     A swizzle replaces an existing one, so the memory is then accessed in another order.  The alignment is kept if it is
     valid for the new elements.
     """
-    from cute_dialect.dialect.memory_types import natural_alignment
-    from cute_dialect.lang.tracing.tracer import current
+    from cute_dialect.dialect.memory_types import natural_alignment  # late: start-up
 
     kind = ptr.dtype if dtype is None else dtype
     old: Any = ptr.type.data  # pyright: ignore
@@ -258,6 +247,64 @@ def recast_ptr(ptr: Pointer, swizzle: Swizzle | None = None, dtype: builtins.typ
 
 
 def _parse_llvm(space: AddressSpace) -> Attribute:
-    from cute_dialect.lang.tracing.tracer import parse_type
-
     return parse_type(_llvm_pointer(space))
+
+
+# ---------------------------------------------------------------------------------------------------------------- form
+
+
+class PointerForm(Form):
+    """The form of pointers of one type. Pointers of different alignment join at the weaker one."""
+
+    __slots__ = ("dtype", "type", "types")
+
+    def __init__(self, type: Any, dtype: type[Numeric]):
+        self.type = type
+        self.dtype = dtype
+        self.types = (type,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PointerForm) and self.type == other.type and self.dtype is other.dtype
+
+    def __hash__(self) -> int:
+        return hash((PointerForm, self.type))
+
+    def __repr__(self) -> str:
+        return f"ptr<{pointer_text(self.type.data)}>"
+
+    def take(self, value: object) -> list[SSAValue]:
+        assert isinstance(value, Pointer)
+        if value.type == self.type:
+            return [value.ssa]
+        return [current().value("cute.recast_iter", [value.ssa], [self.type])]
+
+    def make(self, leaves: Sequence[SSAValue]) -> Pointer:
+        return Pointer.of(leaves[0], self.dtype)
+
+    def join(self, other: Form) -> Form:
+        if self == other:
+            return self
+        if isinstance(other, PointerForm) and self.dtype is other.dtype:
+            from cute_dialect.dialect.memory_types import PtrType  # late: start-up
+
+            weaker = weaker_pointer(self.type.data, other.type.data)
+            if weaker is not None:
+                return PointerForm(PtrType(weaker), self.dtype)
+        raise unlike(self, other)
+
+
+def weaker_pointer(a: Any, b: Any) -> Any:
+    """Return the pointer type that both types satisfy, or None if they differ in more than alignment."""
+    from cute_dialect.dialect.memory_types import ptr  # late: start-up
+
+    if (a.element, a.space, a.swizzle) != (b.element, b.space, b.swizzle):
+        return None
+    return ptr(a.element, a.space, min(a.alignment, b.alignment), a.swizzle)
+
+
+def unlike(form: Form, other: Form) -> MergeError:
+    from cute_dialect.lang.values.forms import ConstForm  # late: start-up
+
+    if isinstance(other, ConstForm):
+        return MergeError("F208" if other.value is None else "F209", f"it is {form!r} or {other.value!r}")
+    return MergeError("F205", f"it is {form!r} or {other!r}")

@@ -6,7 +6,11 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.arch.targets import find_target
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, LimitError
+from cute_dialect.lang.tracing.tracer import current, parse_type
+from cute_dialect.lang.values.dtypes import Int32, Uint8
+from cute_dialect.lang.values.integer_ranges import Facts
 from cute_dialect.lang.values.pointers import Pointer, recast_ptr
 from cute_dialect.spaces import AddressSpace
 
@@ -14,7 +18,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute
 
     from cute_dialect.algebra.values import Swizzle
-    from cute_dialect.lang.values.dtypes import Int32, Numeric
+    from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.signature_types import LayoutLike
     from cute_dialect.lang.values.structs import Struct, StructView
     from cute_dialect.lang.values.tensors import Tensor
@@ -33,9 +37,9 @@ def smem_tensor(
         byte_alignment: the alignment in bytes; 16 by default.
         swizzle: a swizzle of the byte address; the buffer is aligned to its period.
     """
-    from cute_dialect.dialect.memory_types import MemRef, MemRefType, ptr
-    from cute_dialect.dialect.shared_memory import storage_bytes, swizzle_period
-    from cute_dialect.lang.values.tensors import Tensor
+    from cute_dialect.dialect.memory_types import MemRef, MemRefType, ptr  # late: start-up
+    from cute_dialect.dialect.shared_memory import storage_bytes, swizzle_period  # late: start-up
+    from cute_dialect.lang.values.tensors import Tensor  # late: start-up
 
     payload = _static_layout(layout)
     least = max(16, -(-element_type.width // 8)) if byte_alignment is None else byte_alignment
@@ -44,7 +48,7 @@ def smem_tensor(
     n = storage_bytes(type)
     union = _open_union()
     if union is not None:
-        from cute_dialect.lang.values.tensors import make_tensor
+        from cute_dialect.lang.values.tensors import make_tensor  # late: start-up
 
         start = recast_ptr(union.take(n, align), dtype=element_type)
         start = start if swizzle is None else recast_ptr(start, swizzle)
@@ -53,7 +57,7 @@ def smem_tensor(
 
 
 def _static_layout(layout: Any) -> Any:
-    from cute_dialect.lang.values.layouts import as_layout
+    from cute_dialect.lang.values.layout_makers import as_layout  # late: start-up
 
     made = as_layout(layout)
     if not made.is_static:
@@ -69,9 +73,6 @@ def _power(align: int) -> int:
 
 def _bytes(n: int, align: int) -> Pointer:
     """Return a pointer to ``n`` new bytes of shared memory."""
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.dtypes import Uint8
-
     union = _open_union()
     if union is not None:
         return union.take(n, align)
@@ -79,15 +80,11 @@ def _bytes(n: int, align: int) -> Pointer:
 
 
 def _byte_buffer(n: int, align: int) -> Attribute:
-    from cute_dialect.lang.tracing.tracer import parse_type
-
     return parse_type(f'!cute.memref<i8, smem, align<{_power(align)}>, "{n}:1">')
 
 
 def _alloc(type: Any, n: int) -> Any:
     """Emit the allocation.  Raises F261 with a list of all buffers if the target lacks the space."""
-    from cute_dialect.lang.tracing.tracer import current
-
     t = current()
     if t.kind != "kernel":
         raise KernelTypeError("F260", "shared memory can only be allocated in a kernel")
@@ -96,9 +93,7 @@ def _alloc(type: Any, n: int) -> Any:
 
 
 def _check_room(type: Any, n: int) -> None:
-    from cute_dialect.arch.targets import find_target
-    from cute_dialect.dialect.shared_memory import storage_bytes
-    from cute_dialect.lang.tracing.tracer import current
+    from cute_dialect.dialect.shared_memory import storage_bytes  # late: start-up
 
     t = current()
     room = find_target(t.chip).shared
@@ -128,9 +123,6 @@ def get_dyn_smem(element_type: type[Numeric], alignment: int | None = None) -> P
     It is separate from the kernel's own buffers.  The memory is aligned to 1024 bytes.  Raises F262 for a larger
     ``alignment``.
     """
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.dtypes import Uint8
-
     start = Pointer.of(current().value("cute.smem_base"), Uint8)
     if alignment is not None and _power(alignment) > start.alignment:
         raise KernelTypeError(
@@ -144,10 +136,6 @@ def dynamic_smem_size() -> Int32:
 
     It includes the kernel's own buffers if they exceed 48 KiB, because they are then dynamic too.
     """
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.dtypes import Int32
-    from cute_dialect.lang.values.integer_ranges import Facts
-
     read = current().value("nvvm.read.ptx.sreg.dynamic.smem.size", (), [Int32.attribute])
     return Int32.of(read, Facts(0, 1 << 20))
 
@@ -157,7 +145,7 @@ class SmemAllocator:
 
     def allocate(self, size_or_type: int | type[Numeric] | Struct, byte_alignment: int = 1) -> Pointer | StructView:
         """Allocate shared memory: a number of bytes, one number of a type, or a structure (``cute.struct``)."""
-        from cute_dialect.lang.values.structs import Struct
+        from cute_dialect.lang.values.structs import Struct  # late: start-up
 
         if isinstance(size_or_type, Struct):
             n = size_or_type.size_in_bytes()
@@ -188,8 +176,6 @@ class SmemAllocator:
         >>> SmemAllocator.capacity("sm_90a")
         232448
         """
-        from cute_dialect.arch.targets import find_target
-
         return find_target(chip).shared
 
 
@@ -200,9 +186,6 @@ class UnionSmem:
     """Shared memory reused by the buffers of several phases; see :func:`union_smem`."""
 
     def __init__(self) -> None:
-        from cute_dialect.lang.tracing.tracer import current
-        from cute_dialect.lang.values.dtypes import Uint8
-
         self._buffer = _alloc(_byte_buffer(1, 1024), 1)
         self._start = Pointer.of(current().value("cute.get_iter", [self._buffer]), Uint8)
         self._at = 0
@@ -243,8 +226,6 @@ def union_smem() -> Generator[UnionSmem]:
     A barrier must separate the last use in one phase from the first use in the next.  The interpreter's race detector
     reports a missing one.
     """
-    from cute_dialect.lang.tracing.tracer import current
-
     unions: list[UnionSmem] = current().state.setdefault("smem_unions", [])
     if unions:
         raise KernelTypeError("F263", "union_smem() cannot be nested")
@@ -258,7 +239,5 @@ def union_smem() -> Generator[UnionSmem]:
 
 
 def _open_union() -> UnionSmem | None:
-    from cute_dialect.lang.tracing.tracer import current
-
     unions: Sequence[UnionSmem] = current().state.get("smem_unions", ())
     return unions[-1] if unions else None

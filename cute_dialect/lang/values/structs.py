@@ -17,10 +17,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.tracing.errors import KernelTypeError, MergeError
 from cute_dialect.lang.values.dtypes import Numeric
-from cute_dialect.lang.values.forms import Dynamic, Form, form_of
+from cute_dialect.lang.values.dynamic import Dynamic, Form
+from cute_dialect.lang.values.forms import form_of
+from cute_dialect.lang.values.layout_makers import as_layout
 from cute_dialect.lang.values.pointers import Pointer, recast_ptr
+from cute_dialect.lang.values.tensors import make_tensor
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
@@ -94,9 +97,8 @@ class TensorField(Field):
     """A tensor field: ``cute.struct.Tensor[T, layout]``. The layout may be swizzled."""
 
     def __init__(self, dtype: type[Numeric], layout: LayoutLike):
-        from cute_dialect.dialect.memory_types import MemRef, MemRefType, ptr
-        from cute_dialect.dialect.shared_memory import storage_bytes
-        from cute_dialect.lang.values.layouts import as_layout
+        from cute_dialect.dialect.memory_types import MemRef, MemRefType, ptr  # late: start-up
+        from cute_dialect.dialect.shared_memory import storage_bytes  # late: start-up
 
         self.dtype = dtype
         self.layout = as_layout(layout)
@@ -111,8 +113,6 @@ class TensorField(Field):
         return cls(*args)
 
     def at(self, start: Pointer) -> Any:
-        from cute_dialect.lang.values.tensors import make_tensor
-
         return make_tensor(recast_ptr(start, dtype=self.dtype), self.layout)
 
     def __repr__(self) -> str:
@@ -238,8 +238,7 @@ class MemRangeView(_View):
             swizzle: a swizzle of the byte address.
             dtype: the element type; by default the field's.
         """
-        from cute_dialect.dialect.shared_memory import storage_bytes
-        from cute_dialect.lang.values.tensors import make_tensor
+        from cute_dialect.dialect.shared_memory import storage_bytes  # late: start-up
 
         start = self._start if dtype is None else recast_ptr(self._start, dtype=dtype)
         made = make_tensor(start if swizzle is None else recast_ptr(start, swizzle), layout)
@@ -327,8 +326,6 @@ class _ViewForm(Form):
         return self.view.moved_to(start)
 
     def join(self, other: Form) -> Form:
-        from cute_dialect.lang.tracing.errors import MergeError
-
         if isinstance(other, _ViewForm) and self._what() == other._what():
             return _ViewForm(self.view, self.pointer.join(other.pointer))
         raise MergeError("F205", f"it is {self!r} or {other!r}")

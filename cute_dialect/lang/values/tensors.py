@@ -7,18 +7,25 @@ type of its SSA value.  ``t.shape`` and ``t.stride`` are trees of Python integer
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.text import to_text
 from cute_dialect.algebra.trees import is_static
-from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, StaticError
-from cute_dialect.lang.values.forms import Dynamic, Form
-from cute_dialect.lang.values.pointers import Pointer, element_class, pointer_text
+from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, MergeError, StaticError
+from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.values.annotations import TensorAnnotation
+from cute_dialect.lang.values.dynamic import VALUE_CLASSES, Dynamic, Form
+from cute_dialect.lang.values.methods import later_methods, method_of
+from cute_dialect.lang.values.pointers import Pointer, element_class, pointer_text, unlike, weaker_pointer
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.algebra.values import AnyLayout, IntTuple
+    from cute_dialect.algebra.values import AnyLayout as LayoutPayload
+    from cute_dialect.algebra.values import IntTuple
     from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.signature_types import Coord, LayoutLike, Shape
     from cute_dialect.lang.values.vectors import TensorSSA
@@ -43,8 +50,6 @@ class Tensor(Dynamic):
 
     def __class_getitem__(cls, what: object) -> object:
         """Return the annotation of a tensor: its element type, followed by its extents or its layout as text."""
-        from cute_dialect.lang.values.annotations import TensorAnnotation
-
         return TensorAnnotation.of(what)
 
     @classmethod
@@ -77,8 +82,6 @@ class Tensor(Dynamic):
     def ssa(self) -> SSAValue:
         if self._ssa is not None:
             return self._ssa
-        from cute_dialect.lang.tracing.tracer import current
-
         return current().static(self.type)
 
     @property
@@ -101,7 +104,7 @@ class Tensor(Dynamic):
         return not self.is_memory and is_static(self._data.iter) and is_static(self._data.layout)
 
     @property
-    def payload(self) -> AnyLayout:
+    def payload(self) -> LayoutPayload:
         """The layout of its type, as a value of :mod:`cute_dialect.algebra`."""
         return self._data.layout
 
@@ -142,7 +145,7 @@ class Tensor(Dynamic):
 
     @property
     def layout(self) -> Any:
-        from cute_dialect.lang.values.layouts import ComposedLayout, Layout
+        from cute_dialect.lang.values.layouts import ComposedLayout, Layout  # late: start-up
 
         if self._layout is None:
             payload = self.payload
@@ -162,47 +165,31 @@ class Tensor(Dynamic):
     @property
     def size(self) -> Any:
         """The number of elements."""
-        from cute_dialect.lang.values.tuple_functions import size
+        from cute_dialect.lang.values.tuple_functions import size  # late: start-up
 
         return size(self.shape)
 
     @property
     def iterator(self) -> Any:
         """The pointer, or the first coordinate of a coordinate tensor."""
+        from cute_dialect.lang.values.int_tuples import from_ssa  # late: start-up
+
         if self.is_static:
             return self._data.iter
-        from cute_dialect.lang.values.int_tuples import from_ssa
-
         found = _behind("cute.get_iter", self.ssa)
         return Pointer.of(found, self.element_type) if self.is_memory else from_ssa(found)
 
-    def __getitem__(self, coord: object) -> Any:
-        from cute_dialect.lang.values.indexing import read
+    def with_layout(self, layout: LayoutLike) -> Tensor:
+        """Return the tensor with the same iterator and another layout."""
+        return make_tensor(self.iterator, layout)
 
-        return read(self, coord)
+    if TYPE_CHECKING:  # ``indexing`` and ``vectors`` define these methods.
 
-    def __setitem__(self, coord: object, value: object) -> None:
-        from cute_dialect.lang.values.indexing import write
-
-        write(self, coord, value)
-
-    def load(self) -> TensorSSA:
-        """Return all elements as a vector. The shape must be static."""
-        from cute_dialect.lang.values.vectors import load
-
-        return load(self)
-
-    def store(self, vector: TensorSSA) -> None:
-        """Store a vector with the same shape and element type."""
-        from cute_dialect.lang.values.vectors import store
-
-        store(self, vector)
-
-    def fill(self, value: object) -> None:
-        """Set all elements to a number. The shape must be static."""
-        from cute_dialect.lang.values.indexing import fill
-
-        fill(self, value)
+        def __getitem__(self, coord: object) -> Any: ...
+        def __setitem__(self, coord: object, value: object) -> None: ...
+        def load(self) -> TensorSSA: ...
+        def store(self, vector: TensorSSA) -> None: ...
+        def fill(self, value: object) -> None: ...
 
     def __iter__(self) -> NoReturn:
         raise StaticError(
@@ -230,21 +217,15 @@ class Tensor(Dynamic):
         return f"tensor<{_tuple_text(self._data.iter)} o {self._data.layout}>"
 
     def __cute_form__(self) -> Form:
-        from cute_dialect.lang.values.tensor_forms import TensorForm
-
         return TensorForm.of(self)
 
 
 def _behind(name: str, value: SSAValue) -> SSAValue:
     """Return a part of a value, computed at the value's definition so that it dominates all uses."""
-    from cute_dialect.lang.tracing.tracer import current
-
     return current().after(value, name, [value]).results[0]
 
 
 def _tuple_text(tree: object) -> str:
-    from cute_dialect.algebra.text import to_text
-
     return to_text(tree)  # pyright: ignore[reportArgumentType]
 
 
@@ -252,9 +233,9 @@ def make_tensor(iterator: Pointer | Coord, layout: LayoutLike) -> Tensor:
     """Return a tensor with a layout (or a compact shape) over memory at a pointer, or coordinates from an int tuple."""
     from xdsl.utils.exceptions import VerifyException
 
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.int_tuples import Tree, is_tree
-    from cute_dialect.lang.values.layouts import AnyLayout, as_layout
+    from cute_dialect.lang.values.int_tuples import Tree, is_tree  # late: start-up
+    from cute_dialect.lang.values.layout_makers import as_layout  # late: start-up
+    from cute_dialect.lang.values.layouts import AnyLayout  # late: start-up
 
     over = as_layout(layout)
     if isinstance(iterator, Pointer):
@@ -271,7 +252,7 @@ def make_tensor(iterator: Pointer | Coord, layout: LayoutLike) -> Tensor:
         )  # fmt: skip
     try:
         if dtype is None and iterator.is_static and over.is_static:
-            from cute_dialect.dialect.memory_types import CoordTensor, CoordTensorType
+            from cute_dialect.dialect.memory_types import CoordTensor, CoordTensorType  # late: start-up
 
             return Tensor.static(CoordTensorType(CoordTensor(iterator.payload, over.payload)))
         return Tensor.of(current().value("cute.make_view", [iterator.ssa, over.ssa]), dtype)
@@ -289,8 +270,8 @@ def make_identity_tensor(shape: Shape) -> Tensor:
     >>> make_identity_tensor((4, 8))[1, 2]
     (1, 2)
     """
-    from cute_dialect.lang.values.int_tuples import map_tree
-    from cute_dialect.lang.values.layout_makers import make_identity_layout
+    from cute_dialect.lang.values.int_tuples import map_tree  # late: start-up
+    from cute_dialect.lang.values.layout_makers import make_identity_layout  # late: start-up
 
     return make_tensor(map_tree(lambda _: 0, shape), make_identity_layout(shape))
 
@@ -300,9 +281,7 @@ def recast_tensor(tensor: Tensor, dtype: builtins.type[Numeric]) -> Tensor:
 
     For example, eight contiguous f16 become four i32.
     """
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.dialect.tensors import recast_type
-    from cute_dialect.lang.tracing.tracer import current
+    from cute_dialect.dialect.tensors import recast_type  # late: start-up
 
     if not tensor.is_memory:
         raise KernelTypeError("F260", "recast_tensor: a coordinate tensor has no memory and cannot be recast")
@@ -318,9 +297,8 @@ def make_rmem_tensor(layout_or_shape: LayoutLike, dtype: builtins.type[Numeric])
 
     A shape gives a compact layout, first mode fastest.
     """
-    from cute_dialect.dialect.memory import rmem_type
-    from cute_dialect.lang.tracing.tracer import current
-    from cute_dialect.lang.values.layouts import static_layout
+    from cute_dialect.dialect.memory import rmem_type  # late: start-up
+    from cute_dialect.lang.values.layout_makers import static_layout  # late: start-up
 
     layout = static_layout("make_rmem_tensor", layout_or_shape)
     found = current().value("cute.memref.alloca", (), [rmem_type(dtype.attribute, layout)])
@@ -332,8 +310,7 @@ def make_rmem_tensor_like(like: LayoutLike, dtype: builtins.type[Numeric] | None
 
     ``dtype`` is the element type; by default the tensor's.
     """
-    from cute_dialect.dialect.memory import compact_like, fragment_like
-    from cute_dialect.lang.tracing.tracer import current
+    from cute_dialect.dialect.memory import compact_like, fragment_like  # late: start-up
 
     if isinstance(like, Tensor):
         element = like.element_type if dtype is None else dtype
@@ -360,9 +337,135 @@ def _static_shape_of(tensor: Tensor, what: str) -> None:
 
 def clear(tensor: Tensor) -> None:
     """Set all elements of a tensor of static shape to zero."""
-    from cute_dialect.lang.tracing.tracer import current
-
     if not tensor.is_memory:
         raise KernelTypeError("F260", "a coordinate tensor has no memory and cannot be written")
     _static_shape_of(tensor, "clear")
     current().op("cute.clear", [tensor.ssa])
+
+
+# --------------------------------------------------------------------------------------------------------------- forms
+
+
+class TensorForm(Form):
+    """The form of tensors of one type. Differing leaves become dynamic when two are joined."""
+
+    __slots__ = ("element_type", "type", "types")
+
+    def __init__(self, type: Any, element_type: type[Numeric] | None):
+        self.type = type
+        self.element_type = element_type
+        self.types = () if Tensor.static(type).is_static else (type,)
+
+    @staticmethod
+    def of(tensor: Tensor) -> Form:
+        """Return the form of a tensor. For a register tensor it is the form of this very tensor."""
+        return PlaceForm(tensor) if tensor.is_per_thread else TensorForm(tensor.type, tensor.element_type)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorForm) and self.type == other.type and self.element_type is other.element_type
+
+    def __hash__(self) -> int:
+        return hash((TensorForm, self.type))
+
+    def __repr__(self) -> str:
+        return repr(Tensor.static(self.type))
+
+    def take(self, value: object) -> list[SSAValue]:
+        from cute_dialect.lang.values.int_tuples import filled  # late: start-up
+        from cute_dialect.lang.values.layouts import LayoutForm  # late: start-up
+
+        assert isinstance(value, Tensor)
+        if not self.types:
+            return []
+        if value.type == self.type:
+            return [value.ssa]
+        layout_form = LayoutForm(type(value.layout), self.type.data.layout)
+        layout = layout_form.make(layout_form.take(value.layout))
+        if value.is_memory:
+            iterator = value.iterator.ssa
+        else:
+            payload = self.type.data.iter
+            numbers = _numbers(payload, value.iterator)
+            iterator = filled("int_tuple", payload, numbers)
+        return [current().value("cute.make_view", [iterator, layout.ssa], [self.type])]
+
+    def make(self, leaves: Sequence[SSAValue]) -> Tensor:
+        return Tensor.of(leaves[0], self.element_type) if leaves else Tensor.static(self.type)
+
+    def join(self, other: Form) -> Form:
+        from cute_dialect.lang.values.layouts import _DifferentProfile, _joined  # late: start-up
+
+        if self == other:
+            return self
+        if not isinstance(other, TensorForm) or self.element_type is not other.element_type:
+            raise unlike(self, other)
+        a, b = self.type.data, other.type.data
+        try:
+            layout = _joined(a.layout, b.layout)
+            if self.element_type is not None:
+                pointer = weaker_pointer(a.ptr, b.ptr)
+                if pointer is None:
+                    raise unlike(self, other)
+                return TensorForm(type(self.type)(type(a)(pointer, layout)), self.element_type)
+            return TensorForm(type(self.type)(type(a)(_joined(a.iter, b.iter), layout)), None)
+        except _DifferentProfile:
+            raise unlike(self, other) from None
+
+
+def _numbers(payload: Any, tree: Any) -> list[Numeric]:
+    """Return the numbers of a tree at the dynamic leaves of a payload."""
+    from cute_dialect.lang.values.numeric import as_number  # late: start-up
+
+    if isinstance(payload, tuple):
+        return [n for p, t in zip(payload, tree) for n in _numbers(p, t)]
+    return [] if isinstance(payload, int) else [as_number(tree)]
+
+
+class PlaceForm(Form):
+    """The form of one register tensor, which no other tensor can replace."""
+
+    __slots__ = ("tensor",)
+    types = ()
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, PlaceForm)
+            and self.tensor.ssa is other.tensor.ssa
+            and self.tensor.element_type is other.tensor.element_type
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.tensor.ssa)
+
+    def __repr__(self) -> str:
+        return f"PlaceForm({self.tensor})"
+
+    def take(self, value: object) -> list[SSAValue]:
+        return []
+
+    def make(self, leaves: Sequence[SSAValue]) -> Tensor:
+        return self.tensor
+
+    def join(self, other: Form) -> Form:
+        if self == other:
+            return self
+        raise MergeError(
+            "F206", "it is one of two register tensors" if isinstance(other, PlaceForm) else
+            "it is a register tensor or another value",
+            hint="register tensors cannot be selected at run time: create one before, and write to it on both sides",
+        )  # fmt: skip
+
+
+later_methods(Tensor, indexing=("__getitem__", "__setitem__", "fill"), vectors=("load", "store"))
+
+
+@method_of(Pointer)
+def _first(self: Pointer) -> Tensor:
+    """Return the tensor of the element at the pointer."""
+    return Tensor.of(current().value("cute.make_view", [self.ssa]), self.dtype)
+
+
+VALUE_CLASSES.update(dict.fromkeys(("cute.memref", "cute.coord_tensor"), Tensor))

@@ -12,13 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.lang.tracing.errors import LayoutError
-from cute_dialect.lang.tracing.tracer import active
+from cute_dialect.lang.tracing.tracer import active, current, op_class
 from cute_dialect.lang.values.dtypes import Int32, Int64, Numeric, Uint32, Uint64
-from cute_dialect.lang.values.int_tuples import ScaledBasis, Tree, is_tree, leaves, map_tree, tree_text
+from cute_dialect.lang.values.int_tuples import (
+    ScaledBasis,
+    Tree,
+    congruent,
+    counted,
+    has_underscore,
+    is_tree,
+    leaves,
+    map_tree,
+    modes_of,
+    tree_text,
+)
 from cute_dialect.lang.values.integer_ranges import Facts, facts_of, is_natural, rounded_up
-from cute_dialect.lang.values.layouts import AnyLayout, apply, as_layout, layout_of, refused
+from cute_dialect.lang.values.layout_makers import as_layout, layout_of
+from cute_dialect.lang.values.layouts import AnyLayout, apply, from_value, operand_type, refused
+from cute_dialect.lang.values.methods import method_of
 from cute_dialect.lang.values.numeric import as_number, binary, pair
-from cute_dialect.lang.values.tuple_functions import congruent, counted, has_underscore, modes_of
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Condition, Coord, Int, IntTuple, LayoutLike, Shape
@@ -201,9 +213,7 @@ def gcd(*numbers: int) -> int:
 
 def _condition(name: str, a: Any, b: Any) -> Any:
     """Return a Python bool if the types decide a comparison, else a Boolean."""
-    from cute_dialect.dialect.typed_values import track, typed
-    from cute_dialect.lang.tracing.tracer import current, op_class
-    from cute_dialect.lang.values.layouts import from_value, operand_type
+    from cute_dialect.dialect.typed_values import track, typed  # late: start-up
 
     try:
         condition = op_class(name).infer_condition(track([typed(operand_type(x)) for x in (a, b)]))
@@ -322,3 +332,36 @@ def increment_coord(coord: Coord, x: Shape) -> Coord:
     (0, 2)
     """
     return apply("cute.increment_coord", Tree(coord, "coord"), Tree(modes_of(x), "shape"))
+
+
+# --------------------------------------------------------------------------------------------------- methods of layouts
+
+
+@method_of(AnyLayout)
+def __eq__(self: AnyLayout, other: object) -> Any:
+    return equal(self, other) if isinstance(other, AnyLayout) else NotImplemented
+
+
+@method_of(AnyLayout)
+def get_flat_coord(self: AnyLayout, idx: Int) -> Coord:
+    """Return the coordinate with offset ``idx``, one number per mode; see :meth:`get_hier_coord`.
+
+    >>> from cute_dialect.lang.values.layout_makers import make_layout
+    >>> make_layout((4, (2, 3))).get_flat_coord(15)
+    (3, 3)
+    """
+    coord, shape = self.get_hier_coord(idx), self.shape  # pyright: ignore
+    if not isinstance(shape, tuple):
+        return coord
+    return tuple([crd2idx(c, s) if isinstance(s, tuple) else c for c, s in zip(coord, shape)])
+
+
+@method_of(AnyLayout)
+def get_1d_coord(self: AnyLayout, idx: Int) -> Int:
+    """Return the linear index of the element with offset ``idx``; see :meth:`get_hier_coord`.
+
+    >>> from cute_dialect.lang.values.layout_makers import make_layout
+    >>> make_layout((4, 2), stride=(2, 1)).get_1d_coord(3)
+    5
+    """
+    return crd2idx(self.get_hier_coord(idx), self.shape)  # pyright: ignore

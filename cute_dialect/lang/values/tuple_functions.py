@@ -11,36 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.algebra.slicing import tree_dice, tree_slice
 from cute_dialect.algebra.values import UNDERSCORE
 from cute_dialect.lang.tracing.errors import LayoutError
+from cute_dialect.lang.values.coordinates import check_part
 from cute_dialect.lang.values.dtypes import Numeric
-from cute_dialect.lang.values.indexing import check_part
-from cute_dialect.lang.values.int_tuples import Tree, is_tree, leaves, map_tree, tree_text
-from cute_dialect.lang.values.layout_makers import make_layout
-from cute_dialect.lang.values.layouts import (
-    apply,
-    as_layout,
-    is_tensor,
-    layout_of,
-    over_layout,
-)  # fmt: skip
-from cute_dialect.lang.values.numeric import Facts
+from cute_dialect.lang.values.int_tuples import Tree, counted, is_tree, leaves, map_tree, modes_of, tree_text
+from cute_dialect.lang.values.layout_makers import as_layout, layout_of, make_layout
+from cute_dialect.lang.values.layouts import apply, is_tensor, over_layout
+from cute_dialect.lang.values.tuple_arithmetic import ceil_div, product
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Coord, Int, IntTuple, LayoutLike, Shape, Stride
 
 
 __all__ = [
-    "append", "append_ones", "back", "congruent", "cosize", "depth", "dice", "flatten", "flatten_to_tuple", "front",
-    "get", "group_modes", "has_underscore", "is_major", "is_static", "prepend", "prepend_ones", "rank", "repeat",
+    "append", "append_ones", "back", "cosize", "depth", "dice", "flatten", "flatten_to_tuple", "front",
+    "get", "group_modes", "is_major", "is_static", "prepend", "prepend_ones", "rank", "repeat",
     "repeat_as_tuple", "repeat_like", "select", "shape", "size", "size_in_bytes", "slice_", "transform_leaf",
     "tuple_cat", "unflatten", "weakly_congruent",
 ]  # fmt: skip
-
-
-def modes_of(x: Any) -> Any:
-    """Return the shape of a layout or tensor, or a tree itself."""
-    return x if is_tree(x) else x.shape
 
 
 def _path(mode: Any) -> list[int] | None:
@@ -58,8 +48,6 @@ def size(x: LayoutLike, mode: int | Sequence[int] | None = None) -> Int:
     >>> size((4, (2, 3))), size((4, (2, 3)), mode=[1]), size(make_layout((4, 8)), mode=[0])
     (24, 6, 4)
     """
-    from cute_dialect.lang.values.tuple_arithmetic import product
-
     path = _path(mode)
     if is_tree(x):
         return product(get(x, path) if path else x)
@@ -71,14 +59,6 @@ def size(x: LayoutLike, mode: int | Sequence[int] | None = None) -> Int:
     if hasattr(type(x), "ssa"):
         return counted(apply("cute.size", x, mode=path or None))
     return product(get(x.size, path) if path else x.size)
-
-
-def counted(n: Any) -> Any:
-    """Return a number of elements, marked as non-negative."""
-    if isinstance(n, Numeric) and not n.is_static:
-        facts = n.facts or Facts()
-        n.facts = Facts(max(0, facts.low or 0), facts.high, facts.divisor)
-    return n
 
 
 def cosize(x: LayoutLike, mode: int | Sequence[int] | None = None) -> Int:
@@ -97,8 +77,6 @@ def size_in_bytes(dtype: type[Numeric], x: LayoutLike) -> Int:
     >>> size_in_bytes(Float16, make_layout((4, 8)))
     64
     """
-    from cute_dialect.lang.values.tuple_arithmetic import ceil_div
-
     made = layout_of(x)
     outer = made.outer if hasattr(made, "outer") else made
     return ceil_div(cosize(outer) * dtype.width, 8)
@@ -133,18 +111,6 @@ def is_static(x: LayoutLike) -> bool:
     return not hasattr(type(x), "ssa")
 
 
-def congruent(a: IntTuple, b: IntTuple) -> bool:
-    """Return True if two trees have the same profile.
-
-    >>> congruent((1, (2, 3)), (4, (5, 6))), congruent((1, 2), (4, (5, 6)))
-    (True, False)
-    """
-    a, b = modes_of(a), modes_of(b)
-    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
-        return len(a) == len(b) and all(map(congruent, a, b))
-    return not isinstance(a, tuple | list) and not isinstance(b, tuple | list)
-
-
 def weakly_congruent(a: IntTuple, b: IntTuple) -> bool:
     """Return True if the profile of ``a`` is a coarsening of the profile of ``b``.
 
@@ -164,15 +130,6 @@ def is_major(mode: int, stride: Stride) -> bool:
     (True, False)
     """
     return any(type(d) is int and d == 1 for d in leaves(get(stride, [mode])))
-
-
-def has_underscore(x: Coord) -> bool:
-    """Return True if a coordinate leaves a mode open.
-
-    >>> has_underscore((1, (None, 2)))
-    True
-    """
-    return any(leaf is None or isinstance(leaf, slice) for leaf in leaves(x))
 
 
 def shape(x: LayoutLike, mode: int | Sequence[int] | None = None) -> Shape:
@@ -344,8 +301,6 @@ def slice_(x: LayoutLike, coord: Coord) -> LayoutLike:
     ((2,), (4):(1))
     """
     if is_tree(x):
-        from cute_dialect.algebra.slicing import tree_slice
-
         return _part(x, coord, tree_slice)
     made = apply("cute.slice", as_layout(x), Tree(coord, "coord"))
     if getattr(x, "element_type", None) is not None:
@@ -360,8 +315,6 @@ def dice(x: LayoutLike, coord: Coord) -> LayoutLike:
     ((4, 3), (8):(4))
     """
     if is_tree(x):
-        from cute_dialect.algebra.slicing import tree_dice
-
         return _part(x, coord, tree_dice)
     return apply("cute.dice", as_layout(x), Tree(map_tree(_open_or_zero, coord), "coord"))
 

@@ -7,27 +7,50 @@ Broadcasting follows NumPy: a mode of extent 1 is repeated, and missing leading 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.algebra.evaluation import size
-from cute_dialect.algebra.trees import column_major, is_static
-from cute_dialect.algebra.values import Layout
+from cute_dialect.algebra.text import to_text
+from cute_dialect.algebra.trees import column_major, is_static, weakly_congruent
+from cute_dialect.algebra.values import UNDERSCORE, Layout
+from cute_dialect.lang.tracing.emission import concatenated, extract, shuffle, vector_of_length
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, LimitError, MergeError
-from cute_dialect.lang.values import numeric
-from cute_dialect.lang.values.dtypes import Boolean, Numeric
-from cute_dialect.lang.values.forms import ConstForm, Dynamic, Form
-from cute_dialect.lang.values.indexing import check_access
+from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.values import coordinates, numeric
+from cute_dialect.lang.values.coordinates import check_access
+from cute_dialect.lang.values.dtypes import Boolean, Int32, Numeric
+from cute_dialect.lang.values.dynamic import Dynamic, Form
+from cute_dialect.lang.values.forms import ConstForm
+from cute_dialect.lang.values.methods import method_of
 from cute_dialect.lang.values.operators import give_operators
+from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.lang.values.reductions import ReductionOp
     from cute_dialect.lang.values.signature_types import Coord, Number, Shape, Value
-    from cute_dialect.lang.values.tensors import Tensor
 
-__all__ = ["MAX_ELEMENTS", "TensorSSA", "broadcast_shape", "load", "mapped", "store", "vector_of"]
+__all__ = [
+    "MAX_ELEMENTS",
+    "ReductionOp",
+    "TensorSSA",
+    "all_",
+    "any_",
+    "arange",
+    "broadcast_shape",
+    "concat",
+    "empty_like",
+    "full",
+    "full_like",
+    "load",
+    "mapped",
+    "ones_like",
+    "store",
+    "vector_of",
+    "where",
+    "zeros_like",
+]
 
 NumberClass = type[Numeric]
 
@@ -109,15 +132,13 @@ class TensorSSA(Dynamic):
     # ------------------------------------------------------------------------------------------------------ elements
 
     def __getitem__(self, coord: object) -> Any:
-        from cute_dialect.lang.values import indexing
-
-        where = indexing.normalised(coord, self.shape, "vector")
-        if not indexing.is_static_coord(where):
+        where = coordinates.normalised(coord, self.shape, "vector")
+        if not coordinates.is_static_coord(where):
             found = self._in_registers()[coord]
-            return load(found) if indexing.has_open_mode(where) else found
-        if not indexing.has_open_mode(where):
+            return load(found) if coordinates.has_open_mode(where) else found
+        if not coordinates.has_open_mode(where):
             return self.dtype.of(extract(self.ssa, cast("int", self._layout(where))))
-        layout, offset = indexing.part(where, self._layout)
+        layout, offset = coordinates.part(where, self._layout)
         picked = [offset + cast("int", layout(i)) for i in range(cast("int", size(layout)))]
         return TensorSSA.of(shuffle(self.ssa, picked), layout.shape, self.dtype)
 
@@ -129,8 +150,6 @@ class TensorSSA(Dynamic):
 
     def _in_registers(self) -> Any:
         """Return a register tensor that holds the vector, for run-time indices."""
-        from cute_dialect.lang.values.tensors import make_rmem_tensor
-
         held = make_rmem_tensor(self.shape, self.dtype)
         store(held, self)
         return held
@@ -158,13 +177,11 @@ class TensorSSA(Dynamic):
         """Return the elements combined into a number, or into a vector of the modes given as ``None``.
 
         Args:
-            op: a :class:`~cute_dialect.lang.values.reductions.ReductionOp`, or a function of two numbers.
+            op: a :class:`ReductionOp`, or a function of two numbers.
             init_val: an initial value, or None.
             reduction_profile: a coordinate with ``None`` at each mode to keep.
             order: ``"tree"`` combines neighbors pairwise, ``"serial"`` goes from the first element to the last.
         """
-        from cute_dialect.lang.values.reductions import reduced
-
         return reduced(self, op, init_val, reduction_profile, order)
 
     def sum(self) -> Numeric:
@@ -382,8 +399,6 @@ def _size_checked(shape: Any) -> int:
 
 
 def shape_text(shape: Any) -> str:
-    from cute_dialect.algebra.text import to_text
-
     return to_text(shape)
 
 
@@ -400,21 +415,7 @@ def _recast_shape(shape: Any, old: int, new: int) -> Any:
 
 def vector_type(dtype: NumberClass, shape: Any) -> Attribute:
     """Return the type of vectors of a shape.  Raises F171 for too many elements."""
-    return _vector_type(dtype.attribute, _size_checked(shape))
-
-
-@lru_cache(maxsize=1024)
-def _vector_type(element: Attribute, n: int) -> Attribute:
-    from xdsl.dialects.builtin import VectorType
-
-    return VectorType(element, [n])
-
-
-@lru_cache(maxsize=4096)
-def _positions(numbers: tuple[int, ...]) -> Attribute:
-    from xdsl.dialects.builtin import DenseArrayBase, i64
-
-    return DenseArrayBase.from_list(i64, numbers)
+    return vector_of_length(dtype.attribute, _size_checked(shape))
 
 
 def _spread(x: TensorSSA, shape: Any) -> SSAValue:
@@ -443,32 +444,12 @@ def _zeros(target: Any) -> Any:
     return tuple(map(_zeros, target)) if isinstance(target, tuple) else 0
 
 
-def extract(vector: SSAValue, index: int) -> SSAValue:
-    return numeric.emit("vector.extract", [vector], vector.type.element_type, static_position=_positions((index,)))
-
-
-def shuffle(vector: SSAValue, picked: Sequence[int], other: SSAValue | None = None) -> SSAValue:
-    """Return selected elements of a vector. Indices past its end select elements of ``other``."""
-    chosen = tuple(picked)
-    if other is None and chosen == tuple(range(vector.type.get_shape()[0])):
-        return vector
-    operands = [vector, vector if other is None else other]
-    type = _vector_type(vector.type.element_type, len(chosen))
-    return numeric.emit("vector.shuffle", operands, type, mask=_positions(chosen))
-
-
-def concatenated(a: SSAValue, b: SSAValue) -> SSAValue:
-    """Return the concatenated elements of two vectors of the same type."""
-    return shuffle(a, range(a.type.get_shape()[0] + b.type.get_shape()[0]), b)
-
-
 # ------------------------------------------------------------------------------------------------ tensors and vectors
 
 
+@method_of(Tensor)
 def load(tensor: Tensor) -> TensorSSA:
-    """Return the elements of a tensor of static shape as a vector."""
-    from cute_dialect.lang.tracing.tracer import current
-
+    """Return all elements as a vector. The shape must be static."""
     shape = tensor.shape_payload
     dtype = tensor.element_type
     if dtype is None:
@@ -485,10 +466,9 @@ def load(tensor: Tensor) -> TensorSSA:
     return TensorSSA.of(current().value("cute.memref.load_vec", [tensor.ssa]), shape, dtype)
 
 
-def store(tensor: Tensor, vector: Any) -> None:
-    """Store the elements of a vector to a tensor with the same shape and element type."""
-    from cute_dialect.lang.tracing.tracer import current
-
+@method_of(Tensor)
+def store(tensor: Tensor, vector: TensorSSA) -> None:
+    """Store a vector with the same shape and element type."""
     if not isinstance(vector, TensorSSA):
         raise KernelTypeError(
             "F235", f"store needs a vector, got {vector!r}", hint="use t.fill(x) to set all elements to a number"
@@ -510,6 +490,219 @@ def store(tensor: Tensor, vector: Any) -> None:
         vector = vector.broadcast_to(shape)
     check_access(tensor, "write")
     current().op("cute.memref.store_vec", [vector.ssa, tensor.ssa])
+
+
+# ----------------------------------------------------------------------------------------------------------- reductions
+
+
+class ReductionOp(Enum):
+    """Reduction operators."""
+
+    ADD = "add"
+    MUL = "mul"
+    MAX = "max"
+    MIN = "min"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+
+
+def reduced(v: TensorSSA, op: Any, init: Any, profile: Any, order: str) -> Any:
+    """Return the reduction of a vector (:meth:`TensorSSA.reduce`)."""
+    if order not in ("tree", "serial"):
+        raise KernelTypeError("F238", f"reduce: order must be 'tree' or 'serial', got {order!r}")
+    name = _name(op)
+    combine: Callable[[Any, Any], Any] = op if name is None else lambda a, b: numeric.binary(name, a, b)
+    if name in ("add", "mul", "max", "min"):  # 8-bit floats and Booleans are computed in a wider type.
+        v = v.to(numeric.computing(v.dtype))
+    kept, rows = _rows(v, profile)
+    if len(rows[0]) == 1 and not kept:
+        return _scalar(v, name, combine, init, [row[0] for row in rows], order)
+    if name is None:
+        columns = [_scalar(v, None, combine, init, list(column), order) for column in zip(*rows)]
+        return vector_of(columns, kept)
+    parts = [TensorSSA.of(shuffle(v.ssa, row), kept, v.dtype) for row in rows]
+    return _folded(parts, lambda a, b: mapped(combine, (a, b)), init, order)
+
+
+def _name(op: Any) -> str | None:
+    """Return the name of an arithmetic reduction, or None for a user-defined function."""
+    if isinstance(op, ReductionOp):
+        return op.value
+    if isinstance(op, str) and op in ReductionOp._value2member_map_:
+        return op
+    if callable(op):
+        return None
+    known = ", ".join(f"ReductionOp.{x.name}" for x in ReductionOp)
+    raise KernelTypeError("F238", f"reduce: op must be one of {known}, or a function of two numbers, got {op!r}")
+
+
+def _rows(v: TensorSSA, profile: Any) -> tuple[Any, list[list[int]]]:
+    """Return the remaining shape, and the element indices at each reduced coordinate."""
+
+    def as_coord(p: Any) -> Any:
+        if isinstance(p, tuple | list):
+            return tuple(map(as_coord, p))
+        return UNDERSCORE if p is None or isinstance(p, slice) else 0
+
+    coord = as_coord(profile)
+    if not weakly_congruent(coord, v.shape):
+        raise LayoutError(
+            "F241", f"reduce: the reduction profile {coordinates.coord_text(profile)} does not match the shape "
+            f"{shape_text(v.shape)}",
+        )  # fmt: skip
+    whole = Layout(v.shape)
+    if not coordinates.has_open_mode(coord):
+        return (), [[i] for i in range(v.size)]
+    keeps, _ = coordinates.part(coord, whole)
+    kept = [cast("int", keeps(i)) for i in range(cast("int", size(keeps)))]
+    if not coordinates.has_open_mode(_other(coord)):  # Nothing is reduced.
+        return keeps.shape, [kept]
+    drops, _ = coordinates.part(_other(coord), whole)
+    return keeps.shape, [[cast("int", drops(r)) + i for i in kept] for r in range(cast("int", size(drops)))]
+
+
+def _other(coord: Any) -> Any:
+    if isinstance(coord, tuple):
+        return tuple(map(_other, coord))
+    return 0 if coord is UNDERSCORE else UNDERSCORE
+
+
+def _scalar(
+    v: TensorSSA, name: str | None, combine: Callable[[Any, Any], Any], init: Any, picked: list[int], order: str
+) -> Any:
+    """Return the combination of the selected elements as a number."""
+    if order == "serial" or name is None:
+        elements = [v.dtype.of(extract(v.ssa, i)) for i in picked]
+        return _folded(elements, combine, init, order)
+    at = TensorSSA.of(shuffle(v.ssa, picked), len(picked), v.dtype)
+    while (n := at.size) > 1:
+        half = n // 2
+        pairs = [TensorSSA.of(shuffle(at.ssa, range(i, 2 * half, 2)), half, v.dtype) for i in (0, 1)]
+        both = mapped(combine, pairs)
+        if n % 2:
+            last = shuffle(at.ssa, [n - 1])
+            ssa = concatenated(both.ssa, last)
+            both = TensorSSA.of(ssa, half + 1, v.dtype)
+        at = both
+    result = v.dtype.of(extract(at.ssa, 0))
+    return result if init is None else combine(init, result)
+
+
+def _folded(items: list[Any], combine: Callable[[Any, Any], Any], init: Any, order: str) -> Any:
+    if order == "serial":
+        found = items[0] if init is None else combine(init, items[0])
+        for x in items[1:]:
+            found = combine(found, x)
+        return found
+    while len(items) > 1:
+        pairs = [combine(a, b) for a, b in zip(items[::2], items[1::2])]
+        items = pairs + ([items[-1]] if len(items) % 2 else [])
+    return items[0] if init is None else combine(init, items[0])
+
+
+# ------------------------------------------------------------------------------------------------- functions of vectors
+
+
+def full(shape: Shape, fill_value: Number, dtype: type[Numeric] | None = None) -> TensorSSA:
+    """Return a vector with all elements equal to a number. The element type defaults to the number's."""
+    number = numeric.as_number(fill_value)
+    number = (
+        number
+        if dtype is None
+        else numeric.literal(dtype, fill_value)
+        if _is_literal(fill_value, dtype)
+        else dtype(number)
+    )
+    shape = static_shape(shape)
+    ssa = numeric.emit("vector.broadcast", [number.ssa], vector_type(type(number), shape))
+    return TensorSSA.of(ssa, shape, type(number))
+
+
+def _is_literal(x: object, dtype: type[Numeric]) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool) and dtype.width > 1
+
+
+def full_like(like: Tensor | TensorSSA, fill_value: Number, dtype: type[Numeric] | None = None) -> TensorSSA:
+    """Return a vector with the shape and element type of a vector or tensor and all elements equal to a number."""
+    return full(like.shape, fill_value, like.element_type if dtype is None else dtype)
+
+
+def zeros_like(like: Tensor | TensorSSA, dtype: type[Numeric] | None = None) -> TensorSSA:
+    """Return a vector of zeros with the shape and element type of a vector or tensor."""
+    return full_like(like, 0, dtype)
+
+
+def ones_like(like: Tensor | TensorSSA, dtype: type[Numeric] | None = None) -> TensorSSA:
+    """Return a vector of ones with the shape and element type of a vector or tensor."""
+    return full_like(like, 1, dtype)
+
+
+def empty_like(like: Tensor | TensorSSA, dtype: type[Numeric] | None = None) -> TensorSSA:
+    """Return a vector with the shape and element type of a vector or tensor. Its elements are zero."""
+    return full_like(like, 0, dtype)
+
+
+def arange(start: int, stop: int | None = None, step: int = 1, dtype: type[Numeric] = Int32) -> TensorSSA:
+    """Return the integers of ``range(start, stop, step)``, or of ``range(start)``, as a vector."""
+    numbers = range(start) if stop is None else range(start, stop, step)
+    if not numbers:
+        raise LayoutError("F243", f"arange: a vector cannot be empty, got {numbers}")
+    return vector_of([numeric.literal(dtype, n) for n in numbers])
+
+
+def where(condition: Value, x: Value, y: Value) -> Value:
+    """Return ``x`` where the condition is true, else ``y``, element by element. Both are evaluated."""
+    if isinstance(condition, bool) or (isinstance(condition, Numeric) and condition.is_static):
+        condition = Boolean.exactly(bool(condition))
+    if any(isinstance(v, TensorSSA) for v in (condition, x, y)):
+        return mapped(_select, (condition, x, y))
+    return _select(condition, x, y)
+
+
+def _select(condition: Any, x: Any, y: Any) -> Numeric:
+    test = numeric.as_number(condition)
+    if type(test) is not Boolean:
+        raise KernelTypeError(
+            "F151", f"where: the condition must be Boolean, got {test.describe()}", hint="compare it: x != 0"
+        )
+    a, b, kind = numeric.pair(x if isinstance(y, Numeric) else numeric.as_number(x), y, "where")
+    a, b = (kind(a), kind(b)) if type(a) is not kind or type(b) is not kind else (a, b)
+    if test.is_static:
+        return a if test.value else b
+    left, right = numeric.alike(a.ssa, b.ssa)
+    chosen: SSAValue = test.ssa
+    if chosen.type.name == "vector" and left.type.name != "vector":
+        wide = numeric.shaped(left.type, chosen)
+        left, right = (numeric.emit("vector.broadcast", [v], wide) for v in (left, right))
+    return kind.of(numeric.emit("arith.select", [chosen, left, right], left.type))
+
+
+def concat(*parts: TensorSSA) -> TensorSSA:
+    """Return the concatenated elements of vectors of the same type, as a vector with one mode."""
+    first = parts[0]
+    for p in parts:
+        if p.dtype is not first.dtype:
+            raise KernelTypeError(
+                "F203",
+                f"concat: the vectors must have one element type, got {first.dtype!r} and {p.dtype!r}",
+                hint="convert with .to(…)",
+            )
+    ssa, n = first.ssa, first.size
+    for p in parts[1:]:
+        ssa = concatenated(ssa, p.ssa)
+        n += p.size
+    return TensorSSA.of(ssa, n, first.dtype)
+
+
+def any_(v: TensorSSA) -> Boolean:
+    """Return True if any element of a vector is true."""
+    return v.any()
+
+
+def all_(v: TensorSSA) -> Boolean:
+    """Return True if all elements of a vector are true."""
+    return v.all()
 
 
 # --------------------------------------------------------------------------------------------------------------- forms

@@ -10,7 +10,7 @@ import pytest
 
 import cute_dialect.lang as cute
 from cute_dialect.lang import testing
-from cute_dialect.lang.lib import autotune as autotuning
+from cute_dialect.lang.lib import autotune
 from cute_dialect.lang.testing import CantImplementError, JitArguments, benchmark, check, get_workspace_count, tune
 
 
@@ -206,7 +206,7 @@ def test_parameters_are_chosen_when_they_are_needed(monkeypatch: pytest.MonkeyPa
         return [float(run.keywords["wait"])] * count
 
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
-    monkeypatch.setattr(autotuning, "HostClock", lambda: clock)
+    monkeypatch.setattr(autotune, "HostClock", lambda: clock)
     x = np.zeros(2, np.float32)
     slow(x, 5)
     assert slow.best(x, 5) == {"wait": 1} and x[1] == 1 and {w for _, w in RUNS} == {3, 1}

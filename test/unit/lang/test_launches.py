@@ -11,7 +11,7 @@ import cute_dialect.lang as cute
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
 from cute_dialect.lang.tracing.tracer import current, parse_type
 
-pytest.importorskip("cute_dialect.lang.values.tensor_forms")
+pytest.importorskip("cute_dialect.lang.values.tensors")
 
 
 def thread() -> Any:

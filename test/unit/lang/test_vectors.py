@@ -10,7 +10,7 @@ import pytest
 from tracing import run_kernel_on_cpu, trace_kernel
 
 from cute_dialect.lang.tracing.errors import CuteError, MergeError
-from cute_dialect.lang.values import vector_functions as vf
+from cute_dialect.lang.values import vectors as vf
 from cute_dialect.lang.values.dtypes import (
     BFloat16,
     Boolean,
@@ -25,9 +25,8 @@ from cute_dialect.lang.values.dtypes import (
     Uint32,
 )
 from cute_dialect.lang.values.forms import form_of
-from cute_dialect.lang.values.reductions import ReductionOp
 from cute_dialect.lang.values.tensors import Tensor, clear, make_rmem_tensor, make_rmem_tensor_like
-from cute_dialect.lang.values.vectors import TensorSSA, broadcast_shape, mapped
+from cute_dialect.lang.values.vectors import ReductionOp, TensorSSA, broadcast_shape, mapped
 
 RNG = np.random.default_rng(5)
 

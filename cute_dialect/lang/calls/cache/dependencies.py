@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, cast
 
 from cute_dialect.files import PACKAGE
 from cute_dialect.lang.calls.constant_keys import Same, fields_of
+from cute_dialect.lang.calls.traced import BoundMethod, plain
 from cute_dialect.lang.rewrite.code_digest import Read, reads_of
 from cute_dialect.lang.rewrite.user_code import is_asked_for
 from cute_dialect.lang.values.dtypes import Numeric
@@ -326,8 +327,6 @@ def _is_users_module(module: types.ModuleType) -> bool:
 
 def _plain(value: Any) -> Any:
     """Return the undecorated function, also of a method; other values unchanged."""
-    from cute_dialect.lang.calls.traced import BoundMethod, plain
-
     if isinstance(value, BoundMethod):
         value = value.function
     return plain(value)

@@ -30,9 +30,11 @@ from cute_dialect.lang.calls.arguments import ArraySpec, NumberSpec, PointerSpec
 from cute_dialect.lang.calls.cache.dependencies import is_library
 from cute_dialect.lang.calls.constant_keys import fields_of
 from cute_dialect.lang.calls.runtime_tensor import SymInt
+from cute_dialect.lang.calls.traced import BoundMethod, Traced
 from cute_dialect.lang.rewrite.code_digest import Read, codes_in, content_of, reads_of, text_of
 from cute_dialect.lang.values.dtypes import Numeric
-from cute_dialect.lang.values.forms import Dynamic
+from cute_dialect.lang.values.dynamic import Dynamic
+from cute_dialect.pipelines.cache import contents
 
 __all__ = ["NoDigest", "Walk", "digest_of"]
 
@@ -92,8 +94,6 @@ def _release(module: str) -> str:
     version = getattr(sys.modules.get(top), "__version__", None)
     if isinstance(version, str):
         return f"{top} {version}"
-    from cute_dialect.pipelines.cache import contents
-
     file = _file_of(sys.modules.get(top))
     return f"{top} {contents(file)}" if file is not None else top
 
@@ -182,8 +182,6 @@ class Walk:
 
     def _known_object(self, value: Any, name: str) -> bool:
         """Add a value of a specially handled type. Return False for other values."""
-        from cute_dialect.lang.calls.traced import BoundMethod, Traced
-
         kind = type(value)
         if isinstance(value, Traced):
             given = value.__dict__.get("given")
@@ -224,7 +222,7 @@ class Walk:
         return True
 
     def _static_form(self, value: Dynamic, name: str) -> None:
-        from cute_dialect.lang.values.forms import form_of
+        from cute_dialect.lang.values.forms import form_of  # late: start-up
 
         form = form_of(value)
         text = repr(form)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.calls.cache.dependencies import is_library
 from cute_dialect.lang.calls.cache.digests import NoDigest, Walk, digest_of
+from cute_dialect.lang.calls.traced import plain
 from cute_dialect.lang.machine.printf import HostTexts
 from cute_dialect.lang.rewrite.user_code import asked_for
 from cute_dialect.lang.tracing.recorder import Recorder, multiprocessors
@@ -171,8 +172,6 @@ def _holds(entry: Mapping[str, Any]) -> bool:
 
 def _function(name: str) -> FunctionType | None:
     """Return the function named ``module:qualified name`` in this process."""
-    from cute_dialect.lang.calls.traced import plain
-
     module, _, path = name.partition(":")
     at: Any = sys.modules.get(module)
     for part in path.split("."):
