@@ -134,7 +134,7 @@ PAGES: Mapping[str, Page] = {
             _lang("Tiled copies", "machine.tiled_copy"),
             _lang("Descriptors of plain and bulk copies", "nvgpu.common"),
             _lang("cp.async and TMA descriptors", "nvgpu.cpasync"),
-            _lang("TMA", "machine.tma", "machine.im2col"),
+            _lang("TMA", "machine.tma"),
         ),
     ),
     "mma": Page(

@@ -7,6 +7,7 @@ import inspect
 import os
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     from cute_dialect.runtime.bound_call import BoundCall
     from cute_dialect.runtime.launch import Kernel
 
-__all__ = ["Compiled", "Outcome", "load", "observed"]
+
+__all__ = ["Compiled", "Outcome", "explained", "load", "observed"]
+
 
 STAGES = {
     "trace": "input", "fold": "cute-fold-static", "expand": "cute-expand-ops", "arch": "convert-cute-algo-to-arch",
@@ -427,8 +430,6 @@ class Compiled:
 
     def explain(self) -> str:
         """Return a report of the static parts of the arguments and the ops that each source line emitted."""
-        from cute_dialect.lang.calls.explain import explained  # late: start-up
-
         return explained(self)
 
     def save(self, folder: str | os.PathLike[str]) -> str:
@@ -556,3 +557,37 @@ CALL_OPTIONS = (
 """Options of a call, besides the function's arguments. A parameter of the same name takes precedence."""
 
 Launcher = Callable[..., Any]
+
+
+# ---------------------------------------------------------------------------------------------------- report of a trace
+
+
+def explained(kind: Compiled) -> str:
+    """Return the report of a specialization: arguments, kernels, and the ops of each line."""
+    module = kind.program.module
+    from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
+
+    lines = [f"{kind.name} for {kind.options.chip}"]
+    lines += [f"  {name:16} {_said(spec)}" for name, spec in kind.specs.items()]
+    found: dict[tuple[str, int], Counter[str]] = {}
+    for op in module.walk():
+        at: Any = getattr(op, "location", None)
+        while isinstance(at, CallSiteLoc):
+            at = at.callee
+        if isinstance(at, FileLineColLoc):
+            found.setdefault((at.filename.data, at.line.data), Counter())[op.name] += 1
+    import linecache
+
+    file = ""
+    for (name, line), ops in sorted(found.items()):
+        if name != file:
+            file = name
+            lines.append(file)
+        text = linecache.getline(name, line).strip()
+        made = ", ".join(f"{op} × {n}" if n > 1 else op for op, n in ops.items())
+        lines.append(f"  {line:5}  {text}\n         -> {made}")
+    return "\n".join(lines)
+
+
+def _said(spec: Any) -> str:
+    return f"static   {spec!r}" if isinstance(spec, StaticSpec) else f"passed   {spec!r}"

@@ -18,7 +18,7 @@ from cute_dialect.lang.calls.kernel_parameters import argument_form
 from cute_dialect.lang.calls.options import options_of
 from cute_dialect.lang.calls.promises import Promised
 from cute_dialect.lang.calls.specializations import head_of
-from cute_dialect.lang.control.python_errors import arguments_error, similar
+from cute_dialect.lang.control.errors import arguments_error, similar
 from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.machine.printf import HostTexts, take_host_texts
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel

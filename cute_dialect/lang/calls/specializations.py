@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.lang.calls.arguments import Spec, StaticSpec
+from cute_dialect.lang.calls.arguments import Spec, StaticSpec, spec_of
 from cute_dialect.lang.calls.cache.dependencies import Watched, is_users, watched_by
 from cute_dialect.lang.calls.cache.disk import plan_of
 from cute_dialect.lang.calls.compile_traced import kernel_assertions
@@ -22,7 +22,6 @@ from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Compiled
 from cute_dialect.lang.calls.constant_keys import restored, snapshot, static_key
 from cute_dialect.lang.calls.generics import Reified, reify
 from cute_dialect.lang.calls.options import Options
-from cute_dialect.lang.calls.specs import spec_of
 from cute_dialect.lang.calls.target import current_target
 from cute_dialect.lang.calls.traced import plain
 from cute_dialect.lang.tracing.errors import KernelTypeError
@@ -101,7 +100,7 @@ def read_call(
     try:
         call = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
     except TypeError as e:
-        from cute_dialect.lang.control.python_errors import arguments_error  # late: start-up
+        from cute_dialect.lang.control.errors import arguments_error  # late: start-up
 
         text, hint = arguments_error(e, signature, kwargs, CALL_OPTIONS)
         raise KernelTypeError("F116", f"'{traced.name}': {text}", hint=hint) from None

@@ -11,10 +11,10 @@ from cute_dialect.lang.lib.tensor_maps import fence_tma_desc_acquire as fence_tm
 from cute_dialect.lang.lib.tensor_maps import fence_tma_desc_release as fence_tma_desc_release
 from cute_dialect.lang.lib.tensor_maps import update_tma_descriptor as update_tma_descriptor
 from cute_dialect.lang.machine.atoms import CopyOp
-from cute_dialect.lang.machine.im2col import Im2colOp as Im2colOp
-from cute_dialect.lang.machine.im2col import make_im2col_tma_atom as make_im2col_tma_atom
+from cute_dialect.lang.machine.tma import Im2colOp as Im2colOp
 from cute_dialect.lang.machine.tma import TmaOp as TmaOp
 from cute_dialect.lang.machine.tma import create_tma_multicast_mask as create_tma_multicast_mask
+from cute_dialect.lang.machine.tma import make_im2col_tma_atom as make_im2col_tma_atom
 from cute_dialect.lang.machine.tma import make_tiled_tma_atom as make_tiled_tma_atom
 from cute_dialect.lang.machine.tma import prefetch_descriptor as prefetch_descriptor
 from cute_dialect.lang.machine.tma import tma_partition as tma_partition

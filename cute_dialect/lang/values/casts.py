@@ -7,7 +7,7 @@ saturate as well.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cute_dialect.lang.tracing.emission import alike, emit, extract, float_flags, no_wrap_flags, require_chip, shaped
 from cute_dialect.lang.tracing.errors import KernelTypeError
@@ -23,7 +23,6 @@ from cute_dialect.lang.values.dtypes import (
     Float32,
     Int32,
     Numeric,
-    NumericType,
     TFloat32,
 )
 from cute_dialect.lang.values.folding import fitted
@@ -239,6 +238,7 @@ def _tf32_as_f32(value: SSAValue) -> SSAValue:
     return emit("arith.bitcast", [value], shaped(Float32.attribute, value))
 
 
+@method_of(Numeric, "_bits_as")
 def bits_as(x: Numeric, to: NumberClass) -> Numeric:
     """Reinterpret the bits of a number as another type of the same width.  Raises F236."""
     of = type(x)
@@ -278,14 +278,3 @@ def _value_of_bits(bits: int, kind: NumberClass) -> int | float:
 
     raw = bits.to_bytes(max(1, kind.width // 8), "little")
     return float(np.frombuffer(raw, _dtype(kind))[0])  # pyright: ignore
-
-
-@method_of(Numeric)
-def bitcast(self: Numeric, dtype: NumericType) -> Any:
-    """Return the bits as a number of another type of the same width.
-
-    >>> from cute_dialect.lang.values.dtypes import Uint32
-    >>> Float32(1.0).bitcast(Uint32)
-    Uint32(1065353216)
-    """
-    return bits_as(self, dtype)  # pyright: ignore

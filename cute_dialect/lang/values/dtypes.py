@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
 from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values.dynamic import Dynamic, Form
-from cute_dialect.lang.values.methods import later_methods
-from cute_dialect.lang.values.operators import OPERATORS
+from cute_dialect.lang.values.methods import OPERATORS, later_methods
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -164,6 +163,12 @@ class Numeric(Dynamic, metaclass=NumericType):
     is_static: bool
     facts: Facts | None
 
+    def __init__(self, x: object = 0):
+        if type(self) in _ABSTRACT:
+            raise TypeError(f"{type(self).__name__} is abstract: use one of its subclasses")
+        self.facts = None
+        self._convert(x)
+
     def ir_value(self, **_: object) -> Any:
         """Return the number itself. CuTe DSL programs call this to pass numbers to ops."""
         return self
@@ -200,6 +205,14 @@ class Numeric(Dynamic, metaclass=NumericType):
     def to(self, dtype: NumericType) -> Any:
         """Return the number converted to another type."""
         return dtype(self)
+
+    def bitcast(self, dtype: NumericType) -> Any:
+        """Return the bits as a number of another type of the same width.
+
+        >>> Float32(1.0).bitcast(Uint32)
+        Uint32(1065353216)
+        """
+        return self._bits_as(dtype)
 
     def describe(self) -> str:
         name = "" if self.is_static else self.value.name_hint
@@ -241,8 +254,8 @@ class Numeric(Dynamic, metaclass=NumericType):
 
     if TYPE_CHECKING:  # Later modules define these methods; see later_methods() below.
 
-        def __init__(self, x: object = 0) -> None: ...
-        def bitcast(self, dtype: NumericType) -> Any: ...
+        def _convert(self, x: object) -> None: ...
+        def _bits_as(self, dtype: NumericType) -> Any: ...
         def __cute_form__(self) -> Form: ...
         def _whole(self, how: str) -> Any: ...
         def _takes(self, other: object) -> bool: ...
@@ -305,7 +318,7 @@ class Numeric(Dynamic, metaclass=NumericType):
 
 
 later_methods(
-    Numeric, numeric=("__init__", "_takes", *OPERATORS), casts=("bitcast",), forms=("__cute_form__",), math=("_whole",)
+    Numeric, numeric=("_convert", "_takes", *OPERATORS), casts=("_bits_as",), forms=("__cute_form__",), math=("_whole",)
 )
 
 
@@ -427,7 +440,7 @@ NUMBER_TYPES: dict[str, type[Numeric]] = {
 }
 """All concrete number types by name."""
 globals().update(NUMBER_TYPES)
-ABSTRACT = (Numeric, Integer, Float)
+_ABSTRACT = (Numeric, Integer, Float)
 setattr(NUMBER_TYPES["Boolean"], "__cute_region__", lambda self: self)  # noqa: B010  (``with cute.arch.elect_one():``)
 
 

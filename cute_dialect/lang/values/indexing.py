@@ -115,12 +115,12 @@ def fill_or_store(tensor: Tensor, value: object) -> None:
             "a tensor cannot be assigned from another tensor; assign a vector or a number",
             hint="assign other.load()",
         )
-    tensor.fill(value)
+    fill(tensor, value)
 
 
-@method_of(Tensor)
+@method_of(Tensor, "_fill")
 def fill(tensor: Tensor, value: object) -> None:
-    """Set all elements to a number. The shape must be static."""
+    """Write a number to each element of a tensor of static shape."""
     number = stored_value(value, _writable(tensor))
     if not is_static(tensor.shape_payload):
         raise LayoutError(

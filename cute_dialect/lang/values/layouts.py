@@ -140,8 +140,8 @@ class AnyLayout(Dynamic):
     if TYPE_CHECKING:  # ``tuple_arithmetic`` defines these methods.
 
         def __eq__(self, other: object) -> Any: ...
-        def get_flat_coord(self, idx: Int) -> Coord: ...
-        def get_1d_coord(self, idx: Int) -> Int: ...
+        def _flat_coord(self, idx: Int) -> Coord: ...
+        def _1d_coord(self, idx: Int) -> Int: ...
 
     def __ne__(self, other: object) -> Any:
         same = self.__eq__(other)
@@ -196,8 +196,26 @@ class AnyLayout(Dynamic):
         """
         return map_tree(lambda s, d: _along(idx, s, d), self.shape, self.stride)  # pyright: ignore
 
+    def get_flat_coord(self, idx: Int) -> Coord:
+        """Return the coordinate with offset ``idx``, one number per mode; see :meth:`get_hier_coord`.
 
-later_methods(AnyLayout, tuple_arithmetic=("__eq__", "get_flat_coord", "get_1d_coord"))
+        >>> from cute_dialect.lang.values.layout_makers import make_layout
+        >>> make_layout((4, (2, 3))).get_flat_coord(15)
+        (3, 3)
+        """
+        return self._flat_coord(idx)
+
+    def get_1d_coord(self, idx: Int) -> Int:
+        """Return the linear index of the element with offset ``idx``; see :meth:`get_hier_coord`.
+
+        >>> from cute_dialect.lang.values.layout_makers import make_layout
+        >>> make_layout((4, 2), stride=(2, 1)).get_1d_coord(3)
+        5
+        """
+        return self._1d_coord(idx)
+
+
+later_methods(AnyLayout, tuple_arithmetic=("__eq__", "_flat_coord", "_1d_coord"))
 
 
 def alignment_of(function: str, layout: Any) -> int:

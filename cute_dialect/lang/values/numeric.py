@@ -14,7 +14,6 @@ from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values import dtypes
 from cute_dialect.lang.values.casts import cast_ssa, compare_ssa
 from cute_dialect.lang.values.dtypes import (
-    ABSTRACT,
     NUMBER_TYPES,
     BFloat16,
     Boolean,
@@ -46,8 +45,7 @@ from cute_dialect.lang.values.integer_ranges import (
     facts_of,
     is_natural,
 )
-from cute_dialect.lang.values.methods import method_of
-from cute_dialect.lang.values.operators import give_operators
+from cute_dialect.lang.values.methods import give_operators, method_of
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -80,6 +78,7 @@ NumberClass = type[Numeric]
 # ------------------------------------------------------------------------------------------------------ conversion
 
 
+@method_of(Numeric, "_convert")
 def convert(made: Numeric, x: object) -> None:
     """Set the value of a new number from its constructor's argument."""
     kind = type(made)
@@ -379,20 +378,7 @@ def power_of(n: Numeric, x: object) -> Any:
     return power(as_number(x), n)
 
 
-# --------------------------------------------------------------------------------------------------- methods of Numeric
-
-
-@method_of(Numeric)
-def __init__(self: Numeric, x: object = 0) -> None:
-    if type(self) in ABSTRACT:
-        raise TypeError(f"{type(self).__name__} is abstract: use one of its subclasses")
-    self.facts = None
-    convert(self, x)
-
-
-@method_of(Numeric)
-def _takes(self: Numeric, other: object) -> bool:
-    return is_number(other)
+# ------------------------------------------------------------------------------------------------- operators of Numeric
 
 
 _OF_ONE: dict[str, Any] = {f.__name__: f for f in (negated, inverted, absolute, power, power_of)}
@@ -400,6 +386,11 @@ _OF_ONE: dict[str, Any] = {f.__name__: f for f in (negated, inverted, absolute, 
 
 def _apply(name: str, x: Any, *others: Any) -> Any:
     return _OF_ONE[name](x, *others)
+
+
+@method_of(Numeric)
+def _takes(self: Numeric, other: object) -> bool:
+    return is_number(other)
 
 
 give_operators(Numeric, takes=is_number, binary=binary, compare=compare, apply=_apply)

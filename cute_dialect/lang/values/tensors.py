@@ -183,13 +183,25 @@ class Tensor(Dynamic):
         """Return the tensor with the same iterator and another layout."""
         return make_tensor(self.iterator, layout)
 
-    if TYPE_CHECKING:  # ``indexing`` and ``vectors`` define these methods.
+    def load(self) -> TensorSSA:
+        """Return all elements as a vector. The shape must be static."""
+        return self._load()
+
+    def store(self, vector: TensorSSA) -> None:
+        """Store a vector with the same shape and element type."""
+        self._store(vector)
+
+    def fill(self, value: object) -> None:
+        """Set all elements to a number. The shape must be static."""
+        self._fill(value)
+
+    if TYPE_CHECKING:  # Later modules define these methods; see later_methods() below.
 
         def __getitem__(self, coord: object) -> Any: ...
         def __setitem__(self, coord: object, value: object) -> None: ...
-        def load(self) -> TensorSSA: ...
-        def store(self, vector: TensorSSA) -> None: ...
-        def fill(self, value: object) -> None: ...
+        def _load(self) -> TensorSSA: ...
+        def _store(self, vector: TensorSSA) -> None: ...
+        def _fill(self, value: object) -> None: ...
 
     def __iter__(self) -> NoReturn:
         raise StaticError(
@@ -459,7 +471,7 @@ class PlaceForm(Form):
         )  # fmt: skip
 
 
-later_methods(Tensor, indexing=("__getitem__", "__setitem__", "fill"), vectors=("load", "store"))
+later_methods(Tensor, indexing=("__getitem__", "__setitem__", "_fill"), vectors=("_load", "_store"))
 
 
 @method_of(Pointer)

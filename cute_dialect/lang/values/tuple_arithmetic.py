@@ -342,26 +342,14 @@ def __eq__(self: AnyLayout, other: object) -> Any:
     return equal(self, other) if isinstance(other, AnyLayout) else NotImplemented
 
 
-@method_of(AnyLayout)
-def get_flat_coord(self: AnyLayout, idx: Int) -> Coord:
-    """Return the coordinate with offset ``idx``, one number per mode; see :meth:`get_hier_coord`.
-
-    >>> from cute_dialect.lang.values.layout_makers import make_layout
-    >>> make_layout((4, (2, 3))).get_flat_coord(15)
-    (3, 3)
-    """
-    coord, shape = self.get_hier_coord(idx), self.shape  # pyright: ignore
+@method_of(AnyLayout, "_flat_coord")
+def _flat_coord_of(layout: AnyLayout, idx: Int) -> Coord:
+    coord, shape = layout.get_hier_coord(idx), layout.shape  # pyright: ignore
     if not isinstance(shape, tuple):
         return coord
     return tuple([crd2idx(c, s) if isinstance(s, tuple) else c for c, s in zip(coord, shape)])
 
 
-@method_of(AnyLayout)
-def get_1d_coord(self: AnyLayout, idx: Int) -> Int:
-    """Return the linear index of the element with offset ``idx``; see :meth:`get_hier_coord`.
-
-    >>> from cute_dialect.lang.values.layout_makers import make_layout
-    >>> make_layout((4, 2), stride=(2, 1)).get_1d_coord(3)
-    5
-    """
-    return crd2idx(self.get_hier_coord(idx), self.shape)  # pyright: ignore
+@method_of(AnyLayout, "_1d_coord")
+def _1d_coord_of(layout: AnyLayout, idx: Int) -> Int:
+    return crd2idx(layout.get_hier_coord(idx), layout.shape)  # pyright: ignore

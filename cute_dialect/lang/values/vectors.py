@@ -22,8 +22,7 @@ from cute_dialect.lang.values.coordinates import check_access
 from cute_dialect.lang.values.dtypes import Boolean, Int32, Numeric
 from cute_dialect.lang.values.dynamic import Dynamic, Form
 from cute_dialect.lang.values.forms import ConstForm
-from cute_dialect.lang.values.methods import method_of
-from cute_dialect.lang.values.operators import give_operators
+from cute_dialect.lang.values.methods import give_operators, method_of
 from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor
 
 if TYPE_CHECKING:
@@ -447,7 +446,7 @@ def _zeros(target: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ tensors and vectors
 
 
-@method_of(Tensor)
+@method_of(Tensor, "_load")
 def load(tensor: Tensor) -> TensorSSA:
     """Return all elements as a vector. The shape must be static."""
     shape = tensor.shape_payload
@@ -466,7 +465,7 @@ def load(tensor: Tensor) -> TensorSSA:
     return TensorSSA.of(current().value("cute.memref.load_vec", [tensor.ssa]), shape, dtype)
 
 
-@method_of(Tensor)
+@method_of(Tensor, "_store")
 def store(tensor: Tensor, vector: TensorSSA) -> None:
     """Store a vector with the same shape and element type."""
     if not isinstance(vector, TensorSSA):

@@ -318,7 +318,7 @@ def test_methods(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]
 
 
 def test_package_objects_compare_by_attributes() -> None:
-    from cute_dialect.lang.calls.cache.dependency_checks import unchanged_since
+    from cute_dialect.lang.calls.cache.dependencies import unchanged_since
 
     raster = cute.utils.GroupedRaster((4, 4), 8)
     same = unchanged_since([raster])

@@ -4,6 +4,13 @@ Each of the user's functions that the trace went through adds its code and defau
 variables of enclosing functions that it reads.  All are compared by identity.  Lists, dicts, small arrays, and the
 user's classes and objects among them are compared by what they hold.  So an edited and reloaded helper, a method that
 was replaced, and ``helper.__code__ = …`` all make the next call trace again.
+
+Every cached call runs a faster check, that the same objects still hold the same contents, by identity only:
+
+>>> config = {"tile": (16, 8)}
+>>> same = unchanged_since([config])
+>>> same(), config.update(tile=(8, 8)), same()
+(True, None, False)
 """
 
 from __future__ import annotations
@@ -18,6 +25,7 @@ from enum import Enum
 from functools import lru_cache
 from importlib.util import resolve_name
 from itertools import islice
+from operator import is_
 from typing import Any, NamedTuple, cast
 
 from cute_dialect.files import PACKAGE
@@ -27,7 +35,17 @@ from cute_dialect.lang.rewrite.code_digest import Read, reads_of
 from cute_dialect.lang.rewrite.user_code import is_asked_for
 from cute_dialect.lang.values.dtypes import Numeric
 
-__all__ = ["Entry", "Watched", "can_change", "is_library", "is_users", "is_users_class", "watched_by"]
+__all__ = [
+    "Entry",
+    "Watched",
+    "can_change",
+    "is_library",
+    "is_users",
+    "is_users_class",
+    "never_changes",
+    "unchanged_since",
+    "watched_by",
+]
 
 
 @lru_cache(maxsize=1024)
@@ -337,3 +355,82 @@ def _names(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _names(constant)
+
+
+# ---------------------------------------------------------------------------------------------------------- fast checks
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), Enum, type, types.BuiltinFunctionType, types.ModuleType)
+_MOST_CHECKED = 256
+"""Maximum number of objects checked by a cached call. Beyond it, calls take the slow path."""
+
+
+def never_changes(value: object) -> bool:
+    """Return True if a value is immutable."""
+    if isinstance(value, _PLAIN) or (isinstance(value, Numeric) and value.is_static):
+        return True
+    if isinstance(value, tuple):
+        return all(map(never_changes, value))
+    return isinstance(value, types.FunctionType) and value.__closure__ is None  # Its code is watched separately.
+
+
+def _holds_attributes_only(kind: type) -> bool:
+    """Return True if instances of a class are fully described by their attributes."""
+    return is_users_class(kind) or kind is types.SimpleNamespace or kind.__module__.startswith("cute_dialect.")
+
+
+def unchanged_since(
+    values: Iterable[object], *, others: Callable[[object], bool] = lambda _: False
+) -> Callable[[], bool] | None:
+    """Return a function that checks whether the values still hold the same objects.
+
+    The result is None if comparing identities does not suffice. ``others(x)`` returns True for opaque objects that are
+    assumed not to change.
+    """
+    sequences: list[tuple[Any, int, tuple[object, ...]]] = []
+    spaces: list[tuple[Any, Any, Mapping[str, Any], list[object], tuple[object, ...]]] = []
+    seen: set[int] = set()
+    left = list(values)
+    while left:
+        x = cast(Any, left.pop())
+        if id(x) in seen or (never_changes(x) and not (isinstance(x, type) and can_change(x))):
+            continue
+        seen.add(id(x))
+        kind: Any = type(x)
+        if kind is list:
+            sequences.append((x, len(x), tuple(x)))
+            left += cast("list[object]", x)
+        elif isinstance(x, tuple):
+            left += cast("tuple[object, ...]", x)
+        elif kind is dict:
+            held: Mapping[str, Any] = cast("dict[str, Any]", x)
+            spaces.append((None, None, held, [*held], tuple(held.values())))
+            left += [*held, *held.values()]
+        elif isinstance(x, type):
+            for base in [k for k in kind.mro(x) if is_users_class(k)]:
+                held = vars(base)
+                spaces.append((None, None, held, [*held], tuple(held.values())))
+                left += [v for n, v in held.items() if not n.startswith("__") and can_change(v)]
+        elif hasattr(x, "__dict__") and all(map(_holds_attributes_only, kind.mro()[:-1])):
+            if any("__slots__" in vars(k) for k in kind.mro()):
+                return None
+            held = vars(x)
+            spaces.append((x, kind, held, [*held], tuple(held.values())))
+            left += held.values()
+        elif not others(x):
+            return None
+    if len(sequences) + len(spaces) > _MOST_CHECKED:
+        return None
+
+    def same() -> bool:
+        for x, n, held in sequences:
+            if len(x) != n or not all(map(is_, x, held)):
+                return False
+        for owner, kind, space, names, held in spaces:
+            if [*space] != names or not all(map(is_, space.values(), held)):
+                return False
+            if owner is not None and (owner.__dict__ is not space or type(owner) is not kind):
+                return False
+        return True
+
+    return same

@@ -14,8 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.lang.calls.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, TreeSpec
-from cute_dialect.lang.calls.cache.dependencies import Entry, Watched, can_change
-from cute_dialect.lang.calls.cache.dependency_checks import never_changes, unchanged_since
+from cute_dialect.lang.calls.cache.dependencies import Entry, Watched, can_change, never_changes, unchanged_since
 from cute_dialect.lang.calls.constant_keys import static_key
 from cute_dialect.lang.calls.runtime_tensor import RuntimeTensor
 from cute_dialect.runtime.fast_call import MISSING, Constants, Opening, QuickCall, Watch
@@ -143,7 +142,7 @@ def constants_of(
     The result is None if generated code cannot compare the arguments.  ``watched`` holds the other dependencies of the
     specialization.
 
-    >>> from cute_dialect.lang.calls.specs import spec_of
+    >>> from cute_dialect.lang.calls.arguments import spec_of
     >>> specs = {"mode": spec_of("fast", None, "mode"), "n": spec_of((3, 4), None, "n")}
     >>> constants, given, passed = constants_of(specs, ("fast", (3, 4)))
     >>> sorted(constants.equal), constants.opening.parts, given, passed
