@@ -176,70 +176,6 @@ class SwizzleType(CuteType):
     kind = "swizzle"
 
 
-@irdl_attr_definition
-class IntTupleAttr(CuteAttr):
-    """``#cute.int_tuple``"""
-
-    name = "cute.int_tuple"
-    kind = "int_tuple"
-
-
-@irdl_attr_definition
-class ShapeAttr(CuteAttr):
-    """``#cute.shape``"""
-
-    name = "cute.shape"
-    kind = "shape"
-
-
-@irdl_attr_definition
-class CoordAttr(CuteAttr):
-    """``#cute.coord``"""
-
-    name = "cute.coord"
-    kind = "coord"
-
-
-@irdl_attr_definition
-class StrideAttr(CuteAttr):
-    """``#cute.stride``"""
-
-    name = "cute.stride"
-    kind = "stride"
-
-
-@irdl_attr_definition
-class LayoutAttr(CuteAttr):
-    """``#cute.layout``"""
-
-    name = "cute.layout"
-    kind = "layout"
-
-
-@irdl_attr_definition
-class TileAttr(CuteAttr):
-    """``#cute.tile``"""
-
-    name = "cute.tile"
-    kind = "tile"
-
-
-@irdl_attr_definition
-class ComposedLayoutAttr(CuteAttr):
-    """``#cute.composed_layout``"""
-
-    name = "cute.composed_layout"
-    kind = "composed_layout"
-
-
-@irdl_attr_definition
-class SwizzleAttr(CuteAttr):
-    """``#cute.swizzle``"""
-
-    name = "cute.swizzle"
-    kind = "swizzle"
-
-
 TYPES: dict[str, type[CuteType]] = {
     t.kind: t
     for t in (
@@ -248,12 +184,14 @@ TYPES: dict[str, type[CuteType]] = {
 }  # fmt: skip
 """Type classes by kind."""
 
-ATTRS: dict[str, type[CuteAttr]] = {
-    a.kind: a
-    for a in (
-        IntTupleAttr, ShapeAttr, CoordAttr, StrideAttr, LayoutAttr, TileAttr, ComposedLayoutAttr, SwizzleAttr,
-    )
-}  # fmt: skip
+
+def _attribute_of(type_: type[CuteType]) -> type[CuteAttr]:
+    """Build the attribute class with the name and kind of a value type."""
+    body = {"name": type_.name, "kind": type_.kind, "__doc__": f"``#{type_.name}``", "__module__": __name__}
+    return irdl_attr_definition(type(type_.__name__.replace("Type", "Attr"), (CuteAttr,), body))
+
+
+ATTRS: dict[str, type[CuteAttr]] = {kind: _attribute_of(type_) for kind, type_ in TYPES.items()}
 """Attribute classes by kind."""
 
 
