@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cute_dialect.op.execute import kernels as compiled
+from cute_dialect.op.execute import kernel_cache
 from cute_dialect.runtime import driver as cuda
 
 
@@ -38,7 +38,7 @@ def no_driver() -> None:
 
 def refuse_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Raise an error if a kernel is compiled."""
-    monkeypatch.setattr(compiled, "by_name", refuse)
+    monkeypatch.setattr(kernel_cache, "load_or_compile", refuse)
 
 
 def refuse_all(monkeypatch: pytest.MonkeyPatch) -> None:

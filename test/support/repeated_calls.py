@@ -11,9 +11,8 @@ from unittest.mock import patch
 import torch
 
 from cute_dialect import op
-from cute_dialect.op.conv import compiled as of_images
 from cute_dialect.op.epilogue import FakeTensor, trace
-from cute_dialect.op.execute import kernels as compiled
+from cute_dialect.op.execute import kernel_cache
 
 
 def near(found: Any, wanted: Any, tolerance: float) -> None:
@@ -168,12 +167,11 @@ def texts() -> Iterator[tuple[str, str]]:
 
     found: dict[str, str] = {}
 
-    def by_name(name: str, text: Callable[[], str], *_: Any, **__: Any) -> _Nothing:
+    def noted(name: str, text: Callable[[], str], *_: Any, **__: Any) -> _Nothing:
         found.setdefault(name, text())
         return _Nothing()
 
-    by = patch.object(compiled, "by_name", by_name), patch.object(of_images, "by_name", by_name)
-    with here(Seen(works=False)), by[0], by[1]:
+    with here(Seen(works=False)), patch.object(kernel_cache, "load_or_compile", noted):
         for call, make, _, _ in CALLS.values():
             call(*make())
     yield from found.items()

@@ -14,15 +14,13 @@ from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig, direct
 from cute_dialect.kernels.conv.hopper import conv_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.conv.choice import choice_of
-from cute_dialect.op.execute.kernels import Libraries, Runner, by_name
+from cute_dialect.op.execute.kernel_cache import compiled_kernel
+from cute_dialect.op.execute.kernels import Runner
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = ["ConvKernel", "ConvRunner", "PlainKernel", "conv_runner", "kernel_library", "kernel_of", "kernel_text"]
-
-_LIBRARIES = Libraries()
-
 
 PlainKernel: TypeAlias = DepthwiseConfig | DepthwiseWeightsConfig | DirectConfig | DirectWeightsConfig | UnfoldConfig
 """A kernel without a workspace: a depthwise or direct convolution, its gradient of the filters, or unfolding."""
@@ -50,8 +48,7 @@ def kernel_text(kernel: ConvKernel) -> str:
 
 def kernel_library(kernel: ConvKernel, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
     """Return the compiled kernel; ``elsewhere``: compiled in another process; ``cpu``: for the interpreter."""
-    text = partial(kernel_text, kernel)
-    return _LIBRARIES.get((kernel, cpu), lambda: by_name(kernel.name, text, elsewhere, cpu))
+    return compiled_kernel(kernel.name, partial(kernel_text, kernel), elsewhere=elsewhere, cpu=cpu)
 
 
 class ConvRunner(Runner):

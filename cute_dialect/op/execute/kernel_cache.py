@@ -1,6 +1,7 @@
-"""Compile cache lookup by the arguments of a kernel's generator, without generating the text.
+"""Compiled kernels: once per process in memory, once per machine in the compile cache.
 
-::
+:func:`compiled_kernel` takes the generator of a kernel's text with its arguments, ``partial(gemm_text, config)``.  Its
+function and arguments are the key in memory.  On disk the key is::
 
     H(the function, its arguments, the chip, this package's sources)  ->  the key of the compiled module
 
@@ -11,8 +12,11 @@ involve user functions (a ``hook``) are generated and looked up by their content
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from cute_dialect.lang.calls.cache.digests import NoDigest, Walk
@@ -28,13 +32,14 @@ from cute_dialect.pipelines.cache import (
     with_source,
 )
 from cute_dialect.pipelines.lazy_lowering import lowered_again, reading
+from cute_dialect.runtime import load, settings
 from cute_dialect.runtime.launch import CompiledModule
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.pipelines.cache import Cache
     from cute_dialect.pipelines.compilation import Emit
 
-__all__ = ["EMITS", "backend", "compiled_text"]
+__all__ = ["EMITS", "LIBRARIES", "Libraries", "backend", "compiled_kernel", "compiled_text", "load_or_compile"]
 
 _FILE = "made.json"
 _FORMAT = 1
@@ -63,18 +68,95 @@ def backend(name: str | None = None) -> str:
     return _CHOSEN[0]
 
 
+class Libraries:
+    """Compiled kernels by key, shared by the threads of a process.
+
+    A thread that requests a kernel while another thread compiles it waits for the result.  If compilation fails, the
+    next request tries again.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[object, Future[CompiledModule]] = {}
+        self._lock = Lock()
+
+    def get(self, key: object, make: Callable[[], CompiledModule]) -> CompiledModule:
+        """Return the kernel for ``key``; call ``make`` if there is none yet."""
+        with self._lock:
+            found = self._made.get(key)
+            mine = found is None
+            if found is None:
+                found = self._made[key] = Future()
+        if mine:
+            try:
+                found.set_result(make())
+            except BaseException as e:
+                with self._lock:
+                    del self._made[key]
+                found.set_exception(e)
+        return found.result()
+
+    def clear(self) -> None:
+        """Remove all kernels."""
+        with self._lock:
+            self._made.clear()
+
+
+LIBRARIES = Libraries()
+"""The compiled kernels of this process."""
+
+
+def compiled_kernel(
+    name: str, text: partial[str], *, key: object = None, chip: str | None = None, elsewhere: bool = False,
+    cpu: bool = False,
+) -> CompiledModule:  # fmt: skip
+    """Return a compiled kernel.
+
+    Args:
+        name: the kernel's name, which is its folder in ``CUTE_KERNELS`` and the name of its text in messages.
+        text: a function of this package with its arguments.
+        key: identifies the text together with the function; default: the arguments.
+        chip: default: the default chip.
+        ``elsewhere``: compile in another process; only for the default chip.
+        cpu: compile for the interpreter.
+
+    Raises CompileError.
+    """
+    of = _typed(text.args) if key is None else key
+    return LIBRARIES.get(
+        (text.func, of, chip, cpu), lambda: load_or_compile(name, text, chip=chip, elsewhere=elsewhere, cpu=cpu)
+    )
+
+
+def _typed(args: Sequence[object]) -> object:
+    """Return arguments with their types, because configurations of two types are equal if their fields are."""
+    return tuple([(type(x), x) for x in args])
+
+
+def load_or_compile(
+    name: str, text: partial[str], *, chip: str | None = None, elsewhere: bool = False, cpu: bool = False
+) -> CompiledModule:
+    """Return a kernel from the folder ``CUTE_KERNELS`` (written by ``cute-bench gemm --build``), from the compile
+    cache, or compiled.  The arguments are those of :func:`compiled_kernel`.
+    """
+    if cpu:  # A kernel built for a GPU may lack code that the interpreter runs.
+        from cute_dialect.kernels.traced_text import traced_by
+        from cute_dialect.pipelines.lazy_lowering import compile_lazily
+
+        found = traced_by(text)
+        source = found if isinstance(found, str) else found.program.module
+        return compile_lazily(source, f"{name}.mlir", chip=chip)
+    kernels = settings.folder("CUTE_KERNELS", there=True)
+    if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
+        return load(os.path.join(kernels, name))
+    return compiled_text(text, f"{name}.mlir", chip=chip, elsewhere=elsewhere)
+
+
 def compiled_text(
     text: partial[str], filename: str, *, chip: str | None = None, elsewhere: bool = False
 ) -> CompiledModule:
     """Return the compiled module of ``text()``, from the compile cache if it is there.
 
-    Args:
-        text: a function of this package with its arguments, ``partial(gemm_text, config)``.
-        filename: the name of the text in messages.
-        chip: default: the default chip.
-        ``elsewhere``: compile in another process; only for the default chip.
-
-    Raises CompileError.
+    ``filename`` is the name of the text in messages.
     """
     disk, emit = default_cache(), EMITS[backend()]
     place = None if disk is None else _place(text, emit, chip)

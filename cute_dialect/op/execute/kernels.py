@@ -6,22 +6,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from functools import cache, partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.epilogue_graph import parts_of
 from cute_dialect.kernels.gemm.config import SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.memory import pool_of
-from cute_dialect.op.execute.kernel_cache import compiled_text
+from cute_dialect.op.execute.kernel_cache import compiled_kernel
 from cute_dialect.op.execute.recording import Launch, unrecorded
 from cute_dialect.op.select.kernel_choice import Choice
-from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -31,8 +27,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = [
-    "Libraries", "RunKernel", "Runner", "any_rows", "any_rows_library", "any_text",
-    "by_name", "combiner", "library", "padder", "run_any", "runner", "splitter", "splitter_library", "text_of",
+    "RunKernel", "Runner", "any_rows", "any_rows_library", "any_text",
+    "combiner", "library", "padder", "run_any", "runner", "splitter", "splitter_library", "text_of",
     "transposed", "turned_extras",
 ]  # fmt: skip
 
@@ -59,70 +55,7 @@ def library(choice: Choice, *, elsewhere: bool = False, cpu: bool = False) -> Co
         ``elsewhere``: compile in another process.
         cpu: compile for the interpreter.
     """
-    return _LIBRARIES.get((choice, cpu), lambda: by_name(choice.name, partial(text_of, choice), elsewhere, cpu))
-
-
-class Libraries:
-    """Compiled kernels by key, shared by the threads of a process.
-
-    A thread that requests a kernel while another thread compiles it waits for the result.  If compilation fails, the
-    next request tries again.
-    """
-
-    def __init__(self) -> None:
-        self._made: dict[object, Future[CompiledModule]] = {}
-        self._lock = Lock()
-
-    def get(self, key: object, make: Callable[[], CompiledModule]) -> CompiledModule:
-        """Return the kernel for ``key``; call ``make`` if there is none yet."""
-        with self._lock:
-            found = self._made.get(key)
-            mine = found is None
-            if found is None:
-                found = self._made[key] = Future()
-        if mine:
-            try:
-                found.set_result(make())
-            except BaseException as e:
-                with self._lock:
-                    del self._made[key]
-                found.set_exception(e)
-        return found.result()
-
-    def clear(self) -> None:
-        """Remove all kernels."""
-        with self._lock:
-            self._made.clear()
-
-
-_LIBRARIES = Libraries()
-
-
-def by_name(
-    name: str, text: partial[str], elsewhere: bool = False, cpu: bool = False, chip: str | None = None
-) -> CompiledModule:  # fmt: skip
-    """Return a kernel by its name.
-
-    It is taken from the folder ``CUTE_KERNELS`` (written by ``cute-bench gemm --build``) or from the compile cache;
-    otherwise it is compiled.
-
-    Args:
-        ``elsewhere``: compile in another process.
-        cpu: compile for the interpreter.
-    """
-    if cpu:  # A kernel built for a GPU may lack code that the interpreter runs.
-        from cute_dialect.kernels.traced_text import traced_by
-        from cute_dialect.pipelines.lazy_lowering import compile_lazily
-
-        found = traced_by(text)
-        source = found if isinstance(found, str) else found.program.module
-        return compile_lazily(source, f"{name}.mlir", chip=chip)
-    kernels = settings.folder("CUTE_KERNELS", there=True)
-    if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
-        from cute_dialect.runtime import load
-
-        return load(os.path.join(kernels, name))
-    return compiled_text(text, f"{name}.mlir", chip=chip, elsewhere=elsewhere)
+    return compiled_kernel(choice.name, partial(text_of, choice), elsewhere=elsewhere, cpu=cpu)
 
 
 class RunKernel:
@@ -301,7 +234,7 @@ def run_any(config: AnyConfig, module: CompiledModule) -> Kernel | RunKernel:
 
 def any_rows_library(config: AnyConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
     """Return the compiled kernel of :func:`any_rows`; ``elsewhere`` and ``cpu`` as in :func:`library`."""
-    return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, partial(any_text, config), elsewhere, cpu))
+    return compiled_kernel(config.name, partial(any_text, config), elsewhere=elsewhere, cpu=cpu)
 
 
 @cache
@@ -314,8 +247,7 @@ def splitter_library(config: PartsConfig, *, elsewhere: bool = False, cpu: bool 
     """Return the compiled kernel of :func:`splitter`; ``elsewhere`` and ``cpu`` as in :func:`library`."""
     from cute_dialect.kernels.split_tf32 import split_text
 
-    text = partial(split_text, config)
-    return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, elsewhere, cpu))
+    return compiled_kernel(config.name, partial(split_text, config), elsewhere=elsewhere, cpu=cpu)
 
 
 @cache
@@ -323,8 +255,7 @@ def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
     """Return the kernel that combines partial reductions of rows or columns; ``cpu``: for the interpreter."""
     from cute_dialect.kernels.finish_reduction import combine_parts_text
 
-    text = partial(combine_parts_text, config)
-    return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, False, cpu)).kernel("launch")
+    return compiled_kernel(config.name, partial(combine_parts_text, config), cpu=cpu).kernel("launch")
 
 
 @cache
@@ -335,5 +266,4 @@ def padder(matrices: int, cpu: bool = False) -> Kernel:
     """
     from cute_dialect.kernels.repack_rows import pad_text
 
-    name = f"pad-{matrices}"
-    return _LIBRARIES.get((name, cpu), lambda: by_name(name, partial(pad_text, matrices), False, cpu)).kernel("launch")
+    return compiled_kernel(f"pad-{matrices}", partial(pad_text, matrices), cpu=cpu).kernel("launch")

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from cute_dialect.files import checked_path, replace_file
 from cute_dialect.op.errors import ArgumentError, OpError, UnsupportedError
+from cute_dialect.op.execute.kernel_cache import Libraries
 from cute_dialect.op.execute.kernel_source import Source, whole
-from cute_dialect.op.execute.kernels import Libraries
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.runtime import load as load_module
 

@@ -28,7 +28,8 @@ from cute_dialect.op.conv.choice import choice_of
 from cute_dialect.op.conv.compiled import kernel_library
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.calling_convention import Recipe, Share
-from cute_dialect.op.execute.kernels import Libraries, by_name, library, splitter_library, text_of
+from cute_dialect.op.execute.kernel_cache import compiled_kernel
+from cute_dialect.op.execute.kernels import library, splitter_library, text_of
 from cute_dialect.op.select.configurations import Configured, SgemmRung
 from cute_dialect.op.select.gemm_dispatch import with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice
@@ -157,9 +158,6 @@ def _share(choice: Choice) -> Share | None:
     )  # fmt: skip
 
 
-_LIBRARIES = Libraries()
-
-
 def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) -> CompiledModule:
     """Return a kernel compiled for the GPU or for the interpreter.  ``elsewhere`` compiles it in another process."""
     kernel, chip = variant.kernel, variant.chip or None
@@ -169,6 +167,5 @@ def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) ->
         return splitter_library(kernel, elsewhere=elsewhere, cpu=cpu)
     if isinstance(kernel, ConvConfig | UnfoldConfig) and chip is None:
         return kernel_library(kernel, elsewhere=elsewhere, cpu=cpu)
-    return _LIBRARIES.get(
-        (kernel, chip, cpu), lambda: by_name(variant.name, partial(Variant.text, variant), elsewhere, cpu, chip)
-    )  # fmt: skip
+    text = partial(Variant.text, variant)
+    return compiled_kernel(variant.name, text, key=(type(kernel), kernel), chip=chip, elsewhere=elsewhere, cpu=cpu)

@@ -10,7 +10,7 @@ from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.moe_permute import BoundsConfig, GatherConfig, ZeroConfig, bounds_text, gather_text, zero_text
 from cute_dialect.kernels.pointer_array_gemm import ListedConfig, listed_text
 from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
-from cute_dialect.op.execute.kernels import Libraries, by_name
+from cute_dialect.op.execute.kernel_cache import compiled_kernel
 from cute_dialect.op.select.kernel_choice import Choice
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Config", "kernel_of", "library_of", "name_of", "text_of"]
 
 Config: TypeAlias = "GroupedConfig | ListedConfig | ProblemsConfig | ZeroConfig | BoundsConfig | GatherConfig"
-
-_LIBRARIES = Libraries()
 
 
 def name_of(config: Config) -> str:
@@ -52,9 +50,7 @@ def library_of(config: Config, *, elsewhere: bool = False, cpu: bool = False) ->
 
     ``elsewhere`` compiles it in another process, ``cpu`` for the interpreter.
     """
-    return _LIBRARIES.get(
-        (type(config), config, cpu), lambda: by_name(name_of(config), partial(text_of, config), elsewhere, cpu)
-    )
+    return compiled_kernel(name_of(config), partial(text_of, config), elsewhere=elsewhere, cpu=cpu)
 
 
 @cache

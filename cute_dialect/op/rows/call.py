@@ -22,7 +22,7 @@ from cute_dialect.op.arrays.library import chosen_device, gpu_here, read_all
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, check_options
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.gemm import options_of
-from cute_dialect.op.execute.kernels import Libraries, by_name
+from cute_dialect.op.execute.kernel_cache import compiled_kernel
 from cute_dialect.op.execute.recording import Recording, launched
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
@@ -55,16 +55,13 @@ class RowKernel(NamedTuple):
         return library(self, cpu=cpu)
 
 
-_LIBRARIES = Libraries()
-
-
 def library(kernel: RowKernel, *, cpu: bool = False, elsewhere: bool = False) -> CompiledModule:
     """Return a compiled kernel, from the folder ``CUTE_KERNELS``, the compile cache or the compiler.
 
     ``elsewhere`` compiles it in another process, ``cpu`` for the interpreter.
     """
     text = partial(kernel.make, *kernel.args)
-    return _LIBRARIES.get((kernel.name, cpu), lambda: by_name(kernel.name, text, elsewhere, cpu))
+    return compiled_kernel(kernel.name, text, key=kernel.name, elsewhere=elsewhere, cpu=cpu)
 
 
 class RowCall:

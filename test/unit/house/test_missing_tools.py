@@ -253,7 +253,7 @@ def test_variables_of_compiling(
 
 
 def test_other_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from cute_dialect.op.execute import kernels as compiled
+    from cute_dialect.op.execute import kernel_cache
     from cute_dialect.op.select import kernel_choice
 
     monkeypatch.setenv("CUTE_OPT_TRACEBACK", "perhaps")
@@ -265,7 +265,7 @@ def test_other_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     with pytest.raises(
         SettingError, match=r"^CUTE_KERNELS: expected a folder, got '/nowhere/k', which does not exist$"
     ):
-        compiled.by_name("x", lambda: "")
+        kernel_cache.load_or_compile("x", lambda: "")
     monkeypatch.setenv("CUTE_CONFIG_DIR", ADD)
     with pytest.raises(SettingError, match=r"^CUTE_CONFIG_DIR: expected a folder, got '.*', which is not a folder$"):
         kernel_choice.table_path("H200")

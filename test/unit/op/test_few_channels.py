@@ -306,10 +306,11 @@ def test_blocks_of_several_tiles(stride: int, kernels: list[str], monkeypatch: p
     """Blocks of large problems load the filters once for several tiles. The last block has fewer tiles."""
     from cute_dialect.kernels.conv import direct as kernel
     from cute_dialect.op.conv import compiled
+    from cute_dialect.op.execute.kernel_cache import LIBRARIES
 
     def forget() -> None:
         compiled.kernel_of.cache_clear()
-        compiled._LIBRARIES.clear()
+        LIBRARIES.clear()
 
     rng = np.random.default_rng(20 + stride)
     h = how(1, stride, groups=3)

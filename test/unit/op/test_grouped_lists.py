@@ -15,7 +15,7 @@ from refused_calls import OnGpu
 from cute_dialect import op
 from cute_dialect.kernels.pointer_array_gemm import COLUMNS
 from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
-from cute_dialect.op.execute.kernels import by_name
+from cute_dialect.op.execute.kernel_cache import load_or_compile
 from cute_dialect.op.grouped.known_lists import KnownLists, Slice
 from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments
 from cute_dialect.runtime.arrays import view_of
@@ -90,7 +90,7 @@ def test_tile_schedulers() -> None:
 
 def test_tiles_are_added_up() -> None:
     config = ProblemsConfig("list", (64, 64))
-    kernel = by_name(config.name, partial(problems_text, config), cpu=True).kernel("launch")
+    kernel = load_or_compile(config.name, partial(problems_text, config), cpu=True).kernel("launch")
     table, tiles = np.zeros((300, len(COLUMNS)), np.int64), np.zeros(300, np.int32)
     table[:, 0], table[:, 1] = np.arange(300) % 131, 100
     kernel(table, tiles, **CHECKS)

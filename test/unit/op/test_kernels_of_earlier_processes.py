@@ -20,9 +20,9 @@ import sys
 from hashlib import sha256
 from functools import partial
 from cute_dialect.kernels.split_tf32 import PartsConfig, split_text
-from cute_dialect.op.execute.kernels import by_name
+from cute_dialect.op.execute.kernel_cache import load_or_compile
 
-found = by_name("split", partial(split_text, PartsConfig(sys.argv[1])))
+found = load_or_compile("split", partial(split_text, PartsConfig(sys.argv[1])))
 print(sha256(found.artifact.ptx.encode()).hexdigest(), "xdsl" in sys.modules, "mlir" in sys.modules)
 """
 

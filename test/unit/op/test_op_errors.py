@@ -13,7 +13,7 @@ from refused_calls import OnGpu
 from cute_dialect import op
 from cute_dialect.kernels.activations import PLAIN
 from cute_dialect.op.execute import gemm as products
-from cute_dialect.op.execute import kernels as compiled
+from cute_dialect.op.execute import kernel_cache
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import occupancy
@@ -28,7 +28,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     for name in ("runner", "any_rows"):
         monkeypatch.setattr(products, name, failing)
-    monkeypatch.setattr(compiled, "by_name", failing)
+    monkeypatch.setattr(kernel_cache, "load_or_compile", failing)
     monkeypatch.setattr(cuda, "driver", lambda: Gpu())
     monkeypatch.setattr(occupancy, "clusters_at_once", lambda number, size: 120 // size)
     monkeypatch.setattr(gemm_dispatch, "tell_clusters", lambda *_: None)  # must not affect later tests

@@ -13,7 +13,8 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op.execute import kernels
+from cute_dialect.op.execute import kernel_cache, kernels
+from cute_dialect.op.execute.kernel_cache import LIBRARIES
 from cute_dialect.op.grouped.kernels import library_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import compiler
@@ -38,9 +39,9 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path / "config"))
     compiler._MEMORY.clear()
-    kernels._LIBRARIES.clear()
+    LIBRARIES.clear()
     yield names
-    kernels._LIBRARIES.clear()
+    LIBRARIES.clear()
 
 
 @pytest.mark.slow
@@ -90,13 +91,13 @@ def test_concurrent_calls_wait_for_the_compilation(monkeypatch: pytest.MonkeyPat
     """The kernel is compiled once, and both callers get it."""
     begun, go_on, calls = threading.Event(), threading.Event(), []
 
-    def slowly(name: str, text: object, elsewhere: bool, cpu: bool) -> Any:
+    def slowly(name: str, text: object, *, elsewhere: bool, **_: object) -> Any:
         calls.append((name, elsewhere))
         begun.set()
         assert go_on.wait(60)
         return name
 
-    monkeypatch.setattr(kernels, "by_name", slowly)
+    monkeypatch.setattr(kernel_cache, "load_or_compile", slowly)
     choice = op.choose(SMALL[0])
     found = op.prefetch([choice])
     assert begun.wait(60) and not found.done()
