@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cute_dialect.files import checked_path
-
 if TYPE_CHECKING:  # pragma: no cover
     import os
 
@@ -27,6 +25,7 @@ def load(folder: str | os.PathLike[str]) -> CompiledModule:
 
     Raises ``ArtifactError``.
     """
+    from cute_dialect.files import checked_path  # late: start-up
     from cute_dialect.runtime.artifact import ArtifactError, load_artifact
     from cute_dialect.runtime.launch import CompiledModule
 
