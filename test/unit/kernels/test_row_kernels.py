@@ -121,7 +121,7 @@ def run(
     takes = default(op, takes)
     k = of_class(op, element, n, config, takes)
     weights = [matrix(element, 1, n, n, seed=i)[0] for i in range(sum(t in takes for t in "wb"))]
-    y, storage = poisoned(element, rows, n, x.strides[0] // x.itemsize, offset)
+    total, around = y, storage = poisoned(element, rows, n, x.strides[0] // x.itemsize, offset)
     given: list[Any] = [x, *weights, y]
     row = x
     if "r" in takes:
