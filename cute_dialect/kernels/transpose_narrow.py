@@ -1,11 +1,11 @@
 """Transpose of matrices with few columns or few rows, with 16-byte accesses on both sides.
 
 A thread transposes ``w`` rows of a narrow matrix in registers, where ``w`` elements are 16 bytes. The narrow matrix is
-contiguous and moves through :class:`~cute_dialect.kernels.packed_tile.VectorTile`. The rows of the wide matrix are
+contiguous and moves through :class:`~cute_dialect.kernels.rows.packed_tile.VectorTile`. The rows of the wide matrix are
 accessed directly: consecutive threads have consecutive vectors. If its rows are not aligned to 16 bytes, vectors are as
 long as their alignment allows (``unit`` elements). If that is one element, or there are many columns, a thread has
-single rows of the narrow matrix (:class:`~cute_dialect.kernels.packed_tile.RowTile`). Consecutive threads then access
-consecutive elements.
+single rows of the narrow matrix (:class:`~cute_dialect.kernels.rows.packed_tile.RowTile`). Consecutive threads then
+access consecutive elements.
 
 ``tall`` reads the narrow matrix (M, n) and writes (n, M). ``wide`` reads (n, M) and writes (M, n).
 """
@@ -16,8 +16,8 @@ consecutive elements.
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.packed_tile import LANES, RowTile, VectorTile
-from cute_dialect.kernels.row_memory import part
+from cute_dialect.kernels.rows.memory import part
+from cute_dialect.kernels.rows.packed_tile import LANES, RowTile, VectorTile
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.kernels.transpose import BYTES
 from cute_dialect.lang.values.dtypes import type_of_mlir

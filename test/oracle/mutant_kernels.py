@@ -19,13 +19,13 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
-from cute_dialect.kernels.packed_norm_grads import packed_norm_text
-from cute_dialect.kernels.packed_rows import packed_text
-from cute_dialect.kernels.row_config import RowConfig
-from cute_dialect.kernels.row_sums import sum_text
-from cute_dialect.kernels.rows import row_text
+from cute_dialect.kernels.rows.config import RowConfig
+from cute_dialect.kernels.rows.forward import row_text
+from cute_dialect.kernels.rows.packed import packed_text
+from cute_dialect.kernels.rows.packed_norm_gradients import packed_norm_text
+from cute_dialect.kernels.rows.streamed import elements_text, statistics_text
+from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.kernels.sgemm import sgemm_text
-from cute_dialect.kernels.streamed_rows import elements_text, statistics_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.kernels.transpose_narrow import narrow_text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import gcd
 
-from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length
-from cute_dialect.kernels.packed_rows import is_packed_length
+from cute_dialect.kernels.rows.packed import is_packed_length
+from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
 from cute_dialect.op.functions import rows
 from cute_dialect.op.rows import kernels as row_kernels
 from cute_dialect.op.rows.call import RowKernel

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from math import gcd, inf, nan
 from typing import TYPE_CHECKING, Any, overload
 
-from cute_dialect.kernels.row_sums import loss_parts
+from cute_dialect.kernels.rows.sums import loss_parts
 from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.kernels.transpose_narrow import VECTOR_COLUMNS, most_columns, narrow_text

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length
-from cute_dialect.kernels.packed_rows import MAPPED, is_packed_length
-from cute_dialect.kernels.row_config import BITS, longest
-from cute_dialect.kernels.row_grads import longest_gradient
-from cute_dialect.kernels.streamed_rows import OPERATIONS
+from cute_dialect.kernels.rows.config import BITS, longest
+from cute_dialect.kernels.rows.gradients import longest_gradient
+from cute_dialect.kernels.rows.packed import MAPPED, is_packed_length
+from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
+from cute_dialect.kernels.rows.streamed import OPERATIONS
 from cute_dialect.op.errors import UnsupportedError
 
 __all__ = ["FUNCTIONS", "LOSS", "MAPS", "NORMS", "NUMBERS", "RowProblem"]
@@ -51,7 +51,7 @@ class RowProblem(NamedTuple):
 
     @property
     def op(self) -> str:
-        """Name of the operation in :mod:`cute_dialect.kernels.rows`."""
+        """Name of the operation in :mod:`cute_dialect.kernels.rows.forward`."""
         return self.call.replace("_norm", "norm")
 
     @property

@@ -16,8 +16,8 @@ from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cute_dialect.kernels.packed_rows import is_packed_length
-from cute_dialect.kernels.row_config import BITS
+from cute_dialect.kernels.rows.config import BITS
+from cute_dialect.kernels.rows.packed import is_packed_length
 from cute_dialect.op.arrays.library import chosen_device, gpu_here, read_all
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, check_options
 from cute_dialect.op.execute.call_cache import KnownCalls

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length
-from cute_dialect.kernels.row_grads import part_columns
+from cute_dialect.kernels.rows.gradients import part_columns
+from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
 from cute_dialect.op.errors import DtypeError
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.problems.rows import LOSS, MAPS, NORMS, RowProblem

@@ -12,19 +12,19 @@ from math import gcd
 from typing import NamedTuple
 
 from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
-from cute_dialect.kernels.packed_norm_grads import MOST_COLUMNS, SHARING, packed_norm_blocks, packed_norm_text
-from cute_dialect.kernels.packed_rows import packed_entropy_text, packed_text
-from cute_dialect.kernels.row_config import RowConfig, capacity, row_class, width
-from cute_dialect.kernels.row_grads import (
+from cute_dialect.kernels.rows.config import RowConfig, capacity, row_class, width
+from cute_dialect.kernels.rows.forward import row_text
+from cute_dialect.kernels.rows.gradients import (
     entropy_backward_text,
     entropy_class,
     gradient_class,
     norm_backward_text,
     resident,
 )
-from cute_dialect.kernels.row_sums import SUMS, loss_parts, loss_text, sum_class, sum_text
-from cute_dialect.kernels.rows import row_text
-from cute_dialect.kernels.streamed_rows import StreamedPlan, elements_text, statistics_text
+from cute_dialect.kernels.rows.packed import packed_entropy_text, packed_text
+from cute_dialect.kernels.rows.packed_norm_gradients import MOST_COLUMNS, SHARING, packed_norm_blocks, packed_norm_text
+from cute_dialect.kernels.rows.streamed import StreamedPlan, elements_text, statistics_text
+from cute_dialect.kernels.rows.sums import SUMS, loss_parts, loss_text, sum_class, sum_text
 from cute_dialect.op.problems.rows import LOSS, RowProblem
 from cute_dialect.op.rows.call import RowKernel
 

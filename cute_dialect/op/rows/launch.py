@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_dialect.kernels.row_grads import part_columns
-from cute_dialect.kernels.streamed_rows import MOST_SPLITS
+from cute_dialect.kernels.rows.gradients import part_columns
+from cute_dialect.kernels.rows.streamed import MOST_SPLITS
 from cute_dialect.op.problems.rows import RowProblem
 from cute_dialect.op.rows.call import RowCall
 from cute_dialect.op.rows.kernels import (

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from cute_dialect.kernels.packed_rows import rows_per_thread
-from cute_dialect.kernels.row_config import BITS, RowConfig, width
+from cute_dialect.kernels.rows.config import BITS, RowConfig, width
+from cute_dialect.kernels.rows.packed import rows_per_thread
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.explanation import Explanation, Line

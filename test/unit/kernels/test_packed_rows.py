@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.packed_norm_grads import packed_norm_text
-from cute_dialect.kernels.packed_rows import is_packed_length, packed_entropy_text, packed_text
-from cute_dialect.kernels.row_config import OPS
+from cute_dialect.kernels.rows.config import OPS
+from cute_dialect.kernels.rows.packed import is_packed_length, packed_entropy_text, packed_text
+from cute_dialect.kernels.rows.packed_norm_gradients import packed_norm_text
 from cute_dialect.pipelines import compile as compile_cute
 
 CHECKS = ("race", "uninit", "sync", "oob")

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.row_config import (  # fmt: skip
+from cute_dialect.kernels.rows.config import (  # fmt: skip
     BITS,
     HINTS,
     OPS,
@@ -24,8 +24,8 @@ from cute_dialect.kernels.row_config import (  # fmt: skip
     shared_bytes,
     width,
 )
-from cute_dialect.kernels.row_sums import SUMS, loss_text, sum_class, sum_program, sum_text
-from cute_dialect.kernels.rows import row_program, row_text
+from cute_dialect.kernels.rows.forward import row_program, row_text
+from cute_dialect.kernels.rows.sums import SUMS, loss_text, sum_class, sum_program, sum_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import Kernel
 

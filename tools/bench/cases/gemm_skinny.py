@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
-from cute_dialect.kernels.row_sums import sum_text
+from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.op.execute.kernels import Runner, text_of
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.progress import track

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.kernels.row_config import RowConfig, row_class
-from cute_dialect.kernels.row_sums import sum_class, sum_text
-from cute_dialect.kernels.rows import row_text
+from cute_dialect.kernels.rows.config import RowConfig, row_class
+from cute_dialect.kernels.rows.forward import row_text
+from cute_dialect.kernels.rows.sums import sum_class, sum_text
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.checks import check_close
 from cute_dialect.tools.bench.peers import dtype, normal

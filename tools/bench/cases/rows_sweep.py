@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from cute_dialect.kernels.row_config import SHARED_MEMORY, RowConfig, shared_bytes, width
+from cute_dialect.kernels.rows.config import SHARED_MEMORY, RowConfig, shared_bytes, width
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.rows import BYTES, CASES, Case, Data, class_of, measure, text_of
 from cute_dialect.tools.bench.checks import BenchError

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.kernels.row_sums import loss_parts
+from cute_dialect.kernels.rows.sums import loss_parts
 from cute_dialect.op.rows import kernels as row_kernels
 from cute_dialect.op.rows.call import RowKernel
 from cute_dialect.tools.bench.checks import BenchError, check_close

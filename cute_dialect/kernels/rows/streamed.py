@@ -1,9 +1,9 @@
 """Row functions and gradients for rows of any length: statistics of all rows first, then all elements.
 
-Rows that fit the registers and shared memory of a cluster have faster kernels (:mod:`.rows`, :mod:`.row_grads`). Here
-no element is kept. The first launch reduces slices of rows to partial results, which it writes to ``parts``. The second
-one combines the partial results of a row, reads the elements again and writes the results. Gradients of weights and
-biases are summed over groups of rows, and added up by :mod:`.finish_reduction`.
+Rows that fit the registers and shared memory of a cluster have faster kernels (:mod:`.forward`, :mod:`.gradients`).
+Here no element is kept. The first launch reduces slices of rows to partial results, which it writes to ``parts``. The
+second one combines the partial results of a row, reads the elements again and writes the results. Gradients of weights
+and biases are summed over groups of rows, and added up by :mod:`cute_dialect.kernels.finish_reduction`.
 
     plan = StreamedPlan("softmax", "f16")
     columns = plan.part_columns(splits=4)        # parts: f32, (rows, columns)
@@ -21,11 +21,11 @@ from math import inf
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.row_config import RowConfig, width
-from cute_dialect.kernels.row_grads import LayerGradient, RmsGradient, as_matrix, part_stride
-from cute_dialect.kernels.row_memory import part
-from cute_dialect.kernels.row_sharing import Sharing
-from cute_dialect.kernels.rows import LN_2, LOWEST, MaxBackward, Softmax, add, equal, pivot_of, power, wide
+from cute_dialect.kernels.rows.config import RowConfig, width
+from cute_dialect.kernels.rows.forward import LN_2, LOWEST, MaxBackward, Softmax, add, equal, pivot_of, power, wide
+from cute_dialect.kernels.rows.gradients import LayerGradient, RmsGradient, as_matrix, part_stride
+from cute_dialect.kernels.rows.memory import part
+from cute_dialect.kernels.rows.sharing import Sharing
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
@@ -157,7 +157,7 @@ class StreamedLogSoftmax(StreamedSoftmax):
 
 
 class StreamedLogSumBackward(StreamedSoftmax):
-    """``g softmax(x)``; with an infinite element as :class:`~cute_dialect.kernels.rows.LogSumBackward`."""
+    """``g softmax(x)``; with an infinite element as :class:`~cute_dialect.kernels.rows.forward.LogSumBackward`."""
 
     def of_row(self, numbers: list[Any], share: Any, eps: Any, g: Any) -> None:
         """Set the maximum, and the gradient divided by the sum."""
@@ -258,7 +258,7 @@ class StreamedRms(Streamed):
 class StreamedLayer(Streamed):
     """LayerNorm and its gradient. Elements are distances from the pivot of the row.
 
-    A partial result has the five numbers of :class:`~cute_dialect.kernels.row_grads.LayerGradient`.
+    A partial result has the five numbers of :class:`~cute_dialect.kernels.rows.gradients.LayerGradient`.
     """
 
     numbers = 5

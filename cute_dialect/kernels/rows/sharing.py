@@ -10,7 +10,7 @@ a cluster through distributed shared memory. The operation defines how two parti
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.row_config import RowConfig
+from cute_dialect.kernels.rows.config import RowConfig
 
 __all__ = ["Sharing", "Turn"]
 

@@ -1,8 +1,8 @@
 """Row kernels: softmax, log-softmax, RMSNorm and LayerNorm over the rows of a matrix, and softmax gradients.
 
 The number of rows, their length and their stride are dynamic. A kernel is compiled for a class of row lengths
-(:mod:`.row_config`). A row is read and written once; in between it is in registers, in shared memory, or in both
-(:mod:`.row_memory`). A row is shared by some lanes of a warp, a warp, a block, or a cluster (:mod:`.row_sharing`). An
+(:mod:`.config`). A row is read and written once; in between it is in registers, in shared memory, or in both
+(:mod:`.memory`). A row is shared by some lanes of a warp, a warp, a block, or a cluster (:mod:`.sharing`). An
 operation of this module defines the reduction, how partial results are combined, and the resulting elements.
 
 Each program has two kernels with one body: ``softmax_v`` for rows of whole aligned vectors, and ``softmax`` for rows
@@ -22,9 +22,9 @@ from math import inf
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.row_config import OPS, Plan, RowConfig, capacity, check, has_two, row_class
-from cute_dialect.kernels.row_memory import Line, Place, RowMemory, combined, mapped, part
-from cute_dialect.kernels.row_sharing import Sharing
+from cute_dialect.kernels.rows.config import OPS, Plan, RowConfig, capacity, check, has_two, row_class
+from cute_dialect.kernels.rows.memory import Line, Place, RowMemory, combined, mapped, part
+from cute_dialect.kernels.rows.sharing import Sharing
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import EVICT_FIRST
-from cute_dialect.kernels.row_config import HINTS, Plan
-from cute_dialect.kernels.row_sharing import Sharing
+from cute_dialect.kernels.rows.config import HINTS, Plan
+from cute_dialect.kernels.rows.sharing import Sharing
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync
 from cute_dialect.lang.values.dtypes import type_of_mlir
 

@@ -1,13 +1,13 @@
 """Row kernels for short contiguous rows: a thread computes whole rows in registers.
 
 Rows of ``n`` elements, where ``n`` is not a multiple of a 16-byte vector, begin at any address. A
-:class:`~cute_dialect.kernels.packed_tile.RowTile` therefore loads and stores vectors of several rows. No reduction
+:class:`~cute_dialect.kernels.rows.packed_tile.RowTile` therefore loads and stores vectors of several rows. No reduction
 crosses threads. The row length is static, so a kernel is compiled for each.
 
     text = packed_text("softmax", "f16", 3)         # a thread has 5 rows of 3 elements
     text = packed_text("layernorm", "bf16", 5, "wb")
 
-Operations have the same definitions as in :mod:`.rows`, :mod:`.row_sums` and :mod:`.row_grads`.
+Operations have the same definitions as in :mod:`.forward`, :mod:`.sums` and :mod:`.gradients`.
 """
 
 # Traced values define operators and element types that pyright cannot check.
@@ -18,10 +18,10 @@ from math import inf
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.packed_tile import LANES, RowTile
-from cute_dialect.kernels.row_config import OPS, has_two, width
-from cute_dialect.kernels.row_sums import SUMS
-from cute_dialect.kernels.rows import LN_2, LOWEST, add, equal, pivot_of, power, tree, wide
+from cute_dialect.kernels.rows.config import OPS, has_two, width
+from cute_dialect.kernels.rows.forward import LN_2, LOWEST, add, equal, pivot_of, power, tree, wide
+from cute_dialect.kernels.rows.packed_tile import LANES, RowTile
+from cute_dialect.kernels.rows.sums import SUMS
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
@@ -184,7 +184,7 @@ NUMBERS: dict[str, Callable[..., Any]] = {
 def packed_kernel(
     x: cute.Tensor, r: Any, w: Any, b: Any, y: cute.Tensor, s: Any, eps: Any, plan: cute.Constexpr[PackedPlan]
 ):  # fmt: skip
-    """Compute this thread's rows. The operands are those of :mod:`.rows`, with matrices as vectors."""
+    """Compute this thread's rows. The operands are those of :mod:`.forward`, with matrices as vectors."""
     n, two = plan.n, has_two(plan.takes)
     tile = RowTile(type_of_mlir(plan.element), n, plan.rows, THREADS, 2 if two else 1)
     places = row_places(tile, plan, cute.size(x) // n)
@@ -248,8 +248,9 @@ def launch(
 def packed_text(op: str, element: str, n: int, takes: str = "") -> cute.Compiled:
     """Trace the kernel and the host function of an operation for contiguous rows of ``n`` elements.
 
-    Operations are those of :func:`~cute_dialect.kernels.rows.row_program`, with the same arguments, and ``sum``,
-    ``mean``, ``max`` and ``logsumexp``. Matrices are passed as vectors of all their elements, aligned to 16 bytes.
+    Operations are those of :func:`~cute_dialect.kernels.rows.forward.row_program`, with the same arguments, and
+    ``sum``, ``mean``, ``max`` and ``logsumexp``. Matrices are passed as vectors of all their elements, aligned to 16
+    bytes.
 
     Raises:
         ValueError: if the operation or the length is not supported.
@@ -347,8 +348,8 @@ def launch_entropy_backward(
 def packed_entropy_text(element: str, n: int, of_loss: str = "", mean: bool = False) -> cute.Compiled:
     """Trace the kernel of cross entropy, or of its gradient, for contiguous rows of ``n`` elements.
 
-    The launches take the arguments of :func:`~cute_dialect.kernels.row_sums.sum_program` and
-    :func:`~cute_dialect.kernels.row_grads.entropy_backward_text`, with matrices as vectors of all their elements.
+    The launches take the arguments of :func:`~cute_dialect.kernels.rows.sums.sum_program` and
+    :func:`~cute_dialect.kernels.rows.gradients.entropy_backward_text`, with matrices as vectors of all their elements.
 
     Args:
         element: The element type.

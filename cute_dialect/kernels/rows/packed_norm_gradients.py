@@ -2,7 +2,7 @@
 
 Warps iterate over tiles of rows (:mod:`.packed_tile`). A thread computes whole rows in registers, or, of rows of more
 than 15 elements, every eighth column. It accumulates the gradients of the weights and biases of its columns. At the
-end, each block writes its sums to a row of ``parts``, as the kernels of :mod:`.row_grads` do.
+end, each block writes its sums to a row of ``parts``, as the kernels of :mod:`.gradients` do.
 
     text = packed_norm_text("layernorm", "bf16", 3, "wb")
 """
@@ -13,11 +13,11 @@ end, each block writes its sums to a row of ``parts``, as the kernels of :mod:`.
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.packed_rows import THREADS, PackedPlan, Values, total
-from cute_dialect.kernels.packed_tile import LANES, RowTile, SharedRowTile
-from cute_dialect.kernels.row_config import width
-from cute_dialect.kernels.row_grads import part_stride
-from cute_dialect.kernels.rows import add, pivot_of, wide
+from cute_dialect.kernels.rows.config import width
+from cute_dialect.kernels.rows.forward import add, pivot_of, wide
+from cute_dialect.kernels.rows.gradients import part_stride
+from cute_dialect.kernels.rows.packed import THREADS, PackedPlan, Values, total
+from cute_dialect.kernels.rows.packed_tile import LANES, RowTile, SharedRowTile
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
@@ -214,7 +214,7 @@ def launch(
 def packed_norm_text(op: str, element: str, n: int, takes: str = "") -> cute.Compiled:
     """Trace the kernel of ``rmsnorm`` or ``layernorm`` backward for contiguous rows of ``n`` elements.
 
-    The launch takes the arguments of :func:`~cute_dialect.kernels.row_grads.norm_backward_text`, with matrices as
+    The launch takes the arguments of :func:`~cute_dialect.kernels.rows.gradients.norm_backward_text`, with matrices as
     vectors of all their elements, aligned to 16 bytes.
     """
     if not is_packed_norm_length(element, n):

@@ -19,10 +19,18 @@ Cross entropy: ``dx = (e^(x - lse) - [column is the target]) g``, without a redu
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.row_config import MAX_CLUSTER, Plan, RowConfig, capacity, fewest_threads, short_threads, width
-from cute_dialect.kernels.row_memory import Place, RowMemory, part, widened
-from cute_dialect.kernels.row_sharing import Sharing, Turn
-from cute_dialect.kernels.rows import add, deviations, pivot_of, power, where_mine, wide
+from cute_dialect.kernels.rows.config import (
+    MAX_CLUSTER,
+    Plan,
+    RowConfig,
+    capacity,
+    fewest_threads,
+    short_threads,
+    width,
+)
+from cute_dialect.kernels.rows.forward import add, deviations, pivot_of, power, where_mine, wide
+from cute_dialect.kernels.rows.memory import Place, RowMemory, part, widened
+from cute_dialect.kernels.rows.sharing import Sharing, Turn
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
@@ -249,9 +257,9 @@ class RmsGradient(Gradient):
 class LayerGradient(Gradient):
     """``dx = (g - mean of g - y * mean of g y) / deviation``; ``y`` is the norm without weights, and ``g = dy w``.
 
-    Elements are relative to the row's pivot (:func:`~cute_dialect.kernels.rows.pivot_of`). A partial result has five
-    numbers: the sum of elements, the squared deviations from their own mean, and their count; the sum of ``g``, and the
-    sum of ``g`` times the deviations.
+    Elements are relative to the row's pivot (:func:`~cute_dialect.kernels.rows.forward.pivot_of`). A partial result has
+    five numbers: the sum of elements, the squared deviations from their own mean, and their count; the sum of ``g``,
+    and the sum of ``g`` times the deviations.
     """
 
     def placed(self, x: Any) -> Any:

@@ -14,7 +14,7 @@ the opposite way. Example: of three ``f16`` columns, 160 rows are 60 vectors. A 
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.row_memory import part
+from cute_dialect.kernels.rows.memory import part
 
 __all__ = ["LANES", "RowTile", "SharedRowTile", "VectorTile"]
 

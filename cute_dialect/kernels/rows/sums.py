@@ -16,10 +16,10 @@ from math import ceil, inf
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.row_config import HINTS, MAX_THREADS, Plan, RowConfig, width
-from cute_dialect.kernels.row_memory import Place, RowMemory, combined, part
-from cute_dialect.kernels.row_sharing import Sharing
-from cute_dialect.kernels.rows import LN_2, LOWEST, Softmax, Sums, add, pivot_of, power, same, wide
+from cute_dialect.kernels.rows.config import HINTS, MAX_THREADS, Plan, RowConfig, width
+from cute_dialect.kernels.rows.forward import LN_2, LOWEST, Softmax, Sums, add, pivot_of, power, same, wide
+from cute_dialect.kernels.rows.memory import Place, RowMemory, combined, part
+from cute_dialect.kernels.rows.sharing import Sharing
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
@@ -130,7 +130,7 @@ class Total(Sums):
 
 
 class Mean(Total):
-    """The mean of a row: the pivot (:func:`~cute_dialect.kernels.rows.pivot_of`) plus the mean distance from it."""
+    """The mean of a row: the pivot (see :mod:`.forward`) plus the mean distance from it."""
 
     def __init__(self, memory: RowMemory, place: Place):
         super().__init__(memory, place)

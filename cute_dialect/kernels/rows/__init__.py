@@ -1,0 +1,1 @@
+"""Kernels of row functions: softmax, norms, reductions to numbers, and their gradients."""
