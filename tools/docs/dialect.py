@@ -9,7 +9,6 @@ is IR whose operands may be undefined; :func:`read_example` defines them with th
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,6 +28,7 @@ from cute_dialect.dialect.registry import CORE_MODULES, core_ops, get_cute_diale
 from cute_dialect.dialect.typed_values import OneOfKinds
 from cute_dialect.dialect.types import TYPES
 from cute_dialect.ir.context import make_context
+from cute_dialect.tools.docs.generated import generate
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "dialect.md"
 
@@ -355,22 +355,8 @@ def by_module(dialects: Sequence[Dialect]) -> dict[str, list[type[IRDLOperation]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m cute_dialect.tools.docs.dialect",
-        description="Write docs/dialect.md from the docstrings of the ops.",
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if the file is out of date")
-    parser.add_argument("-o", "--output", type=Path, default=DOCS, help="output file (default: docs/dialect.md)")
-    options = parser.parse_args(arguments)
-    text = dialect_text()
-    if options.check:
-        current = options.output.read_text() if options.output.exists() else ""
-        if current != text:
-            print(f"{options.output} is out of date: run python -m cute_dialect.tools.docs.dialect", file=sys.stderr)
-            return 1
-        return 0
-    options.output.write_text(text)
-    return 0
+    description = "Write docs/dialect.md from the docstrings of the ops."
+    return generate("dialect", description, DOCS, lambda output: {output: dialect_text()}, arguments)
 
 
 if __name__ == "__main__":

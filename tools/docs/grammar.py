@@ -9,7 +9,6 @@ other dialects are highlighted.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from xdsl.ir import TypeAttribute
 
 from cute_dialect.dialect.registry import get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.ir.context import make_context
+from cute_dialect.tools.docs.generated import generate
 
 __all__ = ["files", "main", "textmate"]
 
@@ -158,22 +158,11 @@ def files() -> dict[Path, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m cute_dialect.tools.docs.grammar",
-        description="Write the grammars of .mlir for editors.",
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a file is out of date")
-    parser.add_argument("-o", "--output", type=Path, default=EDITORS, help="output folder (default: editors)")
-    options = parser.parse_args(arguments)
-    for name, text in files().items():
-        path: Path = options.output / name
-        if not options.check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            print(f"{path} is out of date: run python -m cute_dialect.tools.docs.grammar", file=sys.stderr)
-            return 1
-    return 0
+
+    def texts(output: Path) -> dict[Path, str | None]:
+        return {output / name: text for name, text in files().items()}
+
+    return generate("grammar", "Write the grammars of .mlir for editors.", EDITORS, texts, arguments)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ python -m cute_dialect.tools.docs.interpreter_values --check    # exit status 1 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from cute_dialect.interp.instructions import (
     ptx_scalars,
 )
 from cute_dialect.interp.instructions.ptx_rows import Row, expand
+from cute_dialect.tools.docs.generated import generate
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "interpreter-values.md"
 
@@ -152,14 +152,8 @@ def _named() -> Iterator[tuple[str, list[str]]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if the file is out of date")
-    options = parser.parse_args(arguments)
-    text = document()
-    if options.check:
-        return int(not DOCS.exists() or DOCS.read_text(encoding="utf-8") != text)
-    DOCS.write_text(text, encoding="utf-8")
-    return 0
+    description = (__doc__ or "").splitlines()[0]
+    return generate("interpreter_values", description, DOCS, lambda output: {output: document()}, arguments)
 
 
 if __name__ == "__main__":

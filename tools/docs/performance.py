@@ -33,9 +33,9 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
-from cute_dialect.files import replace_file
 from cute_dialect.tools.bench.options import RANDOM_GROUPS
 from cute_dialect.tools.bench.runner import quantiles
+from cute_dialect.tools.docs.generated import write_or_check
 from cute_dialect.tools.docs.performance_charts import AREAS, Series, draw, named, random_problems, spread
 
 __all__ = ["main", "render"]
@@ -364,20 +364,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="report the files that differ, and write nothing")
     parser.add_argument("--root", default=".", metavar="DIR", help="top of the repository (default: .)")
     options = parser.parse_args(argv)
-    changed = {
-        file: text
-        for file, text in written(Path(options.root)).items()
-        if not file.exists() or file.read_text(encoding="utf-8") != text
-    }
-    for file, text in changed.items():
-        if options.check:
-            print(
-                f"{file} differs from the results: run python -m cute_dialect.tools.docs.performance", file=sys.stderr
-            )
-        else:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(file, text.encode())
-    return int(options.check and bool(changed))
+    return write_or_check(written(Path(options.root)), "performance", check=options.check)
 
 
 if __name__ == "__main__":

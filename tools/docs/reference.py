@@ -9,7 +9,6 @@ module in ``MODULES`` that has it; the other spellings are listed in its entry.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import NamedTuple
 
 from cute_dialect.lang.values import signature_types
 from cute_dialect.op import signature_types as op_signature_types
+from cute_dialect.tools.docs.generated import generate
 from cute_dialect.tools.docs.public_names import MODULES, public_modules
 from cute_dialect.tools.docs.reference_text import anchor, constant_text, entry_text, markdown, summary
 
@@ -330,29 +330,12 @@ def _operand_types() -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m cute_dialect.tools.docs.reference",
-        description=(__doc__ or "").splitlines()[0],
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a page is not current")
-    parser.add_argument("-o", "--output", type=Path, default=DOCS, help="the folder (default: docs/reference)")
-    options = parser.parse_args(arguments)
-    pages = document()
-    present = {p.name: p.read_text(encoding="utf-8") for p in options.output.glob("*.md")}
-    if options.check:
-        stale = sorted(f for f in {*pages, *present} if pages.get(f) != present.get(f))
-        if stale:
-            print(
-                f"{options.output}: {', '.join(stale)} out of date: run python -m cute_dialect.tools.docs.reference",
-                file=sys.stderr,
-            )
-        return int(bool(stale))
-    options.output.mkdir(parents=True, exist_ok=True)
-    for file in present.keys() - pages:
-        (options.output / file).unlink()
-    for file, text in pages.items():
-        (options.output / file).write_text(text, encoding="utf-8")
-    return 0
+
+    def texts(output: Path) -> dict[Path, str | None]:
+        gone: dict[Path, str | None] = dict.fromkeys(output.glob("*.md"))
+        return gone | {output / file: text for file, text in document().items()}
+
+    return generate("reference", (__doc__ or "").splitlines()[0], DOCS, texts, arguments)
 
 
 if __name__ == "__main__":
