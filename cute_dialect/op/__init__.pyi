@@ -224,6 +224,8 @@ from cute_dialect.op.execute.saved import (
 )
 from cute_dialect.op.select.tuning import (
     Tuned as Tuned,
+)
+from cute_dialect.op.functions.tune import (
     tune as tune,
 )
 

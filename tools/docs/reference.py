@@ -201,7 +201,7 @@ PAGES: Mapping[str, Page] = {
             _op("Row operations", "functions.rows"),
             _op("Elementwise operations", "functions.elementwise", "functions.element_functions"),
             _op("Selection and tuning of kernels", "functions.explain", "explanation", "select.kernel_choice",
-                "select.gemm_dispatch", "select.tuning", "kernel_prefetch"),
+                "select.gemm_dispatch", "select.tuning", "functions.tune", "kernel_prefetch"),
             _op("Plans", "plans.gemm", "plans.grouped", "plans.scaled", "plans.conv", "plans.attention",
                 "execute.saved"),
             _op("Arguments of plans", "pycutlass.arguments", "pycutlass.grouped_arguments", "pycutlass.conv_arguments",

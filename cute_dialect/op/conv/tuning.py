@@ -29,7 +29,7 @@ def tuned_convolution(
     function: Callable[..., Any], given: Sequence[Any], call: Mapping[str, Any], until: float, save: bool,
     say: Callable[[str], None] | None,
 ) -> Tuned:  # fmt: skip
-    """Measure kernels for a call of a convolution; see :func:`cute_dialect.op.select.tuning.tune`.
+    """Measure kernels for a call of a convolution; see :func:`cute_dialect.op.functions.tune.tune`.
 
     Raises UnsupportedError if im2col loads do not support the problem, or operands would be copied.
     """

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakSet
 
 from cute_dialect.op.arrays.dtypes import tf32_allowed
-from cute_dialect.op.execute.recording import CURRENT, Recording, is_eager, recorded
+from cute_dialect.op.execute.recording import CURRENT, Recording, is_eager, is_transformed, recorded
 from cute_dialect.runtime.fast_call import guard_of
 
 if TYPE_CHECKING:  # pragma: no cover
     pass
 
-__all__ = ["AddressMismatch", "KnownCalls", "forget_calls", "key_of", "number"]
+__all__ = ["AddressMismatch", "KnownCalls", "forget_calls", "is_traced", "key_of", "number"]
 
 _LIMIT = 1024
 """Maximum number of cached specializations."""
@@ -114,7 +114,7 @@ class KnownCalls:
 
         Return None, and do nothing, if there is none.
         """
-        self.is_traced: Callable[[], bool] = _ask_torch
+        self.is_traced: Callable[[], bool] = is_traced
         """Returns True while ``torch.compile`` traces a call; such a call is not cached."""
 
     def __len__(self) -> int:
@@ -290,7 +290,7 @@ class KnownCalls:
         plain = (torch.Tensor, torch.nn.Parameter)
         if any([type(t) not in plain or t.layout is not torch.strided for t in tensors]):
             return False
-        if torch._C._functorch.peek_interpreter_stack() is not None:  # tensors of torch.vmap have no address
+        if is_transformed():
             return False
         try:
             hash(how)
@@ -356,7 +356,7 @@ def _first_places(tensors: Sequence[Any]) -> list[int]:
     return [next(i for i, x in enumerate(tensors) if x is t) for t in tensors]
 
 
-def _ask_torch() -> bool:
+def is_traced() -> bool:
     """Return True while ``torch.compile`` traces this call."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()

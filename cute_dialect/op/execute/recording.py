@@ -33,7 +33,17 @@ from cute_dialect.op.execute.replay import (
 )
 from cute_dialect.runtime.arrays import current_stream_of_torch, view_of
 
-__all__ = ["CURRENT", "Launch", "Recording", "is_eager", "launched", "reach_of", "recorded", "unrecorded"]
+__all__ = [
+    "CURRENT",
+    "Launch",
+    "Recording",
+    "is_eager",
+    "is_transformed",
+    "launched",
+    "reach_of",
+    "recorded",
+    "unrecorded",
+]
 
 _MOST = 1 << 30
 """Maximum number of bytes that a recorded call allocates; its replay holds all of them at once."""
@@ -87,6 +97,11 @@ def recorded(tensors: Sequence[Any]) -> Generator[Recording | None]:
         CURRENT.recording = None
 
 
+def is_transformed() -> bool:
+    """Return True within a transform of ``torch.func``, such as ``torch.vmap``, whose tensors have no address."""
+    return sys.modules["torch"]._C._functorch.peek_interpreter_stack() is not None
+
+
 def is_eager(tensors: Sequence[Any]) -> bool:
     """Return True if only recordings observe torch operators.
 
@@ -96,7 +111,7 @@ def is_eager(tensors: Sequence[Any]) -> bool:
     if torch.compiler.is_compiling():  # before the rest, which torch.compile cannot trace
         return False
     modes = torch._C._len_torch_dispatch_stack() - (CURRENT.recording is not None)
-    if modes or torch._C._functorch.peek_interpreter_stack() is not None:
+    if modes or is_transformed():
         return False
     plain = (torch.Tensor, torch.nn.Parameter, type(None))
     return all([type(t) in plain for t in tensors])

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.execute.gemm import product
+from cute_dialect.op.execute.recording import is_transformed
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.select.kernel_override import ANY, KernelOverride
 from cute_dialect.op.signature_types import Interpreted
@@ -109,7 +110,7 @@ def mm(
     plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
     if hook is not None:
         hook = current(hook)
-    again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
+    again = device is None and stream is None and kernel is None and split_k is None and not run and not _MM.is_traced()
     if epilogue is not None:
         if not plain:
             alone("mm", LinearCombination(alpha, beta, c, bias, spelled(activation), hook))
@@ -183,7 +184,7 @@ def bmm(
     plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
     if hook is not None:
         hook = current(hook)
-    again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
+    again = device is None and stream is None and kernel is None and split_k is None and not run and not _MM.is_traced()
     if epilogue is not None:
         if not plain:
             alone("bmm", LinearCombination(alpha, beta, c, bias, spelled(activation), hook))
@@ -322,23 +323,13 @@ def graph_key(a: Any, b: Any, out: Any, how: tuple[object, ...], args: Mapping[s
     return tuple(said), tensors
 
 
-def _ask_torch() -> bool:
-    """Return True while ``torch.compile`` traces this call."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.compiler.is_dynamo_compiling()
-
-
-def _is_mapped(torch: Any, tensors: list[Any]) -> bool:
+def _is_mapped(tensors: list[Any]) -> bool:
     """Return True if a tensor belongs to ``torch.vmap`` or a similar transform, and so has no memory."""
-    if torch._C._functorch.peek_interpreter_stack() is None:
+    if not is_transformed():
         return False
     from cute_dialect.op.torch.vmap import wrapped  # late: torch
 
     return wrapped(*tensors)
-
-
-_tracing: Callable[[], bool] = _ask_torch
-"""Returns True while ``torch.compile`` traces this call; torch's own function replaces it at the first tensor."""
 
 
 def _computed(
@@ -352,7 +343,6 @@ def _computed(
     Args:
         key: cache key of a call with an epilogue; None if the call is not to be cached.
     """
-    global _tracing
     cached: tuple[KnownCalls, object, Sequence[Any]] | None = None
     if device is None and stream is None and not run and wanted == ANY:
         if graph is not None:
@@ -371,7 +361,7 @@ def _computed(
         learns = torch.is_grad_enabled() and any([t.requires_grad for t in given])
 
         def by_torch() -> Any:
-            mapped = _tracing() or _is_mapped(torch, given)
+            mapped = _MM.is_traced() or _is_mapped(given)
             if graph is not None and not mapped and all([type(t) in plain for t in given]):
                 from cute_dialect.op.torch.epilogue import product_with_gradients  # late: torch
 
@@ -385,11 +375,11 @@ def _computed(
             others = {"kernel": wanted.kernel, "split_k": wanted.split_k, "epilogue": graph, **run}
             return dispatch.product(call, a, b, out, dtype, extras, device, stream, others)
 
-        if learns or _tracing() or any([type(t) not in plain for t in given]) or _is_mapped(torch, given):
-            if not learns or cached is None or _tracing():
+        if learns or _MM.is_traced() or any([type(t) not in plain for t in given]) or _is_mapped(given):
+            if not learns or cached is None or _MM.is_traced():
                 return by_torch()
             return cached[0].differentiable(*cached[1:], by_torch)
-        _tracing = torch.compiler.is_dynamo_compiling
+        _MM.is_traced = torch.compiler.is_dynamo_compiling
 
     def compute() -> Any:
         return product(call, rank, a, b, out, dtype, extras, device, stream, run, graph, args or {}, wanted)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
-from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.call_cache import KnownCalls, is_traced
 from cute_dialect.op.functions.gemm import bmm
 from cute_dialect.op.grouped.call import SCHEDULES, GroupedArguments, computed
 from cute_dialect.op.grouped.shapes import GROUPS
@@ -104,7 +104,7 @@ def grouped_mm(
     how = () if not plain else (
         alpha, applied, rest, dtype, bias is None, offs is None, lengths is None, row_groups is None
     )  # fmt: skip
-    if plain and not _tracing():
+    if plain and not is_traced():
         done = KNOWN.again(how, *tensors)
         if done is not None:
             return done
@@ -145,19 +145,13 @@ def grouped_mm(
             return dispatch.grouped_product("grouped_mm", given, device, stream, run)
         return computed("grouped_mm", given, device, stream, run)
 
-    if not plain or not all(torch.is_tensor(t) for t in tensors) or _checked() or _tracing():
+    if not plain or not all(torch.is_tensor(t) for t in tensors) or _checked() or is_traced():
         return compute()
     return KNOWN.computed(how, tensors, compute)
 
 
 KNOWN = KnownCalls()
 """Cached calls."""
-
-
-def _tracing() -> bool:
-    """Return True if ``torch.compile`` traces this call."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
 def _checked() -> bool:

@@ -21,9 +21,9 @@ from cute_dialect.op.arrays.dtypes import (
 )
 from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
+from cute_dialect.op.execute.pointer_array_calls import PointerArrayCalls
 from cute_dialect.op.explanation import Explanation
 from cute_dialect.op.grouped.call import GroupedArguments
-from cute_dialect.op.grouped.known_lists import KnownLists
 from cute_dialect.op.plans.grouped import GroupedGemm
 from cute_dialect.op.plans.grouped_report import ListExplanation, explained_list
 from cute_dialect.op.problems.plan_operands import found_type, read
@@ -98,7 +98,7 @@ def listed_mm(
     return results if g.out is None else g.out
 
 
-KNOWN = KnownLists()
+KNOWN = PointerArrayCalls()
 """Cached calls."""
 
 

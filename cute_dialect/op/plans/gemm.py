@@ -27,11 +27,13 @@ from cute_dialect.op.plans.gemm_lists import is_several, matrices_of
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
 from cute_dialect.op.plans.report import explained
+from cute_dialect.op.plans.tuning import tuned_plan
 from cute_dialect.op.problems.plan_operands import check, folded
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 from cute_dialect.op.pycutlass.visitor_args import Visited, arguments_for, is_of_sums, visited
 from cute_dialect.op.select.descriptions import MathOperation, OpcodeClass
+from cute_dialect.op.select.tuning import check_place
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
@@ -274,9 +276,6 @@ class Gemm(MatrixPlan):
 
         Nothing is written to ``D``.  For ``budget``, ``save`` and ``say`` see :func:`cute_dialect.op.tune`.
         """
-        from cute_dialect.op.plans.tuning import tuned_plan
-        from cute_dialect.op.select.tuning import check_place
-
         a, b, _, _ = self._given("Gemm.tune", A, B)
         check_place(a, b)
         taken = self._arguments("Gemm.tune", A, B, C, D, alpha, beta, bias, None, {})

@@ -30,7 +30,7 @@ __all__ = ["tuned_plan"]
 def tuned_plan(
     plan: Gemm, taken: Arguments, budget: float, save: bool, say: Callable[[str], None] | None
 ) -> Tuned:  # fmt: skip
-    """Measure kernels for checked arguments of a plan; see :func:`cute_dialect.op.select.tuning.tune`."""
+    """Measure kernels for checked arguments of a plan; see :func:`cute_dialect.op.functions.tune.tune`."""
     import torch
 
     begin, x = time.monotonic(), taken.operands

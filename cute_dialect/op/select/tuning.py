@@ -1,4 +1,4 @@
-"""Tuning: :func:`tune` measures kernels for a call and saves the fastest one."""
+"""Tuning: kernels of one problem are compiled, compared and measured, and the fastest one is saved."""
 
 # torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -15,22 +15,18 @@ from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.lang.lib.timing import differs
-from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.errors import DeviceError, UnsupportedError
 from cute_dialect.op.execute.call_cache import forget_calls
-from cute_dialect.op.functions import gemm
-from cute_dialect.op.functions.explain import explain
 from cute_dialect.op.kernel_prefetch import Prefetch, prefetch
-from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.candidates import differing
-from cute_dialect.op.select.cost_model import COSTS, Costs, costs_of, ranked
+from cute_dialect.op.select.cost_model import COSTS, Costs, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, shipped
 from cute_dialect.op.select.kernel_choice import save as save_choices
 from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import Task, track
 
-__all__ = ["MARGIN", "Tuned", "check_place", "contest", "finals", "kept", "space", "tune"]
+__all__ = ["MARGIN", "Tuned", "check_place", "contest", "finals", "kept", "space"]
 
 MARGIN = 1.01
 """Factor by which a kernel must be faster than the default choice."""
@@ -43,7 +39,7 @@ _TURNS, _TURN = 4, 160_000
 
 
 class Tuned(NamedTuple):
-    """Result of :func:`tune`."""
+    """Result of :func:`cute_dialect.op.tune`."""
 
     problem: Problem
     kernel: Choice  # the fastest one
@@ -97,77 +93,6 @@ def finals(contestants: Sequence[tuple[str, Callable[[], object]]], traffic: int
     share = max(runs // _TURNS, min(int(_TURN / fastest), 1000))
     samples = compare(contestants, traffic=traffic, runs=share * _TURNS, rounds=_TURNS)
     return {name: sample.median for name, sample in samples.items()}
-
-
-@checks_keywords
-def tune(
-    function: Callable[..., Any],
-    a: Any,
-    b: Any,
-    out: Any = None,
-    *,
-    budget: float = 30.0,
-    save: bool = True,
-    say: Callable[[str], None] | None = None,
-    **call: Any,
-) -> Tuned:
-    """Measure kernels for a call on its own arguments; later calls like it use the fastest one.
-
-    Kernels are compiled in other processes (:func:`prefetch`), and their results are compared with that of the default
-    choice.  All are screened with a cold L2; the three fastest and the default choice run longer.  A kernel that is
-    faster by one percent is saved to the user's table for this GPU, which ``mm`` looks up first.  Nothing is written
-    to ``out``.
-
-    Args:
-        function: ``op.mm``, ``op.bmm`` or a convolution.
-        a, b, out: its first arguments, torch tensors on a GPU.
-        budget: seconds after which no kernel is added.
-        save: save the result for this process and others.
-        say: called with lines that describe the progress.
-        call: further arguments of ``function``.
-
-    Raises DeviceError for arrays that are not on a GPU.  Raises UnsupportedError during the capture of a CUDA graph,
-    and for matrices that TMA cannot read in place.
-    """
-    import torch
-
-    begin = time.monotonic()
-    name = getattr(function, "__name__", repr(function))
-    convolves = is_convolution(function)
-    if not convolves and function not in (gemm.mm, gemm.bmm):
-        raise UnsupportedError(f"tune: {name} is not supported; pass op.mm, op.bmm or a convolution")
-    for what in ("kernel", "split_k", "device", "stream"):
-        if call.get(what) is not None:
-            raise UnsupportedError(f"tune: {what} is not supported, as the arguments select the GPU; omit it")
-    if convolves:
-        from cute_dialect.op.conv.tuning import tuned_convolution
-
-        return tuned_convolution(function, [x for x in (a, b, out) if x is not None], call, begin + budget, save, say)
-    check_place(a, b)
-    found = explain(function, a, b, out, **call)
-    if found.choice is None or found.by_torch or found.copies:
-        raise UnsupportedError(
-            f"tune: {found.problem.key} has operands that TMA cannot read in place; pass 16-byte aligned matrices"
-        )
-    gpu, sms = gemm_dispatch.gpu_of(a.get_device())
-    wanted = function(a, b, **call) if out is None else function(a, b, torch.empty_like(out), **call)
-    first = wanted[0] if isinstance(wanted, tuple) else wanted["D"] if isinstance(wanted, Mapping) else wanted
-    rule = gemm_dispatch.choose(found.problem, sms, gpu)
-    choices = tuple(dict.fromkeys((rule, *space(found.problem, costs_of(gpu, sms)))))
-    epilogue = found.choice.config.epilogue if found.choice.skinny is None else found.choice.skinny.epilogue
-    epilogue = epilogue.transposed() if found.choice.swapped else epilogue
-    kernels = {c: gemm_dispatch.with_epilogue(c, epilogue) if epilogue.active else c for c in choices}
-
-    def memory_of() -> Any:
-        return torch.empty_like(first if out is None else out)
-
-    def run_of(choice: Choice, memory: Any) -> Callable[[], Any]:
-        return lambda: function(a, b, memory, kernel=choice, **call)
-
-    measured = contest(
-        found.problem, rule, kernels, first, memory_of, run_of, traffic=found.bytes, until=begin + budget, say=say
-    )
-    return kept(measured, gpu, found.flops) if save else measured
 
 
 def contest(

@@ -8,15 +8,13 @@ import pytest
 from import_graph import cycles, in_cycles, late_imports
 
 # Modules in cycles, counting imports inside functions. Packages without an entry have none.
-CYCLE_CEILINGS = {
-    "op": 9,
-}
+CYCLE_CEILINGS: dict[str, int] = {}
 
 # Imports inside functions without a comment `# late: torch` or `# late: start-up`.
 LATE_CEILINGS = {
     "explore": 37,
     "kernels": 5,
-    "op": 56,
+    "op": 52,
     "runtime": 14,
     "tools": 5,
 }

@@ -16,7 +16,7 @@ from cute_dialect import op
 from cute_dialect.kernels.pointer_array_gemm import COLUMNS
 from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
 from cute_dialect.op.execute.kernel_cache import load_or_compile
-from cute_dialect.op.grouped.known_lists import KnownLists, Slice
+from cute_dialect.op.execute.pointer_array_calls import PointerArrayCalls, Slice
 from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments
 from cute_dialect.runtime.arrays import view_of
 
@@ -406,7 +406,7 @@ def test_cached_calls_of_lists() -> None:
 
     here = np.array([True, False, True, False])
     parts = [Slice(launch, here, 1, ()), Slice(launch, ~here, 2, (3,))]
-    calls = KnownLists(lambda number: 77)
+    calls = PointerArrayCalls(lambda number: 77)
     columns = [COLUMNS.index(n) for n in ("a", "b", "c")]
     assert calls.again(a, b, "as ever") is None
     calls.remember(a, b, "as ever", results, table, columns, parts, like)

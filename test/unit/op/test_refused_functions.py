@@ -20,10 +20,11 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.image_layouts import turned
 from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.epilogue.tracer_values import NoSuchAttribute
+from cute_dialect.op.functions import tune
 from cute_dialect.op.functions.attention import check_call
 from cute_dialect.op.grouped.call import _check_numbers
 from cute_dialect.op.grouped.choosing import ranked
-from cute_dialect.op.select import gemm_dispatch, tuning
+from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.cost_model import costs_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem, decode
 from cute_dialect.op.select.tuning import check_place
@@ -566,7 +567,7 @@ def of_torch() -> list[Case]:
 
     def tuned() -> object:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tuning, "check_place", lambda *_: None)
+            patch.setattr(tune, "check_place", lambda *_: None)
             return op.tune(op.mm, torch.zeros(128, 63).half(), torch.zeros(63, 256).half())
 
     def second() -> object:

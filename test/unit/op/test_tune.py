@@ -19,6 +19,8 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import put_in_place  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
+from cute_dialect.op.functions import tune as public  # noqa: E402
+from cute_dialect.op.plans import gemm as of_plans_gemm  # noqa: E402
 from cute_dialect.op.plans import tuning as of_plans  # noqa: E402
 from cute_dialect.op.select import gemm_dispatch  # noqa: E402
 from cute_dialect.op.select import tuning as module  # noqa: E402
@@ -57,7 +59,8 @@ def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str
         return {name: Sample(t, t, t, 1) for name, t in times.items()}
 
     monkeypatch.setattr(module, "compare", compare)
-    monkeypatch.setattr(module, "check_place", nothing)
+    for tuner in (public, of_plans_gemm):
+        monkeypatch.setattr(tuner, "check_place", nothing)
     monkeypatch.setattr(module, "_NEAR", 5)
     monkeypatch.setattr(gemm_dispatch, "gpu_of", gpu_of)
     put_in_place(monkeypatch)
@@ -103,14 +106,14 @@ def test_wrong_kernels_are_excluded(speeds: dict[str, float], monkeypatch: pytes
             result[5, 7] += 1
         return result
 
-    gemm = module.gemm
+    gemm = public.gemm
     others = {n: getattr(gemm, n) for n in ("bmm", "PLAIN", "FUSED", "GRAPHS")}
-    monkeypatch.setattr(module, "gemm", SimpleNamespace(mm=broken, **others))
+    monkeypatch.setattr(public, "gemm", SimpleNamespace(mm=broken, **others))
 
     def explained(function: object, *given: Any, **more: Any) -> op.Explanation:
         return op.explain(multiply, *given, **more)
 
-    monkeypatch.setattr(module, "explain", explained)
+    monkeypatch.setattr(public, "explain", explained)
     found = tune(broken, A, B)
     assert (wrong.name, "another result") in found.left_out and found.kernel != wrong
 

@@ -19,7 +19,7 @@ from cute_dialect.op.execute.pointer_arrays import table_like
 from cute_dialect.op.execute.replay import maker_of
 from cute_dialect.runtime.arrays import ArrayView
 
-__all__ = ["KnownLists", "Slice"]
+__all__ = ["PointerArrayCalls", "Slice"]
 
 _LIMIT = 256
 _UNIT = 16
@@ -57,7 +57,7 @@ class CachedCall(NamedTuple):
     keep: object  # objects whose memory the launches use
 
 
-class KnownLists:
+class PointerArrayCalls:
     """A cache of calls: ``results = known.again(a, b, how)``, None if there is no cached call."""
 
     def __init__(self, stream: Callable[[int], int] | None = None) -> None:
