@@ -14,6 +14,7 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, cast
 
+from cute_dialect.lang.calls.compile import trace
 from cute_dialect.lang.calls.decorators import KernelFunction
 from cute_dialect.lang.calls.examples import examples_of
 from cute_dialect.lang.calls.traced import Traced
@@ -158,8 +159,6 @@ def functions_of(module: ModuleType) -> Iterator[tuple[str, Traced]]:
 def _check(
     file: str, name: str, function: Traced, arguments: Any, launch: dict[str, Any], chip: str | None, remarks: bool
 ) -> list[Finding]:
-    from cute_dialect.lang.calls.compile import trace  # late: start-up
-
     try:
         given = arguments()
         args = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)

@@ -14,6 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.explore.collect import compiled
 from cute_dialect.explore.runs import Run, copy_of, default_text, run
+from cute_dialect.lang.calls.arguments import unpack
+from cute_dialect.lang.calls.compile import trace
+from cute_dialect.lang.calls.compiled import observed
+from cute_dialect.lang.calls.examples import examples_of
+from cute_dialect.lang.calls.target import running_on
+from cute_dialect.lang.tracing.errors import CompileError
+from cute_dialect.pipelines.compilation import read_text
+from cute_dialect.pipelines.compiler import parse_module
+from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.tools.check_python import functions_of, imported
+from cute_dialect.tools.run_call import RunError, only_kernel, values_of
+from cute_dialect.tools.run_inputs import SpecError, make_arguments
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -51,9 +63,6 @@ def of_mlir(options: argparse.Namespace) -> Subject:
         CompileError: the file does not compile.
         ExploreError: the file or the options are invalid.
     """
-    from cute_dialect.pipelines.compilation import read_text  # late: start-up
-    from cute_dialect.pipelines.compiler import parse_module  # late: start-up
-
     trace = parse_module(read_text(options.file), options.file)
     if not list(trace.ops):
         raise SourceError(f"{options.file}: error: the file defines no kernel and no function")
@@ -65,10 +74,6 @@ def _run(
     module: CompiledModule, options: argparse.Namespace, name: str | None, arguments: Sequence[object] | None
 ) -> Run:
     """Run a kernel with the given arguments or random ones; a run that is not possible records the reason."""
-    from cute_dialect.runtime.binding import LaunchError  # late: start-up
-    from cute_dialect.tools.run_call import RunError, only_kernel  # late: start-up
-    from cute_dialect.tools.run_inputs import SpecError  # late: start-up
-
     if options.no_run:
         return Run(why_not="Not run: --no-run.")
     try:
@@ -83,9 +88,6 @@ def _run(
 
 
 def _arguments(kernel: Kernel, options: argparse.Namespace) -> list[object]:
-    from cute_dialect.tools.run_call import values_of  # late: start-up
-    from cute_dialect.tools.run_inputs import make_arguments  # late: start-up
-
     given: list[str] = list(options.inputs)
     if not given:
         for name, param in zip(kernel.target.names, kernel.params):
@@ -134,10 +136,6 @@ def of_python(options: argparse.Namespace) -> Subject:
 
 def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
     """Map the functions with examples to callbacks that trace them with their first example."""
-    from cute_dialect.lang.calls.examples import examples_of  # late: start-up
-    from cute_dialect.lang.tracing.errors import CompileError  # late: start-up
-    from cute_dialect.tools.check_python import functions_of, imported  # late: start-up
-
     with _arguments_of(options.file, ()), redirect_stdout(sys.stderr):
         module, wrong = imported(options.file)
     if module is None:
@@ -154,9 +152,6 @@ def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
 
 
 def _example_call(options: argparse.Namespace, name: str, function: Traced, example: Example) -> _Call:
-    from cute_dialect.lang.calls.compile import trace  # late: start-up
-    from cute_dialect.lang.tracing.errors import CompileError  # late: start-up
-
     try:
         given = example.arguments()
     except CompileError:
@@ -175,10 +170,6 @@ def _example_call(options: argparse.Namespace, name: str, function: Traced, exam
 
 def _with_memory(made: Compiled, args: tuple[Any, ...]) -> Sequence[object] | None:
     """Return copies of the arguments of an example, or None if they are fake tensors without data."""
-    from cute_dialect.lang.calls.arguments import unpack  # late: start-up
-    from cute_dialect.lang.tracing.errors import CompileError  # late: start-up
-    from cute_dialect.runtime.binding import LaunchError  # late: start-up
-
     try:
         return _copies(unpack(made.specs, made.arguments(args, {})))
     except (CompileError, LaunchError):
@@ -191,9 +182,6 @@ def _copies(leaves: Sequence[object]) -> list[object]:
 
 def _program(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
     """Run the file as a program on the interpreter; return the first call of each function that it calls."""
-    from cute_dialect.lang.calls.compiled import observed  # late: start-up
-    from cute_dialect.lang.calls.target import running_on  # late: start-up
-
     found: dict[str, Callable[[], _Call]] = {}
 
     def observe(made: Compiled, leaves: Sequence[object]) -> None:
@@ -222,8 +210,6 @@ def _execute(file: str) -> None:
         CompileError: a kernel does not compile.
         ExploreError: the program fails.
     """
-    from cute_dialect.lang.tracing.errors import CompileError  # late: start-up
-
     try:
         with redirect_stdout(sys.stderr):
             runpy.run_path(file, run_name="__main__")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cute_dialect.passes.outside import PassTable
+from cute_dialect.pipelines.registry import DEFAULT, PIPELINES
 from cute_dialect.tools.opt_options import GROUPS, ROWS, CommandLineError, Row
 
 _INTRO = """\
@@ -109,8 +110,6 @@ def passes_text(passes: PassTable) -> str:
 
 
 def pipelines_text() -> str:
-    from cute_dialect.pipelines.registry import DEFAULT, PIPELINES  # late: start-up
-
     out: list[str] = []
     for row in PIPELINES.values():
         out.append(f"{row.name:<28} {row.summary}")
