@@ -103,7 +103,7 @@ class Compiled:
         self.plan: Plan | None = None
         """The pending entry in the cache on disk."""
         self.notes: list[str] = []
-        """Remarks of the front-end."""
+        """Remarks of the tracer."""
         self._trace = trace
         self._found = found
         self._program: Program | None = None
@@ -356,7 +356,7 @@ class Compiled:
 
     @property
     def remarks(self) -> list[str]:
-        """Remarks of the front-end and the passes."""
+        """Remarks of the tracer and the passes."""
         module = (next(iter(list(self._kernels.values())), None) or self.kernel(cpu=True)).module
         if self._found is not None and self._found.remarks:
             # The entry of the cache names lines of the program that was traced, which may have moved.

@@ -68,7 +68,7 @@ def as_ours(error: Exception, at: TracebackType | None) -> CompileError | None:
 
 
 def _is_said(error: Exception, frame: FrameType, index: int) -> bool:
-    """Return True if the front-end raised the error on purpose, with a message for the user."""
+    """Return True if the language raised the error on purpose, with a message for the user."""
     code: CodeType = frame.f_code
     if code.co_code[index] != RAISE or not is_machinery(code):
         return False

@@ -29,7 +29,7 @@ class Recorder:
         self.multiprocessors: dict[int, int] = {}
         """The SM count of each GPU that was queried."""
         self.remarks: dict[str, None] = {}
-        """Remarks of the front-end, without duplicates."""
+        """Remarks of the tracer, without duplicates."""
 
 
 _recorder: ContextVar[Recorder | None] = ContextVar("cute_dialect_recorder", default=None)

@@ -107,7 +107,7 @@ def holds(code: CodeType, place: Place) -> bool:
 
 
 def is_user_code(code: CodeType) -> bool:
-    """Return True for user code, as opposed to the front-end's machinery."""
+    """Return True for user code, as opposed to this package's machinery."""
     return not _is_hidden(code.co_filename)
 
 

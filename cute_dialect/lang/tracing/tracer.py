@@ -93,7 +93,7 @@ class Tracer:
         self._last_constant: Operation | None = None
         self._parts: set[Operation] = set()
         self.state: dict[str, Any] = {}
-        """Per-function state of other front-end modules, each under its own key."""
+        """Per-function state of other modules of the language, each under its own key."""
 
     # ------------------------------------------------------------------------------------------------------ ops
 
@@ -249,7 +249,7 @@ class Tracer:
 def op_class(name: str) -> type[Any]:
     found = context().get_optional_op(name)
     if found is None:
-        # unreachable: the front-end names registered ops only
+        # unreachable: the language names registered ops only
         raise ValueError(f"unknown op '{name}'")
     return found
 
