@@ -27,6 +27,8 @@ from cute_dialect.kernels.traced_text import printed
 
 __all__ = ["DepthwiseConfig", "depthwise_text"]
 
+AT_ONCE = 6
+"""Elements of filters per thread in flight to shared memory."""
 SHARED = 32768
 """Bytes of shared memory for the filters of a block."""
 
@@ -60,11 +62,6 @@ class DepthwiseConfig(NamedTuple):
     # next registers, so that the code fits the instruction cache.
     shift: bool = False
     multiplier: int = 1  # filters per channel of the image
-    # With ``shift``: move accumulators only. An iteration covers more image rows than are prefetched, so that it does
-    # not wait for the rows that it loads.
-    rotate: bool = False
-    adjacent: bool = False  # adjacent blocks compute adjacent channels, so that L2 merges the lines that they share
-    at_once: int = 6  # filter elements per thread in flight to shared memory
 
     @property
     def given(self) -> int:
@@ -87,7 +84,6 @@ class DepthwiseConfig(NamedTuple):
         """Registers for image rows, live accumulators and taps."""
         taps, (rows, columns) = self.window.taps, self.tile
         line = len({hit.at for hit in self.hits(1)}) * self.given * number(self.element).width // 32
-        slots = self.lines(0, self.turn[0]) if self.rotate else self.ahead + 1
         rows = self.turn[0] if self.rolled else rows
         places = [[hit.at for hit in self.hits(0) if hit.pixel == row] for row in range(rows)]
         ats = {at for of_row in places for at in of_row}
@@ -95,7 +91,7 @@ class DepthwiseConfig(NamedTuple):
         if self.shift:
             begun = [rows + self.past]
         held = taps[0] * taps[1] if taps[0] * taps[1] <= self.held else taps[1]
-        return line * slots + self.channels * columns * max(begun, default=0) + self.filters * held
+        return line * (self.ahead + 1) + self.channels * columns * max(begun, default=0) + self.filters * held
 
     @property
     def name(self) -> str:
@@ -105,7 +101,6 @@ class DepthwiseConfig(NamedTuple):
         tile = f"-{self.tile[0]}x{self.tile[1]}" + "r" * self.rolled + f"a{self.ahead}" * (self.ahead != 2)
         tile += "s" * self.shift + f"c{self.channels}" * (self.channels != 4) + f"h{self.held}" * (self.held != 16)
         tile += f"m{self.multiplier}" * (self.multiplier > 1)
-        tile += "w" * self.rotate + "j" * self.adjacent + f"o{self.at_once}" * (self.at_once != 6)
         return f"depthwise-{kind}{self.element}-{self.output}-{self.window.name}{tile}{more}"
 
     def hits(self, i: int, pixels: range | None = None) -> list[Hit]:
@@ -144,10 +139,8 @@ class DepthwiseConfig(NamedTuple):
         unit = self.window.strides[0] if self.gradient else 1
         places = [[hit.at for hit in self.hits(0, range(row, row + 1))] for row in range(unit)]
         most = max(self.ahead, max(max(ats) - min(ats) for ats in places if ats))
-        if self.shift:
-            most = self.ahead if self.rotate else 0
         rows = unit
-        while self.lines(0, rows) <= most:
+        while self.lines(0, rows) <= most and not self.shift:
             rows += unit
         return rows, min(hit.at for hit in self.hits(0, range(rows))), max(max(ats) for ats in places if ats)
 
@@ -212,8 +205,8 @@ def launch(
     vectors = channels // config.channels
     chunks = cute.ceil_div(vectors, config.lanes)
     lanes = cute.ceil_div(vectors, cute.max(chunks, 1))
-    if config.adjacent:
-        lanes = cute.where(chunks > 1, cute.min(cute.ceil_div(lanes, 8) * 8, config.lanes), lanes)
+    # Chunks of whole sectors.
+    lanes = cute.where(chunks > 1, cute.min(cute.ceil_div(lanes, 8) * 8, config.lanes), lanes)
     at_once = config.threads // cute.max(lanes, 1)
     strips, bands = cute.ceil_div(q, config.tile[1]), cute.ceil_div(p, config.tile[0])
     rows: Any = config.tile[0]
@@ -223,9 +216,8 @@ def launch(
     tiles = cute.assume(strips * bands * images, range=(0, None))
     config.epilogue.check_extents(q * p * images, channels, addends)
     kernel = depthwise(image, filter, result, (lanes, at_once, strips, bands, tiles, rows, chunks), addends, config)
-    grid = cute.ceil_div(tiles, at_once), chunks, 1
-    if config.adjacent:
-        grid = cute.assume(cute.ceil_div(tiles, at_once) * chunks, range=(0, None)), 1, 1
+    # Adjacent blocks compute adjacent channels, so that L2 merges the lines that they share.
+    grid = cute.assume(cute.ceil_div(tiles, at_once) * chunks, range=(0, None)), 1, 1
     kernel.launch(grid=grid, block=config.threads, min_blocks_per_mp=config.blocks)
 
 
@@ -255,9 +247,7 @@ def depthwise(
 ):  # fmt: skip
     """Compute some channels of a tile of pixels per thread."""
     lanes, at_once, strips, bands, tiles, rows, chunks = sizes
-    thread, (block, chunk, _) = cute.arch.thread_idx().x, cute.arch.block_idx()
-    if config.adjacent:
-        block, chunk = divmod(block, chunks)
+    thread, (block, chunk) = cute.arch.thread_idx().x, divmod(cute.arch.block_idx().x, chunks)
     group, lane = divmod(thread, lanes)
     tile, first = block * at_once + group, chunk * lanes * config.channels
     rest, strip = divmod(tile, strips)
@@ -291,18 +281,18 @@ def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> 
     )
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), filter.element_type)
     one, total = cute.make_layout(1), channels * taps
-    for start in range(cute.arch.thread_idx().x, total, config.threads * config.at_once):
-        held = cute.make_rmem_tensor((1, config.at_once), filter.element_type)
-        flags = cute.make_rmem_tensor((1, config.at_once), cute.Boolean)
+    for start in range(cute.arch.thread_idx().x, total, config.threads * AT_ONCE):
+        held = cute.make_rmem_tensor((1, AT_ONCE), filter.element_type)
+        flags = cute.make_rmem_tensor((1, AT_ONCE), cute.Boolean)
         places = []
-        for i in cute.range_constexpr(config.at_once):
+        for i in cute.range_constexpr(AT_ONCE):
             c, tap = divmod(start + i * config.threads, taps)
             r, s = divmod(tap, columns)
             places.append((c, s, r))
             flags[0, i] = (c < channels) & (first + c < filter.shape[0])
             at = filter[None, s, r].iterator + (first + c) * filter.stride[0]
             cute.copy(atom, cute.make_tensor(at, one), held[None, i], pred=flags[None, i])
-        for i in cute.range_constexpr(config.at_once):
+        for i in cute.range_constexpr(AT_ONCE):
             at = filters[None, places[i][1], places[i][2]].iterator + places[i][0]
             cute.copy(atom, held[None, i], cute.make_tensor(at, one), pred=flags[None, i])
     return filters
@@ -359,7 +349,7 @@ class _Walk:
             self.count, self.down = config.tile[0], config.hits(0)
             self.lines = sorted({hit.at for hit in self.down})
         self.slots = len(self.lines) if config.rolled else config.ahead + 1
-        if config.shift and not config.rotate:
+        if config.shift:
             self.slots += config.ahead
         self.start = image[None, self.x, self.y, self.n].iterator + self.c // config.channels * config.given
         self.width, self.word = width, cute.Int16 if width == 16 else cute.Int32
@@ -408,7 +398,7 @@ class _Walk:
             count = len(self.lines)
             for slot in range(self.config.past):
                 self.sums[None, None, slot] = self.sums[None, None, slot + self.count].load()
-            for slot in range(0 if self.config.rotate else self.config.ahead):
+            for slot in range(self.config.ahead):
                 self.ring[None, None, slot] = self.ring[None, None, slot + count].load()
 
     def place(self, row: int) -> int:

@@ -73,7 +73,7 @@ class Class(NamedTuple):
     def step(self) -> tuple[int, int]:
         """Distance between the taps of adjacent filter rows, as an index in the filter, and between the rows they read.
 
-        >>> DirectConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))).classes[0].step
+        >>> DirectConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1)), 8, 8).classes[0].step
         (3, 1)
         """
         if self.rows < 2:

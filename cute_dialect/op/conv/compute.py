@@ -11,7 +11,7 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cute_dialect.kernels.conv.config import FPROP, WGRAD, ConvConfig, of_elements
+from cute_dialect.kernels.conv.config import WGRAD, ConvConfig, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.image_layouts import (
@@ -26,7 +26,7 @@ from cute_dialect.op.arrays.image_layouts import (
 )  # fmt: skip
 from cute_dialect.op.arrays.library import Library, Where, chosen_device, read_all
 from cute_dialect.op.conv.channel_padding import narrow, narrowed, of_taps
-from cute_dialect.op.conv.choice import ConvRequest, choice_of, chosen, has_epilogue
+from cute_dialect.op.conv.choice import ConvRequest, choice_of, chosen, has_epilogue, pads_channels
 from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.depthwise import depthwise
 from cute_dialect.op.conv.direct import direct
@@ -57,8 +57,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["Call", "convolution"]
 
-WHOLE_CHUNKS = False
-"""Whether the last channels of a pixel are padded to those of a load."""
 _MOST_BYTES = 1 << 31
 """Bytes of an array from which on the kernel that pads rows cannot address it."""
 
@@ -289,7 +287,7 @@ def _launch(
 
 def _with_whole_chunks(call: Call, ready: Prepared, config: ConvConfig) -> Prepared:
     """Return image and filter with zeros past the last channel, so that no load reads a part of its channels."""
-    if not WHOLE_CHUNKS or config.kind != FPROP or config.groups or ready.geometry.filter[-1] % config.width == 0:
+    if not pads_channels(ready.geometry, config.width):
         return ready
     wanted = dict[str, tuple[ArrayView, int]]()
     for name, x in (("image", ready.image), ("other", ready.other)):

@@ -29,11 +29,17 @@ _FEW_TAPS, _HELD = 16, 49
 """Maximum number of taps with four channels per thread; with fewer channels, taps whose filters stay in registers."""
 _THREADS = 132 * 400
 """Wanted number of threads; tiles have fewer rows if there would be fewer threads."""
-_REGISTERS, _FEW_REGISTERS, _MOST_REGISTERS, _MANY_REGISTERS = 125, 100, 130, 190
+_UNROLLED, _SMALL, _SHORT = (1, 2), 80_000, 700
+"""Rows of unrolled tiles, and the maximum numbers of threads and of multiplications per thread for them.
+
+All loads of a small problem are in flight at once, and its code is short.
+"""
+_REGISTERS, _FEW_REGISTERS, _MOST_REGISTERS, _MANY_REGISTERS, _MOST_UNROLLED = 125, 100, 130, 190, 150
 """Limits of the registers per thread.
 
 Above _REGISTERS lines are loaded one ahead of their use; up to _FEW_REGISTERS more than two.  Above _MOST_REGISTERS a
-multiprocessor has one block.  Above _MANY_REGISTERS registers would be spilled.
+multiprocessor has one block.  Above _MANY_REGISTERS registers would be spilled.  Unrolled tiles use at most
+_MOST_UNROLLED.
 """
 
 
@@ -77,6 +83,9 @@ def _shaped(g: Geometry, element: str, output: str, channels: int, columns: int,
     )  # fmt: skip
     if g.taps > _FEW_TAPS:
         config = config._replace(shift=True)
+    unrolled = _unrolled(config, at_once)
+    if unrolled is not None:
+        return unrolled
     if config.turn[0] * g.taps * columns * channels > _MULTIPLICATIONS:  # the loop body would be too long
         rows = max(1, min(most, _MULTIPLICATIONS // (g.taps * columns * channels)))
         config = config._replace(rolled=False, shift=False, tile=(-(-rows // units[0]) * units[0], columns))
@@ -87,6 +96,27 @@ def _shaped(g: Geometry, element: str, output: str, channels: int, columns: int,
     if config.registers > _MOST_REGISTERS:
         return config._replace(threads=256, blocks=1)
     return config if config.registers <= _FEW_REGISTERS else config._replace(threads=192)
+
+
+def _unrolled(config: DepthwiseConfig, rows: int) -> DepthwiseConfig | None:
+    """Return the kernel of a small problem, without a loop; None for others.
+
+    Args:
+        rows: number of threads, if each had one row.
+    """
+    units = config.window.strides if config.gradient else (1, 1)
+    for columns in dict.fromkeys((config.tile[1], -(-_COLUMNS // units[1]) * units[1])):
+        threads = rows * config.tile[1] // columns
+        height = next((n for n in _UNROLLED if threads <= _SMALL * n), 0)
+        if not height:
+            return None
+        found = config._replace(rolled=False, shift=False, tile=(-(-height // units[0]) * units[0], columns))
+        found = found._replace(ahead=max(1, len({hit.at for hit in found.hits(0)}) - 1))
+        if height * prod(found.window.taps) * columns * found.channels > _SHORT:
+            return None
+        if found.registers <= _MOST_UNROLLED:
+            return found if found.registers <= _FEW_REGISTERS else found._replace(threads=192)
+    return None
 
 
 def depthwise(

@@ -18,6 +18,8 @@ _FEW = 128
 """Threads per multiprocessor, with a row of the result each, below which threads share the rows of taps."""
 _LATENCY = 2
 """Latency before the first line of a band arrives, in lines."""
+_SHORT = 280
+"""Maximum number of multiplications of an iteration that covers more rows than are prefetched."""
 _ACCUMULATORS = 160
 """Maximum number of accumulators per thread; wider filters use other kernels."""
 
@@ -36,7 +38,7 @@ def depthwise_weights_of(g: Geometry, element: str, sms: int = 132) -> Depthwise
     >>> from cute_dialect.op.problems.conv import geometry
     >>> g = geometry("conv2d_weight", "wgrad", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96)
     >>> depthwise_weights_of(g, "f16").config.name
-    'depthwise-wgrad-f16-3x3-p1x1-c2q4r3a2ws-l24t256x2'
+    'depthwise-wgrad-f16-3x3-p1x1-c2q4r3a2wso-l24t256x2'
     """
     element = "f32" if element == "tf32" else element
     w = g.window
@@ -62,6 +64,9 @@ def depthwise_weights_of(g: Geometry, element: str, sms: int = 132) -> Depthwise
         config = config._replace(taps=-(-w.taps[0] // slices))
     if config.channels * config.taps * w.taps[1] > _ACCUMULATORS or config.lanes * config.slices > config.threads:
         return None
+    rotated = config._replace(rotate=True)
+    if rotated.rows * config.taps * w.taps[1] * columns * channels <= _SHORT:
+        config = rotated
     config = config._replace(blocks=3 if config.registers <= 64 else 2 if config.registers <= 100 else 1)
     return launch_of(g, config, sms)
 

@@ -37,9 +37,9 @@ _LONG = 128
 """Number of columns above which tiles of one row have more columns than others."""
 _HELD = 100
 """Maximum number of registers in which a warp keeps filters."""
-_STEPS, _LONG_CODE = 400, 128
-"""Maximum number of MMAs (16 pixels, 8 results and 16 channels) in the code of a warp, and number of MMAs above which
-the code loops over filter rows.
+_STEPS, _LONG_CODE, _MANY_STEPS = 400, 128, 48
+"""Maximum number of MMAs (16 pixels, 8 results and 16 channels) in the code of a warp, and numbers of MMAs and of K
+steps above which the code loops over filter rows.
 """
 
 
@@ -87,7 +87,8 @@ def direct_configs(g: Geometry, element: str, output: str) -> Iterator[DirectCon
         for held, atoms, split in product((True, False), (2, 1), splits):
             found = config._replace(held=held, atoms=atoms, split=split)
             registers = -(-g.taps * found.deep // 16) * found.narrow // 8 * 2
-            if not held and _multiplications(found) > _LONG_CODE and any(x.rows > 1 for x in found.classes):
+            long = _multiplications(found) > _LONG_CODE or found.unrolled > _MANY_STEPS
+            if not held and long and any(x.rows > 1 for x in found.classes):
                 found = found._replace(rolled=True)
             long = _multiplications(found) > _STEPS * 2 * len(found.classes)
             if found.bytes > MEMORY or (held and registers > _HELD) or long:

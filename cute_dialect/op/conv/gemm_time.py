@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from math import prod
 
-from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.conv.channel_padding import narrow
-from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time
+from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, pads_channels
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.select.cost_model import costs_of, predict
 from cute_dialect.op.select.gemm_dispatch import choose
@@ -29,6 +29,8 @@ MOST_LAUNCHES = 8
 """Maximum number of groups that are computed by a launch each."""
 _FOLDED = 3.4e6
 """Bytes per microsecond of the kernel that folds filter columns."""
+_LOAD = 10e-6
+"""Microseconds per im2col load of a pixel, with all multiprocessors together."""
 _PADDED = 2
 """Speed of the kernel that pads rows, compared with a copy by the array library."""
 _UNALIGNED, _UNALIGNED_BLOCK = 0.037, 5.5
@@ -54,8 +56,22 @@ def gemm_microseconds(asked: ConvRequest, gpu: str = "", sms: int = 132) -> floa
     if found is None:
         columns = _columns(asked, gpu, sms)
         return min(columns, _by_group(asked, gpu, sms) or columns) if plain else columns
+    if pads_channels(g, asked.channels):
+        moved = prod(g.image[:-1]) * (g.image[-1] + asked.channels) * BITS[asked.element] / 8
+        return max(found[0], _loads(asked, found[1])) + _LAUNCH + moved / _FOLDED
     image, result = g.kind != DGRAD, g.kind != FPROP  # is read
-    return found[0] + _pads(asked, g.image, image) + _pads(asked, g.result, result) + _filter(asked, found[1].flat)
+    time = max(found[0], _loads(asked, found[1]))
+    return time + _pads(asked, g.image, image) + _pads(asked, g.result, result) + _filter(asked, found[1].flat)
+
+
+def _loads(asked: ConvRequest, config: ConvConfig) -> float:
+    """Return the time of narrow im2col loads; the last K step issues those past the last tap, too."""
+    g, (_, n, _) = asked.geometry, config.base.tile
+    if g.kind != FPROP or config.boxes == 1:
+        return 0.0
+    chunks = -(-g.filter[-1] // config.width) * g.taps
+    loads = prod(g.result[:-1]) * -(-g.filter[0] // n) * -(-chunks // config.boxes) * config.boxes
+    return _LAUNCH + loads * _LOAD
 
 
 def of_group(g: Geometry) -> Geometry:

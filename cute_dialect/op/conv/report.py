@@ -26,7 +26,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.image_layouts import aligned_vector, lines_suit, strides_of, views_last
 from cute_dialect.op.conv.channel_padding import narrow, written
-from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, has_epilogue, problem_of
+from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, has_epilogue, pads_channels, problem_of
 from cute_dialect.op.conv.compiled import PlainKernel
 from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
@@ -162,6 +162,8 @@ def explained(
         kernel, why = config.name, "predicted to be the fastest"
         if asked.key in tuned(gpu):
             why = "measured to be the fastest"
+        if pads_channels(left or g, config.width):
+            copied = list(NAMES[kind])
         if left is not None:
             why, copied = f"the columns of the filter are folded into {left.filter[-1]} channels; {why}", ["columns"]
             sizes["columns"] = prod(left.image) * numpy_dtype(ready.image.dtype).itemsize

@@ -225,7 +225,7 @@ def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = op.explain(op.conv2d_weight, (2, 8, 8, 3), (32, 3, 3, 3), (2, 6, 6, 32))
     op.prefetch([fused, each, columns, fused.config], workers=1).wait(60)
     tiles = "direct-wgrad-f16-3x3-c3k32-1_1_1_8-2x6-w1x5x1x3"
-    assert made[0].endswith("-bn-relu") and made[1:] == ["depthwise-f16-f16-3x3-2x2ra4", tiles]
+    assert made[0].endswith("-bn-relu") and made[1:] == ["depthwise-f16-f16-3x3-1x2", tiles]
 
 
 def test_training_steps_are_replayed(launched: list[Any]) -> None:

@@ -232,7 +232,7 @@ def test_explained() -> None:
     assert few.kernel.startswith("depthwise-wgrad-f16-3x3-") and "rows of partial sums" in few.why
     parts = op.explain(op.conv2d_weight, (8, 28, 28, 64), (64, 3, 3, 64), (8, 26, 26, 64), split_k=7)
     assert parts.config.parts == 6  # No kernel has 7 slices.
-    assert op.explain(op.conv2d, (1, 9, 9, 64), (64, 3, 3, 1), groups=64).kernel == "depthwise-f16-f16-3x3-2x2ra4"
+    assert op.explain(op.conv2d, (1, 9, 9, 64), (64, 3, 3, 1), groups=64).kernel == "depthwise-f16-f16-3x3-1x2"
     with pytest.raises(
         op.UnsupportedError, match=("explain: conv2d_input needs size, f, grad_y, got 2 arguments; pass these")
     ):

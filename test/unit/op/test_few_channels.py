@@ -191,8 +191,7 @@ def test_split_k_selects_the_gemm(kernels: list[str]) -> None:
 def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Depthwise kernels that process one row per iteration, and load rows one to three iterations ahead.
 
-    With ``rotate``, an iteration covers several rows, and only accumulators move. Blocks of adjacent channels are
-    adjacent then.
+    With ``rotate``, an iteration of the gradient of filters covers several rows.
     """
     from cute_dialect.op.conv import depthwise_weights, few_channels, partial_weights
 
@@ -201,8 +200,10 @@ def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def moved(*args: Any) -> Any:
         config = given(*args)
-        changed = {**options, "rolled": True, "shift": True, "adjacent": options["rotate"]}
-        return None if config is None else config._replace(**changed)
+        if config is None:
+            return None
+        tile = 6 * config.tile[0], config.tile[1]
+        return config._replace(rolled=True, shift=True, ahead=options["ahead"], tile=tile)
 
     def weights(g: Any, element: str, sms: int) -> Any:
         found = of_weights(g, element, sms)
@@ -342,7 +343,7 @@ def test_choices() -> None:
     pixels = op.explain(op.conv2d_input, (106, 55, 55, 3), (9, 1, 1, 3), (106, 55, 55, 9))
     assert pixels.kernel.startswith("direct-dgrad-f16-f16-1x1-c3k9")
     wide = op.explain(op.conv2d, (18, 59, 82, 24), (888, 6, 6, 24), padding=2)
-    assert "-w32" in wide.kernel
+    assert "-w32" in wide.kernel and [n for n, _ in wide.copies] == ["x", "f"]
 
 
 def check_all_directions(rng: np.random.Generator, x: np.ndarray, f: np.ndarray, h: Any) -> None:

@@ -56,6 +56,35 @@ def test_forward_and_gradient(name: str, launched: list[str]) -> None:
     assert [n.split("-")[0][0] for n in launched if f"-{taps}-" in n + "-"] == list(kinds)
 
 
+@pytest.mark.parametrize(
+    ("channels", "dtype", "width"),
+    [
+        (21, np.float16, "w32"),
+        pytest.param(24, np.float16, "w32", marks=pytest.mark.slow),
+        pytest.param(40, np.float16, "", marks=pytest.mark.slow),
+        pytest.param(19, np.float32, "", marks=pytest.mark.slow),
+    ],
+)
+def test_channels_of_whole_loads(
+    channels: int, dtype: Any, width: str, launched: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Image and filter get as many channels as a load has, with zeros, so that other pixels' values do not count."""
+    from cute_dialect.op.conv import choice
+
+    monkeypatch.setattr(choice, "_LAUNCH", 0.0)
+    monkeypatch.setattr(choice, "_SPEED", 1.0)
+    choice._predicted.cache_clear()
+    rng = np.random.default_rng(channels)
+    x, f = small(rng, 1, 5, 6, channels, dtype=dtype), small(rng, 16, 2, 3, channels, dtype=dtype)
+    x[0, 4, 5, channels - 1] = np.nan
+    want = forward(x, f, how())
+    got = op.conv2d(x, f, padding=1, math="tf32" if dtype is np.float32 else "default", **CHECKS)
+    choice._predicted.cache_clear()
+    finite = np.isfinite(want)
+    assert (got[finite] == want[finite]).all() and np.isnan(got[~finite]).all() and not finite.all()
+    assert len(launched) == 1 and (width in launched[0].split("-") or not width)
+
+
 @pytest.mark.slow
 def test_epilogues(launched: list[str]) -> None:
     """Bias, activation and ``c``, filter gradients with an epilogue, and channels-first tensors."""
