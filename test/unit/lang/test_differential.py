@@ -14,7 +14,7 @@ CHUNK = 30
 def test_random_functions(chunk: int) -> None:
     kinds, codes = tally(chunk * CHUNK, CHUNK)
     assert kinds["refused"] <= 0.3 * CHUNK, codes  # The oracle measures this fraction for many functions.
-    assert not codes["F211"]  # A value that leaks out of its region is a fault of the front end.
+    assert not codes["F211"]  # A value that leaks out of its region is a fault of the tracer.
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Remarks R1, R2 and R4 of the front end. Tests of the disk cache cover R3."""
+"""Remarks R1, R2 and R4 of the language. Tests of the disk cache cover R3."""
 
 from __future__ import annotations
 
