@@ -28,10 +28,10 @@ __all__ = ["LinearCombination", "combination", "combined", "is_per_matrix", "is_
 class LinearCombination(NamedTuple):
     """Epilogue arguments and arithmetic of a call."""
 
-    alpha: float = 1.0
+    alpha: Any = 1.0  # a number; grouped GEMMs also take factors per group
     beta: float = 1.0
-    c: torch.Tensor | None = None
-    bias: torch.Tensor | None = None
+    c: Any = None  # an array; GEMMs of lists also take lists
+    bias: Any = None
     activation: str = ""
     hook: Callable[..., object] | None = None
     math: str = "default"

@@ -32,11 +32,11 @@ from cute_dialect.op.explanation import example_view, is_of_torch
 from cute_dialect.op.functions import gemm
 from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import grouped_mm
-from cute_dialect.op.grouped.call import GroupedArguments
 from cute_dialect.op.grouped.lists import explained_lists
 from cute_dialect.op.grouped.report import explained_grouped
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, combination_epilogue, without_memory
+from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.rows.report import explained as explained_rows
 from cute_dialect.op.rows.report import is_of_rows
@@ -103,8 +103,9 @@ def explain(
         how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
         return explained_convolution(name, [x for x in (a, b, out) if x is not None], how, element, gpu)
     if function is grouped_mm and isinstance(a, list):
-        lists = GroupedArguments(a, b, {}, out, activation=applied, dtype=dtype, math=math, accumulator=accumulator)
-        return explained_lists(lists._replace(schedule=more.get("schedule", "auto")))
+        extras = LinearCombination(activation=applied, math=math, accumulator=accumulator)
+        schedule = more.get("schedule", "auto")
+        return explained_lists(GroupedArguments(a, b, {}, out, extras, dtype=dtype, schedule=schedule))
     if function is grouped_mm:
         return explained_grouped(a, b, out, more, dtype, math, gpu, others, element)
     of_lists = {n: more.pop(n) for n in ("outs", "Cs", "shape", "layouts") if name == "mm_array" and n in more}

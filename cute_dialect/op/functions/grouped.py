@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.execute.call_cache import KnownCalls, is_traced
 from cute_dialect.op.functions.gemm import bmm
-from cute_dialect.op.grouped.call import SCHEDULES, GroupedArguments, computed
-from cute_dialect.op.grouped.shapes import GROUPS
+from cute_dialect.op.grouped.call import SCHEDULES, computed
 from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:
@@ -111,14 +112,14 @@ def grouped_mm(
     if schedule not in SCHEDULES:  # Other values are schedules of the interpreter.
         schedule, run = "auto", {**run, "schedule": schedule}
     groups = {n: x for n, x in zip(GROUPS, (offs, lengths, row_groups)) if x is not None}
+    extras = LinearCombination(alpha, beta, c, bias, applied, math=math, accumulator=accumulator)
+    given = GroupedArguments(
+        a, b, groups, out, extras, epilogue, args, rest, schedule, dtype, kernel, gather=gather
+    )  # fmt: skip
     if isinstance(a, list | tuple):
         from cute_dialect.op.grouped.lists import listed_mm
 
-        lists = GroupedArguments(
-            a, b, groups, out, c, bias, alpha, beta, applied, epilogue, args, rest, schedule, dtype, math,
-            accumulator, kernel, gather=gather,
-        )  # fmt: skip
-        return listed_mm(lists, device, stream, run)
+        return listed_mm(given, device, stream, run)
     if not groups and len(getattr(a, "shape", ())) == 3 and len(getattr(b, "shape", ())) == 3:
         more: dict[str, Any] = {
             "alpha": alpha,
@@ -130,10 +131,6 @@ def grouped_mm(
         }
         more |= {"args": args, "dtype": dtype, "math": math, "accumulator": accumulator, "kernel": kernel}
         return bmm(a, b, out, device=device, stream=stream, **more, **run)
-    given = GroupedArguments(
-        a, b, groups, out, c, bias, alpha, beta, applied, epilogue, args, rest, schedule, dtype, math, accumulator,
-        kernel, gather=gather,
-    )  # fmt: skip
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(a, torch.Tensor):
         return computed("grouped_mm", given, device, stream, run)
@@ -162,7 +159,8 @@ def _checked() -> bool:
 def _dispatched(torch: Any, g: GroupedArguments) -> bool:
     """Return True if torch's dispatcher must handle a call, because of gradients or tensors without memory."""
     of_groups = g.groups.values()
-    given = [t for t in (g.a, g.b, g.out, g.c, g.bias, *of_groups, *(g.args or {}).values()) if torch.is_tensor(t)]
+    arrays = g.a, g.b, g.out, g.extras.c, g.extras.bias, *of_groups, *(g.args or {}).values()
+    given: list[Any] = [t for t in arrays if torch.is_tensor(t)]
     plain = (torch.Tensor, torch.nn.Parameter)
     return (
         torch.compiler.is_dynamo_compiling()

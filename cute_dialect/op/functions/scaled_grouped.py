@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.op.arrays.dtypes import element_name, listed
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.functions.scaled import RECIPES, refuse_finer
-from cute_dialect.op.grouped.call import SCHEDULES, GroupedArguments, computed
-from cute_dialect.op.grouped.shapes import GROUPS, Shapes, shapes_of
+from cute_dialect.op.grouped.call import SCHEDULES, computed
 from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, Shapes, shapes_of
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array
@@ -91,9 +92,10 @@ def scaled_grouped_mm(
     is_empty = 0 in (s.m, s.n, s.k)  # There is nothing to scale.
     dtype = dtype if dtype is not None or out is not None else "bf16"
     math = "default" if block or fast else "promote"
+    sums = "block" if block and not is_empty else None
     given = GroupedArguments(
-        a, b, groups, out, bias=bias, rest=rest, schedule=schedule, dtype=dtype, math=math, kernel=kernel,
-        accumulator="block" if block and not is_empty else None,
+        a, b, groups, out, LinearCombination(bias=bias, math=math, accumulator=sums), rest=rest, schedule=schedule,
+        dtype=dtype, kernel=kernel,
         scales={} if block and is_empty else {"scale_a": scale_a, "scale_b": scale_b},
     )  # fmt: skip
     return computed(name, given, device, stream, run)

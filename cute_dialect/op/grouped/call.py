@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
@@ -26,7 +25,6 @@ from cute_dialect.op.arrays.dtypes import (
 from cute_dialect.op.arrays.library import Library, Where, aligned_strides, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
 from cute_dialect.op.epilogue.bind import Bound, alone, traced_of
-from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import (
@@ -45,7 +43,7 @@ from cute_dialect.op.grouped.choosing import as_grouped, average, choose, majors
 from cute_dialect.op.grouped.combination import combined, of_graph
 from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.mma_sync import MATH, base_of, is_of_warps, launches_of
-from cute_dialect.op.grouped.shapes import Shapes, shapes_of
+from cute_dialect.op.problems.grouped import GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.operands import check_overlap, check_result, matrix
 from cute_dialect.op.select.gemm_dispatch import gpu_of, here
 from cute_dialect.op.select.kernel_choice import Choice, Problem
@@ -54,37 +52,10 @@ from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
-__all__ = ["SCHEDULES", "GroupedArguments", "Planned", "computed", "is_storable", "planned", "problem_of", "readable"]
+__all__ = ["SCHEDULES", "Planned", "computed", "is_storable", "planned", "problem_of", "readable"]
 
 SCHEDULES = ("auto", "device", "host")
 RESTS = ("keep", "zero")
-
-
-class GroupedArguments(NamedTuple):
-    """The arguments of a call."""
-
-    a: Any
-    b: Any
-    groups: Mapping[str, Any]  # offs, lengths or row_groups, those that are passed
-    out: Any = None
-    c: Any = None
-    bias: Any = None
-    alpha: Any = 1.0
-    beta: Any = 1.0
-    activation: str = ""
-    epilogue: Any = None
-    args: Mapping[str, Any] | None = None
-    rest: str = "keep"
-    schedule: str = "auto"
-    dtype: object = None
-    math: str = "default"
-    accumulator: object = None
-    kernel: object = None
-    # First index of each group, for offs of groups that do not begin at the end of the previous one.
-    begins: Any = None
-    # scale_a and scale_b, checked: block scales if accumulator is "block", else factors of the accumulator.
-    scales: Mapping[str, Any] = MappingProxyType({})
-    gather: Any = None  # row of a for each row to multiply
 
 
 class _Call(NamedTuple):
@@ -153,7 +124,7 @@ def computed(
     on_host = {n: x for n, x in g.groups.items() if isinstance(x, list | tuple)}
     if g.schedule == "host" and not on_host:
         raise UnsupportedError(f'{name}: schedule="host" needs {" or ".join(g.groups)} as a Python list, got an array')
-    arrays = {"a": g.a, "b": g.b, "out": g.out, "c": g.c, "bias": g.bias}
+    arrays = {"a": g.a, "b": g.b, "out": g.out, "c": g.extras.c, "bias": g.extras.bias}
     arrays |= {n: x for n, x in g.groups.items() if n not in on_host} | {
         "begins": g.begins,
         **g.scales,
@@ -228,11 +199,11 @@ def _computed(call: _Call, g: GroupedArguments, views: dict[str, ArrayView]) -> 
             _check_gather(name, a.shape[0], _on_host(library, numbers))
     traced = None
     if g.epilogue is not None:
-        if not isinstance(g.alpha, int | float):
+        if not isinstance(g.extras.alpha, int | float):
             raise UnsupportedError(
                 f"{name}: alpha cannot be combined with epilogue; compute it in the epilogue function"
             )
-        alone(name, LinearCombination(g.alpha, g.beta, g.c, g.bias, g.activation))
+        alone(name, g.extras)
         traced = traced_of(name, g.epilogue, g.args or {}, s.result)
         if is_arranged(traced):
             return _as_matrices(call, g, views, traced, s, problem.output)
@@ -258,13 +229,13 @@ def _computed(call: _Call, g: GroupedArguments, views: dict[str, ArrayView]) -> 
         views["a"] = _gathered(call, a, numbers)
     a, b, out = views["a"], views["b"], views["out"]
     wgmma = not is_of_warps(problem, g.kernel, s.form)
-    if wgmma and ((isinstance(g.alpha, int | float) and g.alpha == 0.0) or s.k == 0):
+    if wgmma and ((isinstance(g.extras.alpha, int | float) and g.extras.alpha == 0.0) or s.k == 0):
         a, b = _zeros(library, a, b, s)  # The result does not depend on the values of a and b.
     begins = "row_groups" in of_groups or g.begins is not None
     majors = "k" if matrix(a).along(1) else "m", "n" if matrix(b).along(1) else "k"
     problem = problem._replace(major_a=majors[0], major_b=majors[1])
     if not wgmma:
-        nothing = isinstance(g.alpha, int | float) and g.alpha == 0.0
+        nothing = isinstance(g.extras.alpha, int | float) and g.extras.alpha == 0.0
         base = base_of(problem, s.form, after.epilogue or Epilogue(), g.kernel, sms)
         _by_warps(call, base, s, views, g, of_groups, after, nothing=nothing)
         return after.returned(result)
@@ -288,7 +259,7 @@ def _computed(call: _Call, g: GroupedArguments, views: dict[str, ArrayView]) -> 
     stretches = _stretches(call, s, of_groups)
     stretches = (*stretches, views["begins"]) if g.begins is not None else stretches
     given = (*(kernel_order(x) for x in (a, turn(b), target)), *stretches)
-    if g.accumulator == "block":
+    if g.extras.accumulator == "block":
         given = (*given, *(kernel_order(views[n]) for n in ("scale_a", "scale_b")))
     call.launch(config, *given, *after.operands)
     _finish(call, s, g, of_groups.get("row_groups", stretches[0]), target, out, after)
@@ -345,10 +316,11 @@ def problem_of(name: str, s: Shapes, views: Mapping[str, ArrayView], g: GroupedA
     output = views["out"].dtype if "out" in views else None
     if output is None:
         output = result_of(a.dtype) if g.dtype is None else element_name(g.dtype)
-    arithmetic = checked_arithmetic(name, kind, output, g.math, g.accumulator, of_torch and tf32_allowed())
+    tf32 = of_torch and tf32_allowed()
+    arithmetic = checked_arithmetic(name, kind, output, g.extras.math, g.extras.accumulator, tf32)
     element = element_of(kind, arithmetic)
     if kind == "f32" and arithmetic != "tf32":
-        return average(s, "f32", output, ("k", "k"), MATH.get(arithmetic, MATH.get(g.math, "")))
+        return average(s, "f32", output, ("k", "k"), MATH.get(arithmetic, MATH.get(g.extras.math, "")))
     return average(s, element, output, ("k", "k"), "" if arithmetic == "tf32" else arithmetic)
 
 
@@ -448,8 +420,8 @@ def _epilogue(
     elif 0 in s.result:
         return GroupedEpilogue()
     else:
-        of_sums = {} if g.accumulator == "block" else g.scales
-        made = combined(name, s, result, g.alpha, g.beta, g.c, g.bias, g.activation, of_sums)
+        of_sums = {} if g.extras.accumulator == "block" else g.scales
+        made = combined(name, s, result, g.extras, of_sums)
         if made is None:
             return GroupedEpilogue()
         graph, operands = made

@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.grouped.shapes import Shapes
+from cute_dialect.op.problems.grouped import Shapes
 from cute_dialect.op.select.candidates import TURNS, WHOLE, menu
 from cute_dialect.op.select.cost_model import CostQuery, costs_of, times
 from cute_dialect.op.select.epilogue_work import work_of

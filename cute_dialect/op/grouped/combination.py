@@ -13,10 +13,10 @@ from cute_dialect.kernels.activations import is_activation, unknown_activation
 from cute_dialect.kernels.epilogue_graph import Graph, Input
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged
-from cute_dialect.op.epilogue.combination import combination
+from cute_dialect.op.epilogue.combination import LinearCombination, combination
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind
 from cute_dialect.op.errors import DtypeError, EpilogueError, ShapeError, UnsupportedError
-from cute_dialect.op.grouped.shapes import Shapes
+from cute_dialect.op.problems.grouped import Shapes
 
 __all__ = ["combined", "of_graph"]
 
@@ -25,15 +25,15 @@ _EXTENTS = {"l": 4, "m": 128, "n": 256}
 
 
 def combined(
-    call: str, s: Shapes, result: Any, alpha: Any, beta: Any, c: Any, bias: Any, activation: str,
-    scales: Mapping[str, Any] = MappingProxyType({}),
+    call: str, s: Shapes, result: Any, extras: LinearCombination, scales: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[Graph, tuple[Any, ...]] | None:  # fmt: skip
     """Return the graph of a linear combination and its operands, or None if the epilogue is the identity.
 
     ``scales`` are factors of the accumulator, ``scale_a`` and ``scale_b``: one element, per group (G,), per row, per
     column, or (G, N).  Raises ShapeError, DtypeError, EpilogueError.
     """
-    if not isinstance(beta, int | float):
+    alpha, beta, c, bias, activation = extras.alpha, extras.beta, extras.c, extras.bias, extras.activation
+    if not isinstance(beta, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DtypeError(f"{call}: beta must be a number, got {beta!r}")
     if activation and not is_activation(activation):
         raise EpilogueError(f"{call}: {unknown_activation(activation)}")

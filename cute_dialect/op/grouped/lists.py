@@ -23,9 +23,9 @@ from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeErro
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.pointer_array_calls import PointerArrayCalls
 from cute_dialect.op.explanation import Explanation
-from cute_dialect.op.grouped.call import GroupedArguments
 from cute_dialect.op.plans.grouped import GroupedGemm
 from cute_dialect.op.plans.grouped_report import ListExplanation, explained_list
+from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.plan_operands import found_type, read
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments, numbers_of, problems_of
@@ -69,7 +69,7 @@ def listed_mm(
     how = _how(g) if device is None and stream is None and not run else None
     torch = sys.modules.get("torch")
     if torch is not None and torch.is_grad_enabled():
-        given = [t for x in (g.a, g.b, g.c, g.bias) for t in (x if is_list(x) else [x])]
+        given = [t for x in (g.a, g.b, g.extras.c, g.extras.bias) for t in (x if is_list(x) else [x])]
         if any([isinstance(t, torch.Tensor) and t.requires_grad for t in given]):
             from cute_dialect.op.torch.grouped_lists import products_with_gradients  # late: torch
 
@@ -107,12 +107,14 @@ def _how(g: GroupedArguments) -> object:
     torch = sys.modules.get("torch")
     if torch is None or not g.a or not is_list(g.b) or not isinstance(g.a[0], torch.Tensor):
         return None
-    usual = g._replace(a=None, b=None, activation="", dtype=None, math="default", accumulator=None, alpha=1.0)
-    alpha = g.alpha if isinstance(g.alpha, int | float) else 0.0
-    by_switch = g.a[0].dtype == torch.float32 and g.math == "default"  # torch's global flag selects tf32 or f32.
+    usual = g._replace(
+        a=None, b=None, dtype=None, extras=g.extras._replace(alpha=1.0, activation="", math="default", accumulator=None)
+    )  # fmt: skip
+    alpha = g.extras.alpha if isinstance(g.extras.alpha, int | float) else 0.0
+    by_switch = g.a[0].dtype == torch.float32 and g.extras.math == "default"  # torch's global flag selects tf32 or f32.
     if usual != _USUAL or alpha == 0.0 or by_switch or torch.compiler.is_dynamo_compiling():
         return None
-    return alpha, g.activation, g.dtype, g.math, g.accumulator
+    return alpha, g.extras.activation, g.dtype, g.extras.math, g.extras.accumulator
 
 
 _USUAL = GroupedArguments(None, None, {})
@@ -133,11 +135,11 @@ def _remember(g: GroupedArguments, how: object, done: GroupArguments, results: S
 def _arguments(g: GroupedArguments, kind: _Kind, which: Sequence[int], stream: object, options: Any) -> GroupArguments:
     """Return the checked arguments for the GEMMs at some positions of the lists."""
     on_cpu, plan = on_the_cpu(options), _plan(kind)
-    beta = 0.0 if g.c is None else number("beta", g.beta)
-    bias: Any = [g.bias[i] for i in which] if is_list(g.bias) else g.bias
-    lists = [None if x is None else [x[i] for i in which] for x in (g.a, g.b, g.c, g.out)]
+    beta = 0.0 if g.extras.c is None else number("beta", g.extras.beta)
+    bias: Any = [g.extras.bias[i] for i in which] if is_list(g.extras.bias) else g.extras.bias
+    lists = [None if x is None else [x[i] for i in which] for x in (g.a, g.b, g.extras.c, g.out)]
     found, results = problems_of(NAME, plan.kinds, *lists, beta=beta, bias=bias, on_cpu=on_cpu)
-    alpha = g.alpha
+    alpha = g.extras.alpha
     if not isinstance(alpha, int | float) and len(which) < len(g.a):
         alpha = numbers_of(NAME, _on_host(alpha), beta, len(g.a), on_cpu).host
         alpha = [alpha[i] for i in which]
@@ -187,12 +189,12 @@ def _check(g: GroupedArguments) -> None:
         )
     if g.kernel is not None and not isinstance(g.kernel, TileDescription):
         raise UnsupportedError(f"{NAME}: kernel={g.kernel!r} is not supported for lists; pass a TileDescription")
-    others: Sequence[tuple[str, Any]] = (("b", g.b), ("out", g.out), ("c", g.c))
+    others: Sequence[tuple[str, Any]] = (("b", g.b), ("out", g.out), ("c", g.extras.c))
     for name, x in others:
         got = len(x) if isinstance(x, list | tuple) else type(x).__name__
         if got != len(g.a) and (x is not None or name == "b"):
             raise ShapeError(f"{NAME}: {name} must be a list of {len(g.a)} matrices like a, got {got}")
-    bias: Any = g.bias
+    bias: Any = g.extras.bias
     if is_list(bias) and len(bias) != len(g.a):
         raise ShapeError(f"{NAME}: bias has {len(bias)} elements; pass one array for all, or {len(g.a)}")
     if not g.a:
@@ -235,7 +237,8 @@ def _kind(g: GroupedArguments, i: int, views: Sequence[ArrayView | None], usual:
     kind = both(of_a.element, of_b.element)
     torch = sys.modules.get("torch")
     of_torch = torch is not None and isinstance(g.a[i], torch.Tensor)
-    arithmetic = checked_arithmetic(NAME, kind, result, g.math, g.accumulator, of_torch and tf32_allowed())
+    tf32 = of_torch and tf32_allowed()
+    arithmetic = checked_arithmetic(NAME, kind, result, g.extras.math, g.extras.accumulator, tf32)
     if arithmetic in ("two", "f16"):
         option = "math='promote'" if arithmetic == "two" else "accumulator of f16"
         raise UnsupportedError(f"{NAME}: {option} is not supported for lists; use the default")
@@ -244,8 +247,8 @@ def _kind(g: GroupedArguments, i: int, views: Sequence[ArrayView | None], usual:
         elements = ("tf32", "tf32", result)
     # The host knows all sizes. Its tile schedule is cached and needs no extra launch.
     schedule = SchedulerMode.Device if g.schedule == "device" else SchedulerMode.Host
-    math = _MATH.get(arithmetic, _MATH.get(g.math, ""))
-    return _Kind(elements, (of_a.layout, of_b.layout, layout), None, math, g.activation, schedule, g.kernel)  # type: ignore[arg-type]
+    math = _MATH.get(arithmetic, _MATH.get(g.extras.math, ""))
+    return _Kind(elements, (of_a.layout, of_b.layout, layout), None, math, g.extras.activation, schedule, g.kernel)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=256)

@@ -21,7 +21,7 @@ from cute_dialect.kernels.pointer_array_problems import ProblemsConfig
 from cute_dialect.kernels.simt_gemm import ExactConfig
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
-from cute_dialect.op.grouped.shapes import Shapes
+from cute_dialect.op.problems.grouped import Shapes
 from cute_dialect.op.select.configurations import KernelRequest, wanted
 from cute_dialect.op.select.cost_model import COSTS
 from cute_dialect.op.select.descriptions import TileDescription

@@ -10,13 +10,14 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.pointer_array_gemm import ListedConfig
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.explanation import Explanation, Line, example_view, is_of_torch
-from cute_dialect.op.grouped.call import GroupedArguments, is_storable, problem_of, readable
+from cute_dialect.op.grouped.call import is_storable, problem_of, readable
 from cute_dialect.op.grouped.choosing import majors_of, ranked
 from cute_dialect.op.grouped.kernels import name_of
 from cute_dialect.op.grouped.mma_sync import base_of, is_of_warps, size_of
-from cute_dialect.op.grouped.shapes import GROUPS, Shapes, shapes_of
+from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.gemm_dispatch import here
 from cute_dialect.op.select.kernel_choice import Problem
@@ -94,7 +95,8 @@ def explained_grouped(
     out = views.get("out")
     a, b = views["a"], views["b"]
     s = shapes_of(NAME, a.shape, b.shape, shapes, None if out is None else out.shape)
-    p = problem_of(NAME, s, views, GroupedArguments(a, b, groups, dtype=dtype, math=math), of_torch)
+    given = GroupedArguments(a, b, groups, extras=LinearCombination(math=math), dtype=dtype)
+    p = problem_of(NAME, s, views, given, of_torch)
     majors = "k" if matrix(a).along(1) else "m", "n" if matrix(b).along(1) else "k"
     if is_of_warps(p, None, s.form):
         p = p._replace(major_a=majors[0], major_b=majors[1])

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import on_the_cpu, wait_for
 from cute_dialect.op.execute.kernel_source import Source
 from cute_dialect.op.execute.saved import Fields, SavedKernels
-from cute_dialect.op.grouped.call import GroupedArguments, planned
+from cute_dialect.op.grouped.call import planned
 from cute_dialect.op.grouped.kernels import Config, kernel_of, library_of, name_of, text_of
-from cute_dialect.op.grouped.shapes import shapes_of
 from cute_dialect.op.plans.reference import as_f64
+from cute_dialect.op.problems.grouped import GroupedArguments, shapes_of
 from cute_dialect.op.problems.plan_operands import as_planned, read
 from cute_dialect.op.pycutlass.visitor_args import is_of_sums
 from cute_dialect.op.select.backends import WGMMA
@@ -160,10 +161,11 @@ def cut_arguments(
     if tile is None and not WGMMA.is_allowed(plan.chip):
         tile = plan.tile_descriptions()[0]
     sums = "f16" if asked.accumulator == "f16" else None
+    c = c if beta != 0.0 else None
+    extras = LinearCombination(alpha, beta, c, bias, plan.activation, math=math, accumulator=sums)
     given = GroupedArguments(
-        a, b, groups, d, c if beta != 0.0 else None, bias, alpha, beta, plan.activation, visitor,
-        visitor_args if visitor is not None else None, rest, dtype=None if d is not None else kinds.d.element,
-        math=math, accumulator=sums, kernel=tile,
+        a, b, groups, d, extras, visitor, visitor_args if visitor is not None else None, rest,
+        dtype=None if d is not None else kinds.d.element, kernel=tile,
     )  # fmt: skip
     found = planned(call, given, options.get("device"), stream)
     sizes = ["x".join(map(str, x.shape)) for x in (a, b)]

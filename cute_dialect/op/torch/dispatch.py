@@ -20,14 +20,14 @@ from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.image_layouts import channels_first, first, last
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.grouped.shapes import GROUPS
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, window_of
+from cute_dialect.op.problems.grouped import GROUPS
 from cute_dialect.op.torch.gradients import torch_dtype
 from cute_dialect.op.torch.registry import CUTE, load_table
 from cute_dialect.op.torch.vmap import differentiates
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.grouped.call import GroupedArguments
+    from cute_dialect.op.problems.grouped import GroupedArguments
 
 __all__ = ["CUTE", "convolution", "grouped_product", "product"]
 
@@ -77,17 +77,18 @@ def grouped_product(name: str, g: GroupedArguments, device: Any, stream: Any, ot
         name, refused,
         "cannot be used when gradients are required, or in torch.compile; call it under torch.no_grad()",
     )  # fmt: skip
-    if not isinstance(g.alpha, int | float):
+    if not isinstance(g.extras.alpha, int | float):
         raise UnsupportedError(f"{name}: alpha is an array; it must be a number when gradients are required")
     groups = {n: x for n, x in g.groups.items() if n in GROUPS}
     for n, x in groups.items():
         if isinstance(x, list | tuple):
             groups[n] = torch.tensor(x, dtype=torch.int32, device=g.a.device)
     with _on(stream):
+        x = g.extras
         return CUTE.grouped_mm(
-            g.a, g.b, *(groups.get(n) for n in GROUPS), g.c, g.bias, alpha=float(g.alpha), beta=float(g.beta),
-            activation=g.activation, rest=g.rest, dtype=torch_dtype(g.dtype),
-            device="" if device is None else str(device), math=g.math,
+            g.a, g.b, *(groups.get(n) for n in GROUPS), x.c, x.bias, alpha=float(x.alpha), beta=float(x.beta),
+            activation=x.activation, rest=g.rest, dtype=torch_dtype(g.dtype),
+            device="" if device is None else str(device), math=x.math,
         )  # fmt: skip
 
 

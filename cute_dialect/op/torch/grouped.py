@@ -17,13 +17,14 @@ import torch
 
 from cute_dialect.kernels.moe_permute import BoundsConfig
 from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.functions import grouped as functions
-from cute_dialect.op.grouped.call import GroupedArguments, computed
+from cute_dialect.op.grouped.call import computed
 from cute_dialect.op.grouped.kernels import kernel_of
-from cute_dialect.op.grouped.shapes import GROUPS, shapes_of
+from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, shapes_of
 from cute_dialect.op.torch.gradients import result_dtype, summed
 from cute_dialect.op.torch.registry import CUTE
 
@@ -47,7 +48,8 @@ def forward(
             device=device or None, math=math,
         )  # fmt: skip
     given = GroupedArguments(
-        a, b, groups, None, c, bias, alpha, beta, activation, rest=rest, dtype=dtype, math=math, begins=begins
+        a, b, groups, None, LinearCombination(alpha, beta, c, bias, activation, math=math), rest=rest, dtype=dtype,
+        begins=begins,
     )  # fmt: skip
     return computed("grouped_mm", given, device or None)
 

@@ -36,16 +36,16 @@ def products_with_gradients(
             raise UnsupportedError(
                 f"grouped_mm: {what} cannot be used when gradients are required; call it under torch.no_grad()"
             )
-    if not isinstance(g.alpha, int | float):
+    if not isinstance(g.extras.alpha, int | float):
         raise UnsupportedError(
-            f"grouped_mm: alpha is a {type(g.alpha).__name__}; it must be a number when gradients are required"
+            f"grouped_mm: alpha is a {type(g.extras.alpha).__name__}; it must be a number when gradients are required"
         )
     element = read("grouped_mm", "a", g.a[0]).dtype
     if numpy_dtype(element).itemsize == 1:
         raise DtypeError(f"grouped_mm: a has dtype {element}, which has no gradients; call it under torch.no_grad()")
     count = len(g.a)
-    cs = [None] * count if g.c is None else g.c
-    biases = g.bias if isinstance(g.bias, list | tuple) else [g.bias] * count
+    cs = [None] * count if g.extras.c is None else g.extras.c
+    biases = g.extras.bias if isinstance(g.extras.bias, list | tuple) else [g.extras.bias] * count
     tensors = (*g.a, *g.b, *cs, *biases)
     apply = apply_of(_Products) if is_eager(tensors) else _Products.apply
     return list(apply(function, g, device, stream, *tensors))
@@ -58,12 +58,13 @@ class _Products(torch.autograd.Function):
     def forward(ctx: Any, function: Any, g: GroupedArguments, device: Any, stream: Any, *tensors: Any) -> Any:
         """Compute the GEMMs."""
         results = function(g, device, stream)
-        ctx.given, ctx.device, ctx.stream = g._replace(a=None, b=None, c=None, bias=None), device, stream
+        ctx.given = g._replace(a=None, b=None, extras=g.extras._replace(c=None, bias=None))
+        ctx.device, ctx.stream = device, stream
         ctx.function = function
-        sums = g.activation not in ("", "relu")
+        sums = g.extras.activation not in ("", "relu")
         count = len(g.a)
         kept = [*tensors[: 2 * count], *(tensors[2 * count :] if sums else [])]
-        kept += results if g.activation == "relu" else []
+        kept += results if g.extras.activation == "relu" else []
         ctx.save_for_backward(*kept)
         ctx.added = [None if t is None else (t.shape, t.dtype) for t in tensors[2 * count :]]
         return tuple(results)
@@ -77,23 +78,23 @@ class _Products(torch.autograd.Function):
         wanted = ctx.needs_input_grad[4:]
 
         def product(x: Sequence[Any], y: Sequence[Any], **more: Any) -> list[Any]:
-            given = g._replace(a=x, b=y, activation="", dtype=None)._replace(**more)
+            given = g._replace(a=x, b=y, extras=g.extras._replace(activation=""), dtype=None)._replace(**more)
             with torch.no_grad():
                 return ctx.function(given, ctx.device, ctx.stream)
 
         gs: list[Any] = list(grads)
-        if g.activation == "relu":
+        if g.extras.activation == "relu":
             gs = [torch.where(y > 0, x, 0) for x, y in zip(gs, kept[2 * count :])]
-        elif g.activation:
+        elif g.extras.activation:
             rest = list(kept[2 * count :])
             c, bias = rest[:count], rest[count:]
             f32 = a[0].dtype if a[0].dtype == torch.float64 else torch.float32
             plain = product(a, b, dtype=f32)  # torch adds c and bias to the accumulator.
             pre = [
-                x + (0 if y is None else g.beta * y.to(f32)) + (0 if z is None else z.to(f32))
+                x + (0 if y is None else g.extras.beta * y.to(f32)) + (0 if z is None else z.to(f32))
                 for x, y, z in zip(plain, c, bias)
             ]
-            derivative: Any = activated(g.activation, derivative=True)
+            derivative: Any = activated(g.extras.activation, derivative=True)
             gs = [(x * derivative(p)).to(x.dtype) for x, p in zip(gs, pre)]
         as_a = [x.to(t.dtype) for x, t in zip(gs, a)]
         as_a = [x if x.stride(-1) == 1 or x.stride(-2) == 1 else x.contiguous() for x in as_a]
@@ -109,6 +110,6 @@ class _Products(torch.autograd.Function):
             if kind is None or not want:
                 added.append(None)
             else:
-                added.append(summed(x * g.beta if i < count and g.beta != 1.0 else x, *kind))
+                added.append(summed(x * g.extras.beta if i < count and g.extras.beta != 1.0 else x, *kind))
         found = [*of_a, *of_b, *added]
         return None, None, None, None, *[x if want else None for x, want in zip(found, wanted)]

@@ -10,7 +10,7 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.op.grouped.choosing import average, choose
-from cute_dialect.op.grouped.shapes import Shapes
+from cute_dialect.op.problems.grouped import Shapes
 
 CHECKS = ["race", "uninit", "oob", "sync"]
 SIZES = (5, 0, 70, 33, 1, 0)

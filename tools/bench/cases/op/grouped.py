@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cute_dialect import op
-from cute_dialect.op.grouped.call import GroupedArguments, planned
+from cute_dialect.op.epilogue.combination import LinearCombination
+from cute_dialect.op.grouped.call import planned
 from cute_dialect.op.grouped.choosing import average, choose
 from cute_dialect.op.grouped.kernels import name_of, text_of
-from cute_dialect.op.grouped.shapes import Shapes
+from cute_dialect.op.problems.grouped import GroupedArguments, Shapes
 from cute_dialect.runtime.arrays import numpy_dtype
 from cute_dialect.tools.bench.checks import check_limit
 from cute_dialect.tools.bench.peers import normal
@@ -170,8 +171,8 @@ class ScaledGroups(NamedTuple):
         sa, sb = (_unread("f32", *shape) for shape in self.scales())
         block = self.recipe == "block"
         return _kernels(GroupedArguments(
-            a, b, {"offs": self.ends()}, dtype="bf16", math="default" if block else "promote",
-            accumulator="block" if block else None, scales={"scale_a": sa, "scale_b": sb},
+            a, b, {"offs": self.ends()}, dtype="bf16", scales={"scale_a": sa, "scale_b": sb},
+            extras=LinearCombination(math="default" if block else "promote", accumulator="block" if block else None),
         ))  # fmt: skip
 
     def trial(self) -> Trial:

@@ -1,4 +1,4 @@
-"""The form of a grouped GEMM, derived from the ranks of its operands.
+"""Grouped GEMMs: their arguments, and the form that the ranks of the operands select.
 
 >>> shapes_of("grouped_mm", (100, 64), (8, 64, 32), {"offs": (8,)})
 Shapes(form='m', groups=8, m=100, n=32, k=64)
@@ -9,14 +9,37 @@ Shapes(form='m', groups=8, m=100, n=32, k=64)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 
-__all__ = ["GROUPS", "Shapes", "shapes_of"]
+__all__ = ["GROUPS", "GroupedArguments", "Shapes", "shapes_of"]
 
 GROUPS = ("offs", "lengths", "row_groups")
 """Arguments that define the groups, also of the torch operator."""
+
+
+class GroupedArguments(NamedTuple):
+    """The arguments of a grouped GEMM, or of the GEMMs of lists."""
+
+    a: Any
+    b: Any
+    groups: Mapping[str, Any]  # offs, lengths or row_groups, those that are passed
+    out: Any = None
+    extras: LinearCombination = LinearCombination()  # its alpha, and for lists c and bias, may be one per group
+    epilogue: Any = None
+    args: Mapping[str, Any] | None = None
+    rest: str = "keep"
+    schedule: str = "auto"
+    dtype: object = None
+    kernel: object = None
+    # First index of each group, for offs of groups that do not begin at the end of the previous one.
+    begins: Any = None
+    # scale_a and scale_b, checked: block scales if accumulator is "block", else factors of the accumulator.
+    scales: Mapping[str, Any] = MappingProxyType({})
+    gather: Any = None  # row of a for each row to multiply
 
 
 class Shapes(NamedTuple):
