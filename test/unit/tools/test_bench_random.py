@@ -18,10 +18,10 @@ from cute_dialect.tools.bench import random as bench_random
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.cases.op.attention import Attention
 from cute_dialect.tools.bench.cases.op.conv import Conv
+from cute_dialect.tools.bench.cases.op.epilogues import TextEpilogue
 from cute_dialect.tools.bench.cases.op.rows import Rows
 from cute_dialect.tools.bench.checks import BenchError
 from cute_dialect.tools.bench.random import plan, problems
-from cute_dialect.tools.bench.random.epilogue import RandomEpilogue
 from cute_dialect.tools.bench.runner import Trial
 from cute_dialect.tools.cute_bench import main
 
@@ -87,7 +87,7 @@ def test_the_other_groups_span_their_distributions() -> None:
     kinds = {"decode", "packed", "window", "full", "causal", "full backward", "causal backward"}
     assert {p.operation for p in calls} == kinds
     assert {p.heads // p.heads_k for p in calls} == {1, 2, 4, 8} and len({p.head for p in calls}) == 7
-    fused = [p for p in problems("epilogue", 200, 5) if isinstance(p, RandomEpilogue)]
+    fused = [p for p in problems("epilogue", 200, 5) if isinstance(p, TextEpilogue)]
     assert {p.operation for p in fused} == {"mm, 1 result", "mm, 2 results", "mm, reduced"}
     assert {len(p.body) for p in fused} >= {2, 3, 4, 5, 6}
 
@@ -110,7 +110,7 @@ def test_wrong_epilogues_and_attention_are_reported(monkeypatch: pytest.MonkeyPa
     mm, attention = op.mm, op.attention
     monkeypatch.setattr(op, "mm", lambda *a, **k: {n: x * 1.01 for n, x in mm(*a, **k).items()})
     monkeypatch.setattr(op, "attention", lambda *a, **k: attention(*a, **k) * 1.1)
-    fused = RandomEpilogue("f16", 24, 48, 40, True, ("x0 = relu(accum)", "D = x0"), ("D",))
+    fused = TextEpilogue("f16", 24, 48, 40, True, ("x0 = relu(accum)", "D = x0"), ("D",))
     with pytest.raises(BenchError, match="D: the error is"):
         fused.trial("cpu", False).check()
     for backward in (False, True):
