@@ -5,12 +5,12 @@ from __future__ import annotations
 from xdsl.irdl import operand_def, prop_def
 
 from cute_dialect.cute_nvgpu.mma.types import DotProductType, MmaSyncType, UniversalFmaType
-from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
+from cute_dialect.cute_nvgpu.tiled_mma.instruction import MmaInstructionOp
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType
 
 
-class _SumOp(ProductOp):
+class _SeparateAccumulatorOp(MmaInstructionOp):
     """Instruction ``(%D, %A, %B, %C)`` whose result D and accumulator C are separate operands."""
 
     d = operand_def(MemRefType)
@@ -20,7 +20,7 @@ class _SumOp(ProductOp):
 
 
 @cute_op
-class FmaOp(_SumOp):
+class FmaOp(_SeparateAccumulatorOp):
     """Issues one multiply-add per thread.
 
     Syntax: ``cute_nvgpu.arch.fma(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
@@ -34,7 +34,7 @@ class FmaOp(_SumOp):
 
 
 @cute_op
-class DotProductOp(_SumOp):
+class DotProductOp(_SeparateAccumulatorOp):
     """Issues one ``dp4a`` or ``dp2a`` per thread.
 
     Syntax: ``cute_nvgpu.arch.dot_product(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
@@ -45,7 +45,7 @@ class DotProductOp(_SumOp):
 
 
 @cute_op
-class MmaSyncOp(_SumOp):
+class MmaSyncOp(_SeparateAccumulatorOp):
     """Issues one ``mma.sync`` per warp. Each operand is a view of one thread's values of one atom, in the order of the
     atom.
 

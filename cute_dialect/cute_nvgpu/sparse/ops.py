@@ -20,6 +20,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import Layout
 from cute_dialect.cute_nvgpu.sparse.types import MmaSpType, WgmmaSpType
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import gemm_modes, gemm_operands, plain_operand
+from cute_dialect.cute_nvgpu.tiled_mma.instruction import MmaInstructionOp
 from cute_dialect.cute_nvgpu.tiled_mma.ops import (
     LayoutTvOp,
     MakeFragmentOp,
@@ -27,7 +28,6 @@ from cute_dialect.cute_nvgpu.tiled_mma.ops import (
     PartitionShapeOp,
     atom_values,
 )
-from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.cute_nvgpu.wgmma.ops import check_scale_d
 from cute_dialect.dialect.base import cute_op, ops_of
@@ -152,7 +152,7 @@ class SparseGemmOp(EffectOp):
 
 
 @cute_op
-class MmaSpOp(ProductOp):
+class MmaSpOp(MmaInstructionOp):
     """Issues one ``mma.sp::ordered_metadata`` per warp. A holds the kept elements of its rows, E the metadata words.
 
     Syntax: ``cute_nvgpu.arch.mma_sp(%D, %A, %B, %C, %E) {atom = ATOM} : (D, A, B, C, E) -> ()``
@@ -175,7 +175,7 @@ class MmaSpOp(ProductOp):
 
 
 @cute_op
-class WgmmaSpOp(ProductOp):
+class WgmmaSpOp(MmaInstructionOp):
     """Issues one ``wgmma.mma_async.sp`` per warpgroup: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
     A is sparse.
 

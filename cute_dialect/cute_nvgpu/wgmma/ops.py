@@ -12,7 +12,7 @@ from xdsl.irdl import operand_def, opt_operand_def, prop_def, var_operand_def
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout
-from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
+from cute_dialect.cute_nvgpu.tiled_mma.instruction import MmaInstructionOp
 from cute_dialect.cute_nvgpu.wgmma.types import WgmmaType
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType
@@ -21,7 +21,7 @@ from cute_dialect.dialect.views import InstructionOp, expect, expect_operands
 
 
 @cute_op
-class WgmmaOp(ProductOp):
+class WgmmaOp(MmaInstructionOp):
     """Issues one ``wgmma.mma_async`` per warpgroup: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
 
     Syntax: ``cute_nvgpu.arch.wgmma(%D, %A, %B [, %scale_d]) {accumulate = true, atom = ATOM} : (D, A, B [, i1]) -> ()``
@@ -52,7 +52,7 @@ class WgmmaOp(ProductOp):
         check_scale_d(self)
 
 
-def check_scale_d(op: ProductOp) -> None:
+def check_scale_d(op: MmaInstructionOp) -> None:
     """Raise AlgebraError unless ``%scale_d`` and ``accumulate`` are consistent."""
     accumulate = op.properties["accumulate"]
     assert isinstance(accumulate, IntegerAttr)

@@ -20,7 +20,7 @@ from cute_dialect.dialect.views import InstructionOp, expect, expect_operands
 from cute_dialect.spaces import AddressSpace
 
 
-class ProductOp(InstructionOp):
+class MmaInstructionOp(InstructionOp):
     """One instruction ``D = A * B + C``. Each operand holds exactly the values of one atom."""
 
     WRITES = "first"
