@@ -177,16 +177,16 @@ def _mixed(reads: bool, *shapes: tuple[int, int]) -> Subject:
     )  # fmt: skip
 
 
-def _packed_norm(n: int, rows: int) -> Subject:
+def _packed_norm(n: int, *shapes: int) -> Subject:
     """Gradients of a layer norm without weights, whose rows are shared by lanes."""
 
-    def make() -> list[Any]:
+    def make(rows: int) -> list[Any]:
         x, d = (np.random.default_rng(seed).standard_normal(rows * n).astype(np.float32) for seed in range(2))
         return [x, d, np.full(rows * n, np.nan, np.float32), np.full((1, -(-n // 4) * 4), np.nan, np.float32), 1e-5]
 
     def right(arrays: Sequence[Any]) -> bool:
         x, d, y, parts = (a.astype(np.float64) for a in arrays[:4])
-        x, d = x.reshape(rows, n), d.reshape(rows, n)
+        x, d = x.reshape(-1, n), d.reshape(-1, n)
         x = x - x.mean(1, keepdims=True)
         by = 1 / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5)
         x = x * by
@@ -195,7 +195,7 @@ def _packed_norm(n: int, rows: int) -> Subject:
         return bool(close and np.allclose(parts[0, :n], d.sum(0), rtol=1e-4, atol=1e-4))
 
     text = partial(packed_norm_text, "layernorm", "f32", n, "b")
-    return Subject(f"packed gradients of {n} columns", text, "launch", [make], right)
+    return Subject(f"packed gradients of {n} columns", text, "launch", [partial(make, s) for s in shapes], right)
 
 
 def _narrow(n: int, unit: int, tall: bool, *shapes: int) -> Subject:
@@ -323,7 +323,7 @@ def subjects() -> list[Subject]:
         _narrow(4, 8, False, 520),
         _packed("softmax", 3, 1051, 965),
         _packed("sum", 6, 301, 69),
-        _packed_norm(21, 99),
+        _packed_norm(21, 97, 22),
         _mixed(True, (131, 72)),
         _mixed(False, (72, 131)),
         _tma_copy(),

@@ -159,14 +159,12 @@ def shared_norm_backward(
     step = cute.arch.grid_dim().x * warps * tile.vectors
     for first in range(tile.first, cute.ceil_div(cute.size(x), tile.width), step):
         tile.first = first
-        cute.arch.sync_warp()  # the previous tile has been stored
         tile.fetch(sources)
         for i in cute.range_constexpr(tile.passes):
             values = [tile.values(k, i) for k in range(len(sources))]
-            (e, g), pivot = values[:2], pivot_of(tile.row(0, i)[0])
-            cute.arch.sync_warp()  # All lanes have read the first and last elements, which one of them replaces.
+            e, g = values[:2]
             if plan.op == "layernorm":
-                e = less(e, pivot)
+                e = less(e, pivot_of(cute.arch.shuffle_sync(e[-1], tile.group * SHARING)))  # the row's first element
                 e = less(e, over_row(e))
             by = cute.arch.rsqrt_approx(over_row([v * v for v in e]) + eps)
             by = cute.where(tile.exists(i, cute.size(x)), by, 0.0)

@@ -200,9 +200,9 @@ class SharedRowTile(RowTile):
         self.passes = rows // self.at_once
         """Rows of a lane."""
         self.group, first = self.lane // sharing, self.lane % sharing
-        # The last column of a lane may be past the end of the row; its place is then that of the last element.
-        columns = [(first + i * sharing, (i + 1) * sharing <= n) for i in range(-(-n // sharing))]
-        self.columns = [(c, True) if inside else (cute.min(c, n - 1), c < n) for c, inside in columns]
+        # The last column of a lane may be past the end of the row; its place is then that of the lane's first column.
+        columns = [(first + i * sharing, (i + 1) * sharing <= n) for i in reversed(range(-(-n // sharing)))]
+        self.columns = [(c, True) if inside else (cute.where(c < n, c, first), c < n) for c, inside in columns]
         """Columns of this lane, and whether the lane has them."""
 
     def row(self, matrix: int, i: int) -> cute.Tensor:
