@@ -62,18 +62,21 @@ def compile(
     <kernel @add(a: !cute.memref<f32, gmem, "(?,?):(?,1)">, …)>
     """
     from cute_dialect.pipelines.compiler import compile_module  # late: start-up
+    from cute_dialect.pipelines.request import CompileRequest  # late: start-up
 
     return compile_module(
-        source,
-        pipeline=pipeline,
-        chip=chip,
-        features=features,
-        opt_level=opt_level,
-        lineinfo=lineinfo,
-        asserts=asserts,
-        emit=emit,
-        filename=filename,
-        keep_stages=keep_stages,
-        save=save,
-        cache=cache,
+        CompileRequest(
+            source,
+            pipeline=pipeline,
+            chip=chip,
+            features=features,
+            opt_level=opt_level,
+            lineinfo=lineinfo,
+            asserts=asserts,
+            emit=emit,
+            filename=filename,
+            keep_stages=keep_stages,
+            save=save,
+            cache=cache,
+        )
     )

@@ -39,16 +39,13 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from cute_dialect.files import PACKAGE
 from cute_dialect.pipelines.cuda_programs import PtxasError, find_ptxas
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.artifact import MANIFEST, Artifact, ArtifactError, artifact_files, read_artifact
 from cute_dialect.runtime.settings import program
-
-if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.pipelines.compilation import Emit
 
 __all__ = [
     "MARKER",
@@ -58,18 +55,14 @@ __all__ = [
     "Entry",
     "contents",
     "default_cache",
-    "given_options",
     "key_of",
     "key_of_sources",
-    "key_parts",
     "open_folder",
     "read_entry",
     "remove_entry",
     "remove_leftover",
     "size_of",
-    "text_key",
     "tools",
-    "with_source",
     "write_entry",
 ]
 
@@ -592,29 +585,6 @@ def size_of(above: int, name: str) -> tuple[int, float] | None:
 
 
 # ----------------------------------------------------------------------------------------------------------------- keys
-
-
-def text_key(text: str, *, emit: Emit, chip: str | None, opt_level: int | None, ptxas: Sequence[str] = ()) -> str:
-    """Return the cache key of a module that ``text`` describes completely."""
-    return key_of(with_source(key_parts("nvptx", given_options(chip, opt_level), emit, ptxas), (text, "-")))
-
-
-def given_options(chip: str | None, opt_level: int | None, features: str | None = None) -> dict[str, str]:
-    """Return the options that are set, as strings."""
-    given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
-    return {k: v for k, v in given.items() if v is not None}
-
-
-def key_parts(pipeline: str, options: dict[str, str], emit: Emit, ptxas: Sequence[str] = ()) -> list[str]:
-    """Return all parts of a cache key except the source."""
-    return [pipeline, repr(sorted(options.items())), emit, *([repr(tuple(ptxas))] if ptxas else [])]
-
-
-def with_source(parts: Sequence[str], given: tuple[str, str]) -> list[str]:
-    """Append the source text to the parts of a key, and its name if line info or an assertion records it."""
-    text, name = given
-    is_named = "cf.assert" in text or any("lineinfo" in part for part in parts)
-    return [*parts, text, name] if is_named else [*parts, text]
 
 
 def key_of(parts: Sequence[str]) -> str:

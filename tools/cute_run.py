@@ -309,28 +309,19 @@ def _open(
 
         return load(options.file)
     from cute_dialect.pipelines.compilation import read_text  # late: start-up
-    from cute_dialect.pipelines.compiler import (
-        compile_module,  # late: start-up
-        compiled_before,  # late: start-up
-    )
+    from cute_dialect.pipelines.compiler import compile_module, compiled_before  # late: start-up
     from cute_dialect.pipelines.registry import with_options  # late: start-up
+    from cute_dialect.pipelines.request import CompileRequest  # late: start-up
 
     source, chip = _Path(options.file), options.chip
     pipeline = with_options(options.pipeline, {"lineinfo": "true"} if options.lineinfo else {})
     cache = not options.no_cache and not options.keep
-    found = compiled_before(source, pipeline=pipeline, chip=chip, emit=emit) if cache else None
+    request = CompileRequest(source, pipeline=pipeline, chip=chip, emit=emit, save=options.keep, cache=cache)
+    found = compiled_before(request) if cache else None
     if found is not None:
         return found
     read_text(source)
-    return compile_module(
-        source,
-        pipeline=pipeline,
-        chip=chip,
-        emit=emit,
-        save=options.keep,
-        cache=cache,
-        before_code=settle if emit != "base" and not options.keep else None,
-    )
+    return compile_module(request, before_code=settle if emit != "base" and not options.keep else None)
 
 
 class _Path(os.PathLike[str]):

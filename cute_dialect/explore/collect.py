@@ -79,12 +79,14 @@ def compiled(
     Without upstream MLIR, compilation stops at base IR.  Raises CompileError.
     """
     from cute_dialect.pipelines.compiler import compile_module
+    from cute_dialect.pipelines.request import CompileRequest  # late: start-up
     from cute_dialect.pipelines.upstream import is_available
 
-    return compile_module(
+    request = CompileRequest(
         module, filename=filename, pipeline=pipeline, chip=chip, opt_level=opt_level, keep_stages=True, located=_TITLES,
         lineinfo=pipeline.partition("=")[0] == "nvptx", emit="auto" if is_available() else "base",
     )  # fmt: skip
+    return compile_module(request)
 
 
 def collect(module: CompiledModule, trace: ModuleOp, sources: Sequence[str]) -> Collected:

@@ -199,13 +199,15 @@ def build_plans(folder: str, chip: str) -> list[str]:
     from visited_products import texts as visited_texts
 
     from cute_dialect.pipelines import compile as compile_cute
-    from cute_dialect.pipelines.compiler import compile_text_in_worker
+    from cute_dialect.pipelines.compiler import compile_in_worker
+    from cute_dialect.pipelines.request import CompileRequest
 
     def made(kernel: tuple[str, Callable[[], str]]) -> str:
         name, text = kernel[0], kernel[1]()
-        module = (
-            compile_text_in_worker(text, f"{name}.mlir") if chip == "sm_90a" else compile_cute(text, chip=chip)
-        )  # fmt: skip
+        if chip == "sm_90a":
+            module = compile_in_worker(CompileRequest(text, filename=f"{name}.mlir"))
+        else:
+            module = compile_cute(text, chip=chip)
         module.save(Path(folder) / "plans" / name)
         return f"plans/{name}: {module.report.strip()}"
 

@@ -5,7 +5,7 @@ Code that only moved hits the cache, unless its kernels have assertions, which p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.calls.options import Options
     from cute_dialect.pipelines.compilation import Emit
+    from cute_dialect.pipelines.request import CompileRequest
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["CompileResult", "artifact_key", "compile_traced", "kernel_assertions"]
@@ -27,10 +28,19 @@ class CompileResult(NamedTuple):
 
 def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
     """Return the cache key of a traced module."""
-    from cute_dialect.pipelines.cache import text_key  # late: start-up
+    return _request(_text(module), options, emit).key_of_text()
 
-    chip, level = _chip(options, emit), _level(options, emit)
-    return text_key(_text(module), emit=emit, chip=chip, opt_level=level, ptxas=options.ptxas)
+
+def _request(source: str | ModuleOp, options: Options, emit: Emit) -> CompileRequest:
+    """Return the request for a traced module, or for its text."""
+    from cute_dialect.pipelines.request import CompileRequest  # late: start-up
+
+    if emit == "base":
+        return CompileRequest(source, emit=emit, cache=options.cache, ptxas=options.ptxas)
+    return CompileRequest(
+        source, chip=options.chip, opt_level=options.opt_level, lineinfo=options.lineinfo, emit=emit,
+        cache=options.cache, ptxas=options.ptxas,
+    )  # fmt: skip
 
 
 def _text(module: ModuleOp) -> str:
@@ -56,14 +66,6 @@ def _places(op: Operation) -> list[str]:
     return [f"// {f.function} {f.position.file}:{f.position.line}\n" for f in location_frames(op.location)]
 
 
-def _chip(options: Options, emit: Emit) -> str | None:
-    return None if emit == "base" else options.chip
-
-
-def _level(options: Options, emit: Emit) -> int | None:
-    return None if emit == "base" else options.opt_level
-
-
 def compile_traced(
     module: ModuleOp, options: Options, emit: Emit, *, keep_stages: bool = False, elsewhere: bool = False
 ) -> CompileResult:
@@ -71,18 +73,9 @@ def compile_traced(
 
     ``elsewhere``: compile in another process.  Raises :class:`cute_dialect.errors.CompileError`.
     """
-    from cute_dialect.pipelines.cache import text_key  # late: start-up
     from cute_dialect.pipelines.compiler import compile_in_worker, compile_module  # late: start-up
 
-    chip, level = _chip(options, emit), _level(options, emit)
-    lineinfo = emit != "base" and options.lineinfo
     text = _text(module) if options.cache and emit != "base" and not keep_stages and not options.lineinfo else None
-    given: Any = {"emit": emit, "chip": chip, "opt_level": level, "lineinfo": lineinfo, "cache": options.cache}
-    given["ptxas"] = options.ptxas
-    if elsewhere:
-        made = compile_in_worker(module, text=text, **given)
-    else:
-        made = compile_module(module, text=text, keep_stages=keep_stages, **given)
-    return CompileResult(
-        made, None if text is None else text_key(text, emit=emit, chip=chip, opt_level=level, ptxas=options.ptxas)
-    )
+    request = _request(module, options, emit)._replace(text=text, keep_stages=keep_stages)
+    made = compile_in_worker(request) if elsewhere else compile_module(request)
+    return CompileResult(made, None if text is None else request.key_of_text())

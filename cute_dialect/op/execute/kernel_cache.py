@@ -21,17 +21,10 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.lang.calls.cache.digests import NoDigest, Walk
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.pipelines.cache import (
-    default_cache,
-    given_options,
-    key_of,
-    key_of_sources,
-    key_parts,
-    same_tools,
-    tools,
-    with_source,
-)
+from cute_dialect.pipelines.cache import default_cache, key_of_sources, same_tools, tools
+from cute_dialect.pipelines.compiler import compile_in_worker, compile_module
 from cute_dialect.pipelines.lazy_lowering import lowered_again, reading
+from cute_dialect.pipelines.request import CompileRequest
 from cute_dialect.runtime import load, settings
 from cute_dialect.runtime.launch import CompiledModule
 
@@ -164,18 +157,10 @@ def compiled_text(
         found = _found(disk, place, text, filename)
         if found is not None:
             return found
-    made = text()
-    if elsewhere and chip is None:
-        from cute_dialect.pipelines.compiler import compile_text_in_worker
-
-        module = compile_text_in_worker(made, filename, emit)
-    else:
-        from cute_dialect.pipelines import compile
-
-        module = compile(made, filename=filename, chip=chip, emit=emit)
+    request = CompileRequest(text(), filename=filename, chip=chip, emit=emit)
+    module = compile_in_worker(request) if elsewhere and chip is None else compile_module(request)
     if disk is not None and place is not None:
-        key = key_of(with_source(key_parts("nvptx", given_options(chip, None), emit), (made, filename)))
-        entry = {"format": _FORMAT, "artifact": key, "tools": tools()}
+        entry = {"format": _FORMAT, "artifact": request.key_of_text(), "tools": tools()}
         disk.put_files(place, {_FILE: (json.dumps(entry, indent=1) + "\n").encode()})
     return module
 

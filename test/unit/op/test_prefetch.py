@@ -30,9 +30,9 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     names: list[str] = []
     compile_here = compiler._compile
 
-    def noted(source: Any, pipeline: Any, options: Any, emit: Any, filename: Any, *rest: Any) -> Any:
-        names.append(filename)
-        return compile_here(source, pipeline, options, emit, filename, *rest)
+    def noted(request: Any, *rest: Any) -> Any:
+        names.append(request.filename)
+        return compile_here(request, *rest)
 
     monkeypatch.setattr(compiler, "_compile", noted)
     monkeypatch.delenv("CUTE_CACHE", raising=False)

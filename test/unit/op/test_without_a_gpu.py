@@ -11,7 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect import op, pipelines
+from cute_dialect import op
+from cute_dialect.op.execute import kernel_cache
 from cute_dialect.op.functions import element_functions as functions
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.pipelines import lazy_lowering
@@ -112,7 +113,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def none() -> None:
         raise cuda.NoGpuError("no driver")
 
-    monkeypatch.setattr(pipelines, "compile", failing)
+    monkeypatch.setattr(kernel_cache, "load_or_compile", failing)
     monkeypatch.setattr(lazy_lowering, "compile_lazily", failing)
     monkeypatch.setattr(cuda, "driver", none)
     gemm_dispatch.gpu_of.cache_clear()

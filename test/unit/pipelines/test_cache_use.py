@@ -15,6 +15,7 @@ from cute_dialect.pipelines import compile, compiler
 from cute_dialect.pipelines.cache import Cache, default_cache, key_of
 from cute_dialect.pipelines.compilation import Timing
 from cute_dialect.pipelines.compiler import compile_module
+from cute_dialect.pipelines.request import CompileRequest
 from cute_dialect.tools.cute_cache import main as cute_cache
 
 TEXT = """
@@ -42,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def stages_of(text: str, **options: object) -> list[str]:
     timings: list[Timing] = []
-    compile_module(text, emit="ptx", timings=timings, **options)  # type: ignore[arg-type]
+    compile_module(CompileRequest(text, emit="ptx", **options), timings=timings)  # type: ignore[arg-type]
     return [t.stage for t in timings]
 
 

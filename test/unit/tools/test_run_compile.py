@@ -12,6 +12,7 @@ from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines import compiler
 from cute_dialect.pipelines.compilation import Compilation, LoweringError, Timing
 from cute_dialect.pipelines.compiler import compile_module, compiled_before
+from cute_dialect.pipelines.request import CompileRequest
 from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.tools import cute_run
 
@@ -45,8 +46,8 @@ def test_how_far_is_compiled(
     pytest.importorskip("mlir.ir")
     asked: list[object] = []
 
-    def compile_nothing(*_: object, **options: object) -> CompiledModule:
-        asked.append(options["emit"])
+    def compile_nothing(request: CompileRequest, **_: object) -> CompiledModule:
+        asked.append(request.emit)
         raise LoweringError("enough")
 
     monkeypatch.setattr(compiler, "compile_module", compile_nothing)
@@ -73,7 +74,7 @@ def test_arguments_are_checked_before_compilation(monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as m:
         m.setattr(Compilation, "to_code", no_code)
         with pytest.raises(Wrong):
-            compile_module(Path(ADD), emit="ptx", cache=False, before_code=refuse)
+            compile_module(CompileRequest(Path(ADD), emit="ptx", cache=False), before_code=refuse)
     assert seen == ["add", "add_v"]
 
 
@@ -85,11 +86,12 @@ def test_one_kernel_is_lowered(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compiler, "_MEMORY", {})
     source = EXAMPLES / f"{name}.mlir"
-    assert compiled_before(source, emit="base") is None
+    request = CompileRequest(source, emit="base")
+    assert compiled_before(request) is None
     whole = functions(compile_cute(source, emit="base"), None)
     monkeypatch.setattr(compiler, "_MEMORY", {})
     timings: list[Timing] = []
-    again = compile_module(source, emit="base", timings=timings)
+    again = compile_module(request, timings=timings)
     assert [t.stage for t in timings] == ["cache"]
     assert again.names and functions(again, None) == whole
     for kernel in again.names:
