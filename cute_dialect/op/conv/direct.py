@@ -74,7 +74,7 @@ def direct_configs(g: Geometry, element: str, output: str) -> Iterator[DirectCon
     extents = [-(-n // u) for n, u in zip(g.output[1:-1], base.remainders)]
     most = max(1, min(g.groups, 64 // max(base.deep, padded(base.width))))
     slabs = dict.fromkeys((next(n for n in (8, 4, 2, 1) if n <= most), 1))
-    parts = dict.fromkeys((-(-base.width // 64), -(-base.width // 32), -(-base.width // 8)))
+    parts = dict.fromkeys(-(-base.width // n) for n in (64, 32, 16, 8))
     whole = False  # True once several whole groups fit a block
     for slab, part, (rows, columns), base in product(slabs, parts, direct_tiles(extents), bases):
         if (slab > 1 and part > 1) or (slab == 1 < most and part == 1 and whole):
@@ -160,8 +160,8 @@ arrive. Fitted to times of 11 problems and 9 kernels each on an H200.
 
 _FIT, _SPILLED = 150, 1.25
 """Registers above which some are spilled if filters are kept in registers, and the factor of the time then."""
-NARROW = 0.85
-"""Exponent of the cost of vectors of fewer than 8 elements."""
+NARROW, _NARROW_STORES = 0.85, 0.5
+"""Exponents of the cost of vectors of fewer than 8 elements."""
 
 
 def _cost(g: Geometry, c: DirectConfig, sms: int) -> float:
@@ -176,7 +176,8 @@ def _cost(g: Geometry, c: DirectConfig, sms: int) -> float:
     atoms = -(-h * w // (16 * c.atoms * c.warps[1])) * c.warps[1] * c.atoms * c.units
     steps, results = max(len(x.taps) for x in c.classes) * c.deep / 16, c.narrow // 8
     shared = _SHARED * (1 if c.held else 1 + results / 2 / c.atoms)
-    cycles = 2 * loaded / _COPIED + 2 * h * w * c.groups * c.wide / _STORED + _START
+    stored = h * w * c.groups * c.wide * (8 / c.vectors[2]) ** _NARROW_STORES
+    cycles = 2 * loaded / _COPIED + 2 * stored / _STORED + _START
     cycles += atoms * steps * max(shared, _MMA * results)
     cycles *= _SPILLED if c.held and c.registers > _FIT else 1.0
     pads = _padding_microseconds(g, c) * CLOCK if c.padded else 0.0
