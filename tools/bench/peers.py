@@ -7,12 +7,15 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cute_dialect.op.arrays.dtypes import torch_name
+from cute_dialect.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["can_compile", "compiled", "dtype", "normal", "operator", "tuned_compile"]
+__all__ = ["can_compile", "compiled", "dtype", "normal", "operator", "tuned_compile", "unread"]
 
 
 def dtype(element: str) -> torch.dtype:
@@ -27,6 +30,11 @@ def normal(element: str, *shape: int, device: str = "cuda", scale: float = 1.0) 
     import torch
 
     return (torch.randn(shape, device=device) * scale).to(dtype(element))
+
+
+def unread(element: str, *shape: int) -> Any:
+    """Return an uninitialized array of numpy; its memory is never touched and takes no pages."""
+    return np.empty(shape, numpy_dtype(element))
 
 
 def operator(name: str) -> Callable[..., Any]:

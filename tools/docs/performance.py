@@ -29,12 +29,11 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import exp, log
 from pathlib import Path
 from typing import Any
 
 from cute_dialect.tools.bench.options import RANDOM_GROUPS
-from cute_dialect.tools.bench.runner import quantiles
+from cute_dialect.tools.bench.runner import geometric_mean, quantiles
 from cute_dialect.tools.docs.generated import write_or_check
 from cute_dialect.tools.docs.performance_charts import AREAS, Series, draw, named, random_problems, spread
 
@@ -77,17 +76,13 @@ def _pair(row: Row) -> str:
     return f"{_number(row['ours'])} / {_number(row['peer'])} ({row['ratio']:.3f})"
 
 
-def _mean(ratios: Sequence[float]) -> float:
-    return exp(sum(map(log, ratios)) / len(ratios))
-
-
 def _gemm(data: Row) -> list[str]:
     found = {r["name"]: r for r in data["results"]}
     columns = [(e, d) for e in ("f16", "bf16") for d in ("normal", "int")]
     rows = [
         [shape, *(_pair(found[f"gemm {e} kk {shape} {d}"]) for e, d in columns)] for shape in (*LARGE, "128x8192x8192")
     ]
-    means = [_mean([found[f"gemm {e} kk {s} {d}"]["ratio"] for s in LARGE]) for e, d in columns]
+    means = [geometric_mean([found[f"gemm {e} kk {s} {d}"]["ratio"] for s in LARGE]) for e, d in columns]
     rows.append(["geometric mean of the six large", *(f"**{x:.3f}**" for x in means)])
     return _table(("M x N x K", "f16 normal", "f16 int", "bf16 normal", "bf16 int"), rows)
 
@@ -189,7 +184,7 @@ def _random(data: Row) -> list[str]:
             for kind in ("all", *["all that torch runs without a copy"] * kept, r["name"].split()[1]):
                 kinds.setdefault(kind, []).append(r["ratio"])
         for element, ratios in kinds.items():
-            numbers = (_mean(ratios), _percentile(ratios, 0.05), min(ratios))
+            numbers = (geometric_mean(ratios), _percentile(ratios, 0.05), min(ratios))
             ahead = f"{sum(x >= 1 for x in ratios)} of {len(ratios)}"
             rows.append((f"{gpu}, {element}", *(f"{x:.3f}" for x in numbers), ahead))
     return _table(head, rows)
@@ -260,7 +255,7 @@ def _op_summary(*areas: str) -> Callable[[Row], list[str]]:
 def _three(ratios: Sequence[float]) -> tuple[str, str, str]:
     if not ratios:
         return "", "", ""
-    return f"{_mean(ratios):.3f}", f"{min(ratios):.3f}", f"{sum(x >= 1 for x in ratios)} of {len(ratios)}"
+    return f"{geometric_mean(ratios):.3f}", f"{min(ratios):.3f}", f"{sum(x >= 1 for x in ratios)} of {len(ratios)}"
 
 
 def _summary(series: Callable[[Path], list[Series]]) -> Callable[[Path], list[str]]:

@@ -17,9 +17,8 @@ from cute_dialect.op.grouped.call import planned
 from cute_dialect.op.grouped.choosing import average, choose
 from cute_dialect.op.grouped.kernels import name_of, text_of
 from cute_dialect.op.problems.grouped import GroupedArguments, Shapes
-from cute_dialect.runtime.arrays import numpy_dtype
 from cute_dialect.tools.bench.checks import check_limit
-from cute_dialect.tools.bench.peers import normal
+from cute_dialect.tools.bench.peers import normal, unread
 from cute_dialect.tools.bench.runner import Text, Trial
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -127,11 +126,6 @@ def _kernels(given: GroupedArguments) -> Mapping[str, Text]:
     return {name_of(c): partial(text_of, c) for c, _ in planned("cute-bench", given, "cpu").launches}
 
 
-def _unread(element: str, *shape: int) -> Any:
-    """Return an uninitialized array; its memory is never touched and takes no pages."""
-    return np.empty(shape, numpy_dtype(element))
-
-
 class ScaledGroups(NamedTuple):
     """``scaled_grouped_mm`` of ``rows`` e4m3 tokens, divided evenly among ``groups`` experts of (n, k), to bf16.
 
@@ -166,9 +160,9 @@ class ScaledGroups(NamedTuple):
 
     def kernels(self) -> Mapping[str, Text]:
         """Return the kernel of the call by name, with a function that generates its text."""
-        a = _unread("f8E4M3FN", self.rows, self.k)
-        b = _unread("f8E4M3FN", self.groups, self.n, self.k).transpose(0, 2, 1)
-        sa, sb = (_unread("f32", *shape) for shape in self.scales())
+        a = unread("f8E4M3FN", self.rows, self.k)
+        b = unread("f8E4M3FN", self.groups, self.n, self.k).transpose(0, 2, 1)
+        sa, sb = (unread("f32", *shape) for shape in self.scales())
         block = self.recipe == "block"
         return _kernels(GroupedArguments(
             a, b, {"offs": self.ends()}, dtype="bf16", scales={"scale_a": sa, "scale_b": sb},
@@ -238,7 +232,7 @@ class Masked(NamedTuple):
 
     def kernels(self) -> Mapping[str, Text]:
         """Return the kernel of the call by name, with a function that generates its text."""
-        a, b = _unread("bf16", self.groups, self.most, self.k), _unread("bf16", self.groups, self.k, self.n)
+        a, b = unread("bf16", self.groups, self.most, self.k), unread("bf16", self.groups, self.k, self.n)
         return _kernels(GroupedArguments(a, b, {"lengths": self.lengths()}))
 
     def trial(self) -> Trial:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from cute_dialect import op
 from cute_dialect.op.execute.variants import Variant
-from cute_dialect.runtime.arrays import numpy_dtype
 from cute_dialect.tools.bench.checks import BenchError, check_limit
-from cute_dialect.tools.bench.peers import dtype, operator
+from cute_dialect.tools.bench.peers import dtype, operator, unread
 from cute_dialect.tools.bench.runner import Text, Trial
 
 __all__ = ["CASES", "Mode"]
@@ -54,24 +52,20 @@ class Mode(NamedTuple):
 
     def kernels(self) -> Mapping[str, Text]:
         """Return the kernels of the call by name, with functions that generate their texts."""
-
-        def empty(*shape: int, element: str = self.element) -> Any:
-            return np.empty(shape, numpy_dtype(element))  # The memory is never touched.
-
-        result = "i32" if self.element == "i8" else self.element
-        of_b = (lambda: empty(self.n, self.k).T) if self.element == "i8" else lambda: empty(self.k, self.n)
-        plan, found = self.plan(), list[Variant]()
+        m, n, k, result = self.m, self.n, self.k, "i32" if self.element == "i8" else self.element
+        operand, plan, found = partial(unread, self.element), self.plan(), list[Variant]()
+        columns = self.element == "i8"
         if self.array:
-            a, b, d = ([x() for _ in range(self.matrices)] for x in (
-                lambda: empty(self.m, self.k), of_b, lambda: empty(self.m, self.n, element=result)))  # fmt: skip
+            count = range(self.matrices)
+            a, d = [operand(m, k) for _ in count], [unread(result, m, n) for _ in count]
+            b = [operand(n, k).T if columns else operand(k, n) for _ in count]
             arguments = plan.arguments(a, b, None, d, device="cpu")
             found = [arguments.operation.variant_for(arguments.operands, array=True)]
         else:
             batch = (self.matrices,) if self.matrices > 1 else ()
-            b = empty(*batch, self.k, self.n) if batch or self.element != "i8" else of_b()
-            d = empty(*batch, self.m, self.n, element=result)
-            arguments = plan.arguments(empty(*batch, self.m, self.k), b, None, d, split_k=self.split, device="cpu")
-            found = arguments.sources()
+            b = operand(n, k).T if columns and not batch else operand(*batch, k, n)
+            a, d = operand(*batch, m, k), unread(result, *batch, m, n)
+            found = plan.arguments(a, b, None, d, split_k=self.split, device="cpu").sources()
         return {variant.name: variant.text for variant in found}
 
     def trial(self) -> Trial:
