@@ -74,6 +74,12 @@ def test_records_match_the_classes_of_passes() -> None:
             cls = row.load()
             assert issubclass(cls, Pass) and cls.__name__ == row.class_name
             assert (cls.name, cls.summary, cls.scope, cls.in_upstream) == (row.name, row.summary, row.scope, row.both)
+    classes = [
+        (f".{file.stem}", name)
+        for file in sorted((ROOT / "passes").glob("*.py"))
+        for name in re.findall(r"^class (\w+)\(Pass\):", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    ]
+    assert [(row.module, row.class_name) for row in records(str(ROOT / "passes"))] == classes
 
 
 PASS = '''
