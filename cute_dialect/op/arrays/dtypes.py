@@ -126,7 +126,7 @@ def _precision_getter() -> Callable[[str, str], str] | None:
     import torch
 
     library: Any = torch
-    get = getattr(library._C, "_get_fp32_precision_getter", None)
+    get: Any = getattr(library._C, "_get_fp32_precision_getter", None)
     try:
         return get if get("cuda", "matmul") == torch.backends.cuda.matmul.fp32_precision else None
     except Exception:  # the function is private and may change its arguments
