@@ -16,7 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.files import checked_path
+from cute_dialect.op.errors import ArgumentError, UnsupportedError
 from cute_dialect.op.execute.saved import write
 from cute_dialect.op.execute.variants import CombineConfig, Variant
 from cute_dialect.op.plans.gemm import Gemm
@@ -146,7 +147,7 @@ def pytorch(
     """
     if not name.isidentifier():
         raise UnsupportedError(f"emit.pytorch: {name!r} is not a Python identifier; choose another name")
-    folder = Path(sourcedir) / name
+    folder = Path(checked_path("emit.pytorch", "sourcedir", sourcedir, ArgumentError)) / name
     if folder.exists() and any(p.name not in ("__init__.py", "plan", "__pycache__") for p in folder.iterdir()):
         raise UnsupportedError(f"emit.pytorch: {folder} contains other files; choose another name or sourcedir")
     _check_plain(operation)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cute_dialect.files import replace_file
+from cute_dialect.files import checked_path, replace_file
 from cute_dialect.viz.cells import Panel
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.latex import document
@@ -156,7 +156,7 @@ def file_format(file: Path, without: str = "") -> str:
     >>> file_format("a/b.PNG")
     '.png'
     """
-    name = os.fspath(file)
+    name = checked_path("draw", "file", file, DrawingError)
     suffix = os.path.splitext(name)[1].lower()
     known = [f for f in FORMATS if f != without]
     if suffix not in known:

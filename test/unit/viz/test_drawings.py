@@ -208,6 +208,8 @@ def test_cells_of_several_threads_and_of_none() -> None:
             lambda: draw("(2,2)").save("drawing.gif"),
             "the file name must end in .svg, .png, .html, .tex, got 'drawing.gif'",
         ),
+        (lambda: draw("(2,2)").save(3), "draw: file must be a path, got 3"),  # type: ignore[arg-type]
+        (lambda: draw("(2,2)").save("a\0.svg"), r"draw: file must be a path, got 'a\x00.svg'"),
         (lambda: draw("(2,2)").with_theme("blue"), "theme must be one of auto, light, dark, got 'blue'"),
     ],
 )
