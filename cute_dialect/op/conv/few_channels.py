@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TypeAlias
 
-from cute_dialect.kernels.conv.config import WGRAD
+from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct import DirectConfig
@@ -69,10 +69,9 @@ def few_channels(asked: ConvRequest, sms: int = 132) -> FewChannels | None:
 def _is_faster(asked: ConvRequest, found: DirectConfig | PartialWeights, sms: int) -> bool:
     """Return True if image tiles are faster than a GEMM for a convolution without groups."""
     g = asked.geometry
-    if g.window.taps[-1] == 1 and g.taps > 1 and g.filter[-1] in (8, 16, 32, 64):
-        return False  # It may be a window that narrow() has folded, for an im2col GEMM.
     folded = not g.is_product and narrow(asked, sms=sms) is not None
-    margin = _FOLDED if folded else _FASTER
+    column = g.kind != DGRAD and g.window.taps[-1] == 1 and g.taps > 1 and g.filter[-1] in (8, 16, 32, 64)
+    margin = _FOLDED if folded or column else _FASTER  # narrow() may have folded the window into a column
     return microseconds_of(asked, found, sms) < margin * gemm_microseconds(asked, sms=sms)
 
 

@@ -339,6 +339,8 @@ def test_choices() -> None:
     assert "c69k57-1p4" in large.kernel and "rpx" in large.kernel
     pixels = op.explain(op.conv2d_input, (106, 55, 55, 3), (9, 1, 1, 3), (106, 55, 55, 9))
     assert pixels.kernel.startswith("direct-dgrad-f16-f16-1x1-c3k9")
+    column = op.explain(op.conv2d_input, (80, 174, 174, 8), (16, 7, 1, 8), (80, 174, 174, 16), padding=(3, 0))
+    assert column.kernel.startswith("direct-dgrad-f16-f16-7x1-p3x0-c8k16")
     wide = op.explain(op.conv2d, (18, 59, 82, 24), (888, 6, 6, 24), padding=2)
     assert "-w32" in wide.kernel and [n for n, _ in wide.copies] == ["x", "f"]
 
