@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["BITS", "Tile", "elementwise_add_text", "launch", "seed_tile", "streaming_tile"]

@@ -8,7 +8,7 @@ There are two kernels with one body. ``elementwise_v`` takes rows of aligned vec
 the end. ``elementwise`` takes any rows, with adjacent elements in the threads of a warp. Gapless matrices of any row
 length are treated as one row (``Plan.flat``). Per-column and per-row values are then found by a division per element.
 
->>> from cute_dialect.kernels.epilogue_graph import Builder, Input, Output
+>>> from cute_dialect.kernels.epilogue.graph import Builder, Input, Output
 >>> make = Builder()
 >>> x, y = (make.load(Input(kind, "f16", order="n")) for kind in ("aux", "row"))
 >>> plan = Plan(make.graph([Output(make.call("add", x, y), "f16")]))
@@ -22,11 +22,11 @@ length are treated as one row (``Plan.flat``). Per-column and per-row values are
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_functions import FUNCTIONS
-from cute_dialect.kernels.epilogue_graph import Graph, Input, constant_of
-from cute_dialect.kernels.gemm.elements import BITS, number, rounded
-from cute_dialect.kernels.gemm.epilogue_emit import OF_FLOATS, evaluated
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.elements import BITS, number, rounded
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.emit import OF_FLOATS, evaluated
+from cute_dialect.kernels.epilogue.functions import FUNCTIONS
+from cute_dialect.kernels.epilogue.graph import Graph, Input, constant_of
 
 __all__ = ["ELEMENTS", "Plan", "elementwise_text", "kinds_of"]
 
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
 def kinds_of(graph: Graph, compute: str) -> tuple[str, ...]:
     """Return the kind of each node's values: b (boolean), i (integer) or f (float).
 
-    >>> from cute_dialect.kernels.epilogue_graph import Builder, Output
+    >>> from cute_dialect.kernels.epilogue.graph import Builder, Output
     >>> make = Builder()
     >>> x = make.load(Input("aux", "i32"))
     >>> graph = make.graph([Output(make.call("less", x, make.call("divide", x, make.constant(2))))])

@@ -2,12 +2,12 @@
 
 A graph is evaluated for each element of (M, N), or of a batch of such matrices. Its outputs are elementwise, or sums of
 rows or columns. For a sum, a block writes the partial results of its tile, (parts, M) or (parts, N), which
-:mod:`~cute_dialect.kernels.finish_reduction` adds up. A block has 128 rows: a warp every eighth of them, a lane
-``width`` adjacent elements of each. Pairs of rows that share a random counter are computed together.
+:mod:`~cute_dialect.kernels.epilogue.finish_reduction` adds up. A block has 128 rows: a warp every eighth of them, a
+lane ``width`` adjacent elements of each. Pairs of rows that share a random counter are computed together.
 
 Tensors are accessed by vectors if they are aligned, else element by element, as the plan specifies.
 
->>> from cute_dialect.kernels.epilogue_graph import Builder, Input, Output
+>>> from cute_dialect.kernels.epilogue.graph import Builder, Input, Output
 >>> make = Builder()
 >>> x = make.load(Input("aux", "bf16", order="n"))
 >>> plan = SumsPlan(make.graph([Output(x, reduce="sum", axis="m")]), 8, True, (True,))
@@ -21,13 +21,13 @@ Tensors are accessed by vectors if they are aligned, else element by element, as
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_graph import Graph, Input, Output, constant_of
-from cute_dialect.kernels.gemm.broadcast_prefetch import element_of
-from cute_dialect.kernels.gemm.elements import BITS, number, rounded
-from cute_dialect.kernels.gemm.epilogue import annotation, extents_of, grouped
-from cute_dialect.kernels.gemm.epilogue_emit import evaluated, evaluated_pair
-from cute_dialect.kernels.philox import number_of, words_of
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.elements import BITS, number, rounded
+from cute_dialect.kernels.common.philox import number_of, words_of
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.broadcast_prefetch import element_of
+from cute_dialect.kernels.epilogue.combination import annotation, extents_of, grouped
+from cute_dialect.kernels.epilogue.emit import evaluated, evaluated_pair
+from cute_dialect.kernels.epilogue.graph import Graph, Input, Output, constant_of
 
 __all__ = ["SumsPlan", "elementwise_sums_text"]
 

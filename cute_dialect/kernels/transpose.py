@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang.values.dtypes import NumericType, type_of_mlir
 
 __all__ = ["BYTES", "Plan", "launch", "transpose_text"]

@@ -13,8 +13,8 @@ column of the other matrix. It transposes through shared memory, with the 16-byt
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.memory import part
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.kernels.transpose import BYTES
 from cute_dialect.lang.values.dtypes import type_of_mlir
 

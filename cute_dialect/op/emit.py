@@ -231,7 +231,7 @@ def mlir(operation: GemmOperationUniversal) -> str:
     if operation.in_parts:
         a, b = (kind._replace(layout=layout) for kind, layout in ((kinds.a, "row"), (kinds.b, "column")))
         kinds, k = kinds._replace(a=a, b=b), 3 * k
-        parts = "A and B consist of three tf32 parts, side by side along K (cute_dialect/kernels/split_tf32.py)."
+        parts = "A and B consist of three tf32 parts, side by side along K (cute_dialect/kernels/gemm/split_tf32.py)."
     views = [
         laid(ArrayView(0, shape, (shape[1], 1) if t.layout == "row" else (1, shape[0]), t.element, -1, "", None),
              t.layout, name)

@@ -11,8 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TypeAlias
 
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.kernels.pointer_array_gemm import ListedConfig
-from cute_dialect.kernels.split_tf32 import PartsConfig
+from cute_dialect.kernels.gemm.pointer_array import ListedConfig
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.conv.compiled import ConvKernel, kernel_library
 from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.explanation import Explanation

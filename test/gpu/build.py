@@ -105,7 +105,7 @@ def build_sync(folder: str, chip: str) -> list[str]:
 
 def build_gemm(folder: str, chip: str) -> list[str]:
     """Build the kernels of ``cute_dialect.op.functions.gemm`` into ``gemm/NAME`` and return the output of ptxas."""
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+    from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
     from cute_dialect.tools.bench.cases.gemm import build
 
     sys.path.insert(0, str(TEST / "support"))

@@ -47,14 +47,14 @@ def _gemm(
 
 def cases() -> Iterator[Case]:
     """Return one case per family of kernels, on integers and on normally distributed data."""
-    from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
     from cute_dialect.kernels.elementwise import elementwise_add_text
     from cute_dialect.kernels.gemm import gemm_text
+    from cute_dialect.kernels.gemm.ampere import ampere_gemm_text
     from cute_dialect.kernels.gemm.config import GemmConfig
     from cute_dialect.kernels.gemm.few_rows import few_rows_text
+    from cute_dialect.kernels.gemm.sgemm import sgemm_text
     from cute_dialect.kernels.rows.forward import row_text
     from cute_dialect.kernels.rows.sums import sum_text
-    from cute_dialect.kernels.sgemm import sgemm_text
     from cute_dialect.kernels.transpose import transpose_text
 
     def pair(

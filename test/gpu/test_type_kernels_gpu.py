@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch")
 
 from type_kernels import EXACT, FEW, REGISTERS, THREE, WARP  # noqa: E402
 
-from cute_dialect.kernels.gemm.elements import factors  # noqa: E402
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig  # noqa: E402
-from cute_dialect.kernels.simt_gemm import ExactConfig  # noqa: E402
-from cute_dialect.kernels.split_tf32 import padded  # noqa: E402
+from cute_dialect.kernels.common.elements import factors  # noqa: E402
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig  # noqa: E402
+from cute_dialect.kernels.gemm.simt import ExactConfig  # noqa: E402
+from cute_dialect.kernels.gemm.split_tf32 import padded  # noqa: E402
 from cute_dialect.runtime import load  # noqa: E402
 
 DTYPES = {

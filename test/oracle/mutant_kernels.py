@@ -11,21 +11,21 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.conv.config import Window
 from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
 from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile
 from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.kernels.gemm.sgemm import sgemm_text
 from cute_dialect.kernels.rows.config import RowConfig
 from cute_dialect.kernels.rows.forward import row_text
 from cute_dialect.kernels.rows.packed import packed_text
 from cute_dialect.kernels.rows.packed_norm_gradients import packed_norm_text
 from cute_dialect.kernels.rows.streamed import elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import sum_text
-from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.kernels.transpose_narrow import narrow_text

@@ -13,7 +13,7 @@ from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
 from cute_dialect.kernels.conv.depthwise import depthwise_text
 from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.conv.choice import ConvRequest, chosen
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.few_channels import few_channels

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from cute_dialect import op
-from cute_dialect.kernels.finish_reduction import combine_parts_text
+from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text
 from cute_dialect.op.epilogue import pairs, relu, silu
 from cute_dialect.op.execute import gemm as product
 from cute_dialect.op.execute import kernels as compiled

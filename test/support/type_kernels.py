@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig, warp_gemm_text
-from cute_dialect.kernels.simt_gemm import ExactConfig, exact_gemm_text
-from cute_dialect.kernels.split_tf32 import PartsConfig, split_text
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig, warp_gemm_text
+from cute_dialect.kernels.gemm.simt import ExactConfig, exact_gemm_text
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, split_text
 
 EXACT = [ExactConfig(a, b) for a in "km" for b in "nk"]
 EXACT += [ExactConfig(batch=True), ExactConfig(epilogue=Epilogue(alpha="arg", bias="n", activation="relu"))]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from cute_dialect import op
-from cute_dialect.kernels.split_tf32 import ORDERS, PartsConfig, split_text
+from cute_dialect.kernels.gemm.split_tf32 import ORDERS, PartsConfig, split_text
 from cute_dialect.op.execute.kernels import any_text, text_of
 from cute_dialect.op.functions.scaled import scaled_kernel
 

@@ -13,8 +13,8 @@ deterministic. A slice without keys has L = -inf and weight 0; a row without key
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
 
 __all__ = ["CombineConfig", "combine", "combine_text", "launch"]
 

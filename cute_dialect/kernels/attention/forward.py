@@ -28,8 +28,8 @@ from cute_dialect.kernels.attention.producer import Producer
 from cute_dialect.kernels.attention.result import Rows
 from cute_dialect.kernels.attention.softmax import Softmax
 from cute_dialect.kernels.attention.tiles import Place, Problem, Tiles, nothing_of
-from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from math import gcd, prod
 from typing import NamedTuple
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 
 __all__ = ["ConvConfig", "Residue", "Window", "extent_of", "of_elements"]
 

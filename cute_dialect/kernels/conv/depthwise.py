@@ -19,11 +19,11 @@ the taps that reach each pixel of a tile are known at compile time.
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import Window, of_elements
-from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.epilogue_emit import Fused
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
+from cute_dialect.kernels.epilogue.emit import Fused
 
 __all__ = ["DepthwiseConfig", "depthwise_text"]
 

@@ -5,7 +5,8 @@ the rows of vertical strips of the image. A row of pixels is loaded once and mul
 gradient that reaches it, so more taps need fewer loads per multiplication.
 
 Threads of a block with the same accumulators are reduced in shared memory, and each block writes one row of partial
-results. :mod:`cute_dialect.kernels.finish_reduction` adds the rows in a fixed order, so the result is deterministic.
+results. :mod:`cute_dialect.kernels.epilogue.finish_reduction` adds the rows in a fixed order, so the result is
+deterministic.
 
     launch(x, grad_y, parts, rows, config=DepthwiseWeightsConfig("f16", Window((3, 3), (1, 1), (1, 1))))
 """
@@ -16,9 +17,9 @@ results. :mod:`cute_dialect.kernels.finish_reduction` adds the rows in a fixed o
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import Window
-from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.traced_text import printed
 
 __all__ = ["DepthwiseWeightsConfig", "depthwise_weights_text"]
 

@@ -18,11 +18,11 @@ own blocks.
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import Window, of_elements
-from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.epilogue_emit import Fused
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
+from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.lang.nvgpu import cpasync, warp
 
 __all__ = ["DirectConfig", "copy_vectors", "direct_text", "image_type", "odd_vectors", "padded"]

@@ -5,7 +5,7 @@ gradient and the image pixels under its window. ``ldmatrix`` transposes both: A 
 column per filter, and a K step is 16 pixels.
 
 Accumulators stay in registers while a block iterates over tiles. At the end each row of warps writes a row of partial
-results, and :mod:`cute_dialect.kernels.finish_reduction` adds the rows in a fixed order.
+results, and :mod:`cute_dialect.kernels.epilogue.finish_reduction` adds the rows in a fixed order.
 
     launch(x, grad_y, parts, config=DirectWeightsConfig("f16", Window((3, 3), (1, 1), (1, 1)), channels=8, filters=8))
 """
@@ -16,10 +16,10 @@ results, and :mod:`cute_dialect.kernels.finish_reduction` adds the rows in a fix
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import Window
 from cute_dialect.kernels.conv.direct import VECTOR, clear_vectors, copy_vectors, image_type, odd_vectors, padded
-from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.nvgpu import warp
 
 __all__ = ["DirectWeightsConfig", "direct_weights_text"]

@@ -28,19 +28,19 @@ from math import prod
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import factors, number
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig
 from cute_dialect.kernels.conv.im2col_loads import Chunks, Columns, Filter, Grid, Pixels, Steps
 from cute_dialect.kernels.conv.output_maps import GroupPlaces, PixelPlaces, TapPlaces
 from cute_dialect.kernels.conv.stores import PixelResult, StepsInTurn, StepsLoads, WeightResult, WorkOfSteps
+from cute_dialect.kernels.epilogue.combination import Addends
+from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.gemm.block_scaling import Scales
-from cute_dialect.kernels.gemm.elements import factors, number
-from cute_dialect.kernels.gemm.epilogue import Addends
-from cute_dialect.kernels.gemm.epilogue_emit import Fused
 from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Result
 from cute_dialect.kernels.gemm.hopper import ROLES, WORK, Loads, ring_between, take_roles, work_of
 from cute_dialect.kernels.gemm.host import arguments_of, load_map, ring_of, store_map, store_widths
 from cute_dialect.kernels.gemm.mainloop import Operand, Products, Shared, Tiles
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 

@@ -12,9 +12,9 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.conv.im2col_loads import Pixels, Steps
+from cute_dialect.kernels.epilogue.fragment_layout import lanes_of
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue_store import ChunkStore, Result, RowStore
-from cute_dialect.kernels.gemm.fragment_layout import lanes_of
 from cute_dialect.kernels.gemm.hopper import Cooperative, Loads
 from cute_dialect.kernels.gemm.mainloop import Item, Place
 

@@ -16,7 +16,7 @@ channels only once. If rows of the matrix are not multiples of 16 bytes, it writ
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.traced_text import printed
 
 __all__ = ["Sizes", "UnfoldConfig", "unfold_text"]
 

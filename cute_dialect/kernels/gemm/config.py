@@ -16,9 +16,9 @@ from math import gcd
 from typing import NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
-from cute_dialect.kernels.gemm.elements import BITS, FACTORS, outputs_of, sums_of
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.gemm.fragment_layout import Lanes, lanes_of
+from cute_dialect.kernels.common.elements import BITS, FACTORS, outputs_of, sums_of
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.epilogue.fragment_layout import Lanes, lanes_of
 
 __all__ = ["BITS", "BLOCK", "EVICT_FIRST", "GemmConfig", "SplitConfig", "at_once", "blocks_of", "selects"]
 

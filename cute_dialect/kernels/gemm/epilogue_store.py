@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_graph import parts_of
+from cute_dialect.kernels.common.elements import number, rounded
+from cute_dialect.kernels.epilogue.emit import Fused, Leaving
+from cute_dialect.kernels.epilogue.fragment_layout import Lanes, lanes_of
+from cute_dialect.kernels.epilogue.graph import parts_of
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.elements import number, rounded
-from cute_dialect.kernels.gemm.epilogue_emit import Fused, Leaving
-from cute_dialect.kernels.gemm.fragment_layout import Lanes, lanes_of
 from cute_dialect.kernels.gemm.mainloop import Place
 from cute_dialect.lang.nvgpu import cpasync
 

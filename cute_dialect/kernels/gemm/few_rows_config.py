@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 
 __all__ = ["SkinnyConfig", "deepest"]
 

@@ -25,11 +25,12 @@ from functools import partial
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends
+from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.gemm.block_scaling import Scales
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.gemm.epilogue import Addends
-from cute_dialect.kernels.gemm.epilogue_emit import Fused
 from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Result
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.gemm.grouped_mainloop import GroupOperand, Groups, GroupTiles, Place
@@ -37,7 +38,6 @@ from cute_dialect.kernels.gemm.hopper import Cooperative, ring_between, take_rol
 from cute_dialect.kernels.gemm.host import elements_of, load_map, ring_of, store_map, store_widths
 from cute_dialect.kernels.gemm.mainloop import Products
 from cute_dialect.kernels.gemm.pingpong import TURN, Pingpong
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang import hopper, pipeline
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 

@@ -32,11 +32,12 @@ from functools import partial
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends, extents_of
+from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.gemm.block_scaling import Scales
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.gemm.epilogue import Addends, extents_of
-from cute_dialect.kernels.gemm.epilogue_emit import Fused
 from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Result
 from cute_dialect.kernels.gemm.host import (
     arguments_of,
@@ -57,8 +58,7 @@ from cute_dialect.kernels.gemm.pingpong import Pingpong
 from cute_dialect.kernels.gemm.rs_mainloop import FromRegisters
 from cute_dialect.kernels.gemm.split_k import Parts
 from cute_dialect.kernels.gemm.stream_k import Stream
-from cute_dialect.kernels.gemm_any import any_gemm
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.gemm.unaligned import any_gemm
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 

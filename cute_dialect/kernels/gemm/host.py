@@ -6,10 +6,10 @@
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_graph import Output, parts_of
+from cute_dialect.kernels.common.elements import factors, number
+from cute_dialect.kernels.epilogue.combination import grouped
+from cute_dialect.kernels.epilogue.graph import Output, parts_of
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig, part_of
-from cute_dialect.kernels.gemm.elements import factors, number
-from cute_dialect.kernels.gemm.epilogue import grouped
 from cute_dialect.kernels.gemm.epilogue_store import order_of_digits, swizzle_of
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents
 from cute_dialect.lang import hopper, utils

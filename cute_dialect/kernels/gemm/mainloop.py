@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.gemm.block_scaling import ColumnFactors, Factors, Scales
 from cute_dialect.kernels.gemm.config import EVICT_FIRST, GemmConfig, part_of
-from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.gemm.operands import places_of
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup

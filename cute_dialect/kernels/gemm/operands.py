@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.epilogue import Addends
+from cute_dialect.kernels.epilogue.combination import Addends
 
 __all__ = ["PLACES", "check_extents", "count_of", "layouts_of", "of_matrix", "places_of"]
 

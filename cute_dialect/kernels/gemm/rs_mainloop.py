@@ -2,8 +2,8 @@
 
 ``wgmma`` reads such elements from shared memory only if they are K-major, but accepts A in registers too. TMA loads A
 in its own layout, 128-byte lines along M. Each warp then loads the elements of its fragments from shared memory
-(:mod:`cute_dialect.kernels.gemm.fragment_layout` defines their rows). A stage is two groups of MMAs: while one is in
-flight, the registers of the other are filled. B is K-major.
+(:mod:`cute_dialect.kernels.epilogue.fragment_layout` defines their rows). A stage is two groups of MMAs: while one is
+in flight, the registers of the other are filled. B is K-major.
 """
 
 # Traced values define operators and attributes that pyright cannot check.

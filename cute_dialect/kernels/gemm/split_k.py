@@ -19,8 +19,8 @@ A workspace belongs to one stream. ``counters`` must be zero before the first la
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import rounded
 from cute_dialect.kernels.gemm.config import SplitConfig
-from cute_dialect.kernels.gemm.elements import rounded
 from cute_dialect.kernels.gemm.mainloop import Item, Shared, Tiles
 
 __all__ = ["Parts"]

@@ -22,10 +22,10 @@ from math import inf
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.config import OPS, Plan, RowConfig, capacity, check, has_two, row_class
 from cute_dialect.kernels.rows.memory import Line, Place, RowMemory, combined, mapped, part
 from cute_dialect.kernels.rows.sharing import Sharing
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = [

@@ -3,7 +3,7 @@
 Norms: persistent blocks iterate over rows, while the next rows are copied to shared memory (:class:`Ring`). The sums of
 the forward pass are recomputed together with those of the gradient, in one exchange. A thread has the same columns of
 all rows, and accumulates the gradients of their weights and biases in registers. Each block writes its sums to a row of
-``parts``, and :mod:`cute_dialect.kernels.finish_reduction` adds the rows in a fixed order.
+``parts``, and :mod:`cute_dialect.kernels.epilogue.finish_reduction` adds the rows in a fixed order.
 
     norm = norm_backward_program("layernorm", "bf16", 4096, "wb")
     norm(x, w, dy, dx, parts, 1e-5)                 # parts: f32, (blocks, 2 * columns)
@@ -19,6 +19,7 @@ Cross entropy: ``dx = (e^(x - lse) - [column is the target]) g``, without a redu
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.config import (
     MAX_CLUSTER,
     Plan,
@@ -31,7 +32,6 @@ from cute_dialect.kernels.rows.config import (
 from cute_dialect.kernels.rows.forward import add, deviations, pivot_of, power, where_mine, wide
 from cute_dialect.kernels.rows.memory import Place, RowMemory, part, widened
 from cute_dialect.kernels.rows.sharing import Sharing, Turn
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = [

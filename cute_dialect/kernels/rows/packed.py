@@ -18,11 +18,11 @@ from math import inf
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.config import OPS, has_two, width
 from cute_dialect.kernels.rows.forward import LN_2, LOWEST, add, equal, pivot_of, power, tree, wide
 from cute_dialect.kernels.rows.packed_tile import LANES, RowTile
 from cute_dialect.kernels.rows.sums import SUMS
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["is_packed_length", "packed_entropy_text", "packed_text"]

@@ -13,12 +13,12 @@ end, each block writes its sums to a row of ``parts``, as the kernels of :mod:`.
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.config import width
 from cute_dialect.kernels.rows.forward import add, pivot_of, wide
 from cute_dialect.kernels.rows.gradients import part_stride
 from cute_dialect.kernels.rows.packed import THREADS, PackedPlan, Values, total
 from cute_dialect.kernels.rows.packed_tile import LANES, RowTile, SharedRowTile
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["is_packed_norm_length", "packed_norm_blocks", "packed_norm_text"]

@@ -3,7 +3,7 @@
 Rows that fit the registers and shared memory of a cluster have faster kernels (:mod:`.forward`, :mod:`.gradients`).
 Here no element is kept. The first launch reduces slices of rows to partial results, which it writes to ``parts``. The
 second one combines the partial results of a row, reads the elements again and writes the results. Gradients of weights
-and biases are summed over groups of rows, and added up by :mod:`cute_dialect.kernels.finish_reduction`.
+and biases are summed over groups of rows, and added up by :mod:`cute_dialect.kernels.epilogue.finish_reduction`.
 
     plan = StreamedPlan("softmax", "f16")
     columns = plan.part_columns(splits=4)        # parts: f32, (rows, columns)
@@ -21,12 +21,12 @@ from math import inf
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.config import RowConfig, width
 from cute_dialect.kernels.rows.forward import LN_2, LOWEST, MaxBackward, Softmax, add, equal, pivot_of, power, wide
 from cute_dialect.kernels.rows.gradients import LayerGradient, RmsGradient, as_matrix, part_stride
 from cute_dialect.kernels.rows.memory import part
 from cute_dialect.kernels.rows.sharing import Sharing
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["OPERATIONS", "StreamedPlan", "elements_text", "statistics_text"]

@@ -16,11 +16,11 @@ from math import ceil, inf
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.config import HINTS, MAX_THREADS, Plan, RowConfig, width
 from cute_dialect.kernels.rows.forward import LN_2, LOWEST, Softmax, Sums, add, pivot_of, power, same, wide
 from cute_dialect.kernels.rows.memory import Place, RowMemory, combined, part
 from cute_dialect.kernels.rows.sharing import Sharing
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["SUMS", "loss_parts", "loss_text", "sum_class", "sum_program", "sum_text"]

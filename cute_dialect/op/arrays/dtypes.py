@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from cute_dialect.kernels.gemm.elements import FACTORS, outputs_of
+from cute_dialect.kernels.common.elements import FACTORS, outputs_of
 from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
 
 __all__ = [

@@ -20,10 +20,10 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
+from cute_dialect.kernels.common.elements import FACTORS
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, Window
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.elements import FACTORS
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.image_layouts import strides_of
 from cute_dialect.op.conv.choice import ConvRequest, chosen
 from cute_dialect.op.conv.compiled import kernel_of

@@ -15,10 +15,10 @@ from functools import lru_cache
 from math import gcd, prod
 from typing import NamedTuple
 
+from cute_dialect.kernels.common.elements import FACTORS
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, of_elements
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.elements import FACTORS
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.select.cost_model import Costs, costs_of, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, tuned

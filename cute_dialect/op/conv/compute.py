@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.conv.config import WGRAD, ConvConfig, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.image_layouts import (
     aligned_vector,
     as_rows,

@@ -12,8 +12,8 @@ from __future__ import annotations
 from math import prod
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, pads_channels
 from cute_dialect.op.problems.conv import Geometry

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cute_dialect.kernels.common.elements import factors, sums_of
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, ConvConfig
-from cute_dialect.kernels.gemm.elements import factors, sums_of
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.conv.choice import ConvRequest, config_of, kernels_for, served
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.launch_sequence import Split

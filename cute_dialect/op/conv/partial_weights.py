@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
-from cute_dialect.kernels.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
 from cute_dialect.op.arrays.image_layouts import aligned_vector, dense, padded_view
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.depthwise_weights import depthwise_weights_of

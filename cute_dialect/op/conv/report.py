@@ -22,7 +22,7 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct import DirectConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.image_layouts import aligned_vector, lines_suit, strides_of, views_last
 from cute_dialect.op.conv.channel_padding import narrow, written

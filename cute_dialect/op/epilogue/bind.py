@@ -11,7 +11,7 @@ from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue_graph import REDUCTIONS, Graph, Input, Node, Output, evaluate, parts_of
+from cute_dialect.kernels.epilogue.graph import REDUCTIONS, Graph, Input, Node, Output, evaluate, parts_of
 from cute_dialect.op.arrays.dtypes import element_name, torch_name
 from cute_dialect.op.arrays.library import aligned_strides
 from cute_dialect.op.arrays.overlap import overlap, same_matrix

@@ -19,8 +19,8 @@ from functools import lru_cache
 from inspect import Parameter, Signature
 from typing import Any
 
-from cute_dialect.kernels.epilogue_functions import FUNCTIONS
-from cute_dialect.kernels.epilogue_graph import Graph, Input, constant_of
+from cute_dialect.kernels.epilogue.functions import FUNCTIONS
+from cute_dialect.kernels.epilogue.graph import Graph, Input, constant_of
 from cute_dialect.op.epilogue import functions
 from cute_dialect.op.epilogue.tracer_values import Proxy, call, interleaved
 from cute_dialect.op.epilogue.tracing import FakeTensor, Placed, Traced, shape_in_sums, trace

@@ -18,11 +18,11 @@ from functools import partial
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels import epilogue_functions as table
-from cute_dialect.kernels.activations import parsed
-from cute_dialect.kernels.epilogue_functions import NUMPY, arrays_of_torch
-from cute_dialect.kernels.epilogue_graph import greatest_of_blocks
-from cute_dialect.kernels.philox import drawn_of_arrays
+from cute_dialect.kernels.common.philox import drawn_of_arrays
+from cute_dialect.kernels.epilogue import functions as table
+from cute_dialect.kernels.epilogue.activations import parsed
+from cute_dialect.kernels.epilogue.functions import NUMPY, arrays_of_torch
+from cute_dialect.kernels.epilogue.graph import greatest_of_blocks
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue import tracer_values
 from cute_dialect.op.errors import ArgumentError, EpilogueError
@@ -242,7 +242,7 @@ def random(x: Operand, seed: Operand, offset: Operand = 0) -> Operand:
     """Return a uniform random number in [0, 1) for each element, a multiple of 2 ** -24.
 
     Philox of the seed, the offset and the element's index makes the numbers
-    (:mod:`cute_dialect.kernels.philox`). Each kernel, NumPy and torch give the same ones.
+    (:mod:`cute_dialect.kernels.common.philox`). Each kernel, NumPy and torch give the same ones.
 
     Args:
         x: gives the shape.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar, NamedTuple
 
-from cute_dialect.kernels.epilogue_graph import Builder, Input
+from cute_dialect.kernels.epilogue.graph import Builder, Input
 from cute_dialect.op.epilogue.mode_digits import (
     Digit,
     Modes,

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
+from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.elementwise_sums import ROWS, SumsPlan, elementwise_sums_text
-from cute_dialect.kernels.epilogue_graph import Graph, Input, Output
-from cute_dialect.kernels.finish_reduction import combine_parts_text
-from cute_dialect.kernels.gemm.elements import BITS
+from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text
+from cute_dialect.kernels.epilogue.graph import Graph, Input, Output
 from cute_dialect.op.epilogue.bind import as_bytes, matrix_view, read_as
 from cute_dialect.op.epilogue.reducing import Reduced, combining, memory_of
 from cute_dialect.op.epilogue.saved_tensors import Slope

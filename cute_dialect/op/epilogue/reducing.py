@@ -6,8 +6,8 @@ from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
-from cute_dialect.kernels.epilogue_graph import STRIP
-from cute_dialect.kernels.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.graph import STRIP
 from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = ["Combining", "Reduced", "combining", "memory_of"]

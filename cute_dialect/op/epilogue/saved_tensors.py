@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from cute_dialect.kernels.epilogue_graph import Builder, Graph, Output
+from cute_dialect.kernels.epilogue.graph import Builder, Graph, Output
 from cute_dialect.op.epilogue.derivative import WITHOUT, given_name, gradient_of, kept_name
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError

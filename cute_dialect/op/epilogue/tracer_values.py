@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from cute_dialect.kernels.epilogue_functions import FUNCTIONS, LARGEST
-from cute_dialect.kernels.epilogue_graph import Builder
+from cute_dialect.kernels.epilogue.functions import FUNCTIONS, LARGEST
+from cute_dialect.kernels.epilogue.graph import Builder
 from cute_dialect.op.epilogue import output_layout
 from cute_dialect.op.epilogue.mode_digits import Modes, extents
 from cute_dialect.op.epilogue.output_layout import Origin

@@ -10,8 +10,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.activations import parsed
-from cute_dialect.kernels.epilogue_functions import ACTIVATIONS, NUMPY, Arrays, arrays_of_torch
+from cute_dialect.kernels.epilogue.activations import parsed
+from cute_dialect.kernels.epilogue.functions import ACTIVATIONS, NUMPY, Arrays, arrays_of_torch
 from cute_dialect.op.arrays.dtypes import element_name, torch_name
 from cute_dialect.op.errors import LayoutError
 

@@ -11,8 +11,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.split_tf32 import PartsConfig, padded
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays.dtypes import FAST, both, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import Library, Where, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import (

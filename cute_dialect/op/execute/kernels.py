@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.epilogue_graph import parts_of
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.epilogue.graph import parts_of
 from cute_dialect.kernels.gemm.config import SplitConfig
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays.memory import pool_of
 from cute_dialect.op.execute.kernel_cache import compiled_kernel
 from cute_dialect.op.execute.recording import Launch, unrecorded
@@ -21,8 +21,8 @@ from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.kernels.finish_reduction import CombineConfig
-    from cute_dialect.kernels.split_tf32 import PartsConfig
+    from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
+    from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
     from cute_dialect.op.select.gemm_dispatch import AnyConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
@@ -205,9 +205,9 @@ def runner(choice: Choice, cpu: bool = False) -> Runner:
 
 def any_text(config: AnyConfig) -> str:
     """Return the kernel's MLIR text."""
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
-    from cute_dialect.kernels.mma_sync_gemm import warp_gemm_text
-    from cute_dialect.kernels.simt_gemm import ExactConfig, exact_gemm_text
+    from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
+    from cute_dialect.kernels.gemm.mma_sync import warp_gemm_text
+    from cute_dialect.kernels.gemm.simt import ExactConfig, exact_gemm_text
 
     if isinstance(config, ExactConfig):
         return exact_gemm_text(config)
@@ -225,7 +225,7 @@ def any_rows(config: AnyConfig, cpu: bool = False) -> Kernel | RunKernel:
 
 def run_any(config: AnyConfig, module: CompiledModule) -> Kernel | RunKernel:
     """Return a compiled kernel without TMA, with a workspace if it uses split-K."""
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig
+    from cute_dialect.kernels.gemm.ampere import AmpereConfig
 
     if not isinstance(config, AmpereConfig) and config.parts > 1:
         return RunKernel(module, config.workspace, config.epilogue)
@@ -245,7 +245,7 @@ def splitter(config: PartsConfig, cpu: bool = False) -> Kernel:
 
 def splitter_library(config: PartsConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
     """Return the compiled kernel of :func:`splitter`; ``elsewhere`` and ``cpu`` as in :func:`library`."""
-    from cute_dialect.kernels.split_tf32 import split_text
+    from cute_dialect.kernels.gemm.split_tf32 import split_text
 
     return compiled_kernel(config.name, partial(split_text, config), elsewhere=elsewhere, cpu=cpu)
 
@@ -253,7 +253,7 @@ def splitter_library(config: PartsConfig, *, elsewhere: bool = False, cpu: bool 
 @cache
 def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
     """Return the kernel that combines partial reductions of rows or columns; ``cpu``: for the interpreter."""
-    from cute_dialect.kernels.finish_reduction import combine_parts_text
+    from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text
 
     return compiled_kernel(config.name, partial(combine_parts_text, config), cpu=cpu).kernel("launch")
 
@@ -262,8 +262,8 @@ def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
 def padder(matrices: int, cpu: bool = False) -> Kernel:
     """Return the kernel that copies one or two matrices to 16-byte aligned lines.
 
-    See :mod:`cute_dialect.kernels.repack_rows`.
+    See :mod:`cute_dialect.kernels.common.repack_rows`.
     """
-    from cute_dialect.kernels.repack_rows import pad_text
+    from cute_dialect.kernels.common.repack_rows import pad_text
 
     return compiled_kernel(f"pad-{matrices}", partial(pad_text, matrices), cpu=cpu).kernel("launch")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from cute_dialect.kernels.split_tf32 import padded
+from cute_dialect.kernels.gemm.split_tf32 import padded
 from cute_dialect.op.arrays.elements import SIZES
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.arrays.operand_views import kernel_order

@@ -11,19 +11,19 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.conv.config import WGRAD, ConvConfig
 from cute_dialect.kernels.conv.hopper import conv_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
-from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig, warp_gemm_text
-from cute_dialect.kernels.pointer_array_gemm import ListedConfig, listed_text
-from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
-from cute_dialect.kernels.sgemm import sgemm_text
-from cute_dialect.kernels.simt_gemm import ExactConfig, exact_gemm_text
-from cute_dialect.kernels.split_k_reduce import ReduceConfig, reduce_parts_text
-from cute_dialect.kernels.split_tf32 import PartsConfig, split_text
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig, combine_parts_text
+from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig, reduce_parts_text
+from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig, warp_gemm_text
+from cute_dialect.kernels.gemm.pointer_array import ListedConfig, listed_text
+from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig, problems_text
+from cute_dialect.kernels.gemm.sgemm import sgemm_text
+from cute_dialect.kernels.gemm.simt import ExactConfig, exact_gemm_text
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, split_text
 from cute_dialect.op.conv.choice import choice_of
 from cute_dialect.op.conv.compiled import kernel_library
 from cute_dialect.op.errors import UnsupportedError

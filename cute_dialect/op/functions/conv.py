@@ -9,8 +9,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
+from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced

@@ -18,8 +18,8 @@ from inspect import signature
 from types import FunctionType
 from typing import Any
 
-from cute_dialect.kernels.activations import Spelled, spelled
-from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
+from cute_dialect.kernels.epilogue.activations import Spelled, spelled
+from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
 from cute_dialect.op.arrays.dtypes import FAST, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import aligned_strides
 from cute_dialect.op.conv.report import explained as explained_convolution

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.activations import Spelled, spelled
-from cute_dialect.kernels.gemm.epilogue import Hook
+from cute_dialect.kernels.epilogue.activations import Spelled, spelled
+from cute_dialect.kernels.epilogue.combination import Hook
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.bind import alone
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_per_matrix
@@ -82,8 +82,8 @@ def mm(
         c: an array that broadcasts to (M, N); may be ``out``.
         bias: a per-column vector (N,) or a per-row vector (M, 1).
         activation: relu, gelu or another of :data:`cute_dialect.op.epilogue.ACTIVATIONS`.
-        hook: an element-wise function, :data:`cute_dialect.kernels.gemm.epilogue.Hook`; each function, also an edited
-            one, needs a kernel of its own.
+        hook: an element-wise function, :data:`cute_dialect.kernels.epilogue.combination.Hook`; each function, also an
+            edited one, needs a kernel of its own.
         epilogue: a function of the accumulator and ``args``, plain or traced (:func:`cute_dialect.op.epilogue.trace`).
             It replaces ``alpha``, ``beta``, ``c``, ``bias``, ``activation`` and ``hook``; its return value is
             returned.

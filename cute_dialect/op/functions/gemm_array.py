@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from cute_dialect.kernels.activations import Spelled, spelled
+from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.op.arrays.dtypes import both, checked_arithmetic, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.elements import layout_name
 from cute_dialect.op.epilogue.bind import alone, traced_of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.kernels.epilogue.combination import Hook
     from cute_dialect.op.select.report import GemmExplanation
     from cute_dialect.runtime.launch import CallOptions
 

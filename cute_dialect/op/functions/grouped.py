@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.activations import Spelled, spelled
+from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.execute.call_cache import KnownCalls, is_traced
 from cute_dialect.op.functions.gemm import bmm

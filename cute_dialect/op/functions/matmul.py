@@ -12,7 +12,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.activations import spelled
+from cute_dialect.kernels.epilogue.activations import spelled
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls, number
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.kernels.activations import Spelled
+    from cute_dialect.kernels.epilogue.activations import Spelled
     from cute_dialect.op.signature_types import Interpreted
 
 __all__ = ["addmm", "baddbmm", "int_mm", "linear", "matmul"]

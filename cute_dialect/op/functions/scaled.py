@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.gemm.elements import BITS
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.common.elements import BITS
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.bind import bound, described
 from cute_dialect.op.epilogue.combination import LinearCombination

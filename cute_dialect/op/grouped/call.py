@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple, cast
 
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.kernels.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
-from cute_dialect.kernels.pointer_array_gemm import Base
+from cute_dialect.kernels.gemm.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
+from cute_dialect.kernels.gemm.pointer_array import Base
 from cute_dialect.op.arrays.dtypes import (
     both,
     can_mix,

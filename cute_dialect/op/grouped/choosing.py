@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.problems.grouped import Shapes

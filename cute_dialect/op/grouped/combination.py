@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from cute_dialect.kernels.activations import is_activation, unknown_activation
-from cute_dialect.kernels.epilogue_graph import Graph, Input
+from cute_dialect.kernels.epilogue.activations import is_activation, unknown_activation
+from cute_dialect.kernels.epilogue.graph import Graph, Input
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged
 from cute_dialect.op.epilogue.combination import LinearCombination, combination

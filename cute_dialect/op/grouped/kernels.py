@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from cute_dialect.kernels.gemm.grouped import grouped_text
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.kernels.moe_permute import BoundsConfig, GatherConfig, ZeroConfig, bounds_text, gather_text, zero_text
-from cute_dialect.kernels.pointer_array_gemm import ListedConfig, listed_text
-from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
+from cute_dialect.kernels.gemm.moe_permute import (
+    BoundsConfig,
+    GatherConfig,
+    ZeroConfig,
+    bounds_text,
+    gather_text,
+    zero_text,
+)
+from cute_dialect.kernels.gemm.pointer_array import ListedConfig, listed_text
+from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig, problems_text
 from cute_dialect.op.execute.kernel_cache import compiled_kernel
 from cute_dialect.op.select.kernel_choice import Choice
 

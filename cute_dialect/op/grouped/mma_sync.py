@@ -1,7 +1,7 @@
 """Grouped GEMMs without TMA and wgmma: f64, exact f32, f32 as three tf32 parts, and mma.sync tiles.
 
 A one-block kernel builds a table of the groups' GEMMs from the group ends, with the running count of their tiles.
-The kernel of pointer-array GEMMs (:mod:`cute_dialect.kernels.pointer_array_gemm`) then computes them.  No step waits
+The kernel of pointer-array GEMMs (:mod:`cute_dialect.kernels.gemm.pointer_array`) then computes them.  No step waits
 for the host.
 """
 
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from math import gcd
 from typing import NamedTuple
 
-from cute_dialect.kernels.ampere_gemm import AmpereConfig
+from cute_dialect.kernels.common.elements import sums_of
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.ampere import AmpereConfig
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.elements import sums_of
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-from cute_dialect.kernels.pointer_array_gemm import COLUMNS, Base, ListedConfig
-from cute_dialect.kernels.pointer_array_problems import ProblemsConfig
-from cute_dialect.kernels.simt_gemm import ExactConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+from cute_dialect.kernels.gemm.pointer_array import COLUMNS, Base, ListedConfig
+from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig
+from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.problems.grouped import Shapes
@@ -34,7 +34,7 @@ from cute_dialect.runtime.device_memory import span
 __all__ = ["MATH", "Cut", "base_of", "cut_of", "is_of_warps", "launches_of", "size_of"]
 
 MATH = {"3xtf32": "fast_f32", "fast_f16": "fast_f16", "fast_bf16": "fast_bf16"}
-"""Arithmetic of f32: the name in a call -> the name in :class:`~cute_dialect.kernels.mma_sync_gemm.WarpConfig`."""
+"""Arithmetic of f32: the name in a call -> the name in :class:`~cute_dialect.kernels.gemm.mma_sync.WarpConfig`."""
 
 
 def is_of_warps(p: Problem, kernel: object, form: str) -> bool:

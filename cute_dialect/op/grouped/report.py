@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.kernels.pointer_array_gemm import ListedConfig
+from cute_dialect.kernels.gemm.pointer_array import ListedConfig
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.explanation import Explanation, Line, example_view, is_of_torch

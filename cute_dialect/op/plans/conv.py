@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from cute_dialect.kernels.common.elements import BITS, FACTORS
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
-from cute_dialect.kernels.gemm.elements import BITS, FACTORS
 from cute_dialect.op.arrays.elements import element_name
 from cute_dialect.op.arrays.image_layouts import lines_suit
 from cute_dialect.op.conv.choice import ConvRequest as ConvAsked

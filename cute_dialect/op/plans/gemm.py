@@ -38,7 +38,7 @@ from cute_dialect.op.select.tuning import check_place
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
 
-    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.kernels.epilogue.combination import Hook
     from cute_dialect.op.explanation import Explanation
     from cute_dialect.op.select.tuning import Tuned
     from cute_dialect.op.signature_types import Factor

@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy import float64
     from numpy.typing import NDArray
 
-    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.kernels.epilogue.combination import Hook
     from cute_dialect.op.explanation import Explanation
     from cute_dialect.op.signature_types import Array, Arrays, Factor
     from cute_dialect.runtime.launch import CallOptions

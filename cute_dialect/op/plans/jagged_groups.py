@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError

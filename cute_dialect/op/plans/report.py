@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.elements import SIZES
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.epilogue.unfused import Matrix

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from cute_dialect.kernels.gemm.elements import outputs_of
+from cute_dialect.kernels.common.elements import outputs_of
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.arrays.overlap import overlap
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy import float64
     from numpy.typing import NDArray
 
-    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.kernels.epilogue.combination import Hook
     from cute_dialect.op.explanation import Explanation
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
     from cute_dialect.op.signature_types import Array, Factor

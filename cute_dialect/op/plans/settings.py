@@ -32,7 +32,7 @@ from cute_dialect.op.select.descriptions import (
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
 
-    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.kernels.epilogue.combination import Hook
     from cute_dialect.op.execute.arguments import Arguments
 
 __all__ = ["Settings", "Tiled"]
@@ -286,7 +286,7 @@ class Settings(Tiled):
 
     def activations(self) -> list[str]:
         """Return the names of activations."""
-        from cute_dialect.kernels.activations import PLAIN
+        from cute_dialect.kernels.epilogue.activations import PLAIN
 
         return list(PLAIN)
 

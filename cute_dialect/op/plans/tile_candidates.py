@@ -7,9 +7,9 @@ from typing import overload
 
 import numpy as np
 
-from cute_dialect.kernels.gemm.elements import BITS
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.split_tf32 import padded
+from cute_dialect.kernels.common.elements import BITS
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.split_tf32 import padded
 from cute_dialect.op.errors import AlignmentError
 from cute_dialect.op.execute.launch_sequence import ALONE, Split
 from cute_dialect.op.problems.plan_operands import Operands, fits_results, fits_tma

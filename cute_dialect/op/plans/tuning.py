@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.gemm.elements import BITS
+from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments
 from cute_dialect.op.plans.tile_candidates import problem_of

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import OUTPUTS, both, checked_arithmetic, element_name, listed, result_of
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DtypeError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cute_dialect.kernels.activations import is_activation, unknown_activation
+from cute_dialect.kernels.epilogue.activations import is_activation, unknown_activation
 from cute_dialect.op.arrays.dtypes import can_mix
 from cute_dialect.op.arrays.overlap import overlap, same_matrix
 from cute_dialect.op.epilogue.unfused import Matrix

@@ -18,7 +18,7 @@ from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, Layo
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, accepts, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.kernels.epilogue_graph import Graph
+    from cute_dialect.kernels.epilogue.graph import Graph
     from cute_dialect.op.epilogue.reducing import Reduced
 
 __all__ = [

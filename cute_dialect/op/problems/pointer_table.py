@@ -1,6 +1,6 @@
 """Kernel arguments of a pointer-array GEMM: one base address per operand, a table of offsets, and the tile schedule.
 
-The table has the columns :data:`cute_dialect.kernels.pointer_array_gemm.COLUMNS`.
+The table has the columns :data:`cute_dialect.kernels.gemm.pointer_array.COLUMNS`.
 
 >>> tiles_of([(130, 64, 8), (0, 64, 8), (64, 100, 16)], (64, 64)).tolist()
 [3, 0, 2]
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy import int32, int64
     from numpy.typing import NDArray
 
-    from cute_dialect.kernels.pointer_array_gemm import ListedConfig
+    from cute_dialect.kernels.gemm.pointer_array import ListedConfig
 
 __all__ = ["Laid", "extents_of", "laid_flat", "sizes_of", "tiles_of", "turns_of"]
 
@@ -95,7 +95,7 @@ def sizes_of(call: str, config: ListedConfig, found: Sequence[Operands], *, flip
 
 def laid_flat(config: ListedConfig, found: Sequence[Operands], *, flipped: bool) -> Laid:
     """Return GEMMs as the kernel takes them.  Empty ones may have any layout."""
-    from cute_dialect.kernels.pointer_array_gemm import COLUMNS
+    from cute_dialect.kernels.gemm.pointer_array import COLUMNS
 
     table = np.zeros((len(found), len(COLUMNS)), np.int64)
     each: dict[str, list[tuple[int, ArrayView, int]]] = {name: [] for name in ("a", "b", "c", "source", "bias")}

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
-from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.op.conv.choice import width_of
 from cute_dialect.op.errors import AlignmentError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.variants import Variant, compiled
@@ -41,7 +41,7 @@ from cute_dialect.op.select.kernel_choice import Choice
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
 
-    from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
+    from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
     from cute_dialect.op.epilogue.tracing import Traced
 
 __all__ = [

@@ -14,15 +14,15 @@ from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.kernels.activations import is_activation, spelled, unknown_activation
+from cute_dialect.kernels.epilogue.activations import is_activation, spelled, unknown_activation
 from cute_dialect.op.arrays.elements import element_name
 from cute_dialect.op.errors import EpilogueError
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
 
-    from cute_dialect.kernels.epilogue_graph import Graph
-    from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
+    from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
+    from cute_dialect.kernels.epilogue.graph import Graph
 
 __all__ = [
     "ActivationFunctor", "EpilogueFunctor", "FastLinearCombinationClamp", "LinearCombination", "LinearCombinationClamp",
@@ -100,7 +100,7 @@ class EpilogueFunctor:
 
         Raises EpilogueError.
         """
-        from cute_dialect.kernels.gemm.epilogue import Epilogue
+        from cute_dialect.kernels.epilogue.combination import Epilogue
 
         if self.clamp and self.element_output in _LARGEST:
             hook = _clamp_to(_LARGEST[self.element_output]) if hook is None else _refuse()
@@ -115,7 +115,7 @@ class EpilogueFunctor:
 
     def visited(self, graph: Graph) -> Epilogue:
         """Return a traced epilogue's graph as a kernel epilogue.  Raises EpilogueError if the functor does more."""
-        from cute_dialect.kernels.gemm.epilogue import Epilogue
+        from cute_dialect.kernels.epilogue.combination import Epilogue
 
         if self.activation or self.clamp:
             also = f"activation {self.activation}" if self.activation else type(self).__name__

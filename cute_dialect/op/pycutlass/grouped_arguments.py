@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cute_dialect.kernels.pointer_array_gemm import COLUMNS, ListedConfig
+from cute_dialect.kernels.gemm.pointer_array import COLUMNS, ListedConfig
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError, named
 from cute_dialect.op.execute.arguments import Arguments, Transfer, check_gpu, on_the_cpu

@@ -10,12 +10,12 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, cast
 
-from cute_dialect.kernels.ampere_gemm import AmpereConfig
-from cute_dialect.kernels.gemm.epilogue import Hook
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-from cute_dialect.kernels.pointer_array_gemm import ListedConfig
-from cute_dialect.kernels.pointer_array_problems import ProblemsConfig
-from cute_dialect.kernels.simt_gemm import ExactConfig
+from cute_dialect.kernels.epilogue.combination import Hook
+from cute_dialect.kernels.gemm.ampere import AmpereConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+from cute_dialect.kernels.gemm.pointer_array import ListedConfig
+from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig
+from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.op.arrays.elements import SIZES
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named

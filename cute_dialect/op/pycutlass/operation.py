@@ -10,8 +10,8 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-from cute_dialect.kernels.split_k_reduce import ReduceConfig
+from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.op.arrays.elements import element_name
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
@@ -29,9 +29,9 @@ from cute_dialect.op.select.kernel_choice import Choice
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
 
-    from cute_dialect.kernels.epilogue_graph import Graph
-    from cute_dialect.kernels.finish_reduction import CombineConfig
-    from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
+    from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
+    from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
+    from cute_dialect.kernels.epilogue.graph import Graph
     from cute_dialect.op.execute.launch_sequence import Split
     from cute_dialect.op.problems.plan_operands import Operands
 

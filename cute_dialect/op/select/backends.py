@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
-from cute_dialect.kernels.gemm.elements import BITS, FACTORS
+from cute_dialect.kernels.common.elements import BITS, FACTORS
 from cute_dialect.op.errors import LayoutError, UnsupportedError
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
-from cute_dialect.kernels.ampere_gemm import AmpereConfig
+from cute_dialect.kernels.common.elements import BITS, FACTORS, factors, outputs_of, sums_of, swapped
 from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
-from cute_dialect.kernels.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
+from cute_dialect.kernels.gemm.ampere import AmpereConfig
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.elements import BITS, FACTORS, factors, outputs_of, sums_of, swapped
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig, deepest
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-from cute_dialect.kernels.pointer_array_gemm import ListedConfig
-from cute_dialect.kernels.pointer_array_problems import ProblemsConfig
-from cute_dialect.kernels.sgemm import RUNGS
-from cute_dialect.kernels.simt_gemm import ExactConfig
-from cute_dialect.kernels.split_k_reduce import ReduceConfig
-from cute_dialect.kernels.split_tf32 import PartsConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+from cute_dialect.kernels.gemm.pointer_array import ListedConfig
+from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig
+from cute_dialect.kernels.gemm.sgemm import RUNGS
+from cute_dialect.kernels.gemm.simt import ExactConfig
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.select.descriptions import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, few_rows

@@ -13,8 +13,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from cute_dialect.kernels.gemm.elements import BITS
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.common.elements import BITS
+from cute_dialect.kernels.epilogue.combination import Epilogue
 
 __all__ = ["NO_WORK", "Work", "work_of"]
 

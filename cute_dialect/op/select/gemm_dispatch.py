@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.split_tf32 import PartsConfig, padded
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays.dtypes import both, check_types, element_of
 from cute_dialect.op.arrays.library import gpu_here
 from cute_dialect.op.arrays.operand_views import turn
@@ -36,9 +36,9 @@ from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig
-    from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-    from cute_dialect.kernels.simt_gemm import ExactConfig
+    from cute_dialect.kernels.gemm.ampere import AmpereConfig
+    from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+    from cute_dialect.kernels.gemm.simt import ExactConfig
 
 __all__ = [
     "SCALES", "AnyConfig", "GemmDispatch", "GemmPlan", "any_config", "by_rows", "choose", "forget_plans", "gpu_of",
@@ -97,9 +97,9 @@ def any_config(
         cut: the tile and the number of split-K slices; for f32 it selects small tiles, for 16-bit operands it is
             ignored.
     """
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig
-    from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-    from cute_dialect.kernels.simt_gemm import ExactConfig
+    from cute_dialect.kernels.gemm.ampere import AmpereConfig
+    from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+    from cute_dialect.kernels.gemm.simt import ExactConfig
 
     if element == "f32":
         return ExactConfig(*majors, batch, epilogue, small=cut is not None, parts=1 if cut is None else cut.parts)

@@ -26,8 +26,8 @@ from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from cute_dialect.errors import CuteError
 from cute_dialect.files import gpu_file_name, replace_file
+from cute_dialect.kernels.common.elements import swapped
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.elements import swapped
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.runtime.settings import user_folder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.gemm.elements import BITS, factors, sums_of
+from cute_dialect.kernels.common.elements import BITS, factors, sums_of
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.keywords import no_such_kernel
 from cute_dialect.op.select.candidates import menu, suiting, suits

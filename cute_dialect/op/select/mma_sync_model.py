@@ -1,7 +1,7 @@
 """Tile choice and predicted time of GEMMs without wgmma.
 
-They use ``mma.sync`` (:mod:`cute_dialect.kernels.mma_sync_gemm`), where wgmma cannot read the operands or for f64, or
-FMAs for f32 (:mod:`cute_dialect.kernels.simt_gemm`).
+They use ``mma.sync`` (:mod:`cute_dialect.kernels.gemm.mma_sync`), where wgmma cannot read the operands or for f64, or
+FMAs for f32 (:mod:`cute_dialect.kernels.gemm.simt`).
 
 A block iterates over K in steps of 128 bytes.  A step takes the maximum of its MMAs, its L2 traffic (of all blocks of
 a multiprocessor), and the latency that the stages do not hide.  The launch, the first loads, the stores and the
@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cute_dialect.kernels.common.elements import factors, sums_of
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.elements import factors, sums_of
 from cute_dialect.op.select.cost_model import COSTS, Costs
 from cute_dialect.op.select.kernel_choice import Problem
 

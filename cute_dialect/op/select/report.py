@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.split_tf32 import PartsConfig
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.explanation import Explanation, Line
 from cute_dialect.op.select import gemm_dispatch
@@ -145,7 +145,7 @@ def explained_way(
 
 def _in_parts(config: AnyConfig | None) -> str:
     """Return the split-K slices of a kernel without TMA as text."""
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig
+    from cute_dialect.kernels.gemm.ampere import AmpereConfig
 
     parts = 1 if config is None or isinstance(config, AmpereConfig) else config.parts
     return f", K in {parts} slices" if parts > 1 else ""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.lang.lib.timing import differs
 from cute_dialect.op.errors import DeviceError, UnsupportedError
 from cute_dialect.op.execute.call_cache import forget_calls

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from cute_dialect.kernels.epilogue_graph import Graph, constant_of
+from cute_dialect.kernels.epilogue.graph import Graph, constant_of
 from cute_dialect.op.arrays.dtypes import element_name, torch_name
 from cute_dialect.op.epilogue import functions
 from cute_dialect.op.epilogue.derivative import WITHOUT, rule_of

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import torch
 
-from cute_dialect.kernels.moe_permute import BoundsConfig
+from cute_dialect.kernels.gemm.moe_permute import BoundsConfig
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.functions import activated

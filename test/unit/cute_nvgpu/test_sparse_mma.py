@@ -24,7 +24,7 @@ from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.dialect.atom_state import AtomSetValueOp
 from cute_dialect.interp import InterpError, Pointer
-from cute_dialect.kernels.sparse import compress
+from cute_dialect.kernels.gemm.sparse import compress
 from cute_dialect.lang.nvgpu import warp, warpgroup
 from cute_dialect.pipelines.compiler import lower_to_base
 

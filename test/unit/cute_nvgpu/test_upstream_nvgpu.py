@@ -20,7 +20,7 @@ from mma_atoms_support import register_arrays
 from tma_support import CASES, arrays, kernel_text, multicast_arrays, multicast_text
 
 from cute_dialect.cute_nvgpu.to_nvgpu import NOT_CARRIED, mma_obstacle
-from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.passes.base import PassOptionError
 from cute_dialect.passes.to_base import ToBasePass
 from cute_dialect.pipelines import compile as compile_cute

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from cute_dialect.interp import InterpError
-from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
 from cute_dialect.kernels.elementwise import elementwise_add_text
 from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.ampere import ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.kernels.gemm.sgemm import RUNGS, sgemm_text
 from cute_dialect.kernels.rows.config import OPS
 from cute_dialect.kernels.rows.forward import row_text
 from cute_dialect.kernels.rows.sums import sum_text
-from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.pipelines import compile as compile_cute
 

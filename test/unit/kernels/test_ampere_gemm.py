@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.ampere_gemm import AmpereConfig, AmpereGemm, ampere_gemm_text
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.ampere import AmpereConfig, AmpereGemm, ampere_gemm_text
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.arrays import numpy_dtype
 from cute_dialect.runtime.binding import LaunchError

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import CompiledModule
 

@@ -7,7 +7,7 @@ import pytest
 from gemm_fallback_support import CASES, DTYPES, arrays
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm_any import any_gemm
+from cute_dialect.kernels.gemm.unaligned import any_gemm
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
 CHECKS = ("race", "uninit", "sync", "oob")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_functions import ACTIVATIONS, FUNCTIONS, GRADIENTS, NUMPY, arrays_of_torch
+from cute_dialect.kernels.epilogue.functions import ACTIVATIONS, FUNCTIONS, GRADIENTS, NUMPY, arrays_of_torch
 
 X = np.concatenate(
     [

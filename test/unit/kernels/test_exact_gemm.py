@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.simt_gemm import ExactConfig, exact_gemm_text
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.simt import ExactConfig, exact_gemm_text
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.lazy_lowering import compile_lazily
 from cute_dialect.runtime.launch import CompiledModule

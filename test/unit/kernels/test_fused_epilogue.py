@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
+from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.epilogue_emit import Fused
 from cute_dialect.pipelines import compile
 
 FUNCTIONS = {

@@ -45,7 +45,7 @@ def test_rows_of_any_length(name: str) -> None:
 
 
 def test_no_epilogue() -> None:
-    from cute_dialect.kernels.gemm.epilogue import Epilogue
+    from cute_dialect.kernels.epilogue.combination import Epilogue
 
     with pytest.raises(ValueError, match="direct=True cannot be combined with an epilogue"):
         F16._replace(epilogue=Epilogue(activation="relu")).check()

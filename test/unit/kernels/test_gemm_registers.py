@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.pipelines import compile
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cute_dialect.errors import CompileError
+from cute_dialect.kernels.common.elements import factors
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.elements import factors
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.pipelines import compile
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.sgemm import RUNGS, launch, sgemm_text
+from cute_dialect.kernels.gemm.sgemm import RUNGS, launch, sgemm_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import LaunchError
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mma_atoms_support import dtype, metadata_words, sparse_rows
 
-from cute_dialect.kernels.sparse import compress, expand
+from cute_dialect.kernels.gemm.sparse import compress, expand
 
 
 @pytest.mark.parametrize("element", ["f16", "bf16", "tf32", "i8", "ui8", "f8E4M3FN", "i4", "ui4"])

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.split_k_reduce import ReduceConfig, reduce_parts_text
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig, reduce_parts_text
 from cute_dialect.pipelines import compile
 
 CHECKS = ("race", "uninit", "oob")

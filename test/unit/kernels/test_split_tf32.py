@@ -7,7 +7,7 @@ import pytest
 
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.split_tf32 import ORDERS, PartsConfig, padded, split_text
+from cute_dialect.kernels.gemm.split_tf32 import ORDERS, PartsConfig, padded, split_text
 from cute_dialect.pipelines import compile
 
 CHECKS = ("race", "uninit", "sync", "oob")

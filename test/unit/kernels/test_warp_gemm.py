@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.kernels.gemm.elements import BITS, factors
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig, warp_gemm_text
+from cute_dialect.kernels.common.elements import BITS, factors
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig, warp_gemm_text
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.lazy_lowering import compile_lazily
 from cute_dialect.runtime.launch import CompiledModule

@@ -211,7 +211,7 @@ def test_whole_tiles() -> None:
 
 
 def test_a_sparse_product() -> None:
-    from cute_dialect.kernels.sparse import compress
+    from cute_dialect.kernels.gemm.sparse import compress
 
     def body(A: Tensor, E: Tensor, B: Tensor, C: Tensor) -> None:
         mma = cute.make_tiled_mma(warp.MmaSparseOp(cute.Float16, cute.Float32, (16, 8, 32)), (2, 1, 1))

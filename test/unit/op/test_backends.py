@@ -55,7 +55,7 @@ def test_a_gpu_of_another_generation() -> None:
 
 def test_configurations_have_a_backend() -> None:
     from cute_dialect.kernels.gemm.config import GemmConfig
-    from cute_dialect.kernels.simt_gemm import ExactConfig
+    from cute_dialect.kernels.gemm.simt import ExactConfig
 
     assert backend_of(Choice(GemmConfig())) is WGMMA
     assert backend_of(ExactConfig()) is SIMT

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import put_in_place  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.kernels.gemm.epilogue import Epilogue  # noqa: E402
+from cute_dialect.kernels.epilogue.combination import Epilogue  # noqa: E402
 from cute_dialect.op.epilogue import FakeTensor, elu, gelu, relu, softplus, trace, where  # noqa: E402
 from cute_dialect.op.epilogue import sum as reduced_sum  # noqa: E402
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError  # noqa: E402

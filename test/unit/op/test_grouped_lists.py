@@ -13,8 +13,8 @@ import pytest
 from refused_calls import OnGpu
 
 from cute_dialect import op
-from cute_dialect.kernels.pointer_array_gemm import COLUMNS
-from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
+from cute_dialect.kernels.gemm.pointer_array import COLUMNS
+from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig, problems_text
 from cute_dialect.op.execute.kernel_cache import load_or_compile
 from cute_dialect.op.execute.pointer_array_calls import PointerArrayCalls, Slice
 from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.execute import kernel_cache
 from cute_dialect.op.execute.kernels import any_text
 from cute_dialect.op.select.gemm_dispatch import AnyConfig, any_config
@@ -19,7 +19,7 @@ PROGRAM = """
 import sys
 from hashlib import sha256
 from functools import partial
-from cute_dialect.kernels.split_tf32 import PartsConfig, split_text
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, split_text
 from cute_dialect.op.execute.kernel_cache import load_or_compile
 
 found = load_or_compile("split", partial(split_text, PartsConfig(sys.argv[1])))

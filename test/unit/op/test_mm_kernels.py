@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import check_types
 from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.errors import DtypeError, ShapeError

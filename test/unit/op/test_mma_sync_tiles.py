@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.select.gemm_dispatch import GemmDispatch, any_config, way_of
 from cute_dialect.op.select.kernel_choice import Problem

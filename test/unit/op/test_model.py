@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.select import cost_model
 from cute_dialect.op.select.candidates import blocks, menu, suiting, suits
 from cute_dialect.op.select.cost_model import (

@@ -11,7 +11,7 @@ import pytest
 from refused_calls import OnGpu
 
 from cute_dialect import op
-from cute_dialect.kernels.activations import PLAIN
+from cute_dialect.kernels.epilogue.activations import PLAIN
 from cute_dialect.op.execute import gemm as products
 from cute_dialect.op.execute import kernel_cache
 from cute_dialect.op.select import gemm_dispatch

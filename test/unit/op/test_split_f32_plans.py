@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-from cute_dialect.kernels.split_tf32 import PartsConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.epilogue import maximum, pairs
 from cute_dialect.op.epilogue import sum as sum_of
 from cute_dialect.op.execute.launch_sequence import Step

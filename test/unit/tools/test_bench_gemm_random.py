@@ -10,7 +10,7 @@ import pytest
 
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.tools.bench.cases.gemm import chosen, copied_for_torch

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
-from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.execute.kernels import Runner, text_of
 from cute_dialect.op.select.candidates import suits
 from cute_dialect.op.select.cost_model import best

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.checks import BenchError, check_limit, check_outside, check_repeats, guarded
 from cute_dialect.tools.bench.peers import dtype

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
 from cute_dialect.kernels.elementwise import elementwise_add_text
 from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.ampere import ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.sgemm import sgemm_text
+from cute_dialect.kernels.gemm.sgemm import sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.progress import track

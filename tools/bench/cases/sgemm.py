@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
+from cute_dialect.kernels.gemm.sgemm import RUNGS, sgemm_text
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.checks import check_limit, check_outside, check_repeats, guarded
 from cute_dialect.tools.bench.runner import Row, Say, build_kernels, loaded, median_times, row

@@ -2,7 +2,7 @@
 
 Each variant is checked on small integers, whose results are exact.  All variants of a problem then run with a cold L2
 in alternating rounds, f64 and tf32 also against ``torch.mm``.  The fastest should be the default of
-:class:`~cute_dialect.kernels.mma_sync_gemm.WarpConfig`, or one of its ``TILES``.
+:class:`~cute_dialect.kernels.gemm.mma_sync.WarpConfig`, or one of its ``TILES``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig, warp_gemm_text
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig, warp_gemm_text
 from cute_dialect.op.execute.kernels import run_any
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.checks import BenchError

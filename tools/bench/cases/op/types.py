@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.kernels.split_tf32 import split_text
+from cute_dialect.kernels.gemm.split_tf32 import split_text
 from cute_dialect.op.execute.kernels import any_text, text_of
 from cute_dialect.tools.bench.checks import BenchError, check_limit
 from cute_dialect.tools.bench.peers import dtype, normal, operator

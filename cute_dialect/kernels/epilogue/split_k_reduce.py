@@ -16,10 +16,10 @@ True
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.elements import number, rounded
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.epilogue_emit import Fused
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.elements import number, rounded
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
+from cute_dialect.kernels.epilogue.emit import Fused
 
 __all__ = ["ReduceConfig", "launch", "reduce_parts_text"]
 

@@ -1,7 +1,7 @@
 """Epilogue of a GEMM: ``D = f(alpha * A B + beta * S + bias)``, or an arbitrary elementwise graph.
 
-Kernels always receive the epilogue as a graph (:mod:`cute_dialect.kernels.epilogue_graph`), which
-:mod:`cute_dialect.kernels.gemm.epilogue_emit` evaluates.
+Kernels always receive the epilogue as a graph (:mod:`cute_dialect.kernels.epilogue.graph`), which
+:mod:`cute_dialect.kernels.epilogue.emit` evaluates.
 
 >>> fused = Epilogue(alpha="arg", bias="n", activation="gelu")
 >>> fused.name, list(fused.arguments("f16"))
@@ -28,9 +28,9 @@ from functools import cache, lru_cache, wraps
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.activations import parsed
-from cute_dialect.kernels.epilogue_graph import STRIP, Builder, Graph, Input, Output, parts_of
-from cute_dialect.kernels.gemm.elements import OUTPUTS, number
+from cute_dialect.kernels.common.elements import OUTPUTS, number
+from cute_dialect.kernels.epilogue.activations import parsed
+from cute_dialect.kernels.epilogue.graph import STRIP, Builder, Graph, Input, Output, parts_of
 
 __all__ = ["Addends", "Epilogue", "Hook"]
 
@@ -64,7 +64,7 @@ class Epilogue(NamedTuple):
     beta: float | str = 0.0  # likewise; 0 means no S
     bias: str = ""  # "n": per column, "m": per row, "": none
     bias_type: str = "f32"
-    activation: str = ""  # one of kernels/activations.py, or none
+    activation: str = ""  # one of kernels/epilogue/activations.py, or none
     hook: Hook | None = None
     graph: Graph | None = None  # the whole epilogue as a graph, instead of the fields above
 

@@ -14,7 +14,7 @@ row are zero. Elements are treated as bytes, so their type does not matter.
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.traced_text import printed
 
 __all__ = ["Lines", "launch", "pad_text"]
 

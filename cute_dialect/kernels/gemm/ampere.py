@@ -8,7 +8,8 @@ tile of K, which may be partial, is loaded first, so that the loop needs no pred
 Kernels ``gemm_16``, ``gemm_8`` and ``gemm_4`` copy 16, 8 and 4 bytes at a time. They need addresses, strides and
 contiguous extents that are multiples of that. ``gemm`` takes any matrix, by loads of single elements. The launch picks
 the first one whose requirements are met. Epilogues are those of the Hopper GEMM
-(:mod:`~cute_dialect.kernels.gemm.epilogue`). Results of a type other than that of A and B are stored from registers.
+(:mod:`~cute_dialect.kernels.epilogue.combination`). Results of a type other than that of A and B are stored from
+registers.
 
     gemm = AmpereGemm()
     gemm(a, b, c)                        # torch tensors; the first call of a specialization compiles
@@ -23,11 +24,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.cp_async_mainloop import Staged, WarpsOfK, over_k, tile_copy, tile_layout
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.epilogue_emit import Fused
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
+from cute_dialect.kernels.epilogue.emit import Fused
+from cute_dialect.kernels.gemm.cp_async_mainloop import Staged, WarpsOfK, over_k, tile_copy, tile_layout
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix
-from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 from cute_dialect.lang.values.dtypes import type_of_mlir

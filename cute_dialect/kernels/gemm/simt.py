@@ -1,8 +1,8 @@
 """GEMM of f32 on plain FMAs: ``C[M,N] = A[M,K] * B[N,K]^T``, with f32 products and accumulators.
 
 Matrices have any strides with a contiguous mode, and any extents. Batches and the epilogues of the Hopper GEMM
-(:mod:`cute_dialect.kernels.gemm.epilogue`) are supported. If A is K-major and B N-major, and TMA can read both, the
-kernel is the last rung of the ladder (:mod:`cute_dialect.kernels.sgemm`). Otherwise ``cp.async`` copies single
+(:mod:`cute_dialect.kernels.epilogue.combination`) are supported. If A is K-major and B N-major, and TMA can read both,
+the kernel is the last rung of the ladder (:mod:`cute_dialect.kernels.gemm.sgemm`). Otherwise ``cp.async`` copies single
 elements, which also transposes. Problems with few tiles use ``small`` tiles, optionally with split-K.
 
     launch(a, b, c)                                              # arrays; the first call of a specialization compiles
@@ -18,14 +18,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.cp_async_mainloop import BlocksOfK, TileStore
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.epilogue_emit import Fused
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
+from cute_dialect.kernels.epilogue.emit import Fused
+from cute_dialect.kernels.gemm.cp_async_mainloop import BlocksOfK, TileStore
 from cute_dialect.kernels.gemm.mainloop import Shared
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix, places_of
-from cute_dialect.kernels.sgemm import RUNGS, Product, Rung, multiply_stages
-from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.gemm.sgemm import RUNGS, Product, Rung, multiply_stages
+from cute_dialect.kernels.gemm.sgemm_pipelined import Slots, load_maps, multiply_ahead
 from cute_dialect.lang import utils
 
 __all__ = ["SMALL", "THREADS", "TILE", "ExactConfig", "compute_tile", "exact_gemm_text", "launch"]

@@ -5,7 +5,7 @@ j + 2 h + e`` of lane ``l`` of warp ``w`` is row ``16 w + l / 4 + 8 h``, column 
 
 - Scalars are loaded once.
 - Per-row vectors are loaded once per thread for all of its columns.
-- Per-column vectors are loaded once per warp (:mod:`cute_dialect.kernels.gemm.broadcast_prefetch`).
+- Per-column vectors are loaded once per warp (:mod:`cute_dialect.kernels.epilogue.broadcast_prefetch`).
 - Elements of matrices are loaded in adjacent pairs if the alignment allows it.
 """
 
@@ -17,9 +17,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS, function_in_f64
-from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
-from cute_dialect.kernels.gemm.broadcast_prefetch import (
+from cute_dialect.kernels.common.elements import number, rounded
+from cute_dialect.kernels.common.philox import drawn, number_of, words_of
+from cute_dialect.kernels.epilogue.broadcast_prefetch import (
     Ahead,
     AnyColumns,
     Columns,
@@ -28,10 +28,10 @@ from cute_dialect.kernels.gemm.broadcast_prefetch import (
     neighbours_of,
     pair_of,
 )
-from cute_dialect.kernels.gemm.elements import number, rounded
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, extents_of, grouped
-from cute_dialect.kernels.gemm.fragment_layout import Lanes, lanes_of
-from cute_dialect.kernels.philox import drawn, number_of, words_of
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue, extents_of, grouped
+from cute_dialect.kernels.epilogue.fragment_layout import Lanes, lanes_of
+from cute_dialect.kernels.epilogue.functions import ARITHMETIC, FUNCTIONS, function_in_f64
+from cute_dialect.kernels.epilogue.graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
 
 __all__ = ["OF_FLOATS", "Fused", "Leaving", "evaluated", "is_exact"]
 
@@ -42,7 +42,7 @@ OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (FUNCTION
 def is_exact(graph: Graph) -> bool:
     """Return True if a graph can be computed in f64: none of its functions converts its operands to f32.
 
-    >>> from cute_dialect.kernels.epilogue_graph import Builder
+    >>> from cute_dialect.kernels.epilogue.graph import Builder
     >>> make = Builder()
     >>> twice = make.call("multiply", make.accum(), make.constant(2.0))
     >>> is_exact(Graph(tuple(make.nodes), (), (Output(twice),)))

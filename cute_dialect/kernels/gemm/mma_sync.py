@@ -1,10 +1,10 @@
 """GEMM with ``mma.sync`` for types that are not 16-bit: ``C[M,N] = A[M,K] * B[N,K]^T`` of f64, tf32 and 8-bit types.
 
 f32 and f64 are also supported without tensor cores. The structure is that of the sm_80 kernel
-(:mod:`cute_dialect.kernels.ampere_gemm`), built from :mod:`cute_dialect.kernels.cp_async_mainloop`. Kernels ``gemm_16``
-to ``gemm`` copy 16, 8 or 4 bytes, or single elements. The launch picks the first one whose alignment requirements are
-met, so it accepts any stride, major and extent. ``ldmatrix`` transposes 16-bit elements only, so fragments are read by
-plain shared-memory loads. Padding the rows of a stage avoids bank conflicts.
+(:mod:`cute_dialect.kernels.gemm.ampere`), built from :mod:`cute_dialect.kernels.gemm.cp_async_mainloop`. Kernels
+``gemm_16`` to ``gemm`` copy 16, 8 or 4 bytes, or single elements. The launch picks the first one whose alignment
+requirements are met, so it accepts any stride, major and extent. ``ldmatrix`` transposes 16-bit elements only, so
+fragments are read by plain shared-memory loads. Padding the rows of a stage avoids bank conflicts.
 
     element      MMA                              accum.  results
     f64          16x8x8 of f64                    f64     f64
@@ -25,7 +25,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.cp_async_mainloop import (
+from cute_dialect.kernels.common.elements import BITS, factors, number, outputs_of, rounded, sums_of
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
+from cute_dialect.kernels.epilogue.emit import Fused, is_exact
+from cute_dialect.kernels.gemm.cp_async_mainloop import (
     BlocksOfK,
     Staged,
     TileStore,
@@ -35,13 +39,9 @@ from cute_dialect.kernels.cp_async_mainloop import (
     over_k_ahead,
     plain_shape,
 )  # fmt: skip
-from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of, rounded, sums_of
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.epilogue_emit import Fused, is_exact
 from cute_dialect.kernels.gemm.mainloop import Shared
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix
-from cute_dialect.kernels.split_tf32 import parts_of
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.gemm.split_tf32 import parts_of
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 

@@ -18,7 +18,7 @@ Infinities have no ``lo``, which would be NaN. An infinity times a number that t
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang import utils
 
 __all__ = ["ORDERS", "PartsConfig", "launch", "padded", "parts_of", "split_text"]

@@ -1,7 +1,7 @@
 """Device-side setup of a pointer-array GEMM: prefix sums of tile counts, and the problem table for groups.
 
 Only the GPU knows the boundaries of groups. For these, the kernel also writes the table of problems
-(:data:`cute_dialect.kernels.pointer_array_gemm.COLUMNS`).
+(:data:`cute_dialect.kernels.gemm.pointer_array.COLUMNS`).
 
     launch(problems, tiles)                       # form "list": the table exists
     launch(problems, tiles, ends, cut, extents, steps)            # other forms: the table is written
@@ -17,9 +17,9 @@ Only the GPU knows the boundaries of groups. For these, the kernel also writes t
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.gemm.grouped_config import FORMS
-from cute_dialect.kernels.pointer_array_gemm import COLUMNS, tables
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.gemm.pointer_array import COLUMNS, tables
 
 __all__ = ["ProblemsConfig", "Steps", "launch", "problems_text"]
 

@@ -12,8 +12,8 @@ gather(rows, numbers, out)         # out[i] = rows[numbers[i]]
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
 
 __all__ = ["BoundsConfig", "GatherConfig", "ZeroConfig", "bounds_text", "gather_text", "zero_text"]
 

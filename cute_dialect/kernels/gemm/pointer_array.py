@@ -2,13 +2,13 @@
 
 A table in global memory holds the extents of each problem and the offsets of its matrices, in elements from one base
 address for all A, one for all B and one for all C. There are no tensor maps, so the tiles are those of the kernels with
-``cp.async``: :mod:`~cute_dialect.kernels.ampere_gemm` (16 bits), :mod:`~cute_dialect.kernels.mma_sync_gemm` (f64, tf32,
-8 bits) and :mod:`~cute_dialect.kernels.simt_gemm` (f32). A block computes one tile, which it finds in one of two ways:
+``cp.async``: :mod:`~cute_dialect.kernels.gemm.ampere` (16 bits), :mod:`~cute_dialect.kernels.gemm.mma_sync` (f64, tf32,
+8 bits) and :mod:`~cute_dialect.kernels.gemm.simt` (f32). A block computes one tile, which it finds in one of two ways:
 
     host      turns (T, 2) holds the problem and the tile of each block, those with the largest K first
     device    ends (G,) holds the number of tiles up to each problem, in which the block searches its own
 
-:mod:`~cute_dialect.kernels.pointer_array_problems` computes ``ends``. For groups of one matrix, it also writes the
+:mod:`~cute_dialect.kernels.gemm.pointer_array_setup` computes ``ends``. For groups of one matrix, it also writes the
 table.
 
     launch(a, b, c, problems, turns, blocks)                     # then source, bias, alpha, beta, or a graph's operands
@@ -24,13 +24,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels import ampere_gemm, mma_sync_gemm, simt_gemm
-from cute_dialect.kernels.ampere_gemm import AmpereConfig
-from cute_dialect.kernels.gemm.elements import BITS, factors, number
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.mma_sync_gemm import WarpConfig
-from cute_dialect.kernels.simt_gemm import ExactConfig
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.elements import BITS, factors, number
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
+from cute_dialect.kernels.gemm import ampere, mma_sync, simt
+from cute_dialect.kernels.gemm.ampere import AmpereConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.lang import utils
 
 __all__ = ["COLUMNS", "Base", "ListedConfig", "launch", "listed_text"]
@@ -82,12 +82,12 @@ class ListedConfig(NamedTuple):
     @property
     def tile(self) -> tuple[int, int]:
         """Rows and columns of a block's tile."""
-        tile = simt_gemm.TILE if isinstance(self.base, ExactConfig) else self.base.tile
+        tile = simt.TILE if isinstance(self.base, ExactConfig) else self.base.tile
         return tile[0], tile[1]
 
     @property
     def threads(self) -> int:
-        return simt_gemm.THREADS if isinstance(self.base, ExactConfig) else self.base.threads
+        return simt.THREADS if isinstance(self.base, ExactConfig) else self.base.threads
 
     @property
     def vector(self) -> int:
@@ -225,11 +225,11 @@ def _tile(
     operands = (p.A, p.B, p.C, p.addends, where)
     graph = c.epilogue.graph is not None
     if isinstance(c, ExactConfig):
-        simt_gemm.compute_tile(c, *operands, group, seen if graph else None, vectors=config.size == 16)
+        simt.compute_tile(c, *operands, group, seen if graph else None, vectors=config.size == 16)
     elif isinstance(c, AmpereConfig):
-        ampere_gemm.compute_tile(c, *operands, config.vector, group, seen if graph else None)
+        ampere.compute_tile(c, *operands, config.vector, group, seen if graph else None)
     else:
-        mma_sync_gemm.compute_tile(c, *operands, config.size, group, seen if graph else None)
+        mma_sync.compute_tile(c, *operands, config.size, group, seen if graph else None)
 
 
 @cute.kernel

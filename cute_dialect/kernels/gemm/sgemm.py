@@ -25,8 +25,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.gemm.sgemm_pipelined import Slots, load_maps, multiply_ahead
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import CopyUniversalOp, MmaUniversalOp, cpasync
 

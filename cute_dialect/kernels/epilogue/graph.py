@@ -6,7 +6,7 @@ A graph is data. Its nodes are in topological order, and ``nodes[i].op`` is one 
     constant               ``value``: a number, as an exact text
     load                   ``value``: the index of an input
     random                 a uniform number in [0, 1) from a seed and an offset (integers), see
-                           :mod:`cute_dialect.kernels.philox`; ``value``: "half" for elements of (M, N / 2),
+                           :mod:`cute_dialect.kernels.common.philox`; ``value``: "half" for elements of (M, N / 2),
                            "turned" for those of the transposed result, or ""
     row, column, matrix    coordinates of the accumulator element (i32)
     cast                   ``value``: the type to which the operand is rounded
@@ -38,8 +38,8 @@ from hashlib import sha256
 from math import inf
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue_functions import FUNCTIONS, NUMPY, cast_of_arrays
-from cute_dialect.kernels.philox import drawn_of_arrays
+from cute_dialect.kernels.common.philox import drawn_of_arrays
+from cute_dialect.kernels.epilogue.functions import FUNCTIONS, NUMPY, cast_of_arrays
 
 __all__ = ["Builder", "Graph", "Input", "Node", "Output", "evaluate", "parts_of"]
 

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from cute_dialect.kernels.epilogue_functions import ACTIVATIONS
+from cute_dialect.kernels.epilogue.functions import ACTIVATIONS
 
 __all__ = ["PLAIN", "Activation", "Spelled", "is_activation", "parsed", "spelled", "unknown_activation"]
 

@@ -1,6 +1,6 @@
 """Prefetch of broadcast epilogue operands: per-row and per-column vectors, loaded once per warp before the main loop.
 
-In the ``wgmma`` accumulator layout (:mod:`cute_dialect.kernels.gemm.epilogue_emit`), the eight lanes with the same ``l
+In the ``wgmma`` accumulator layout (:mod:`cute_dialect.kernels.epilogue.emit`), the eight lanes with the same ``l
 % 4`` own the same columns. Lane ``l`` therefore loads only columns ``2 l`` and ``2 l + 1`` of every 64, and the warp
 exchanges them by shuffles. For a tile of 256 columns, each lane holds 8 values instead of 64. So few registers allow a
 kernel to load them before the main loop.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_graph import Input
+from cute_dialect.kernels.epilogue.graph import Input
 
 __all__ = ["Ahead", "AnyColumns", "Columns", "OwnColumns", "element_of", "pair_of"]
 

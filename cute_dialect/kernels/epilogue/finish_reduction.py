@@ -2,7 +2,7 @@
 results.
 
 A GEMM writes one partial result per row (column) and group of columns (rows), see
-:class:`~cute_dialect.kernels.epilogue_graph.Output`. This kernel combines them in a fixed order. Each thread takes
+:class:`~cute_dialect.kernels.epilogue.graph.Output`. This kernel combines them in a fixed order. Each thread takes
 every eighth partial result (every 256th if there is one result per block), followed by a tree reduction in shared
 memory.
 
@@ -18,9 +18,9 @@ memory.
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_graph import REDUCTIONS
-from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.graph import REDUCTIONS
 
 __all__ = ["CombineConfig", "combine_parts_text", "launch"]
 

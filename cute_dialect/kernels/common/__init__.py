@@ -1,0 +1,1 @@
+"""Parts that kernels of several kinds share."""

@@ -1,0 +1,1 @@
+"""Epilogues: element functions, graphs of them, and their code over accumulators."""
