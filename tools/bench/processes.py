@@ -31,7 +31,8 @@ def new_pool(processes: int | None = None) -> ProcessPoolExecutor:
 
     The workers ignore ``Ctrl-C``, which the parent process handles.
     """
-    processes = processes or len(os.sched_getaffinity(0))
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()  # macOS has no masks
+    processes = processes or usable
     return ProcessPoolExecutor(processes, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
 
 
