@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.explore.links import Groups, Pane, Source, files_of, linked, source_pane
+from cute_dialect.explore.machine_code import disassembled
 from cute_dialect.explore.source_locations import of_mlir, of_ptx
+from cute_dialect.ir.printing import ir_text
+from cute_dialect.lang.tracing.type_names import type_names
+from cute_dialect.pipelines.compiler import compile_module
+from cute_dialect.pipelines.cuda_programs import PtxasError
+from cute_dialect.pipelines.upstream import is_available
+from cute_dialect.pipelines.upstream_error import UpstreamMissing
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -78,9 +85,7 @@ def compiled(
 
     Without upstream MLIR, compilation stops at base IR.  Raises CompileError.
     """
-    from cute_dialect.pipelines.compiler import compile_module
     from cute_dialect.pipelines.request import CompileRequest  # late: start-up
-    from cute_dialect.pipelines.upstream import is_available
 
     request = CompileRequest(
         module, filename=filename, pipeline=pipeline, chip=chip, opt_level=opt_level, keep_stages=True, located=_TITLES,
@@ -107,9 +112,6 @@ def collect(module: CompiledModule, trace: ModuleOp, sources: Sequence[str]) -> 
 
 def _stages(groups: Groups, module: CompiledModule, trace: ModuleOp) -> list[Pane]:
     """Return the panes of the trace and of each stage that changed the IR."""
-    from cute_dialect.ir.printing import ir_text
-    from cute_dialect.lang.tracing.type_names import type_names
-
     text = of_mlir(ir_text(trace, debuginfo=True, source_names=True, aliases=type_names(trace)))
     panes = [Pane("trace", "cute IR", "mlir", text.lines, linked(groups, text))]
     for stage in module.artifact.stages:
@@ -123,11 +125,6 @@ def _stages(groups: Groups, module: CompiledModule, trace: ModuleOp) -> list[Pan
 
 def _code(groups: Groups, module: CompiledModule) -> Assembly:
     """Return PTX and machine code. A missing one has the reason in its pane."""
-    from cute_dialect.explore.machine_code import disassembled
-    from cute_dialect.pipelines.cuda_programs import PtxasError
-    from cute_dialect.pipelines.upstream import is_available
-    from cute_dialect.pipelines.upstream_error import UpstreamMissing
-
     ptx, sass = Pane("ptx", "PTX", "ptx", [], []), Pane("sass", "SASS", "sass", [], [])
     made = Assembly(ptx, sass)
     if not module.artifact.code:

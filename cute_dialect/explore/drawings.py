@@ -6,14 +6,23 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static, product
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Swizzle, layout_modes
+from cute_dialect.dialect.memory_types import MemRefType, Ptr, element_bits
 from cute_dialect.explore.links import Groups
+from cute_dialect.ir.diagnostics import location_frames
+from cute_dialect.lang.machine.atoms import MmaAtom
+from cute_dialect.lang.machine.tiled_mma import TiledMma
+from cute_dialect.lang.tracing.type_names import type_names
+from cute_dialect.viz.dispatch import draw
+from cute_dialect.viz.errors import DrawingError
+from cute_dialect.viz.threads import draw_mma, draw_tv
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute
 
-    from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout
-    from cute_dialect.dialect.memory_types import Ptr
     from cute_dialect.viz.drawing import Drawing
 
 __all__ = ["Drawings", "Value", "drawing_of", "drawing_of_layout", "drawings_of", "layout_of"]
@@ -47,9 +56,6 @@ class Drawings(NamedTuple):
 
 def drawings_of(module: ModuleOp, groups: Groups) -> Drawings:
     """Draw the layouts of the values and types of a traced module."""
-    from cute_dialect.ir.diagnostics import location_frames
-    from cute_dialect.lang.tracing.type_names import type_names
-
     values: dict[int, list[Value]] = {}
     album = _Album()
     for op in module.walk():
@@ -97,9 +103,6 @@ class _Album:
 
 def layout_of(type: Attribute) -> AnyLayout | None:
     """Return the layout of a core type, None if it has none. A tensor's layout includes the swizzle of its pointer."""
-    from cute_dialect.algebra.values import ComposedLayout, Layout
-    from cute_dialect.dialect.memory_types import MemRefType
-
     if isinstance(type, MemRefType):
         return _swizzled(type.data.ptr, type.layout)
     for found in (getattr(type, "layout", None), getattr(type, "data", None)):
@@ -113,9 +116,6 @@ def _swizzled(p: Ptr, layout: AnyLayout) -> AnyLayout:
 
     Returns the layout unchanged if the pointer may start inside a period of the swizzle.
     """
-    from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
-    from cute_dialect.dialect.memory_types import element_bits
-
     s = p.swizzle
     if s is None or s.shift < 0 or not isinstance(layout, Layout) or p.alignment % (1 << (s.bits + s.base + s.shift)):
         return layout
@@ -128,9 +128,6 @@ def drawing_of(type: Attribute) -> tuple[Drawing | None, str]:
 
     Returns the drawing (None if unknown) and the part it shows.
     """
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.viz.errors import DrawingError
-
     try:
         return _drawn(type)
     except (DrawingError, AlgebraError):
@@ -138,8 +135,6 @@ def drawing_of(type: Attribute) -> tuple[Drawing | None, str]:
 
 
 def _drawn(type: Attribute) -> tuple[Drawing | None, str]:
-    from cute_dialect.viz.threads import draw_tv
-
     if type.name == "cute.tiled_copy":
         return draw_tv(type.data.layout_tv, type.data.tiler), ""  # type: ignore[attr-defined]
     if type.name == "cute.tiled_mma":
@@ -153,10 +148,6 @@ def drawing_of_layout(layout: AnyLayout) -> tuple[Drawing | None, str]:
 
     Returns the drawing and the part it shows.  Raises DrawingError, AlgebraError.
     """
-    from cute_dialect.algebra.trees import is_static, product
-    from cute_dialect.algebra.values import ComposedLayout, Layout
-    from cute_dialect.viz.dispatch import draw
-
     outer = layout.outer if isinstance(layout, ComposedLayout) else layout
     size = product(outer.shape)
     if not is_static(outer.shape) or not isinstance(size, int) or size < 2:
@@ -170,9 +161,6 @@ def drawing_of_layout(layout: AnyLayout) -> tuple[Drawing | None, str]:
 
 def _squeezed(layout: Layout) -> Layout:
     """Remove modes of one element from a layout. If one nested mode remains, it becomes the whole layout."""
-    from cute_dialect.algebra.trees import product
-    from cute_dialect.algebra.values import Layout, layout_modes
-
     if not isinstance(layout.shape, tuple):
         return layout
     left = [m for m in layout_modes(layout) if product(m.shape) != 1]
@@ -189,8 +177,6 @@ def first_of(shape: IntTuple, most: int) -> IntTuple:
     >>> first_of(((8, 16), (64, 1), (1, 4)), 2048), first_of((100, 100), 2048)
     (((8, 4), (64, 1), (1, 1)), (25, 50))
     """
-    from cute_dialect.algebra.trees import product
-
     modes: list[IntTuple] = [*shape] if isinstance(shape, tuple) else [shape]
     sizes = [cast("int", product(m)) for m in modes]
     while prod(sizes) > most:
@@ -207,8 +193,6 @@ def _cut(mode: IntTuple) -> IntTuple:
     >>> _cut((8, (16, 1)))
     (8, (8, 1))
     """
-    from cute_dialect.algebra.trees import product
-
     if not isinstance(mode, tuple):
         return -(-cast("int", mode) // 2)
     at = max(n for n, m in enumerate(mode) if product(m) != 1)
@@ -216,10 +200,6 @@ def _cut(mode: IntTuple) -> IntTuple:
 
 
 def _product(type: Attribute) -> Drawing | None:
-    from cute_dialect.lang.machine.atoms import MmaAtom
-    from cute_dialect.lang.machine.tiled_mma import TiledMma
-    from cute_dialect.viz.threads import draw_mma
-
     made = TiledMma(type, MmaAtom(type.data.atom, None))  # type: ignore[attr-defined, arg-type]
     m, n, k = made.tile_shape_mnk
     return draw_mma(made) if m * k + n * k + m * n <= _OF_A_PRODUCT else None

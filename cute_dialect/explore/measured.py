@@ -12,6 +12,8 @@ from cute_dialect.explore.resources import registers_tab, shared_tab
 from cute_dialect.explore.roofline import roofline_tab
 from cute_dialect.explore.runs import Run
 from cute_dialect.explore.tabs import Mark, Picture, Tab
+from cute_dialect.viz.errors import DrawingError
+from cute_dialect.viz.timeline import draw_timeline
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -49,9 +51,6 @@ def measured(made: Collected, trace: ModuleOp, run: Run) -> Measured:
 
 
 def _timeline_tab(run: Run) -> Tab:
-    from cute_dialect.viz.errors import DrawingError
-    from cute_dialect.viz.timeline import draw_timeline
-
     tab = Tab("timeline", "Timeline", run.why_not or run.not_counted)
     if run.timeline is None:
         return tab

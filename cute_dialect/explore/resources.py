@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 from cute_dialect.explore.collect import Collected
 from cute_dialect.explore.tabs import Cell, Row, Tab, Table, code, number, words
+from cute_dialect.interp.errors import attr_of
+from cute_dialect.interp.memory.allocations import shared_allocations
+from cute_dialect.ir.diagnostics import op_frames
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -19,9 +22,6 @@ def shared_tab(made: Collected, trace: ModuleOp) -> Tab:
 
     ``trace`` is the module that was compiled, with source locations.
     """
-    from cute_dialect.interp.errors import attr_of
-    from cute_dialect.interp.memory.allocations import shared_allocations
-
     tab = Tab("shared", "Shared memory")
     rows: list[Row] = []
     total = 0
@@ -53,9 +53,6 @@ def shared_tab(made: Collected, trace: ModuleOp) -> Tab:
 
 def _allocating(made: Collected, trace: ModuleOp, kernel: str) -> dict[str, tuple[int, ...]]:
     """Map each buffer name of the lowered kernel to the groups of the op that allocates it."""
-    from cute_dialect.interp.errors import attr_of
-    from cute_dialect.ir.diagnostics import op_frames
-
     found: dict[str, tuple[int, ...]] = {}
     functions = (op for op in trace.walk() if op.name == "gpu.func")
     for function in functions:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from cute_dialect.interp import InterpError, RunReport
+from cute_dialect.runtime.arrays import NotAnArray, numpy_dtype, view_of
 from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.call_options import OptionError
+from cute_dialect.runtime.device_memory import host_bytes, span
 
 if TYPE_CHECKING:
-    from cute_dialect.interp import InterpError, RunReport
     from cute_dialect.runtime.launch import Kernel
     from cute_dialect.runtime.signature import Param
 
@@ -42,9 +45,6 @@ def run(kernel: Kernel, arguments: Sequence[object], *, blocks: str | None = Non
 
     Raises LaunchError.
     """
-    from cute_dialect.interp import InterpError
-    from cute_dialect.runtime.call_options import OptionError
-
     made = Run(arguments=", ".join(_shown(n, a) for n, a in zip(kernel.target.names, arguments)))
     try:
         made.report = _counts(kernel, arguments, blocks, ("race", "uninit"))
@@ -79,9 +79,6 @@ def copy_of(value: object) -> object:
     Any other value is returned unchanged.
     """
     import numpy as np
-
-    from cute_dialect.runtime.arrays import NotAnArray, numpy_dtype, view_of
-    from cute_dialect.runtime.device_memory import host_bytes, span
 
     try:
         view = view_of(value)

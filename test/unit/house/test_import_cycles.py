@@ -12,7 +12,6 @@ CYCLE_CEILINGS: dict[str, int] = {}
 
 # Imports inside functions without a comment `# late: torch` or `# late: start-up`.
 LATE_CEILINGS = {
-    "explore": 37,
     "kernels": 5,
     "op": 52,
     "runtime": 14,
