@@ -287,7 +287,7 @@ def sums_kernel(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: Any, pl
     """Reduce each row of this block."""
     if t is not None:
         cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the losses may start, and waits.
-    sharing = Sharing(plan.config)
+    sharing = Sharing(plan.config, plan.messages)
     memory = RowMemory(plan, sharing, x, [], None)
     memory.neutral = -inf if plan.op in ("max", "logsumexp", "cross_entropy") else 0.0
     places = [memory.place(sharing.row * plan.config.together + i) for i in range(plan.config.together)]

@@ -464,11 +464,11 @@ def test_code_has_128_bit_accesses_and_no_spills(op: str, element: str, n: int) 
     assert compiled.report.count(" 0 bytes spilled, 0 bytes stack") == 2
 
 
-@pytest.mark.sample("sum-2048", "logsumexp-2051")
-@pytest.mark.parametrize("n", [2048, 2051])
+@pytest.mark.sample("sum-64-2048", "max-512-8200")
+@pytest.mark.parametrize(("threads", "n"), [(64, 2048), (64, 2051), (512, 8200)])
 @pytest.mark.parametrize("op", SUMS)
-def test_clusters_share_reduced_rows(op: str, n: int) -> None:
-    config = RowConfig(64, 4, cluster=4, hint=sum_class("f32", 1 << 16).hint)
+def test_clusters_share_reduced_rows(op: str, threads: int, n: int) -> None:
+    config = RowConfig(threads, 4, cluster=4, hint=sum_class("f32", 1 << 16).hint)
     kernel = compile_cute(sum_text(op, "f32", n, config), emit="base").kernel("launch")
     x = np.random.default_rng(n).standard_normal((3, n)).astype(np.float32)
     wide, y, lse = x.astype(np.float64), np.full(3, np.nan, np.float32), np.full(3, np.nan, np.float32)
