@@ -35,12 +35,12 @@ from cute_dialect.op.errors import (
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import ALONE
 from cute_dialect.op.execute.saved import Fields
-from cute_dialect.op.functions.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference
 from cute_dialect.op.plans.report import explained
 from cute_dialect.op.problems.plan_operands import Operands, check, read
+from cute_dialect.op.problems.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
 from cute_dialect.op.pycutlass.visitor_args import visited
 from cute_dialect.op.select.backends import WGMMA

@@ -22,9 +22,9 @@ import torch
 from cute_dialect.op.arrays.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.epilogue.functions import abs, activated, clamp, where
 from cute_dialect.op.epilogue.functions import sum as sum_of
-from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
 from cute_dialect.op.epilogue.saved_tensors import reading
 from cute_dialect.op.epilogue.tracing import FakeTensor, trace
+from cute_dialect.op.torch.pointwise_backward import SlopeCall
 from cute_dialect.op.torch.registry import CUTE
 
 __all__ = [

@@ -34,8 +34,16 @@ INNER_LAYERS = {
         "tracing", "values", "rewrite", "control", "machine", "calls", "lib", "nvgpu", "arch", "math", "runtime",
         "hopper", "pipeline", "utils", "compat", "cuda", "extras", "testing", "torch",
     ),
+    "op": (
+        "errors", "signature_types", "keywords", "arrays", "explanation", "epilogue", "problems", "select", "execute",
+        "compiler", "grouped", "conv", "attending", "rows", "pointwise", "pycutlass", "plans", "torch", "functions",
+        "kernel_prefetch", "emit", "nn",
+    ),
 }  # fmt: skip
 """The layers within a package: its modules and folders import only those to their left."""
+
+AGAINST_THE_ORDER = {"op": 17}
+"""Pairs of a module and a later layer that it imports, in packages that have any. Lower the number when it falls."""
 
 RECORDS = ("cute_nvgpu.FAMILIES", "cute_nvgpu.TO_NVGPU", "cute_nvgpu.family")
 """Records that dialect and passes may import from the families. The records name everything else as strings."""
@@ -121,15 +129,22 @@ def test_imports_go_left(layer: str) -> None:
 @pytest.mark.parametrize("package", INNER_LAYERS)
 def test_imports_within_a_package_go_left(package: str) -> None:
     order, prefix = INNER_LAYERS[package], f"cute_dialect.{package}."
-    wrong: list[str] = []
+    wrong: dict[tuple[str, str], str] = {}
     for module, path in MODULES.items():
-        if module.startswith(prefix):
-            mine = order.index(module.removeprefix(prefix).split(".")[0])
+        mine = module.removeprefix(prefix).split(".")[0]
+        if module.startswith(prefix) and mine in order:
             for name, line in imports(path):
                 inner = name.removeprefix(prefix).split(".")[0] if name.startswith(prefix) else ""
-                if inner in order[mine + 1 :]:
-                    wrong.append(f"{module} line {line}: {order[mine]} imports {name} of the later layer {inner}")
-    assert not wrong, "\n".join(wrong)
+                if inner in order[order.index(mine) + 1 :]:
+                    wrong[module, inner] = f"{module} line {line}: {mine} imports {name} of the later layer {inner}"
+    assert len(wrong) <= AGAINST_THE_ORDER.get(package, 0), "\n".join(wrong.values())
+
+
+@pytest.mark.parametrize("package", INNER_LAYERS)
+def test_every_module_of_a_package_has_a_layer(package: str) -> None:
+    prefix = f"cute_dialect.{package}."
+    found = {m.removeprefix(prefix).split(".")[0] for m in MODULES if m.startswith(prefix)}
+    assert found - set(INNER_LAYERS[package]) == set()
 
 
 def wrong_imports(module: str, layer: str) -> Iterator[str]:
