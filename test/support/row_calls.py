@@ -20,7 +20,7 @@ CALLS = [
     *((call, element, n, "") for call in MAPS for element in ("f32", "f16") for n in (768, 1001, 40000)),
     *((call, "bf16", n, takes) for call, kinds in MAPS.items() for n in (1001, 4096, 16384) for takes in kinds[1:]),
     *(("rms_norm", "bf16", n, "r") for n in (768, 1001, 4096)),
-    *((call, element, n, "") for call in SUMS for element in ("f32", "bf16") for n in (7, 768, 4095, 50257)),
+    *((call, element, n, "") for call in SUMS for element in ("f32", "bf16") for n in (7, 768, 4095, 50257, 180560)),
 ]
 """Function, element type, row length, and optional arguments."""
 GRADIENTS = [
@@ -85,5 +85,5 @@ def kernels() -> dict[str, RowKernel]:
             found.append(row_kernels.row_kernel(f"{call}_backward", element, n, "d" if "softmax" in call else "g"))
         else:
             found.append(row_kernels.norm_kernel(call, element, n, takes))
-            found += [row_kernels.column_kernel(element, takes, groups) for groups in (1, 1000)] if takes else []
+            found += [row_kernels.column_kernel(element, takes, groups) for groups in (1, 100, 1000)] if takes else []
     return {k.name: k for k in [*found, *packed_kernels()]}
