@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["BenchError", "check_close", "check_limit", "check_outside", "check_repeats", "guarded"]
+__all__ = ["BenchError", "check_close", "check_exact", "check_limit", "check_outside", "check_repeats", "guarded"]
 
 
 class BenchError(Exception):
@@ -34,6 +34,13 @@ def check_close(
     The limit is ``unit`` times the sum of the element, the RMS of the result and ``terms``, plus ``least``.
     """
     return check_limit(name, found, wanted, unit * (wanted.abs() + wanted.square().mean().sqrt() + terms) + least)
+
+
+def check_exact(name: str, found: torch.Tensor, exact: torch.Tensor) -> None:
+    """Compare results of small integers, which must be exact."""
+    wrong = int((found != exact.to(found.dtype)).sum())
+    if wrong:
+        raise BenchError(f"{name}: {wrong} elements are wrong on integer data")
 
 
 def check_repeats(name: str, run: Callable[[], object], out: torch.Tensor, count: int) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases import gemm, gemm_sm80, rows, sgemm
-from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.checks import BenchError, check_exact
 from cute_dialect.tools.bench.peers import dtype, operator
 from cute_dialect.tools.bench.runner import Row, Say, loaded
 
@@ -67,9 +67,7 @@ def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
         found += [measured(contest, data) for data in ("normal", "mixed")]
         if contest.integers:
             inputs = contest.inputs("integers")
-            wanted, out = contest.exact(inputs), contest.ours(inputs)
-            if not bool((out == wanted.to(out.dtype)).all()):
-                raise BenchError(f"{contest.name}: integer results are not exact")
+            check_exact(contest.name, contest.ours(inputs), contest.exact(inputs))
         wrong = special(contest)
         say(
             f"  {contest.name}: {'integers exact, ' if contest.integers else ''}infinities and NaN as in float64{wrong}"

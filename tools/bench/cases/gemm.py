@@ -21,7 +21,7 @@ from cute_dialect.op.select.cost_model import best
 from cute_dialect.op.select.gemm_dispatch import with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem, shipped
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.checks import BenchError, check_limit, check_repeats
+from cute_dialect.tools.bench.checks import BenchError, check_exact, check_limit, check_repeats
 from cute_dialect.tools.bench.peers import dtype, operator
 from cute_dialect.tools.bench.runner import Row, Say, build_kernels, geometric_mean, loaded, median_times, row
 
@@ -193,9 +193,7 @@ def checked(problem: Problem, run: Callable[..., object], name: str, *, integers
     check_repeats(title, lambda: run(x, y, out), out, repeats)
     exact = x.double() @ y.double().T if problem.matrices == 1 else _products(x.double(), y.double())
     if integers:
-        wrong = int((out != exact.to(out.dtype)).sum())
-        if wrong:
-            raise BenchError(f"{title}: {wrong} elements are wrong on integer data")
+        check_exact(title, out, exact)
         return 0.0
     limit = _LIMITS[problem.output]
     return limit * check_limit(title, out, exact, limit * k**0.5)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig, warp_gemm_text
 from cute_dialect.op.execute.kernels import run_any
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.checks import check_exact
 from cute_dialect.tools.bench.peers import dtype
 from cute_dialect.tools.bench.runner import Row, Say, build_kernels, loaded, median_times, row
 
@@ -107,8 +107,7 @@ def _measured(
         kernel = run_any(configs()[name], loaded(folder, name))
         c.fill_(77)
         kernel(a, b.t(), c)
-        if not torch.equal(c, wanted):
-            raise BenchError(f"{name} {size}: integer results are not exact")
+        check_exact(f"{name} {size}", c, wanted)
         calls.append((name, lambda kernel=kernel: kernel(a, b.t(), c)))
     if element in ("f64", "tf32"):
         calls.append(("torch", lambda: torch.mm(a, b)))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.op.execute.variants import Variant
-from cute_dialect.tools.bench.checks import BenchError, check_limit
+from cute_dialect.tools.bench.checks import check_exact, check_limit
 from cute_dialect.tools.bench.peers import dtype, operator, unread
 from cute_dialect.tools.bench.runner import Text, Trial
 
@@ -114,8 +114,7 @@ class Mode(NamedTuple):
                 rows = slice(0, self.m, max(1, self.m // 32))
                 exact, found = x[rows].double() @ y.double(), z[rows].double()
                 if self.element == "i8":
-                    if not torch.equal(exact, found):
-                        raise BenchError(f"{self.name}: integer results are not exact")
+                    check_exact(self.name, found, exact)
                     continue
                 scale = exact.square().mean().sqrt()
                 unit = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}[self.element]

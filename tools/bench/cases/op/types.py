@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cute_dialect import op
 from cute_dialect.kernels.gemm.split_tf32 import split_text
 from cute_dialect.op.execute.kernels import any_text, text_of
-from cute_dialect.tools.bench.checks import BenchError, check_limit
+from cute_dialect.tools.bench.checks import check_exact, check_limit
 from cute_dialect.tools.bench.peers import dtype, normal, operator
 from cute_dialect.tools.bench.runner import Text, Trial
 
@@ -109,8 +109,7 @@ class Typed(NamedTuple):
             wanted, found = a[rows].double() @ b.double(), ours()[rows].double()
             if not kind.is_floating_point:
                 info = torch.iinfo(kind)
-                if not torch.equal(found, wanted.clamp(info.min, info.max)):
-                    raise BenchError(f"{self.name}: integer results are not exact")
+                check_exact(self.name, found, wanted.clamp(info.min, info.max))
                 return 0.0
             of_sums = _error_of_sums(self.a, self.math, self.k)
             if kind.itemsize == 1:
