@@ -125,8 +125,8 @@ def digest(data: bytes) -> str:
 
 def record_problems(count: int, cubins: bool, kernels: bool) -> tuple[dict[str, str], dict[str, str]]:
     """Return the digests of the kernels selected for the problems, and the texts of ``op.explain``."""
-    from cute_dialect import op
-    from cute_dialect.runtime.progress import track
+    from cute_dialect import op  # late: start-up
+    from cute_dialect.runtime.progress import track  # late: start-up
 
     found, texts = dict[str, str](), dict[str, str]()
     for name, (function, arguments, options) in track(list(problems(count)), "compiling", "problems"):
@@ -145,7 +145,7 @@ def record_problems(count: int, cubins: bool, kernels: bool) -> tuple[dict[str, 
 
 def modules_of(explained: Any) -> list[Any]:
     """Return the compiled modules of the kernels that ``op.explain`` names."""
-    from cute_dialect import op
+    from cute_dialect import op  # late: start-up
 
     return op.prefetch([explained], workers=1).modules()
 
@@ -158,8 +158,8 @@ def add_module(found: dict[str, str], name: str, module: Any, cubins: bool) -> N
 
 def record_shipped(cubins: bool) -> dict[str, str]:
     """Return the digests of the kernels that ``cute-bench all --build`` compiles and of test/examples."""
-    from cute_dialect.pipelines import compile
-    from cute_dialect.tools.bench.cases.all import build
+    from cute_dialect.pipelines import compile  # late: start-up
+    from cute_dialect.tools.bench.cases.all import build  # late: start-up
 
     found = dict[str, str]()
     with tempfile.TemporaryDirectory() as folder:

@@ -26,7 +26,7 @@ def load(folder: str | os.PathLike[str]) -> CompiledModule:
     Raises ``ArtifactError``.
     """
     from cute_dialect.files import checked_path  # late: start-up
-    from cute_dialect.runtime.artifact import ArtifactError, load_artifact
-    from cute_dialect.runtime.launch import CompiledModule
+    from cute_dialect.runtime.artifact import ArtifactError, load_artifact  # late: start-up
+    from cute_dialect.runtime.launch import CompiledModule  # late: start-up
 
     return CompiledModule(load_artifact(checked_path("load", "folder", folder, ArtifactError)))

@@ -244,7 +244,7 @@ def _cuda(value: object) -> ArrayView:
     device = getattr(getattr(value, "device", None), "id", None)
     pointer: int = info["data"][0]
     if device is None:
-        from cute_dialect.runtime.driver import driver
+        from cute_dialect.runtime.driver import driver  # late: start-up
 
         device = (driver().pointer_device(pointer) or 0) if pointer else 0
     return ArrayView(pointer, shape, strides, _NAMES[name], int(device), "cuda", value)

@@ -19,6 +19,7 @@ import operator
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
+from cute_dialect.arch.errors import TmaError
 from cute_dialect.errors import CuteError, Place
 from cute_dialect.runtime import abi
 from cute_dialect.runtime.arrays import ArrayView, accepts
@@ -394,8 +395,7 @@ def pack(
 
 
 def _tensor_map(param: Param, value: Value, addresses: Sequence[int], label: str, *, check: bool) -> TensorMap:
-    from cute_dialect.arch.errors import TmaError
-    from cute_dialect.runtime.tensor_maps import checked
+    from cute_dialect.runtime.tensor_maps import checked  # late: start-up
 
     if not isinstance(value, TensorMap):
         raise LaunchError(f"{label}: the host function passes no tensor map for {param['type']}")

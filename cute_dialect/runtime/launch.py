@@ -328,7 +328,7 @@ class Kernel:
 
         Raises :class:`~cute_dialect.runtime.export.c_text.ExportError`.
         """
-        from cute_dialect.runtime.export.folder import export
+        from cute_dialect.runtime.export.folder import export  # late: start-up
 
         return export(self.module.artifact, self.target, folder, formats, name)
 
@@ -588,7 +588,7 @@ class Kernel:
         smem: int | None,
     ) -> None:
         """Run with numpy arrays: copy each array's memory to the GPU, launch, and copy the elements back."""
-        from cute_dialect.runtime.device_memory import Staged
+        from cute_dialect.runtime.device_memory import Staged  # late: start-up
 
         views: list[ArrayView | None] = list(arguments.views)
         names = [self.target.names[i] for i in host]

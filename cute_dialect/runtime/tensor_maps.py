@@ -13,6 +13,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cute_dialect.arch.errors import TmaError
 from cute_dialect.arch.tensor_map_codes import ELEMENT_BYTES, ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cute_dialect.runtime.host_program import TensorMap
 
@@ -33,7 +34,7 @@ def checked(tensor_map: TensorMap, address: int) -> TensorMap:
     >>> checked(TensorMap(Pointer(0, 0), (64, 1), (6,), (64, 1), (1, 1), 6, 0, 0, 2, 0), 256).strides
     (16,)
     """
-    from cute_dialect.arch.tensor_map import TensorDim, TensorMapSpec
+    from cute_dialect.arch.tensor_map import TensorDim, TensorMapSpec  # late: start-up
 
     m = tensor_map
     unit = max(16, INTERLEAVES[m.interleave])
@@ -58,8 +59,6 @@ def checked(tensor_map: TensorMap, address: int) -> TensorMap:
 
 def _check_strides(strides: Sequence[int], unit: int) -> None:
     # Check byte strides here, because conversion to element strides would drop a remainder.
-    from cute_dialect.arch.errors import TmaError
-
     for i, stride in enumerate(strides, 1):
         if stride <= 0 or stride % unit:
             raise TmaError(
@@ -68,8 +67,7 @@ def _check_strides(strides: Sequence[int], unit: int) -> None:
 
 
 def _check_im2col(m: TensorMap, strides: Sequence[int], address: int) -> None:
-    from cute_dialect.arch.errors import TmaError
-    from cute_dialect.arch.tensor_map import Im2colMapSpec
+    from cute_dialect.arch.tensor_map import Im2colMapSpec  # late: start-up
 
     if address % 16:
         raise TmaError(f"expected an address that is a multiple of 16, got {address:#x}", "address")

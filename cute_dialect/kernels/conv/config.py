@@ -14,6 +14,7 @@ from __future__ import annotations
 from math import gcd, prod
 from typing import NamedTuple
 
+from cute_dialect.arch.errors import ArchError
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 
@@ -204,8 +205,7 @@ class ConvConfig(NamedTuple):
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""
-        from cute_dialect.arch.errors import ArchError
-        from cute_dialect.arch.tensor_map import Im2colMapSpec
+        from cute_dialect.arch.tensor_map import Im2colMapSpec  # late: start-up
 
         self.gemm.check()
         c, w = self.base, self.window

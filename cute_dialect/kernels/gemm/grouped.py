@@ -402,7 +402,7 @@ def layouts_of(config: GroupedConfig) -> list[str]:
     >>> layouts_of(GroupedConfig())
     ['(?,?):(?{div=8},1)', '(?,?,?):(?{div=8},1,?{div=8})', '(?,?):(?{div=8},1)']
     """
-    from cute_dialect.kernels.gemm.host import layouts_of
+    from cute_dialect.kernels.gemm.host import layouts_of  # late: start-up
 
     return [layouts_of(config.base._replace(batch=batch))[i] for i, batch in enumerate(config.batched)]
 

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cute_dialect.arch.elements import bits_of
+
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Any, TypeAlias
 
@@ -35,8 +37,6 @@ class Compressed(NamedTuple):
 
 def _group(element: str) -> tuple[int, int, int]:
     # Elements per group; units per group, half of which are kept; groups per metadata word.
-    from cute_dialect.arch.elements import bits_of
-
     group, units, words = {32: (2, 2, 4), 16: (4, 4, 4), 8: (4, 4, 8), 4: (8, 4, 8)}[bits_of(element)]
     return group, units, words
 
@@ -90,7 +90,7 @@ def expand(kept: Array, metadata: Array, element: str) -> Array:
     """
     import numpy as np
 
-    from cute_dialect.arch.mma_sp import metadata as held
+    from cute_dialect.arch.mma_sp import metadata as held  # late: start-up
 
     group, _, per_word = _group(element)
     m, half = kept.shape

@@ -12,10 +12,7 @@ CYCLE_CEILINGS: dict[str, int] = {}
 
 # Imports inside functions without a comment `# late: torch` or `# late: start-up`.
 LATE_CEILINGS = {
-    "kernels": 5,
     "op": 52,
-    "runtime": 14,
-    "tools": 5,
 }
 
 
