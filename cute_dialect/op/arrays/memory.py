@@ -16,8 +16,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.library import gpu_here
 from cute_dialect.op.errors import ShapeError
-from cute_dialect.runtime.arrays import ArrayView
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.driver import Driver, Handle
@@ -113,15 +114,11 @@ def new_memory(like: ArrayView, count: int, element: str, *, zero: bool = False)
     if like.device < 0:
         import numpy as np
 
-        from cute_dialect.runtime.arrays import numpy_dtype, view_of
-
         kind = numpy_dtype(element)
         # Floats start as NaN, which exposes reads of memory that was never written.
         nothing = 0 if zero or kind.kind == "i" else np.nan
         return view_of(np.full(count, nothing, kind))
     if torch is not None and like.library == "torch":
-        from cute_dialect.runtime.arrays import numpy_dtype, view_of
-
         make = torch.zeros if zero else torch.empty
         kind = getattr(torch, numpy_dtype(element).name)
         return view_of(make(count, device=f"cuda:{like.device}", dtype=kind))
@@ -146,8 +143,6 @@ _SIZES = [0, 0]
 @cache
 def pool_of(device: int) -> Pool:
     """Return the memory pool of a GPU.  Raises DeviceError if there is no GPU."""
-    from cute_dialect.op.arrays.library import gpu_here
-
     pool = Pool(gpu_here(), device, *_SIZES)
     _POOLS.append(pool)
     return pool

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect.files import PACKAGE
 from cute_dialect.kernels.epilogue.functions import NUMPY
-from cute_dialect.kernels.epilogue.graph import Graph, Input, Node, Output, evaluate
+from cute_dialect.kernels.epilogue.graph import Graph, Input, Node, Output, constant_of, evaluate
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.mode_digits import View
 from cute_dialect.op.epilogue.output_layout import Argument, Making, Origin, own_modes, view_of_result
@@ -191,8 +191,6 @@ class Traced:
 
 
 def _shown(node: Node) -> object:
-    from cute_dialect.kernels.epilogue.graph import constant_of
-
     return constant_of(node) if node.op == "constant" else node.value
 
 

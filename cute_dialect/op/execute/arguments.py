@@ -16,6 +16,7 @@ from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step, steps_of
 from cute_dialect.op.problems.plan_operands import Operands, check_tma
 from cute_dialect.op.select.descriptions import GemmCoord
 from cute_dialect.runtime.arrays import ArrayView, stream_of
+from cute_dialect.runtime.call_options import device_number
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
@@ -171,7 +172,6 @@ class Transfer:
     """Copies of host arrays on a GPU."""
 
     def __init__(self, x: Operands, device: object = None):
-        from cute_dialect.runtime.call_options import device_number
         from cute_dialect.runtime.device_memory import Staged
 
         gpu = gpu_here()

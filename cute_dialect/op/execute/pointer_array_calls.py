@@ -17,7 +17,7 @@ import numpy as np
 
 from cute_dialect.op.execute.pointer_arrays import table_like
 from cute_dialect.op.execute.replay import maker_of
-from cute_dialect.runtime.arrays import ArrayView
+from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch
 
 __all__ = ["PointerArrayCalls", "Slice"]
 
@@ -119,8 +119,6 @@ class PointerArrayCalls:
             keep: objects to keep alive.
         """
         if self._stream is None:
-            from cute_dialect.runtime.arrays import current_stream_of_torch
-
             self._stream = current_stream_of_torch()
         if len(self._found) >= _LIMIT:
             self._found.clear()

@@ -26,7 +26,7 @@ from cute_dialect.op.arrays.memory import NOWHERE, new_memory, pool_of
 from cute_dialect.op.arrays.overlap import overlap
 from cute_dialect.op.errors import LayoutError
 from cute_dialect.op.problems.plan_operands import Operands
-from cute_dialect.runtime.arrays import ArrayView
+from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.binding import ReadOnlyError
 from cute_dialect.runtime.device_memory import host_bytes, is_writable, span
 
@@ -110,8 +110,6 @@ def joined(found: Sequence[Operands]) -> Operands:
 
 def table_like(host: Any, like: ArrayView) -> ArrayView:
     """Return a contiguous NumPy array of words in the memory space of another array.  Equal contents share memory."""
-    from cute_dialect.runtime.arrays import view_of
-
     view = view_of(host)
     if like.device < 0 or like.library == NOWHERE:
         return view

@@ -14,6 +14,7 @@ from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.execute.call_cache import KnownCalls, is_traced
 from cute_dialect.op.functions.gemm import bmm
 from cute_dialect.op.grouped.call import SCHEDULES, computed
+from cute_dialect.op.grouped.lists import listed_mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments
 from cute_dialect.runtime.settings import flag
@@ -117,8 +118,6 @@ def grouped_mm(
         a, b, groups, out, extras, epilogue, args, rest, schedule, dtype, kernel, gather=gather
     )  # fmt: skip
     if isinstance(a, list | tuple):
-        from cute_dialect.op.grouped.lists import listed_mm
-
         return listed_mm(given, device, stream, run)
     if not groups and len(getattr(a, "shape", ())) == 3 and len(getattr(b, "shape", ())) == 3:
         more: dict[str, Any] = {

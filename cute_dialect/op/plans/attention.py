@@ -251,7 +251,7 @@ class Attention(Recorded):
         """Return the compiled kernels of :meth:`explain`; :meth:`ir` and similar methods then describe them."""
         found = self.explain(q, k, v, **packed)
         self._last = found.way
-        return tuple([library(kernel) for kernel in found.kernels])
+        return tuple([library(kernel) for kernel in found.way.kernels])
 
     def _shown(self) -> RowKernel:
         """Return the last kernel.  Raises UnsupportedError if nothing was run or compiled."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.arrays.elements import element_name, layout_name
+from cute_dialect.op.arrays.elements import SIZES, element_name, layout_name
 from cute_dialect.op.epilogue.function_versions import current
 from cute_dialect.op.errors import DtypeError, LayoutError
 from cute_dialect.op.execute.launch_sequence import ALONE, Split
@@ -20,6 +20,7 @@ from cute_dialect.op.plans.tile_candidates import chosen, tiles_of
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, found_type, read
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 from cute_dialect.op.select.backends import WGMMA
+from cute_dialect.op.select.configurations import ampere_tiles
 from cute_dialect.op.select.descriptions import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -135,9 +136,6 @@ class MatrixPlan(Settings):
         return self._make(td, alignments)
 
     def _usual(self, alignments: Sequence[int | None]) -> TileDescription:
-        from cute_dialect.op.arrays.elements import SIZES
-        from cute_dialect.op.select.configurations import ampere_tiles
-
         a, b, c, d = self.kinds
         types = (a.element, b.element, (c or d).element)
         whole = all(n is None or n * SIZES[e] >= 16 for n, e in zip(alignments, types))

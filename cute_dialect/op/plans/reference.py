@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.op.epilogue.bind import traced_of
+from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import UnsupportedError
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -62,16 +64,12 @@ def activated_f64(activation: str, x: NDArray[float64]) -> NDArray[float64]:
     """Apply an activation in f64."""
     import numpy as np
 
-    from cute_dialect.op.epilogue.functions import activated
-
     return np.asarray(activated(activation)(x), np.float64)
 
 
 def visited_reference(a: Any, b: Any, visitor: Any, args: Mapping[str, Any]) -> Any:
     """Return the results of an epilogue's function for the GEMM in f64 and its arguments; booleans stay booleans."""
     import numpy as np
-
-    from cute_dialect.op.epilogue.bind import traced_of
 
     sums = as_f64(a) @ as_f64(b)
     traced = traced_of("Gemm.reference", visitor, args, sums.shape)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
+from cute_dialect.kernels.epilogue.activations import PLAIN
 from cute_dialect.op.arrays.elements import element_name
 from cute_dialect.op.epilogue.function_versions import current
 from cute_dialect.op.epilogue.tracing import Traced
@@ -28,6 +29,7 @@ from cute_dialect.op.select.descriptions import (
     TileDescription,
     known,
 )
+from cute_dialect.op.select.gemm_dispatch import here
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
@@ -151,8 +153,6 @@ class Settings(Tiled):
 
     def where(self) -> Machine:
         """Return the GPU and the instruction class for which kernels are chosen."""
-        from cute_dialect.op.select.gemm_dispatch import here
-
         gpu, sms = here()
         return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}
 
@@ -286,8 +286,6 @@ class Settings(Tiled):
 
     def activations(self) -> list[str]:
         """Return the names of activations."""
-        from cute_dialect.kernels.epilogue.activations import PLAIN
-
         return list(PLAIN)
 
     @property

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cute_dialect.kernels.gemm.pointer_array import COLUMNS
 from cute_dialect.op.arrays.elements import SIZES
 from cute_dialect.op.errors import AlignmentError
 from cute_dialect.op.problems.plan_operands import Operands, transposed
@@ -95,8 +96,6 @@ def sizes_of(call: str, config: ListedConfig, found: Sequence[Operands], *, flip
 
 def laid_flat(config: ListedConfig, found: Sequence[Operands], *, flipped: bool) -> Laid:
     """Return GEMMs as the kernel takes them.  Empty ones may have any layout."""
-    from cute_dialect.kernels.gemm.pointer_array import COLUMNS
-
     table = np.zeros((len(found), len(COLUMNS)), np.int64)
     each: dict[str, list[tuple[int, ArrayView, int]]] = {name: [] for name in ("a", "b", "c", "source", "bias")}
     for i, x in enumerate(found):

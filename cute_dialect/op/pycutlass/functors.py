@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.epilogue.activations import is_activation, spelled, unknown_activation
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.elements import element_name
 from cute_dialect.op.errors import EpilogueError
 
@@ -100,8 +101,6 @@ class EpilogueFunctor:
 
         Raises EpilogueError.
         """
-        from cute_dialect.kernels.epilogue.combination import Epilogue
-
         if self.clamp and self.element_output in _LARGEST:
             hook = _clamp_to(_LARGEST[self.element_output]) if hook is None else _refuse()
         made = Epilogue(
@@ -115,8 +114,6 @@ class EpilogueFunctor:
 
     def visited(self, graph: Graph) -> Epilogue:
         """Return a traced epilogue's graph as a kernel epilogue.  Raises EpilogueError if the functor does more."""
-        from cute_dialect.kernels.epilogue.combination import Epilogue
-
         if self.activation or self.clamp:
             also = f"activation {self.activation}" if self.activation else type(self).__name__
             raise EpilogueError(

@@ -14,6 +14,7 @@ from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arrang
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, LayoutError
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, check, new_like
+from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -126,8 +127,6 @@ def example_graph(traced: Traced, kinds: Kinds) -> Graph:
 
 def check_kernel(variant: Variant, columns: int = 0) -> None:
     """Raise EpilogueError if a kernel cannot evaluate its graph, for a GEMM with this number of columns."""
-    from cute_dialect.op.select.kernel_choice import Choice
-
     graph, kernel = variant.epilogue.graph, variant.kernel
     if graph is None:
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.common.elements import BITS, FACTORS, factors, outputs_of, sums_of, swapped
 from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
@@ -308,8 +309,6 @@ def _holds(config: GemmConfig) -> bool:
 
 def most_stages(config: GemmConfig) -> int:
     """Return the number of stages that fit in shared memory, at most 16."""
-    from cute_dialect.arch.targets import DEFAULT_TARGET
-
     rest = config._replace(stages=0).smem_bytes + 1024  # Alignment may take up to 1024 bytes.
     return max(1, min(16, (DEFAULT_TARGET.shared - rest) // (config.stage_bytes + 16)))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.arrays.elements import element_name, layout_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.select.kernel_choice import decode, encode
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.select.kernel_choice import Choice
@@ -236,8 +237,6 @@ class TileDescription:
 
     def to_json(self) -> dict[str, object]:
         """Return the description as data."""
-        from cute_dialect.op.select.kernel_choice import encode
-
         found: dict[str, object] = asdict(replace(self, kernel=None))
         found["kernel"] = None if self.kernel is None else encode(self.kernel)
         return found
@@ -245,8 +244,6 @@ class TileDescription:
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> TileDescription:
         """Return the description of :meth:`to_json`.  Raises ValueError, TypeError for other data."""
-        from cute_dialect.op.select.kernel_choice import decode
-
         values, i, kernel = dict(given), given["math_instruction"], given["kernel"]
         values["math_instruction"] = None if i is None else MathInstruction(**i)
         values["kernel"] = None if kernel is None else decode(kernel)

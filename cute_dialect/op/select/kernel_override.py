@@ -8,6 +8,7 @@ from cute_dialect.kernels.common.elements import BITS, factors, sums_of
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.keywords import no_such_kernel
 from cute_dialect.op.select.candidates import menu, suiting, suits
+from cute_dialect.op.select.configurations import KernelRequest, wanted
 from cute_dialect.op.select.cost_model import costs_of, ranked
 from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import Choice, Problem
@@ -100,8 +101,6 @@ def _named(problem: Problem, name: str, sms: int) -> Choice:
 
 def _described(problem: Problem, tile: TileDescription) -> Choice:
     """Return the kernel of a tile description."""
-    from cute_dialect.op.select.configurations import KernelRequest, wanted
-
     a, b = factors(problem.element)
     sums = problem.sums or sums_of(problem.element)
     layouts = ("row" if problem.major_a == "k" else "column", "row" if problem.major_b == "n" else "column")
