@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 pytest.importorskip("torch")
 
+from cute_dialect.op.execute import kernel_cache
 from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.cases import op as bench_op
 from cute_dialect.tools.bench.cases.op import cases_of, groups
+from cute_dialect.tools.bench.cases.op.rows import Rows
 from cute_dialect.tools.bench.checks import BenchError
 from cute_dialect.tools.bench.runner import Trial
 from cute_dialect.tools.cute_bench import main
@@ -95,6 +98,23 @@ def test_cases_have_unique_names_and_kernels(group: str) -> None:
     cases = cases_of(group)
     assert len({c.name for c in cases}) == len(cases) == len({(type(c), c) for c in cases})
     assert all(c.operation and pickle.dumps(c.kernels()) for c in cases)  # Other processes generate the texts.
+
+
+@pytest.mark.parametrize("operation", ["cross_entropy", "softmax backward"])
+def test_calls_launch_only_kernels_of_their_case(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other kernels would be missing in the folder of ``--run``."""
+    names: list[str] = []
+    load = kernel_cache.load_or_compile
+
+    def noted(name: str, text: partial[str], **options: Any) -> Any:
+        names.append(name)
+        return load(name, text, **options)
+
+    monkeypatch.setattr(kernel_cache, "load_or_compile", noted)
+    monkeypatch.setattr(kernel_cache, "LIBRARIES", type(kernel_cache.LIBRARIES)())
+    case = Rows(operation.split()[0], "backward" in operation, "bf16", 2, 264)
+    case.trial("cpu", False).check()
+    assert names and set(names) <= set(case.kernels())
 
 
 def test_unknown_groups_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
