@@ -39,11 +39,18 @@ gradient (w).
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the names of the launched im2col kernels, on a chip with two SMs."""
     from cute_dialect.op.conv import compute
+    from cute_dialect.op.conv.choice import served
 
     found: list[str] = []
     given, tiles = compute.conv_runner, compute.few_channels
-    # Other tests cover image tiles, which may be faster without groups.
-    monkeypatch.setattr(compute, "few_channels", lambda x, sms: tiles(x, sms) if x.geometry.groups > 1 else None)
+
+    def few(asked: Any, sms: int) -> Any:
+        """Return the kernel of image tiles only where there is no other; further tests cover them."""
+        g = asked.geometry
+        wide = max(g.filter[0] // g.groups, g.filter[-1]) > 32
+        return None if g.groups == 1 or (wide and served(asked)) else tiles(asked, sms)
+
+    monkeypatch.setattr(compute, "few_channels", few)
 
     def told(config: Any, cpu: bool = False) -> Any:
         found.append(config.kind)
