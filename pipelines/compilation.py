@@ -19,7 +19,6 @@ from cute_dialect.passes.registry import PASSES
 from cute_dialect.pipelines.cuda_programs import PtxasError, PtxasMissing
 from cute_dialect.pipelines.ptxas import assemble
 from cute_dialect.pipelines.registry import PipelineError, named_pipeline
-from cute_dialect.pipelines.upstream import is_available
 from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing
 from cute_dialect.pipelines.worker import borrowed
 from cute_dialect.runtime.artifact import CodeObject, Stage
@@ -255,6 +254,7 @@ class Compilation:
     ) -> tuple[CodeObject, ...]:
         """Compile base IR to PTX and cubin.  Modifies the module."""
         from cute_dialect.pipelines.runner import IR  # late: start-up
+        from cute_dialect.pipelines.upstream import is_available  # late: start-up
 
         if not is_available():
             raise LoweringError(f"error: {UpstreamMissing.HINT}")
@@ -320,6 +320,8 @@ class _Keep:
 
 def _through_upstream(text: str) -> str | None:
     """Parse base IR with upstream MLIR and return its generic form, or None on errors."""
+    from cute_dialect.pipelines.upstream import is_available  # late: start-up
+
     if not is_available() or text_overflow(text) is not None:
         return None
     try:
