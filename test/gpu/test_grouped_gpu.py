@@ -13,7 +13,7 @@ from grouped_calls import CASES, ENDS, LIST_KINDS, LISTS, OTHERS, Case, list_pla
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.functions import grouped as functions  # noqa: E402
-from cute_dialect.op.grouped import lists  # noqa: E402
+from cute_dialect.op.functions import grouped_lists as lists  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

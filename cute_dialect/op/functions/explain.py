@@ -32,14 +32,14 @@ from cute_dialect.op.explanation import example_view, is_of_torch
 from cute_dialect.op.functions import gemm
 from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import grouped_mm
-from cute_dialect.op.grouped.lists import explained_lists
+from cute_dialect.op.functions.grouped_lists import explained_lists
+from cute_dialect.op.functions.rows_report import explained as explained_rows
+from cute_dialect.op.functions.rows_report import is_of_rows
 from cute_dialect.op.grouped.report import explained_grouped
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, combination_epilogue, without_memory
 from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
-from cute_dialect.op.rows.report import explained as explained_rows
-from cute_dialect.op.rows.report import is_of_rows
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.attention_report import explained_attention
 from cute_dialect.op.select.gemm_dispatch import by_rows, plan_gemm
