@@ -50,7 +50,7 @@ def current(function: Any) -> Any:
     if known is not None and known.function is function and not known.watched.has_changed():
         return known.stands_for
     # imported late: calls without user functions do not need the language
-    from cute_dialect.lang.calls.cache.dependencies import watched_by
+    from cute_dialect.lang.calls.cache.dependencies import watched_by  # late: start-up
 
     if len(_versions) >= _MOST:
         _versions.clear()

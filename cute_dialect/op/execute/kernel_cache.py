@@ -132,8 +132,8 @@ def load_or_compile(
     cache, or compiled.  The arguments are those of :func:`compiled_kernel`.
     """
     if cpu:  # A kernel built for a GPU may lack code that the interpreter runs.
-        from cute_dialect.kernels.common.traced_text import traced_by
-        from cute_dialect.pipelines.lazy_lowering import compile_lazily
+        from cute_dialect.kernels.common.traced_text import traced_by  # late: start-up
+        from cute_dialect.pipelines.lazy_lowering import compile_lazily  # late: start-up
 
         found = traced_by(text)
         source = found if isinstance(found, str) else found.program.module

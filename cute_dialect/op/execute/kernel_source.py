@@ -46,7 +46,7 @@ def ir_of(source: Source, stage: str) -> str:
         raise UnsupportedError(f"ir: stage {stage!r} is unknown; use one of {', '.join(STAGES)}")
     if stage == "cute":
         return source.text()
-    from cute_dialect.pipelines import compile
+    from cute_dialect.pipelines import compile  # late: start-up
 
     module = compile(
         source.text(), filename=f"{source.name}.mlir", chip=source.chip or None, keep_stages=True,
@@ -57,7 +57,7 @@ def ir_of(source: Source, stage: str) -> str:
 
 def whole(source: Source) -> CompiledModule:
     """Return a kernel compiled for the GPU together with the IR for the interpreter, to be saved."""
-    from cute_dialect.pipelines import compile
+    from cute_dialect.pipelines import compile  # late: start-up
     from cute_dialect.runtime.launch import CompiledModule
 
     found = compile(

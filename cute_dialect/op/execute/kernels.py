@@ -39,8 +39,8 @@ def text_of(choice: Choice) -> str:
     The kernel uses programmatic dependent launch.  It starts while the previous kernel in its stream ends, and waits
     for that kernel before it reads or writes.  In a chain of small GEMMs this saves 0.6 us per GEMM.
     """
-    from cute_dialect.kernels.gemm import gemm_text
-    from cute_dialect.kernels.gemm.few_rows import few_rows_text
+    from cute_dialect.kernels.gemm import gemm_text  # late: start-up
+    from cute_dialect.kernels.gemm.few_rows import few_rows_text  # late: start-up
 
     if choice.skinny is not None:
         return few_rows_text(choice.skinny._replace(dependent=True))
@@ -205,9 +205,9 @@ def runner(choice: Choice, cpu: bool = False) -> Runner:
 
 def any_text(config: AnyConfig) -> str:
     """Return the kernel's MLIR text."""
-    from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
-    from cute_dialect.kernels.gemm.mma_sync import warp_gemm_text
-    from cute_dialect.kernels.gemm.simt import ExactConfig, exact_gemm_text
+    from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text  # late: start-up
+    from cute_dialect.kernels.gemm.mma_sync import warp_gemm_text  # late: start-up
+    from cute_dialect.kernels.gemm.simt import ExactConfig, exact_gemm_text  # late: start-up
 
     if isinstance(config, ExactConfig):
         return exact_gemm_text(config)
@@ -225,7 +225,7 @@ def any_rows(config: AnyConfig, cpu: bool = False) -> Kernel | RunKernel:
 
 def run_any(config: AnyConfig, module: CompiledModule) -> Kernel | RunKernel:
     """Return a compiled kernel without TMA, with a workspace if it uses split-K."""
-    from cute_dialect.kernels.gemm.ampere import AmpereConfig
+    from cute_dialect.kernels.gemm.ampere import AmpereConfig  # late: start-up
 
     if not isinstance(config, AmpereConfig) and config.parts > 1:
         return RunKernel(module, config.workspace, config.epilogue)
@@ -245,7 +245,7 @@ def splitter(config: PartsConfig, cpu: bool = False) -> Kernel:
 
 def splitter_library(config: PartsConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
     """Return the compiled kernel of :func:`splitter`; ``elsewhere`` and ``cpu`` as in :func:`library`."""
-    from cute_dialect.kernels.gemm.split_tf32 import split_text
+    from cute_dialect.kernels.gemm.split_tf32 import split_text  # late: start-up
 
     return compiled_kernel(config.name, partial(split_text, config), elsewhere=elsewhere, cpu=cpu)
 
@@ -253,7 +253,7 @@ def splitter_library(config: PartsConfig, *, elsewhere: bool = False, cpu: bool 
 @cache
 def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
     """Return the kernel that combines partial reductions of rows or columns; ``cpu``: for the interpreter."""
-    from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text
+    from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text  # late: start-up
 
     return compiled_kernel(config.name, partial(combine_parts_text, config), cpu=cpu).kernel("launch")
 
@@ -264,6 +264,6 @@ def padder(matrices: int, cpu: bool = False) -> Kernel:
 
     See :mod:`cute_dialect.kernels.common.repack_rows`.
     """
-    from cute_dialect.kernels.common.repack_rows import pad_text
+    from cute_dialect.kernels.common.repack_rows import pad_text  # late: start-up
 
     return compiled_kernel(f"pad-{matrices}", partial(pad_text, matrices), cpu=cpu).kernel("launch")

@@ -97,9 +97,9 @@ def any_config(
         cut: the tile and the number of split-K slices; for f32 it selects small tiles, for 16-bit operands it is
             ignored.
     """
-    from cute_dialect.kernels.gemm.ampere import AmpereConfig
-    from cute_dialect.kernels.gemm.mma_sync import WarpConfig
-    from cute_dialect.kernels.gemm.simt import ExactConfig
+    from cute_dialect.kernels.gemm.ampere import AmpereConfig  # late: start-up
+    from cute_dialect.kernels.gemm.mma_sync import WarpConfig  # late: start-up
+    from cute_dialect.kernels.gemm.simt import ExactConfig  # late: start-up
 
     if element == "f32":
         return ExactConfig(*majors, batch, epilogue, small=cut is not None, parts=1 if cut is None else cut.parts)

@@ -145,7 +145,7 @@ def explained_way(
 
 def _in_parts(config: AnyConfig | None) -> str:
     """Return the split-K slices of a kernel without TMA as text."""
-    from cute_dialect.kernels.gemm.ampere import AmpereConfig
+    from cute_dialect.kernels.gemm.ampere import AmpereConfig  # late: start-up
 
     parts = 1 if config is None or isinstance(config, AmpereConfig) else config.parts
     return f", K in {parts} slices" if parts > 1 else ""
