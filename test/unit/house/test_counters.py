@@ -10,11 +10,11 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 945,
-    "lines": 188_500,
-    "# fmt: skip": 1_075,
-    "Any": 6_780,
-    f"functions with {MANY} or more parameters": 119,
+    "files": 935,
+    "lines": 188_000,
+    "# fmt: skip": 1_060,
+    "Any": 6_760,
+    f"functions with {MANY} or more parameters": 117,
 }
 
 
