@@ -500,7 +500,8 @@ def _kernel_of_rows(one: RowCall) -> tuple[RowKernel, ArrayView | None]:
     """Return the kernel from rows to numbers, and its rows."""
     packed = one.packed_rows(one.x)
     p = RowProblem(one.name, one.element, one.count, one.x.shape[-1], flat=packed is not None)
-    return choose_kernels(p).kernels[0], one.matrix("x") if packed is None else packed[0]
+    rows = packed[0] if packed is not None and p.family == "packed" else one.matrix("x")
+    return choose_kernels(p).kernels[0], rows
 
 
 _OF_NOTHING = {"sum": 0.0, "mean": nan, "logsumexp": -inf}
