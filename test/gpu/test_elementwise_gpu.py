@@ -15,9 +15,12 @@ from cute_dialect import op  # noqa: E402
 
 TYPES = {
     "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f8E4M3FN": torch.float8_e4m3fn,
-    "i8": torch.int8,
+    "i8": torch.int8, "f64": torch.float64,
 }  # fmt: skip
-LIMITS = {torch.float32: 4e-6, torch.float16: 1.1e-3, torch.bfloat16: 9e-3, torch.float8_e4m3fn: 0.07, torch.int8: 0.0}
+LIMITS = {
+    torch.float64: 1e-14, torch.float32: 4e-6, torch.float16: 1.1e-3, torch.bfloat16: 9e-3,
+    torch.float8_e4m3fn: 0.07, torch.int8: 0.0,
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +44,7 @@ def tensors(call: Call, m: int, n: int, gap: int, offset: int) -> list[Any]:
 
 
 def close(got: torch.Tensor, wanted: torch.Tensor) -> None:
-    limit = LIMITS[got.dtype] * (wanted.abs() + 1) + 1e-6
+    limit = LIMITS[got.dtype] * (wanted.abs() + 1) + (0.0 if got.dtype == torch.float64 else 1e-6)
     share = float(((got.double() - wanted).abs() / limit).max())
     assert share <= 1, share
 

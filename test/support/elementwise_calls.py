@@ -14,7 +14,7 @@ from cute_dialect.op.rows.call import RowKernel
 
 TYPES: dict[str, Any] = {
     "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-    "i8": np.int8,
+    "i8": np.int8, "f64": np.float64,
 }  # fmt: skip
 
 
@@ -48,6 +48,10 @@ def _two(x: Any, bias: Any, scale: Any, s: Any) -> Any:
     return y * s, ep.maximum(y, 0.0)
 
 
+def _functions(x: Any, s: Any) -> Any:
+    return ep.gelu(x) + ep.softplus(x * s) + ep.exp(x * s) + ep.rsqrt(x * x + 1.0)
+
+
 CALLS = [
     Call("swiglu", op.elementwise(_swiglu), ("bf16", "bf16"), ("mn", "mn")),
     Call("swiglu f32", op.elementwise(_swiglu), ("f32", "f32"), ("mn", "mn")),
@@ -56,6 +60,7 @@ CALLS = [
     Call("to e4m3", op.mul, ("bf16",), ("mn",), (0.25,), "f8E4M3FN"),
     Call("bytes", op.elementwise(lambda x, y: x + y), ("i8", "i8"), ("mn", "n"), (), "i8"),
     Call("add", op.add, ("bf16", "bf16"), ("mn", "mn")),
+    Call("functions of f64", op.elementwise(_functions), ("f64",), ("mn",), (0.1,)),
 ]
 
 
