@@ -112,6 +112,7 @@ def _product(
     """Check a GEMM, then compute it."""
     name, library = call.name, call.where.library
     a, b = views["a"], views["b"]
+    nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # no terms, so the values of a and b do not matter
     if graph is None and _widens(views, extras, dtype):
         graph, args = _combination(arrays, views, check_product(name, call.rank, a, b), extras)
         extras = extras.of_sums()
@@ -122,7 +123,6 @@ def _product(
     sums_of, shape, kind, element, arithmetic = checked
     if "out" in views:
         check_overlap(name, views)
-    nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # no terms, so the values of a and b do not matter
     gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
     result = arrays.get("out")
     if result is None:

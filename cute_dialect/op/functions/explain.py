@@ -123,7 +123,7 @@ def explain(
     }
     given["accumulator"] = accumulator
     if name == "mm_array":
-        return explained_array(a, b, others, outs=out, Cs=c, element=element, **given, **of_lists)
+        return explained_array(a, b, others, **{"outs": out, "Cs": c, "element": element, **given, **of_lists})
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "

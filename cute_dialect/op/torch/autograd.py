@@ -127,7 +127,9 @@ class Node(NamedTuple):
         if run is None:
             return None
         kept = tuple([i for i, t in enumerate(self.saved) if t is not None])
-        replay = self.context.replay = _Replay(self, tuple(places), kept)
+        dropped = [x for i, x in enumerate(outputs) if i not in returned]
+        inner = tuple([any([t is x for x in dropped]) for t in self.saved if t is not None])
+        replay = self.context.replay = _Replay(self, tuple(places), kept, inner)
         apply = _apply_of(run, replay, len(tensors), tuple(saved), constants, returned)
         if form == "found":
             return apply
@@ -192,9 +194,10 @@ def node_of(forward: Callable[..., Any], backward: Callable[..., Any]) -> type[t
 class _Replay:
     """The backward pass of a recorded node."""
 
-    def __init__(self, node: Node, places: tuple[int, ...], saved: tuple[int, ...]) -> None:
+    def __init__(self, node: Node, places: tuple[int, ...], saved: tuple[int, ...], inner: tuple[bool, ...]) -> None:
         self._places = places  # index in the node's arguments of each tensor of the call, -1 for none
         self._saved = saved  # index among the node's saved tensors of each saved tensor that is not None
+        self._inner = inner  # for each saved tensor: it is an output that replayed nodes do not have
         self._count = len(node.args), len(node.saved)
         self.outputs = len(node.outputs) if isinstance(node.outputs, tuple) else 0
         self.materializes = node.context.materializes
@@ -253,7 +256,10 @@ class _Replay:
         """Return the gradients of the arguments of the node that was recorded."""
         of_args = ctx.needs_input_grad
         needs = tuple([place >= 0 and of_args[place] for place in self._places])
-        found = self.gradients(needs, tuple([t for t in ctx.saved_tensors if t is not None]), grads)
+        saved = [t for t in ctx.saved_tensors if t is not None]
+        # Replayed nodes save these tensors without a node, and the guard of a cached call sees the difference.
+        saved = [t.detach() if inner else t for t, inner in zip(saved, self._inner)]
+        found = self.gradients(needs, tuple(saved), grads)
         made: list[Any] = [None] * len(of_args)
         for place, grad in zip(self._places, found):
             if place >= 0:
