@@ -98,8 +98,8 @@ HINT = HINTS.index("L1::evict_first")
 stay in the L1 meanwhile."""
 
 MOST_HINTED = 1 << 28
-"""Most bytes of a matrix whose sums have the hint. Matrices of 140 to 190 MB are faster with it on an H200; those of 512
-and 1024 MB take 4 % less time without."""
+"""Most bytes of a matrix whose sums have the hint. On an H200, matrices of 140 to 190 MB are faster with it; those of
+512 and 1024 MB take 4 % less time without."""
 
 
 class Total(Sums):
