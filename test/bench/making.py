@@ -1,6 +1,6 @@
 """Benchmark of op construction: ``python test/bench/making.py [TIMES]``.
 
-The result types come from the memo of ``ops/inference.py``, because the same operand types occur in every iteration.
+The result types come from the memo of ``dialect/inference.py``, because each iteration has the same operand types.
 The result is the minimum user CPU time of 5 runs, with Python's garbage collector off, as during compilation.
 """
 

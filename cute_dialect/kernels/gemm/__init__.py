@@ -1,4 +1,4 @@
-"""Hopper GEMM kernels in the kernel language. Start with :mod:`cute_dialect.kernels.gemm.hopper`.
+"""GEMM kernels in the kernel language. For Hopper, start with :mod:`cute_dialect.kernels.gemm.hopper`.
 
 The stub next to this file lists the public names. Each name is imported on first use.
 """

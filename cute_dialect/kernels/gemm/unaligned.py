@@ -3,7 +3,7 @@
 It is launched if an address or a row stride is not a multiple of 16 bytes. It is small rather than fast, so that it
 adds little compile time: 256 threads compute a tile of 64 x 64, elements are copied one by one through shared memory,
 and no loop is unrolled. While one block waits, other blocks of the SM run. The faster kernel for such matrices is
-:mod:`cute_dialect.kernels.gemm.ampere`, which ``op.gemm.mm`` uses.
+:mod:`cute_dialect.kernels.gemm.ampere`, which ``op.mm`` uses.
 
 8-bit floats are converted to f16, which represents them exactly. ``mma.sync`` of 8-bit floats would need a newer PTX
 version than the rest.

@@ -35,7 +35,7 @@ __all__ = [
 class Split(NamedTuple):
     """The split of K over blocks."""
 
-    mode: str = "serial"  # "serial", "parallel" or "stream": see plans.describe.SplitKMode
+    mode: str = "serial"  # "serial", "parallel" or "stream": see select.descriptions.SplitKMode
     parts: int = 1
 
     @classmethod

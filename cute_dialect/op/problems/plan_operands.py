@@ -57,7 +57,7 @@ class Operands(NamedTuple):
     alpha: float = 1.0
     beta: float = 0.0
     along: str = ""  # index of the bias, "n" or "m"
-    # For pointer arrays, the positions of the matrices along the first mode: see plans.pointer_arrays.
+    # For pointer arrays, the positions of the matrices along the first mode: see execute.pointer_arrays.
     places: ArrayView | None = None
     graph: Graph | None = None  # epilogue, which then replaces C, bias, alpha and beta
     # Arrays and numbers of the epilogue in the kernel's layout, with the batch mode last.

@@ -169,7 +169,7 @@ def test_few_queries_use_split_kv() -> None:
 
 @pytest.mark.slow
 def test_registers_do_not_spill_and_wgmma_is_not_serialized() -> None:
-    """``test/oracle/attention_kernels.py`` checks the other kernels."""
+    """``test/oracle/attention_fuzz.py --assemble`` checks the other kernels."""
     c = AttentionConfig(lse=True)
     module = compile(attention_text(c), filename=f"{c.name}.mlir")
     assert " 0 bytes spilled, 0 bytes stack" in module.report and "C75" not in module.report, module.report
