@@ -24,7 +24,7 @@ from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.rows import MAPS, NORMS, NUMBERS, RowProblem
-from cute_dialect.op.rows.arguments import as_rows, norm_arguments, one_dimension
+from cute_dialect.op.rows.arguments import as_rows, check_number, norm_arguments, one_dimension
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.kernels import choose_kernels, loss_kernel
 from cute_dialect.op.rows.label_smoothing import check_classes, of_classes
@@ -196,6 +196,8 @@ def rms_norm(
         done = _normed_again("rms_norm", x, weight, None, eps, residual)
         if done is not None:
             return done
+    if eps is not None:
+        check_number("rms_norm", "eps", eps)
     operators = _operators("rms_norm", out, x, weight, residual)
     if operators is not None:
         by = _EPS if eps is None else eps
@@ -276,6 +278,7 @@ def layer_norm(
         done = _normed_again("layer_norm", x, weight, bias, eps, residual)
         if done is not None:
             return done
+    check_number("layer_norm", "eps", eps)
     operators = _operators("layer_norm", out, x, weight, bias, residual)
     if operators is not None:
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.rows.arguments import check_number
 
 __all__ = ["check_classes", "of_classes"]
 
@@ -23,6 +24,7 @@ __all__ = ["check_classes", "of_classes"]
 def check_classes(x: Any, weight: Any, smoothing: float) -> None:
     """Check ``weight`` and ``label_smoothing``.  Raises subclasses of OpError."""
     call = "cross_entropy"
+    check_number(call, "label_smoothing", smoothing)
     if not 0.0 <= smoothing <= 1.0:
         raise UnsupportedError(f"{call}: label_smoothing is {smoothing}; it must be between 0 and 1")
     if weight is None:

@@ -163,6 +163,10 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda: op.explain(op.softmax, X.double()), op.UnsupportedError, "x has dtype f64; it must have one of f32"),
     (lambda: op.cross_entropy(X, CLASSES, label_smoothing=1.5, device="cpu"), op.UnsupportedError,
      "cross_entropy: label_smoothing is 1.5; it must be between 0 and 1"),
+    (lambda: op.cross_entropy(X, CLASSES, label_smoothing="a", device="cpu"), op.DtypeError,
+     "cross_entropy: label_smoothing is 'a'; pass a number"),
+    (lambda: op.rms_norm(X, eps="a", device="cpu"), op.DtypeError, "rms_norm: eps is 'a'; pass a number"),
+    (lambda: op.layer_norm(X, X[0], eps="a", device="cpu"), op.DtypeError, "layer_norm: eps is 'a'; pass a number"),
 ]  # fmt: skip
 
 
