@@ -117,6 +117,8 @@ class Rolled:
         self.heap: dict[tuple[int, Any], Form] = {}
         self.replaced: set[int] = set()
         self.lost: dict[int, Lost] = {}
+        self.lost_before: dict[tuple[str, str], Lost] = {}
+        """The lost names, by file, at the start of a round."""
         self.dead: set[int] = set()
         self.settled: set[int] = set()
         self.blocks: list[Block] = []
@@ -184,6 +186,7 @@ class Rolled:
             self.drop_replaced()
         self.blocks = [block]
         self.dead.clear()
+        self.lost_before = dict(tracer.state.get("lost", {}))
         regions(tracer).append(self)
         entry = [U if i in self.lost else v for i, v in enumerate(self.values)]
         self.args: list[SSAValue] = []
@@ -327,6 +330,11 @@ class Rolled:
 
     def lose(self, i: int, error: MergeError | str) -> None:
         """Leave a name without a value in the loop and after it."""
+        key = self.names[i], self.owners[i].path
+        inner = self.tracer.state.get("lost", {}).get(key)
+        if error == "side" and inner is not self.lost_before.get(key) and isinstance(inner.error, MergeError):
+            self.lost[i] = inner  # A branch in the body assigns values that do not merge.
+            return
         self.lost[i] = Lost(self.site, error)
         remember_lost(self.tracer, self.names[i], self.lost[i], self.owners[i].path)
 

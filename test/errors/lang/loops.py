@@ -85,6 +85,27 @@ trace(f)
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
+# ===== a name of another type in a branch of a loop
+def f(a, b):
+    m = 0
+    for i in range(a):
+        if i > m:
+            m = cute.Float32(i)
+    return m
+
+
+trace(f)
+#: MergeError
+#: loops.py:4:16: error F203: 'm' differs after this branch: it is Float32 or Int32
+#:     4 |         if i > m:
+#:       |                ^
+#: loops.py:4:12: note: the branch
+#:     4 |         if i > m:
+#:       |            ^^^^^
+#: hint: convert one side, e.g. with cute.Float32(…)
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
 # ===== a tuple that grows
 def f(a, b):
     x = (a, b)
