@@ -121,6 +121,6 @@ def bless(path: Path) -> None:
 if __name__ == "__main__":
     if "--bless" not in sys.argv[1:2]:
         sys.exit(__doc__)
-    wanted = [FOLDER / name for name in sys.argv[2:]] or files()
+    wanted = [FOLDER / Path(name).name for name in sys.argv[2:]] or files()
     for each in wanted:
         bless(each)

@@ -136,7 +136,10 @@ def measure(folder: str) -> list[dict[str, object]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return the exit status."""
-    parser = argparse.ArgumentParser(description="Compare predicted with measured memory transactions.")
+    parser = argparse.ArgumentParser(
+        prog="python -m cute_dialect.tools.bench.counters",
+        description="Compare predicted with measured memory transactions.",
+    )
     parser.add_argument("--build", metavar="DIR")
     parser.add_argument("--run", metavar="DIR")
     parser.add_argument("--launch", metavar="DIR")

@@ -275,7 +275,9 @@ def _print(rows: Sequence[Row], columns: Sequence[str]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return the exit status."""
-    parser = argparse.ArgumentParser(description="Profile kernels: counters, power and clock.")
+    parser = argparse.ArgumentParser(
+        prog="python -m cute_dialect.tools.bench.profile", description="Profile kernels: counters, power and clock."
+    )
     parser.add_argument("folder", metavar="DIR", help="folder of cute-bench all --build")
     parser.add_argument("--launch", action="store_true", help="only launch the kernels (run by ncu)")
     parser.add_argument(

@@ -355,7 +355,10 @@ def written(root: Path) -> dict[Path, str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
-    parser = argparse.ArgumentParser(description="Write the tables and charts of the performance pages.")
+    parser = argparse.ArgumentParser(
+        prog="python -m cute_dialect.tools.docs.performance",
+        description="Write the tables and charts of the performance pages.",
+    )
     parser.add_argument("--check", action="store_true", help="report the files that differ, and write nothing")
     parser.add_argument("--root", default=".", metavar="DIR", help="top of the repository (default: .)")
     options = parser.parse_args(argv)
