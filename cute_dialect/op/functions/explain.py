@@ -92,6 +92,10 @@ def explain(
     Raises the errors of the function.
     """
     name, applied = getattr(function, "__name__", ""), spelled(activation)
+    if type(gpu) is not str:
+        raise ArgumentError(f"explain: gpu is {gpu!r}; pass a name such as 'NVIDIA H200'")
+    if type(others) is not int:
+        raise ArgumentError(f"explain: others is {others!r}; pass a number of candidates")
     if more and isinstance(function, FunctionType):
         options = ("element", "gpu", "others")
         without = [n for n in signature(explain).parameters if n not in options]

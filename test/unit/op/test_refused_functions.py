@@ -216,6 +216,16 @@ GRAPHS: list[Case] = [
 
 PRODUCTS: list[Case] = [
     (
+        op.ArgumentError,
+        "explain: gpu is 3; pass a name such as 'NVIDIA H200'",
+        lambda: op.explain(op.mm, A, B, gpu=3),  # type: ignore[call-overload]
+    ),
+    (
+        op.ArgumentError,
+        "explain: others is '4'; pass a number of candidates",
+        lambda: op.explain(op.mm, A, B, others="4"),  # type: ignore[call-overload]
+    ),
+    (
         op.DtypeError,
         "mm: alpha is '2'; pass a number",
         lambda: op.explain(op.mm, A, B, alpha="2"),  # type: ignore[call-overload]
