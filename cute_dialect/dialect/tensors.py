@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from math import gcd
 from typing import cast
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -24,7 +22,6 @@ from cute_dialect.algebra.tiled_copy import local_partition, local_tile
 from cute_dialect.algebra.tiling import Tiler
 from cute_dialect.algebra.trees import depth, is_static, leaves, weakly_congruent
 from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
-from cute_dialect.dialect.asm import parse_one_operand, print_operand_list
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
 from cute_dialect.dialect.tensor_lifting import tensor_with
@@ -37,7 +34,7 @@ from cute_dialect.dialect.typed_values import (
     type_weaker_or_equal,
 )
 from cute_dialect.dialect.types import CoordType, CuteType, LayoutType
-from cute_dialect.dialect.views import MemoryOp, expect, expect_operands
+from cute_dialect.dialect.views import MemoryOp, RecastOp, expect, expect_operands
 
 Placed = tuple[AnyLayout, "IntTuple | None"]
 """New layout, and the offset added to the iterator (None: no offset)."""
@@ -249,7 +246,7 @@ def recast_type(tensor: Attribute, element: Attribute) -> MemRefType:
 
 
 @cute_op
-class RecastTensorOp(MemoryOp):
+class RecastTensorOp(RecastOp):
     """Reinterprets the elements of a tensor as another type.
 
     Syntax: ``%u = cute.recast_tensor(%t) : T to T'``
@@ -279,27 +276,6 @@ class RecastTensorOp(MemoryOp):
             raise VerifyException(f"'{self.name}' op {e}") from None
         if not type_weaker_or_equal(t, expected):
             raise VerifyException(f"'{self.name}' op result #0: expected {expected}, got {t}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        operand = parse_one_operand(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        source = parser.parse_type()
-        parser.parse_keyword("to")
-        target = parser.parse_type()
-        return cls.create(
-            operands=[parser.resolve_operand(operand, source)], result_types=[target], attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operand_list(printer, self.operands)
-        if self.attributes:
-            printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.tensor.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
 
 
 OPS = ops_of(__name__)

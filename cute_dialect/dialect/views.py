@@ -124,6 +124,31 @@ class ResultFormOp(MemoryOp):
         print_result_form(self, printer)
 
 
+class RecastOp(MemoryOp):
+    """Base of the ops that are written ``op(%a) : T to RESULT``."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        operand = parse_one_operand(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        source = parser.parse_type()
+        parser.parse_keyword("to")
+        target = parser.parse_type()
+        return cls.create(
+            operands=[parser.resolve_operand(operand, source)], result_types=[target], attributes=attributes
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_operand_list(printer, self.operands)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.operands[0].type)
+        printer.print_string(" to ")
+        printer.print_attribute(self.results[0].type)
+
+
 class EffectOp(MemoryOp):
     """Base of the ops without results, written ``op(%a, %b) : (T, T) -> ()``."""
 
@@ -336,7 +361,7 @@ def offset_iter_type(it: Attribute, offset: Payload) -> Attribute:
 
 
 @cute_op
-class RecastIterOp(MemoryOp):
+class RecastIterOp(RecastOp):
     """Reinterprets a pointer as a pointer to another element type. Address, alignment and swizzle (in bytes) are kept.
 
     Syntax: ``%q = cute.recast_iter(%p) : P to Q``
@@ -365,27 +390,6 @@ class RecastIterOp(MemoryOp):
                 f"'{self.name}' op cannot change the memory space or the swizzle of a pointer, or raise its alignment "
                 f"of {a.alignment} bytes: {source} to {target}"
             )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        operand = parse_one_operand(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        source = parser.parse_type()
-        parser.parse_keyword("to")
-        target = parser.parse_type()
-        return cls.create(
-            operands=[parser.resolve_operand(operand, source)], result_types=[target], attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operand_list(printer, self.operands)
-        if self.attributes:
-            printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.iter.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
 
 
 @cute_op

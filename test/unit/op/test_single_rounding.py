@@ -154,6 +154,15 @@ def test_a_source_of_another_type(n: int, kind: Any) -> None:
     a, b, _, bias = problem(32, n, 32)
     c = normal(32, n, kind=kind, scale=3.0)
     check(op.addmm(c, a, b, bias=bias, beta=1.5, device="cpu"), *wanted(a, b, c, bias, beta=1.5))
+
+
+@pytest.mark.end_to_end  # The call compiles a kernel.
+@pytest.mark.sample("kind0-18")
+@pytest.mark.parametrize("n", [64, 18])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16])
+def test_operands_are_not_read_if_alpha_is_0(n: int, kind: Any) -> None:
+    a, b, _, _ = problem(16, n, 16)
+    c = normal(16, n, kind=kind, scale=3.0)
     a[0, 0] = float("nan")
     check(op.addmm(c, a, b, alpha=0.0, device="cpu"), c.double(), c.double().abs())
 
