@@ -1,0 +1,200 @@
+"""Configuration of the backward of attention: element type, head dimension, mask, tiles and stages.
+
+>>> config = default_backward_config("bf16", 128, "right")
+>>> config.name, config.smem_bytes, config.registers
+('attention-backward-bf16-128-right-64x128', 197632, 208)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from cute_dialect.kernels.attention.config import MASKS, SMEM
+
+__all__ = ["BACKWARD_HEADS", "BackwardConfig", "backward_config_named", "default_backward_config"]
+
+BACKWARD_HEADS = (64, 128)
+"""Supported head dimensions. TMA pads smaller heads with zeros."""
+
+_FLAGS = {"end": "from_end", "packed": "packed", "dlse": "dlse", "ordered": "deterministic"}
+_LETTERS = {"q": "q_stages", "g": "grad_stages", "x": "ds_stages", "r": "red", "pairs": "pairs", "sms": "sms"}
+"""Words of a kernel's name -> the fields that they set."""
+
+
+class BackwardConfig(NamedTuple):
+    """Configuration of the kernels that compute dq, dk and dv."""
+
+    element: str = "bf16"  # of Q, K, V, dO and the gradients: bf16 or f16
+    head: int = 128  # head dimension, one of BACKWARD_HEADS; smaller heads are padded with zeros
+    mask: str = "full"  # one of config.MASKS
+    from_end: bool = False  # align the last query with the last key instead of the first query with the first key
+    packed: bool = False  # variable-length sequences, packed one after the other
+    dlse: bool = False  # the log-sum-exp has a gradient, too
+    deterministic: bool = False  # add the blocks' parts of dq in a fixed order
+    tile_m: int = 64  # queries of a step
+    tile_n: int = 128  # keys of a block, 64 per consumer warpgroup
+    q_stages: int = 2  # stages of Q, with the row statistics
+    grad_stages: int = 2  # stages of dO
+    ds_stages: int = 2  # buffers of dS; with one, consumers synchronize twice in a step
+    red: bool = False  # add dq to global memory from registers, instead of through shared memory
+    # With a mask on one side, a block takes key tiles in pairs of equal total length.
+    pairs: bool = True
+    sms: int = 132  # multiprocessors of the GPU
+
+    @property
+    def consumers(self) -> int:
+        """Number of consumer warpgroups, 64 keys each."""
+        return self.tile_n // 64
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: a producer warpgroup and the consumers."""
+        return 128 * (1 + self.consumers)
+
+    @property
+    def bounded(self) -> tuple[bool, bool]:
+        """(left, right): True if the mask bounds the keys of a query on that side."""
+        return self.mask in ("left", "both"), self.mask in ("right", "both")
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Return True if a work item is a pair of tiles."""
+        return self.pairs and self.mask in ("left", "right")
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of the tile of K, or of V."""
+        return self.tile_n * self.head * 2
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of a tile of Q, or of dO."""
+        return self.tile_m * self.head * 2
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory of a block in bytes, without barriers."""
+        staged = 0 if self.red else 2 * self.query_bytes
+        stats = self.q_stages * 2 * self.tile_m * 4
+        ds = self.ds_stages * self.tile_m * self.tile_n * 2
+        return 2 * self.key_bytes + (self.q_stages + self.grad_stages) * self.query_bytes + stats + ds + staged
+
+    @property
+    def registers(self) -> int:
+        """Registers of a consumer thread for scores, their gradients, probabilities, dk and dv."""
+        return 2 * self.tile_m // 2 + self.head + self.tile_m // 4
+
+    @property
+    def name(self) -> str:
+        """Unique name of the kernels: the function they compute, then the settings that differ from the default."""
+        flags = [word for word, field in _FLAGS.items() if getattr(self, field)]
+        named = ["attention-backward", self.element, str(self.head), self.mask, *flags]
+        named.append(f"{self.tile_m}x{self.tile_n}")
+        plain = default_backward_config(self.element, self.head, self.mask)
+        for letter, field in _LETTERS.items():
+            mine = getattr(self, field)
+            if mine != getattr(plain, field):
+                named.append(f"{letter}{int(mine)}")
+        return "-".join(named)
+
+    def tiles(self, rows: int, batch: int) -> int:
+        """Return the query tiles per head of the workspaces.
+
+        Args:
+            rows: Queries of a sequence, or of all packed sequences.
+            batch: Number of sequences.
+
+        >>> BackwardConfig().tiles(130, 2), BackwardConfig(packed=True).tiles(130, 2)
+        (6, 4)
+        """
+        if self.packed:
+            return rows // self.tile_m + batch
+        return -(-rows // self.tile_m) * batch
+
+    def workspaces(self, rows: int, heads: int, batch: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Return the workspaces: name -> element type and shape of a C-contiguous, uninitialized array.
+
+        Args:
+            rows: Queries of a sequence, or of all packed sequences.
+            heads: Query heads.
+            batch: Number of sequences.
+
+        >>> BackwardConfig().workspaces(100, 8, 2)
+        {'stats': ('f32', (8, 4, 128)), 'dq_sum': ('f32', (8, 4, 8192))}
+        """
+        tiles = self.tiles(rows, batch)
+        found: dict[str, tuple[str, tuple[int, ...]]] = {
+            "stats": ("f32", (heads, tiles, 2 * self.tile_m)),
+            "dq_sum": ("f32", (heads, tiles, self.tile_m * self.head)),
+        }
+        if self.deterministic:
+            found["turns"] = ("i32", (heads, tiles))
+        return found
+
+    def check(self) -> None:
+        """Raise ValueError if no kernel supports this configuration."""
+        if self.element not in ("bf16", "f16"):
+            raise ValueError(f"element is {self.element!r}; use 'bf16' or 'f16'")
+        if self.head not in BACKWARD_HEADS:
+            raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, BACKWARD_HEADS))}")
+        if self.mask not in MASKS:
+            raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
+        if self.tile_m not in (64, 128) or self.tile_n != 128:
+            raise ValueError(f"the tile is {self.tile_m}x{self.tile_n}; use 64x128 or 128x128")
+        if self.q_stages < 2 or self.grad_stages < 1 or self.ds_stages not in (1, 2):
+            raise ValueError(
+                f"q_stages, grad_stages and ds_stages are {self.q_stages}, {self.grad_stages} and {self.ds_stages}; "
+                "they must be at least 2, at least 1, and 1 or 2"
+            )
+        if self.smem_bytes + 256 > SMEM:
+            raise ValueError(
+                f"the kernel needs {self.smem_bytes} bytes of shared memory; at most {SMEM - 256} are "
+                "available, use smaller tiles or fewer stages"
+            )
+        if self.registers > 228:
+            raise ValueError(
+                f"the kernel needs {self.registers} registers per consumer thread; at most 228 are "
+                "available, use smaller tiles"
+            )
+
+
+def default_backward_config(element: str = "bf16", head: int = 128, mask: str = "full") -> BackwardConfig:
+    """Return the default configuration.
+
+    >>> default_backward_config(head=64).tile_m
+    128
+    """
+    config = BackwardConfig(element, head, mask)
+    if head == 64:  # dk and dv leave room for scores of 128 queries
+        return config._replace(tile_m=128)
+    return config
+
+
+def backward_config_named(name: str) -> BackwardConfig:
+    """Return the configuration with a given name.
+
+    Raises:
+        ValueError: if the name is not that of a kernel.
+
+    >>> c = BackwardConfig(mask="right", dlse=True, ds_stages=1)
+    >>> c.name, backward_config_named(c.name) == c
+    ('attention-backward-bf16-128-right-dlse-64x128-x1', True)
+    """
+    words = name.split("-")
+    found = None
+    if len(words) > 5 and words[:2] == ["attention", "backward"] and words[3].isdigit():
+        found = default_backward_config(words[2], int(words[3]), words[4])
+        for word in words[5:]:
+            tile = re.fullmatch(r"(\d+)x(\d+)", word)
+            other = re.fullmatch(r"([a-z]+)(\d+)", word)
+            if word in _FLAGS:
+                found = found._replace(**{_FLAGS[word]: True})
+            elif tile:
+                found = found._replace(tile_m=int(tile[1]), tile_n=int(tile[2]))
+            elif other and other[1] in _LETTERS:
+                field, number = _LETTERS[other[1]], int(other[2])
+                found = found._replace(**{field: bool(number) if isinstance(getattr(found, field), bool) else number})
+    if found is None or found.name != name:
+        raise ValueError(f'there is no kernel named "{name}"; a valid name is "{BackwardConfig().name}"')
+    return found
