@@ -14,7 +14,7 @@ from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 from cute_dialect.runtime.binding import DeviceError, LaunchError
 from cute_dialect.runtime.call_options import OptionError, read_checks
 from cute_dialect.runtime.device_memory import end_of_memory, host_bytes, is_writable, regions, span
-from cute_dialect.runtime.launch_plan import Plan, Target, read_arguments
+from cute_dialect.runtime.launch_plan import Plan, Target
 
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
@@ -38,7 +38,7 @@ _FLOATS = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d"}
 def run_on_cpu(
     module: CompiledModule,
     plans: Sequence[Plan],
-    args: Sequence[object],
+    views: Sequence[ArrayView | None],
     target: Target,
     *,
     progress: Callable[[Progress], None] | None = None,
@@ -50,19 +50,19 @@ def run_on_cpu(
     max_steps: int | None = None,
     unwritten: Sequence[str] = (),
 ) -> RunReport | None:
-    """Run ``plans`` in order on ``args`` (numpy arrays or CPU tensors, which are updated in place).
+    """Run ``plans`` in order on numpy arrays or CPU tensors, which are updated in place.
 
     Return the report, summed over the launches, or ``None`` if no launch has anything to do.  Output of ``printf``
     appears on standard output after each launch, as on the GPU.
 
     Args:
+        views: the array of each argument, None for plain values.
         progress, blocks, checks, reports, schedule, seed, max_steps: see :class:`cute_dialect.interp.RunOptions`;
             ``blocks`` and ``reports`` need a call with one launch.
         unwritten: names of arrays without initial values.
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and the errors of the interpreter.
     """
-    views = read_arguments(target, args).views
     for name, view in zip(target.names, views):
         if view is not None and view.device >= 0:
             raise DeviceError(f"argument {name}: expected an array in CPU memory, got one on GPU {view.device}")

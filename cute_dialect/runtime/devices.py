@@ -21,7 +21,7 @@ __all__ = ["DEVICES", "Device", "read_lowered", "runner"]
 class Device(NamedTuple):
     """The functions of a device, as ``module:function``.
 
-    ``run`` takes module, plan, arguments, target and the options of
+    ``run`` takes module, plans, views of the arguments, target and the options of
     :class:`~cute_dialect.runtime.launch.CallOptions`.  ``read`` takes the text of a lowered module and its name for
     messages.
     """

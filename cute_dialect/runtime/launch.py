@@ -11,10 +11,10 @@ A call binds the arguments to the parameters of the host function and evaluates 
 first kernel variant whose type constraints hold; the launches run in order on one stream.  If no variant fits, or TMA
 does not support an array, the launch's fallback runs, or else the fallback of the host function.
 
-Prepared launches are cached by shapes, strides, types and alignment.  A cached call writes the addresses into its
-parameter buffers, encodes tensor maps for new addresses, and launches.  Calls with torch tensors are recognized by
-generated code (:mod:`cute_dialect.runtime.fast_call`).  The launcher needs the driver and numpy or torch, but neither
-xDSL nor MLIR.
+Prepared launches are cached by shapes, strides, types and alignment.  A cached call on a GPU writes the addresses into
+its parameter buffers, encodes tensor maps for new addresses, and launches; on the interpreter it runs the cached plans.
+Calls with torch tensors are recognized by generated code (:mod:`cute_dialect.runtime.fast_call`).  The launcher needs
+the driver and numpy or torch, but neither xDSL nor MLIR.
 """
 
 from __future__ import annotations
@@ -287,6 +287,7 @@ class Kernel:
         self.target = target
         self._mask = max(16, required_alignment(target.kernels)) - 1
         self._ready: dict[object, Ready] = {}
+        self._planned: dict[object, tuple[Plan, ...]] = {}  # on the interpreter
         self._quick: dict[object, QuickCall] = {}
         self._recent: tuple[QuickCall, ...] = ()
         self.__call__ = self._first_call
@@ -382,11 +383,11 @@ class Kernel:
         where = device_number(device)
         raw = 0 if stream is None else stream_of(stream)
         if where == "cpu":
-            plans = self.plans(*args, grid=grid, block=block, smem=smem)
+            arguments = read_arguments(self.target, args, raw)
             return runner("cpu")(
                 self.module,
-                plans,
-                args,
+                self._find_plans(arguments, grid, block, smem),
+                arguments.views,
                 self.target,
                 checks=checks,
                 reports=reports,
@@ -504,13 +505,7 @@ class Kernel:
         smem: int | None,
     ) -> Ready:
         """Return the cached launch for such arguments, prepared on the first call."""
-        views = arguments.views
-        key = (
-            device,
-            tuple([v and (v.shape, v.strides, v.dtype, v.pointer & self._mask) for v in views]),
-            tuple([None if v else number_key(a) for v, a in zip(views, arguments.values)]),
-            tuple(_shape(grid, block, smem).values()),
-        )
+        key = device, self._key(arguments, grid, block, smem)
         try:
             ready = self._ready.get(key)
         except TypeError:  # an unhashable argument, e.g. a list as a shape
@@ -519,6 +514,39 @@ class Kernel:
             ready = self._make_ready(arguments, device, grid, block, smem)
             _remember(self._ready, key, ready)
         return ready
+
+    def _find_plans(
+        self,
+        arguments: Arguments,
+        grid: Sequence[int] | None,
+        block: Sequence[int] | None,
+        smem: int | None,
+    ) -> tuple[Plan, ...]:
+        """Return the cached launches of such arguments on the interpreter, planned on the first call."""
+        key = self._key(arguments, grid, block, smem)
+        try:
+            plans = self._planned.get(key)
+        except TypeError:  # an unhashable argument, e.g. a list as a shape
+            return self._plans(arguments, grid, block, smem)
+        if plans is None:
+            plans = self._plans(arguments, grid, block, smem)
+            _remember(self._planned, key, plans)
+        return plans
+
+    def _key(
+        self,
+        arguments: Arguments,
+        grid: Sequence[int] | None,
+        block: Sequence[int] | None,
+        smem: int | None,
+    ) -> object:
+        """Return the properties of a call that its launches depend on: all but the upper bits of addresses."""
+        views = arguments.views
+        return (
+            tuple([v and (v.shape, v.strides, v.dtype, v.pointer & self._mask) for v in views]),
+            tuple([None if v else number_key(a) for v, a in zip(views, arguments.values)]),
+            tuple(_shape(grid, block, smem).values()),
+        )
 
     def plan(
         self,
@@ -541,7 +569,15 @@ class Kernel:
         smem: int | None = None,
     ) -> tuple[Plan, ...]:
         """Return all launches of a call, in order.  Raises the errors of a call."""
-        arguments = read_arguments(self.target, args)
+        return self._plans(read_arguments(self.target, args), grid, block, smem)
+
+    def _plans(
+        self,
+        arguments: Arguments,
+        grid: Sequence[int] | None,
+        block: Sequence[int] | None,
+        smem: int | None,
+    ) -> tuple[Plan, ...]:
         return prepare(self.module.manifest, self.target, arguments, **_shape(grid, block, smem))
 
     def _make_ready(
@@ -552,7 +588,7 @@ class Kernel:
         block: Sequence[int] | None,
         smem: int | None,
     ) -> Ready:
-        plans = prepare(self.module.manifest, self.target, arguments, **_shape(grid, block, smem))
+        plans = self._plans(arguments, grid, block, smem)
         functions = [self.module.function(device, plan) for plan in plans if not plan.empty]
         return Ready(cuda.driver(), plans, functions, device)
 

@@ -80,6 +80,24 @@ def test_conditions_are_computed_by_the_host(k: int) -> None:
     assert np.array_equal(y, expected[0]) and np.array_equal(z, expected[1])
 
 
+def test_later_calls_on_the_interpreter_use_the_same_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call with another number, shape or alignment is planned anew."""
+    call = compiled().kernel("choose")
+    plans: list[object] = []
+    make = call._plans
+    monkeypatch.setattr(call, "_plans", lambda *a: plans.append(a) or make(*a))
+    for n, k, seen in ((64, 3, 1), (64, 3, 1), (64, 5, 2), (96, 3, 3), (64, 3, 3)):
+        x, y, z = arrays(n)
+        expected = after(x, z, k, chosen(k))
+        call(x, y, z, k, device="cpu")
+        assert np.array_equal(y, expected[0]) and np.array_equal(z, expected[1])
+        assert len(plans) == seen
+    memory = np.zeros((3, 65), np.int32)
+    x, y, z = (row[1:] for row in memory)
+    call(x, y, z, 0, device="cpu")
+    assert len(plans) == 4
+
+
 def test_plan_is_of_one_launch() -> None:
     x, y, z = arrays()
     call = compiled().kernel("choose")
