@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from torch_calls import CALLS, f16, f32, f64, integers  # noqa: E402
 
-import cute_dialect.op.torch.operators  # noqa: E402, F401  (torch.ops.cute is there)
+import cute_dialect.op.operators.table  # noqa: E402, F401  (torch.ops.cute is there)
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.functions import gemm  # noqa: E402
 

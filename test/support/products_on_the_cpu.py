@@ -9,7 +9,7 @@ import pytest
 from cute_dialect.op.execute import gemm as products
 from cute_dialect.op.functions import gemm
 from cute_dialect.op.select.kernel_choice import Choice
-from cute_dialect.op.torch.pointwise_backward import SlopeCall
+from cute_dialect.op.torch.gradients import SlopeCall
 
 
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -327,7 +327,7 @@ def _is_mapped(tensors: list[Any]) -> bool:
     """Return True if a tensor belongs to ``torch.vmap`` or a similar transform, and so has no memory."""
     if not is_transformed():
         return False
-    from cute_dialect.op.torch.vmap import wrapped  # late: torch
+    from cute_dialect.op.torch.registry import wrapped  # late: torch
 
     return wrapped(*tensors)
 

@@ -142,9 +142,9 @@ def mm_array(
             raise UnsupportedError("mm_array: outs has no gradient; omit outs, or call under torch.no_grad()")
         if traced is not None:
             return _one_by_one(given, traced, args or {}, how)
-        from cute_dialect.op.torch.gemm_array import product_with_gradients  # late: torch
+        from cute_dialect.op.torch.pointer_arrays import array_with_gradients  # late: torch
 
-        return product_with_gradients(mm_array, given, {"alpha": alpha, "beta": beta}, bias, applied, hook, how)
+        return array_with_gradients(mm_array, given, {"alpha": alpha, "beta": beta}, bias, applied, hook, how)
     split = Split.of(split_k)
 
     def checked(given: Any) -> tuple[Gemm, list[Operands], list[Any]]:

@@ -71,10 +71,10 @@ def listed_mm(
     if torch is not None and torch.is_grad_enabled():
         given = [t for x in (g.a, g.b, g.extras.c, g.extras.bias) for t in (x if is_list(x) else [x])]
         if any([isinstance(t, torch.Tensor) and t.requires_grad for t in given]):
-            from cute_dialect.op.torch.grouped_lists import products_with_gradients  # late: torch
+            from cute_dialect.op.torch.pointer_arrays import lists_with_gradients  # late: torch
 
             _check(g)
-            return products_with_gradients(listed_mm, g, device, stream, run)
+            return lists_with_gradients(listed_mm, g, device, stream, run)
     if how is not None:
         done = KNOWN.again(g.a, g.b, how)
         if done is not None:

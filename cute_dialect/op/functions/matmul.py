@@ -212,7 +212,7 @@ _LINEAR, _MATMUL = KnownCalls(), KnownCalls()
 
 def _layer(*given: Any, **more: Any) -> Any:
     """Return a layer with gradients, one autograd node, or None if it must be composed."""
-    from cute_dialect.op.torch.layer import linear  # late: torch
+    from cute_dialect.op.torch.dispatch import linear  # late: torch
 
     return linear(*given, **more)
 

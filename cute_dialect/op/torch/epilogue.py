@@ -2,7 +2,7 @@
 
 The forward pass saves the factors, the arguments and at most one more tensor.  It is a result, or a value of the
 graph stored in the type of D (:mod:`~cute_dialect.op.epilogue.saved_tensors`).  From it, one kernel computes the
-gradients of the accumulator and of the arguments (:mod:`~cute_dialect.op.torch.pointwise_backward`), and two GEMMs
+gradients of the accumulator and of the arguments (:mod:`~cute_dialect.op.torch.gradients`), and two GEMMs
 compute those of the factors.  If there is no such value, or if the gradients need gradients, a GEMM whose epilogue is
 the derivative (:mod:`~cute_dialect.op.epilogue.derivative`) recomputes the accumulator.
 """
@@ -30,8 +30,7 @@ from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.execute.recording import is_eager
 from cute_dialect.op.problems.operands import check_product
 from cute_dialect.op.torch.autograd import Context, apply_of, node_of
-from cute_dialect.op.torch.gradients import factor_gradients, summed
-from cute_dialect.op.torch.pointwise_backward import SlopeCall
+from cute_dialect.op.torch.gradients import SlopeCall, factor_gradients, summed
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["product_with_gradients"]

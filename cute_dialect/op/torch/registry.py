@@ -8,7 +8,7 @@ subclasses::
     register([Operator("softmax", "(Tensor x) -> Tensor", forward, fake, keep, backward)])
     CUTE.softmax(x)             # torch.ops.cute.softmax(x) is the same operation
 
-The operators are the table :mod:`cute_dialect.op.torch.operators`, which is registered when one is first needed.
+The operators are the table :mod:`cute_dialect.op.operators.table`, which is registered when one is first needed.
 """
 
 # torch is not installed where types are checked.
@@ -26,7 +26,7 @@ import torch
 from cute_dialect.op.execute.recording import is_eager
 from cute_dialect.op.torch.autograd import Context, apply_of, node_of
 
-__all__ = ["CUTE", "Operator", "TorchOperator", "load_table", "register"]
+__all__ = ["CUTE", "Operator", "TorchOperator", "differentiates", "load_table", "register", "wrapped"]
 
 
 class Operator(NamedTuple):
@@ -99,7 +99,7 @@ def load_table() -> None:
 
     It is imported by name, because it refers to the functions of ``op``, which look up their operators in :data:`CUTE`.
     """
-    import_module("cute_dialect.op.torch.operators")
+    import_module("cute_dialect.op.operators.table")
 
 
 _LIBRARY = torch.library.Library("cute", "FRAGMENT")
@@ -156,3 +156,25 @@ def _apply_with_keywords(
         return call(*inputs, *places[len(inputs) :], {**named, **more})
 
     return apply
+
+
+# --------------------------------------------------------------------------------------------- transforms of torch.func
+
+
+_FUNCTORCH: Any = getattr(torch, "_C")._functorch  # noqa: B009
+
+
+def wrapped(*tensors: Any) -> bool:
+    """Return True if a tensor belongs to ``torch.vmap``, ``torch.func.grad`` or the like, and so has no memory."""
+    told: Callable[[Any], bool] | None = getattr(_FUNCTORCH, "is_functorch_wrapped_tensor", None)
+    return told is not None and any([told(t) for t in tensors])
+
+
+def differentiates(*tensors: Any) -> bool:
+    """Return True if ``torch.func.grad`` or a similar transform needs gradients of the tensors."""
+    functorch = _FUNCTORCH
+    kinds = functorch.TransformType.Grad, functorch.TransformType.Jvp
+    if torch.compiler.is_compiling() or functorch.peek_interpreter_stack() is None:
+        return False
+    inside = any([i.key() in kinds for i in functorch.get_interpreter_stack()])
+    return inside and torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 
 from attention_gradients import drawn, exact, inputs  # noqa: E402
 
-from cute_dialect.op.torch import attention_gradients as gradients  # noqa: E402
-from cute_dialect.op.torch.attention_gradients import Mask, Saved, attention_of, pieces  # noqa: E402
+from cute_dialect.op.operators import attention as gradients  # noqa: E402
+from cute_dialect.op.operators.attention import Mask, Saved, attention_of, pieces  # noqa: E402
 
 
 def seen_by_kernel(queries: int, keys: int, left: int, right: int, is_causal: bool = False) -> Any:

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 from attention_gradients import Call, drawn, exact, inputs  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.torch import attention_gradients as gradients  # noqa: E402
-from cute_dialect.op.torch.attention_gradients import Mask, Saved, attention_of  # noqa: E402
+from cute_dialect.op.operators import attention as gradients  # noqa: E402
+from cute_dialect.op.operators.attention import Mask, Saved, attention_of  # noqa: E402
 
 
 def mask_of(call: Call) -> Mask:

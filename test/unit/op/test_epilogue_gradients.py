@@ -339,9 +339,9 @@ def test_tensors_saved_for_backward(monkeypatch: pytest.MonkeyPatch, name: str) 
 @pytest.mark.slow
 def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients that need more blocks than one launch allows raise an error."""
-    from cute_dialect.op.torch import pointwise_backward
+    from cute_dialect.op.torch import gradients
 
-    monkeypatch.setattr(pointwise_backward, "_MOST", 4)
+    monkeypatch.setattr(gradients, "_MOST", 4)
     a, b = integers(24, 16).requires_grad_(), integers(16, 128)
 
     def curved(accum: Any) -> Any:

@@ -554,7 +554,7 @@ def test_refused(kind: type[Exception], message: str, do: Do) -> None:
 def of_torch() -> list[Case]:
     """Return the cases that need torch. Tensors on "meta" have no memory, so nothing is computed."""
     torch = pytest.importorskip("torch")
-    import cute_dialect.op.torch.operators  # noqa: F401
+    import cute_dialect.op.operators.table  # noqa: F401
 
     ops = torch.ops.cute
     a, b = torch.zeros(128, 64).half(), torch.zeros(64, 256).half()

@@ -22,10 +22,10 @@ from cute_dialect.op.execute import recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.functions import attention as attention_calls  # noqa: E402
 from cute_dialect.op.functions import rows  # noqa: E402
+from cute_dialect.op.operators import attention as attention_operators  # noqa: E402
+from cute_dialect.op.operators import rows as row_operators  # noqa: E402
 from cute_dialect.op.rows import gradients as row_gradients  # noqa: E402
 from cute_dialect.op.rows import launch as row_launch  # noqa: E402
-from cute_dialect.op.torch import attention_gradients  # noqa: E402
-from cute_dialect.op.torch import rows as row_operators  # noqa: E402
 
 GPU = ("NVIDIA H200", 132)
 
@@ -221,8 +221,8 @@ def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> 
     attended = attention_calls.attended
     monkeypatch.setattr(attention_calls, "_KNOWN", KnownCalls())
     monkeypatch.setattr(attention_calls, "attended", lambda *given, device, **more: attended(*given, **more))
-    monkeypatch.setattr(attention_gradients, "_has_flash", lambda q: True)
-    monkeypatch.setattr(attention_gradients, "_call_cudnn", kernel)
+    monkeypatch.setattr(attention_operators, "_has_flash", lambda q: True)
+    monkeypatch.setattr(attention_operators, "_call_cudnn", kernel)
     monkeypatch.setattr(recording, "PURE", {*recording.PURE, "cute_test::attention_backward"})
     seen.works = False
     kernels: list[int] = []
@@ -231,7 +231,7 @@ def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> 
         kernels.clear()
         grad, before = normal(1, 2, 64, 64), seen.first
         result, _ = op.attention(q, k, v, causal=True, lse=True)
-        with patch.object(attention_gradients, "_call_cudnn", lambda *given: kernels.append(1) or kernel(*given)):
+        with patch.object(attention_operators, "_call_cudnn", lambda *given: kernels.append(1) or kernel(*given)):
             found = torch.autograd.grad(result, (q, k, v), grad)
         assert (seen.first == before) == (number > 0) == (not kernels)
         assert all(torch.equal(x, y) for x, y in zip(found, (2 * grad, 3 * k, 4 * v), strict=True))

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
 
-import cute_dialect.op.torch.operators  # noqa: E402, F401  (torch.ops.cute is there)
+import cute_dialect.op.operators.table  # noqa: E402, F401  (torch.ops.cute is there)
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.rows import gradients as row_grads  # noqa: E402
 

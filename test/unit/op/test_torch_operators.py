@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from torch_calls import CALLS  # noqa: E402
 
-import cute_dialect.op.torch.operators  # noqa: E402, F401  (torch.ops.cute is there)
+import cute_dialect.op.operators.table  # noqa: E402, F401  (torch.ops.cute is there)
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.functions import gemm  # noqa: E402
 
@@ -157,7 +157,7 @@ def test_operators_are_used_only_if_gradients_are_needed() -> None:
         assert torch.equal(mm(a, b), out)
     code = (
         "import sys, torch; from cute_dialect import op; a = torch.ones(16, 16).half(); op.mm(a, a, device='cpu'); "
-        "assert 'cute_dialect.op.torch.operators' not in sys.modules; "
+        "assert 'cute_dialect.op.operators.table' not in sys.modules; "
         "op.mm(a.requires_grad_(), a, device='cpu').sum().backward(); assert a.grad.shape == (16, 16)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -25,7 +25,7 @@ from cute_dialect.op.epilogue import (
 from cute_dialect.op.epilogue.bind import described
 from cute_dialect.op.epilogue.saved_tensors import kept_name, kept_of, slope_of
 from cute_dialect.op.execute.kernels import text_of
-from cute_dialect.op.torch.pointwise_backward import SlopeCall
+from cute_dialect.op.torch.gradients import SlopeCall
 from cute_dialect.tools.bench.cases.op.products import LIMITS
 from cute_dialect.tools.bench.checks import check_close
 from cute_dialect.tools.bench.peers import compiled, normal, tuned_compile

@@ -7,11 +7,10 @@ operators.  Eager calls with gradients use autograd nodes of the same functions.
 
 from __future__ import annotations
 
+from cute_dialect.op.operators import attention, conv, gemm, grouped, rows
 from cute_dialect.op.problems.rows import MAPS
-from cute_dialect.op.torch import attention, conv, gemm, grouped, rows
 from cute_dialect.op.torch.gradients import slope
 from cute_dialect.op.torch.registry import Operator, register
-from cute_dialect.op.torch.vmap import batched_product, batched_slope
 
 _ACCUMULATOR = "float alpha=1.0, float beta=1.0, str activation=''"
 _HOW = "str device='', str math='default', str accumulator=''"
@@ -36,7 +35,7 @@ def _products(call: str) -> list[Operator]:
     return [
         Operator(
             call, f"(Tensor a, Tensor b, {_GEMM}) -> Tensor", gemm.forward(call), gemm.fake(call),
-            gemm.keep(call), gemm.backward(call), batched_product(call),
+            gemm.keep(call), gemm.backward(call), gemm.batched_product(call),
         ),
         Operator(
             f"{call}_out", f"(Tensor a, Tensor b, Tensor(a!) out, {_GEMM}) -> ()", gemm.out(call),
@@ -44,11 +43,11 @@ def _products(call: str) -> list[Operator]:
         ),
         Operator(
             f"{call}_kept", f"(Tensor a, Tensor b, {_GEMM}) -> {_PAIR}", gemm.kept(call), gemm.fake_kept(call),
-            gemm.keep(call), gemm.backward(call), batched_product(call, kept=True),
+            gemm.keep(call), gemm.backward(call), gemm.batched_product(call, kept=True),
         ),
         Operator(
             f"{call}_slope", _SLOPE, slope, gemm.fake_slope, backward=gemm.no_second_derivative(call),
-            vmap=batched_slope,
+            vmap=gemm.batched_slope,
         ),
     ]  # fmt: skip
 

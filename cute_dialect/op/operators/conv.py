@@ -1,7 +1,7 @@
 """Functions of the operators of convolutions: ``torch.ops.cute.conv``, ``conv_input`` and ``conv_weight``.
 
 They have any rank.  The gradients of each operator are the others.  ``conv_kept`` also returns the operand of the
-activation, which ``conv_slope``, its derivative, needs (as in :mod:`cute_dialect.op.torch.gemm`).
+activation, which ``conv_slope``, its derivative, needs (as in :mod:`cute_dialect.op.operators.gemm`).
 """
 
 # torch is not installed where types are checked.
