@@ -386,7 +386,7 @@ def _assert(c: FnCompiler, op: Operation) -> None:
             (*(int(x[lane or 0] if isinstance(x, np.ndarray) else x) for x in (R[lhs], R[rhs])), word)
             for lhs, rhs, word in compared
         ]
-        if text.startswith("out-of-bounds "):  # A bounds check of lang/values/coordinates.py: index < extent.
+        if text.startswith("out-of-bounds "):  # A bounds check of lang/values/indexing.py: index < extent.
             index = next((f": index {a} is outside [0, {b})" for a, b, word in numbers if word == "<"), "")
             return text + index
         parts = [f"{a} {word} {b}" for a, b, word in numbers if not _HOLDS[word](a, b)]

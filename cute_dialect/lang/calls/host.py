@@ -28,8 +28,8 @@ from cute_dialect.lang.tracing.tracer import LaunchFacts, Tracer, active, finish
 from cute_dialect.lang.values.annotations import TensorAnnotation, is_number_type, without_none
 from cute_dialect.lang.values.dtypes import Int32, Numeric
 from cute_dialect.lang.values.dynamic import Form, is_dynamic
-from cute_dialect.lang.values.float_division import refuse_in_launcher
 from cute_dialect.lang.values.forms import form_of
+from cute_dialect.lang.values.numeric import refuse_in_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.control.boolean_ops import both, select
 from cute_dialect.lang.values.dtypes import Boolean, Int32, Uint32, Uint64
-from cute_dialect.lang.values.folding import least_greatest
-from cute_dialect.lang.values.integer_ranges import Facts, facts_of, is_natural
+from cute_dialect.lang.values.folding import Facts, facts_of, is_natural, least_greatest
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue

@@ -15,9 +15,9 @@ from cute_dialect.lang.machine.tiled_copy import TiledCopy, copy_atom_of
 from cute_dialect.lang.machine.tma import Im2colOp, prefetch_columns, prefetch_tile, with_map
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, parse_type
-from cute_dialect.lang.values.coordinates import check_access
 from cute_dialect.lang.values.dtypes import Boolean, Int16, Int64
 from cute_dialect.lang.values.dynamic import is_dynamic
+from cute_dialect.lang.values.indexing import check_access
 from cute_dialect.lang.values.int_tuples import to_ssa
 from cute_dialect.lang.values.layouts import Layout
 from cute_dialect.lang.values.numeric import as_number

@@ -12,7 +12,7 @@ from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.dynamic import Dynamic
 from cute_dialect.lang.values.int_tuples import to_ssa
-from cute_dialect.lang.values.layout_makers import as_layout
+from cute_dialect.lang.values.layouts import as_layout
 from cute_dialect.lang.values.numeric import as_number
 from cute_dialect.lang.values.tensors import Tensor
 

@@ -19,7 +19,7 @@ from cute_dialect.lang.machine.tiled import Tiled, partition_view, static_payloa
 from cute_dialect.lang.machine.tiled_mma import TiledMma
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import op_class
-from cute_dialect.lang.values.coordinates import check_part
+from cute_dialect.lang.values.indexing import check_part
 from cute_dialect.lang.values.layouts import Layout
 
 if TYPE_CHECKING:

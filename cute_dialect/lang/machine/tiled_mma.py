@@ -18,8 +18,8 @@ from cute_dialect.lang.machine.tiled import Tiled, static_payload, tensor_operan
 from cute_dialect.lang.machine.wgmma import note_product
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, op_class
-from cute_dialect.lang.values.coordinates import check_part, coord_text
 from cute_dialect.lang.values.dtypes import Boolean, Numeric
+from cute_dialect.lang.values.indexing import check_part, coord_text
 from cute_dialect.lang.values.int_tuples import Tree, to_ssa
 from cute_dialect.lang.values.layouts import Layout, from_value, of_payload
 from cute_dialect.lang.values.pointers import element_class

@@ -80,8 +80,11 @@ def _shared_layout(layout: Any, dtype: type[Numeric], what: str) -> tuple[SSAVal
 
     The swizzle of a composed layout may act on elements, or on bytes (``S<b,4,3>``) as for pointers.
     """
-    from cute_dialect.lang.values.layout_makers import as_layout  # late: start-up
-    from cute_dialect.lang.values.layouts import ComposedLayout, Layout  # late: start-up
+    from cute_dialect.lang.values.layouts import (  # late: start-up
+        ComposedLayout,
+        Layout,
+        as_layout,  # late: start-up
+    )
 
     found = as_layout(layout)
     if isinstance(found, ComposedLayout):

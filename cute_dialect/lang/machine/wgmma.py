@@ -42,7 +42,7 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: type[Numeric])
     tensor from it with the swizzle on the pointer and the outer part as the layout.  Without a swizzle (``K_INTER``)
     the result is a plain layout, whose ``inner`` is None.
     """
-    from cute_dialect.lang.values.layout_makers import as_layout  # late: start-up
+    from cute_dialect.lang.values.layouts import as_layout  # late: start-up
 
     major, _, width = SmemLayoutAtomKind(kind).value.partition("_")
     if element_type.width not in (8, 16, 32):

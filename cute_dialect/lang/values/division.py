@@ -9,7 +9,7 @@ from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import active, current
 from cute_dialect.lang.values.dtypes import Boolean, Int32, Numeric, Uint32, Uint64
 from cute_dialect.lang.values.dynamic import is_dynamic
-from cute_dialect.lang.values.integer_ranges import Facts, facts_of
+from cute_dialect.lang.values.folding import Facts, facts_of
 from cute_dialect.lang.values.math import clz
 from cute_dialect.lang.values.numeric import as_number
 

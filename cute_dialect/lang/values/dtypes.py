@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
 from cute_dialect.lang.tracing.tracer import current, parse_type
-from cute_dialect.lang.values.dynamic import Dynamic, Form
-from cute_dialect.lang.values.methods import OPERATORS, later_methods
+from cute_dialect.lang.values.dynamic import OPERATORS, Dynamic, Form, later_methods
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.lang.values.integer_ranges import Facts
+    from cute_dialect.lang.values.folding import Facts
 
 __all__ = [
     "NUMBER_TYPES",
@@ -318,7 +317,7 @@ class Numeric(Dynamic, metaclass=NumericType):
 
 
 later_methods(
-    Numeric, numeric=("_convert", "_takes", *OPERATORS), casts=("_bits_as",), forms=("__cute_form__",), math=("_whole",)
+    Numeric, numeric=("_convert", "_takes", "_bits_as", *OPERATORS), forms=("__cute_form__",), math=("_whole",)
 )
 
 

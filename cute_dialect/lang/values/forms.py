@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.tracing.errors import MergeError
 from cute_dialect.lang.values.dtypes import Boolean, Numeric
-from cute_dialect.lang.values.dynamic import Dynamic, Form, made_of
-from cute_dialect.lang.values.folding import fitted, least_greatest, literal
-from cute_dialect.lang.values.integer_ranges import Facts, joined_facts
-from cute_dialect.lang.values.methods import method_of
+from cute_dialect.lang.values.dynamic import Dynamic, Form, made_of, method_of
+from cute_dialect.lang.values.folding import Facts, fitted, joined_facts, least_greatest, literal
 from cute_dialect.lang.values.numeric import as_number
 
 if TYPE_CHECKING:

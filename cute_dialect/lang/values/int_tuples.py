@@ -25,7 +25,7 @@ from cute_dialect.algebra.values import Basis as BasisPayload
 from cute_dialect.lang.tracing.errors import LayoutError
 from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.dtypes import Int32, Int64, Numeric, Uint32
-from cute_dialect.lang.values.integer_ranges import Facts
+from cute_dialect.lang.values.folding import Facts
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue

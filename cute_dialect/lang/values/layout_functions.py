@@ -13,23 +13,21 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Swizzle
 from cute_dialect.lang.tracing.errors import LayoutError
 from cute_dialect.lang.tracing.tracer import op_class
-from cute_dialect.lang.values.coordinates import check_part
+from cute_dialect.lang.values.indexing import check_part
 from cute_dialect.lang.values.int_tuples import Tree, map_tree
-from cute_dialect.lang.values.layout_makers import (
-    as_layout,
-    layout_of,
-    make_composed_layout,
-    make_layout,
-    static_layout,
-)
 from cute_dialect.lang.values.layouts import (
     AnyLayout,
     ComposedLayout,
     Layout,
     alignment_of,
     apply,
+    as_layout,
+    layout_of,
+    make_composed_layout,
+    make_layout,
     operand_type,
     plain_payload,
+    static_layout,
 )
 from cute_dialect.lang.values.tuple_functions import dice, slice_
 

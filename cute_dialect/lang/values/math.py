@@ -19,9 +19,8 @@ from cute_dialect.lang.tracing.emission import alike, emit, float_flags
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.dtypes import BFloat16, Boolean, Float32, Float64, Int32, Int64, Numeric
-from cute_dialect.lang.values.folding import fitted
-from cute_dialect.lang.values.integer_ranges import known_facts
-from cute_dialect.lang.values.methods import method_of
+from cute_dialect.lang.values.dynamic import method_of
+from cute_dialect.lang.values.folding import fitted, known_facts
 from cute_dialect.lang.values.numeric import absolute, as_number, binary, computed, power, promoted
 
 if TYPE_CHECKING:

@@ -1,22 +1,52 @@
-"""Arithmetic on numbers: static ones are computed in Python, dynamic ones by ops of the arith dialect.
+"""Arithmetic, comparison and conversion of numbers: in Python if static, by ops of the arith dialect otherwise.
 
 Type promotion follows section "Numbers" of the language reference.  Python numbers take the type of the other operand;
 among typed numbers the wider type wins.  Floats of 8 bits and fewer, and ``TFloat32``, are storage types and compute as
 Float32.
+
+Conversions truncate or extend integers as in C, and round floats to nearest even.  8-bit floats use the hardware's
+packed conversions through ``Float32`` and ``Float16``, and saturate.  4-bit and 6-bit floats are converted by
+arithmetic, and saturate as well.
+
+``//`` and ``%`` of floats are exact, with Python's semantics: the remainder has the sign of the divisor.  The remainder
+of ``|a|`` by ``|b|`` is reduced by steps ``r - floor(r / b) * b``, each without rounding error: ``r / b`` is rounded to
+p bits, so the difference is less than an ulp of the quotient times ``b``.  It fits in p bits, and ``fma`` computes it
+exactly.  One step suffices if the quotient is below 2^p; otherwise a loop runs more steps.  The final correction
+follows CPython's ``float_divmod``, as do NumPy's ``floor_divide`` and ``remainder``.
+
+>>> as_number(7) // 2, as_number(2.0) * 3, as_number(1) < 2
+(Int32(3), Float32(6.0), True)
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.tracing.emission import alike, emit, float_flags, no_wrap_flags, shaped
-from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.tracing.emission import (
+    alike,
+    concatenated,
+    emit,
+    extract,
+    float_flags,
+    no_wrap_flags,
+    require_chip,
+    shaped,
+    shuffle,
+)
+from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
+from cute_dialect.lang.tracing.source_location import user_places
+from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values import dtypes
-from cute_dialect.lang.values.casts import cast_ssa, compare_ssa
 from cute_dialect.lang.values.dtypes import (
     NUMBER_TYPES,
     BFloat16,
     Boolean,
+    Float4E2M1FN,
+    Float6E2M3FN,
+    Float6E3M2FN,
+    Float8E4M3FN,
+    Float8E5M2,
     Float16,
     Float32,
     Float64,
@@ -25,30 +55,28 @@ from cute_dialect.lang.values.dtypes import (
     Numeric,
     TFloat32,
 )
-from cute_dialect.lang.values.dynamic import Dynamic
-from cute_dialect.lang.values.float_division import divided
+from cute_dialect.lang.values.dynamic import Dynamic, give_operators, method_of
 from cute_dialect.lang.values.folding import (
     PYTHON,
     SIGNS,
+    Facts,
+    absolute_facts,
+    binary_facts,
     checked_shift,
+    converted_facts,
+    facts_of,
     fitted,
     folded,
+    is_natural,
     least_greatest,
     literal,
     power_of_floats,
 )
-from cute_dialect.lang.values.integer_ranges import (
-    Facts,
-    absolute_facts,
-    binary_facts,
-    converted_facts,
-    facts_of,
-    is_natural,
-)
-from cute_dialect.lang.values.methods import give_operators, method_of
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
+
+    from cute_dialect.lang.tracing.tracer import Tracer
 
 __all__ = [
     "Facts",
@@ -56,10 +84,13 @@ __all__ = [
     "alike",
     "as_number",
     "binary",
+    "bits_as",
+    "cast_ssa",
     "compare",
     "compare_ssa",
     "computing",
     "convert",
+    "divided",
     "emit",
     "facts_of",
     "inverted",
@@ -70,10 +101,392 @@ __all__ = [
     "power",
     "power_of",
     "promoted",
+    "refuse_in_launcher",
     "shaped",
 ]
 
+
+# --------------------------------------------------------------------------------------------- conversion of SSA values
+
+
 NumberClass = type[Numeric]
+
+EIGHT_BITS = (Float8E4M3FN, Float8E5M2)
+"""The 8-bit floats with hardware conversions (PTX ISA, ``cvt``; sm_89)."""
+
+
+FEWER_BITS = {Float4E2M1FN: (2, 1), Float6E2M3FN: (2, 3), Float6E3M2FN: (3, 2)}
+"""The 4-bit and 6-bit floats, which arithmetic converts: bits of the exponent, bits of the mantissa."""
+
+
+_PREDICATES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
+_FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
+
+
+def compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass, *, natural: bool = False) -> SSAValue:
+    """Return the comparison of two SSA values of a number type. Float comparisons are ordered, except ``!=``.
+
+    ``natural``: both are non-negative, so that unsigned comparison is valid.
+    """
+    t = shaped(Boolean.attribute, a)
+    if kind.is_float:
+        number = parse_type(f"{_FLOAT_PREDICATES[name]} : i64")
+        return emit("arith.cmpf", [a, b], t, predicate=number, **float_flags("none"))
+    code = _PREDICATES[name] + (4 if (natural or not kind.signed) and name not in ("eq", "ne") else 0)
+    return emit("arith.cmpi", [a, b], t, predicate=parse_type(f"{code} : i64"))
+
+
+def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass, *, natural: bool = False) -> SSAValue:
+    """Convert an SSA value between number types.  Raises F236 if the hardware has no such conversion.
+
+    ``natural``: the value is a non-negative integer.
+    """
+    if of is to or (of.mlir_type == to.mlir_type and of.is_integer):
+        return value
+    if of in FEWER_BITS:
+        return cast_ssa(_from_fewer_bits(value, of), Float32, to)
+    if to in FEWER_BITS:
+        return _to_fewer_bits(cast_ssa(value, of, Float32), to)
+    if of.is_float and of.width < 16:
+        return cast_ssa(_from_eight_bits(value, of, to), Float16, to)
+    if to.is_float and to.width < 16:
+        return _to_eight_bits(cast_ssa(value, of, Float32), of, to)
+    if of is TFloat32:
+        return cast_ssa(_tf32_as_f32(value), Float32, to)
+    if to is TFloat32:
+        return _to_tf32(cast_ssa(value, of, Float32))
+    t = shaped(to.attribute, value)
+    if to is Boolean:
+        zero = current().constant(0 if of.is_integer else 0.0, of.attribute)
+        return compare_ssa("ne", *alike(value, zero), of)
+    if of.is_integer and to.is_integer:
+        if to.width < of.width:
+            return emit("arith.trunci", [value], t, **no_wrap_flags())
+        return emit("arith.extsi" if of.signed and not natural else "arith.extui", [value], t)
+    if of.is_integer:
+        return emit("arith.sitofp" if of.signed else "arith.uitofp", [value], t)
+    if to.is_integer:
+        return emit("arith.fptosi" if to.signed else "arith.fptoui", [value], t)
+    if to.width > of.width:
+        return emit("arith.extf", [value], t, **float_flags("none"))
+    if to.width < of.width:
+        return emit("arith.truncf", [value], t)
+    return cast_ssa(cast_ssa(value, of, Float32), Float32, to)
+
+
+def _refuse(of: NumberClass, to: NumberClass) -> KernelTypeError:
+    return KernelTypeError(
+        "F236", f"{of!r} cannot be converted to {to!r} in a kernel: the hardware has no such conversion",
+        hint="of the 8-bit floats, Float8E4M3FN and Float8E5M2 convert; x.bitcast(cute.Uint8) gives the bits",
+    )  # fmt: skip
+
+
+def _elements(value: SSAValue) -> list[SSAValue]:
+    """Return the elements of a vector, or the number itself."""
+    if value.type.name != "vector":
+        return [value]
+    (n,) = value.type.get_shape()  # pyright: ignore[reportAttributeAccessIssue]
+    return [extract(value, i) for i in range(n)]
+
+
+def _vector(elements: list[SSAValue]) -> SSAValue:
+    from xdsl.dialects.builtin import VectorType
+
+    return emit("vector.from_elements", elements, VectorType(elements[0].type, [len(elements)]))
+
+
+def _to_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
+    """Convert an ``f32`` value to 8-bit floats, two per instruction."""
+    if to not in EIGHT_BITS:
+        raise _refuse(of, to)
+    require_chip(f"the conversion of {of!r} to {to!r}", 89)
+    numbers = _elements(value)
+    n = len(numbers)
+    numbers += [current().constant(0.0, Float32.attribute)] * (n % 2)
+    rnd, sat, relu = map(parse_type, ("#nvvm.fp_rnd_mode<rn>", "#nvvm.sat_mode<satfinite>", "false"))
+    properties = {"rnd": rnd, "sat": sat, "relu": relu, "dstTy": to.attribute}
+    pairs = [  # The first operand becomes the upper byte.
+        emit("nvvm.convert.f32x2.to.f8x2", [high, low], parse_type("i16"), **properties)
+        for low, high in zip(numbers[::2], numbers[1::2])
+    ]
+    if value.type.name != "vector":
+        return emit("arith.bitcast", [emit("arith.trunci", pairs, parse_type("i8"), **no_wrap_flags())], to.attribute)
+    held = emit("vector.bitcast", [_vector(pairs)], parse_type(f"vector<{2 * len(pairs)}xi8>"))
+    if n % 2:
+        held = _vector(_elements(held)[:n])
+    return emit("arith.bitcast", [held], shaped(to.attribute, value))
+
+
+def _from_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
+    """Convert 8-bit floats to ``f16``, which represents all of them exactly."""
+    if of not in EIGHT_BITS:
+        raise _refuse(of, to)
+    require_chip(f"the conversion of {of!r} to {to!r}", 89)
+    properties = {"relu": parse_type("false"), "srcType": of.attribute}
+    held = emit("arith.bitcast", [value], shaped(parse_type("i8"), value))
+    numbers = _elements(held)
+    numbers += [numbers[0]] * (len(numbers) % 2)
+    halves: list[SSAValue] = []
+    for low, high in zip(numbers[::2], numbers[1::2]):
+        pair = emit("nvvm.convert.f8x2.to.f16x2", [_vector([low, high])], parse_type("vector<2xf16>"), **properties)
+        halves += _elements(pair)
+    if value.type.name != "vector":
+        return halves[0]
+    (n,) = value.type.get_shape()  # pyright: ignore[reportAttributeAccessIssue]
+    return _vector(halves[:n])
+
+
+def _constant(number: float, kind: NumberClass, like: SSAValue) -> SSAValue:
+    """Return a number, or a vector of it like another vector."""
+    return alike(current().constant(number, kind.attribute), like)[0]
+
+
+def _from_fewer_bits(value: SSAValue, of: NumberClass) -> SSAValue:
+    """Convert 4-bit and 6-bit floats to ``f32``, which represents all of them exactly.
+
+    Exponent and mantissa become those of an ``f16``, also of subnormal numbers.  A product corrects the bias.
+    """
+    exponent, mantissa = FEWER_BITS[of]
+    held = emit("arith.bitcast", [value], shaped(parse_type(f"i{of.width}"), value))
+    bits = emit("arith.extui", [held], shaped(parse_type("i32"), value))
+
+    def part(mask: int, by: int) -> SSAValue:
+        kept = emit("arith.andi", [bits, _constant(mask, Int32, bits)], bits.type)
+        return emit("arith.shli", [kept, _constant(by, Int32, bits)], bits.type, **no_wrap_flags())
+
+    sign = 1 << (of.width - 1)
+    joined = emit("arith.ori", [part(sign - 1, 10 - mantissa), part(sign, 16 - of.width)], bits.type)
+    half = emit("arith.trunci", [joined], shaped(parse_type("i16"), value), **no_wrap_flags())
+    half = emit("arith.bitcast", [half], shaped(Float16.attribute, value))
+    wide = cast_ssa(half, Float16, Float32)
+    factor = _constant(2.0 ** (15 - (2 ** (exponent - 1) - 1)), Float32, wide)
+    return emit("arith.mulf", [wide, factor], wide.type, **float_flags("none"))
+
+
+def _to_fewer_bits(value: SSAValue, to: NumberClass) -> SSAValue:
+    """Round an ``f32`` value to nearest even, and saturate.  NaN becomes the largest number, as in PTX ``cvt``."""
+    exponent, mantissa = FEWER_BITS[to]
+    bias, t = 2 ** (exponent - 1) - 1, value.type
+    bits = emit("arith.bitcast", [value], shaped(parse_type("i32"), value))
+
+    def integer(name: str, a: SSAValue, b: int) -> SSAValue:
+        flags = no_wrap_flags() if name == "arith.shli" else {}
+        return emit(name, [a, _constant(b, Int32, bits)], bits.type, **flags)
+
+    def number(name: str, a: SSAValue, b: SSAValue | float) -> SSAValue:
+        other = b if not isinstance(b, float) else _constant(b, Float32, value)
+        return emit(name, [a, other], t, **float_flags("none"))
+
+    size = emit("arith.bitcast", [integer("arith.andi", bits, 0x7FFFFFFF)], t)
+    size = number("arith.minnumf", size, float(to.max))
+    # The power of two of a number, and at least that of the smallest normal one. A sum with a number that is so much
+    # larger that its last place is the last place of the result rounds to it.
+    power = emit("arith.bitcast", [integer("arith.andi", emit("arith.bitcast", [size], bits.type), 0x7F800000)], t)
+    power = number("arith.maxnumf", power, 2.0 ** (1 - bias))
+    large = number("arith.mulf", power, 2.0 ** (23 - mantissa))
+    rounded = number("arith.subf", number("arith.addf", size, large), large)
+    half = cast_ssa(number("arith.mulf", rounded, 2.0 ** (bias - 15)), Float32, Float16)
+    half = emit("arith.bitcast", [half], shaped(parse_type("i16"), value))
+    low = integer("arith.shrui", emit("arith.extui", [half], bits.type), 10 - mantissa)
+    high = integer("arith.shli", integer("arith.shrui", bits, 31), to.width - 1)
+    joined = emit("arith.ori", [low, high], bits.type)
+    held = emit("arith.trunci", [joined], shaped(parse_type(f"i{to.width}"), value), **no_wrap_flags())
+    return emit("arith.bitcast", [held], shaped(to.attribute, value))
+
+
+def _to_tf32(value: SSAValue) -> SSAValue:
+    rounded = [
+        emit("nvvm.convert.float.to.tf32", [x], parse_type("i32"), rnd=parse_type("#nvvm.fp_rnd_mode<rna>"),
+             sat=parse_type("#nvvm.sat_mode<none>"), relu=parse_type("false"))
+        for x in _elements(value)
+    ]  # fmt: skip
+    held = rounded[0] if value.type.name != "vector" else _vector(rounded)
+    return emit("arith.bitcast", [held], shaped(TFloat32.attribute, value))
+
+
+def _tf32_as_f32(value: SSAValue) -> SSAValue:
+    return emit("arith.bitcast", [value], shaped(Float32.attribute, value))
+
+
+@method_of(Numeric, "_bits_as")
+def bits_as(x: Numeric, to: NumberClass) -> Numeric:
+    """Reinterpret the bits of a number as another type of the same width.  Raises F236."""
+    of = type(x)
+    if Boolean in (of, to) or of.width != to.width:
+        raise KernelTypeError(
+            "F236", f"{of!r} has {of.width} bits and cannot be reinterpreted as {to!r}, which has {to.width}"
+        )
+    if of is to:
+        return x
+    if x.is_static:
+        return to.exactly(_value_of_bits(_bits(of, x.value), to))
+    if of.mlir_type == to.mlir_type:
+        return to.of(x.value)
+    return to.of(emit("arith.bitcast", [x.value], shaped(to.attribute, x.value)))
+
+
+def _dtype(kind: NumberClass) -> object:
+    import ml_dtypes
+    import numpy as np
+
+    return np.dtype(getattr(ml_dtypes, kind.numpy, None) or kind.numpy)
+
+
+def _bits(kind: NumberClass, value: int | float) -> int:
+    if kind.is_integer:
+        return int(value) & ((1 << kind.width) - 1)
+    import numpy as np
+
+    held = np.array([value]).astype(_dtype(kind))  # pyright: ignore
+    return int.from_bytes(held.tobytes(), "little") & ((1 << kind.width) - 1)
+
+
+def _value_of_bits(bits: int, kind: NumberClass) -> int | float:
+    if kind.is_integer:
+        return fitted(kind, bits)
+    import numpy as np
+
+    raw = bits.to_bytes(max(1, kind.width // 8), "little")
+    return float(np.frombuffer(raw, _dtype(kind))[0])  # pyright: ignore
+
+
+# --------------------------------------------------------------------------------------------------- division of floats
+
+
+def divided(name: str, a: SSAValue, b: SSAValue) -> SSAValue:
+    """Return ``a // b`` or ``a % b`` (``name``: ``floordiv`` or ``mod``) of two floats or vectors of floats."""
+    if current().kind == "host":
+        current().state.setdefault("float division", (user_places() or [None])[0])
+    element = a.type.get_element_type() if a.type.name == "vector" else a.type  # pyright: ignore
+    if element not in (Float32.attribute, Float64.attribute):  # Narrower types are computed in f32, as in NumPy.
+        to = shaped(Float32.attribute, a)
+        wide = divided(name, _emit("arith.extf", a, type=to), _emit("arith.extf", b, type=to))
+        return _emit("arith.truncf", wide, type=a.type)
+    rest = _Rest(a, b, element == Float64.attribute)
+    return rest.quotient() if name == "floordiv" else rest.remainder()
+
+
+def refuse_in_launcher(tracer: Tracer) -> None:
+    """Raise F113 if a host function that launches kernels computes ``//`` or ``%`` of run-time floats."""
+    if "float division" in tracer.state:
+        raise CompileError(
+            "F113", "a host function that launches kernels cannot compute '//' or '%' of run-time floats",
+            place=tracer.state["float division"], hint="compute it in the kernel",
+        )  # fmt: skip
+
+
+def _emit(name: str, *operands: SSAValue, type: object = None) -> SSAValue:
+    return emit(name, list(operands), type, **float_flags("none"))  # pyright: ignore
+
+
+def _select(condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+    return emit("arith.select", [condition, a, b], a.type)
+
+
+def _both(a: SSAValue, b: SSAValue) -> SSAValue:
+    return emit("arith.andi", [a, b])
+
+
+class _Rest:
+    """A float division: the remainder with the sign of ``a``, and the results derived from it."""
+
+    def __init__(self, a: SSAValue, b: SSAValue, is_wide: bool):
+        self.a, self.b = a, b
+        self.bits, self.scale = (53, 2.0**600) if is_wide else (24, 2.0**100)
+        self.size, self.divisor = _emit("math.absf", a), _emit("math.absf", b)
+        self.zero = self.constant(0.0)
+        self.rest = self.found()
+
+    def constant(self, x: float) -> SSAValue:
+        """Return a constant, broadcast if the operands are vectors."""
+        kind = Float64 if self.bits == 53 else Float32
+        known = current().constant(x, kind.attribute)
+        return known if self.a.type == known.type else emit("vector.broadcast", [known], self.a.type)
+
+    def compare(self, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        return compare_ssa(name, a, b, Float64)
+
+    def found(self) -> SSAValue:
+        """Return the remainder as C's fmod computes it."""
+        rest = self.step(self.reduced(), self.divisor)
+        infinite = self.compare("eq", self.divisor, self.constant(math.inf))
+        finite = self.compare("lt", self.size, self.constant(math.inf))
+        rest = _select(_both(infinite, finite), self.size, rest)
+        rest = _select(self.compare("lt", rest, self.zero), _emit("arith.addf", rest, self.divisor), rest)
+        return _emit("math.copysign", rest, self.a)
+
+    def step(self, rest: SSAValue, divisor: SSAValue) -> SSAValue:
+        """Return a value congruent to ``rest`` modulo the divisor, of either sign.
+
+        Its magnitude is less than the divisor if the quotient fits the precision of the type.
+        """
+        size = _emit("math.absf", rest)
+        times = _emit("arith.negf", _emit("math.floor", _emit("arith.divf", size, divisor)))
+        less = _emit("math.fma", times, divisor, size)
+        return _select(self.compare("lt", rest, self.zero), _emit("arith.negf", less), less)
+
+    def reduced(self) -> SSAValue:
+        """Return a remainder below 2^p divisors. The loop runs zero times if the dividend already is."""
+        from xdsl.ir import Block, Region
+
+        tracer = current()
+        before, body = Block(arg_types=[self.a.type]), Block(arg_types=[self.a.type])
+        with tracer.into(before):
+            rest = before.args[0]
+            tracer.op("scf.condition", [_any(self.is_long(rest)), rest], ())
+        with tracer.into(body):
+            tracer.op("scf.yield", [self.turn(body.args[0])], ())
+        op = tracer.op("scf.while", [self.size], [self.a.type], regions=[Region(before), Region(body)])
+        return op.results[0]
+
+    def turn(self, rest: SSAValue) -> SSAValue:
+        """Return a remainder reduced by p - 1 bits, for quotients of more than p bits."""
+        divisor = self.divisor
+        for _ in range(2):  # If the quotient overflows, use a multiple of the divisor for which it does not.
+            quotient = _emit("arith.divf", _emit("math.absf", rest), divisor)
+            over = self.compare("eq", quotient, self.constant(math.inf))
+            divisor = _select(over, _emit("arith.mulf", divisor, self.constant(self.scale)), divisor)
+        return _select(self.is_long(rest), self.step(rest, divisor), rest)
+
+    def is_long(self, rest: SSAValue) -> SSAValue:
+        """Return a mask of the quotients with more than p bits. Divisions by zero or of infinity have none."""
+        size = _emit("math.absf", rest)
+        many = self.compare("ge", _emit("arith.divf", size, self.divisor), self.constant(2.0**self.bits))
+        numbers = _both(self.compare("lt", size, self.constant(math.inf)), self.compare("gt", self.divisor, self.zero))
+        return _both(many, numbers)
+
+    def is_turned(self) -> SSAValue:
+        """Return a mask of the remainders whose sign differs from the divisor's."""
+        negative = self.compare("lt", self.rest, self.zero)
+        other = emit("arith.xori", [negative, self.compare("lt", self.b, self.zero)])
+        return _both(other, self.compare("ne", self.rest, self.zero))
+
+    def remainder(self) -> SSAValue:
+        made = _select(self.is_turned(), _emit("arith.addf", self.rest, self.b), self.rest)
+        return _select(self.compare("eq", self.rest, self.zero), _emit("math.copysign", self.zero, self.b), made)
+
+    def quotient(self) -> SSAValue:
+        one = self.constant(1.0)
+        whole = _emit("arith.divf", _emit("arith.subf", self.a, self.rest), self.b)
+        whole = _select(self.is_turned(), _emit("arith.subf", whole, one), whole)
+        down = _emit("math.floor", whole)
+        far = self.compare("gt", _emit("arith.subf", whole, down), self.constant(0.5))
+        down = _select(far, _emit("arith.addf", down, one), down)
+        exact = _emit("arith.divf", self.a, self.b)
+        down = _select(self.compare("eq", whole, self.zero), _emit("math.copysign", self.zero, exact), down)
+        return _select(self.compare("eq", self.b, self.zero), exact, down)
+
+
+def _any(found: SSAValue) -> SSAValue:
+    """Return True if any element is true: the elements are combined pairwise."""
+    if found.type.name != "vector":
+        return found
+    while (n := found.type.get_shape()[0]) > 1:  # pyright: ignore
+        half = n // 2
+        both = emit("arith.ori", [shuffle(found, range(0, 2 * half, 2)), shuffle(found, range(1, 2 * half, 2))])
+        found = concatenated(both, shuffle(found, [n - 1])) if n % 2 else both
+    return extract(found, 0)
+
 
 # ------------------------------------------------------------------------------------------------------ conversion
 

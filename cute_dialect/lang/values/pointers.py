@@ -10,8 +10,7 @@ from cute_dialect.lang.tracing.errors import KernelTypeError, MergeError
 from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values.annotations import subscripted
 from cute_dialect.lang.values.dtypes import Int32, Int64, Numeric, type_of_mlir
-from cute_dialect.lang.values.dynamic import Dynamic, Form
-from cute_dialect.lang.values.methods import later_methods
+from cute_dialect.lang.values.dynamic import Dynamic, Form, later_methods
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, MergeError, StaticError
 from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.annotations import TensorAnnotation
-from cute_dialect.lang.values.dynamic import VALUE_CLASSES, Dynamic, Form
-from cute_dialect.lang.values.methods import later_methods, method_of
+from cute_dialect.lang.values.dynamic import VALUE_CLASSES, Dynamic, Form, later_methods, method_of
 from cute_dialect.lang.values.pointers import Pointer, element_class, pointer_text, unlike, weaker_pointer
 from cute_dialect.spaces import AddressSpace
 
@@ -165,9 +164,9 @@ class Tensor(Dynamic):
     @property
     def size(self) -> Any:
         """The number of elements."""
-        from cute_dialect.lang.values.tuple_functions import size  # late: start-up
+        from cute_dialect.lang.values.tuple_arithmetic import product  # late: start-up
 
-        return size(self.shape)
+        return product(self.shape)
 
     @property
     def iterator(self) -> Any:
@@ -246,8 +245,10 @@ def make_tensor(iterator: Pointer | Coord, layout: LayoutLike) -> Tensor:
     from xdsl.utils.exceptions import VerifyException
 
     from cute_dialect.lang.values.int_tuples import Tree, is_tree  # late: start-up
-    from cute_dialect.lang.values.layout_makers import as_layout  # late: start-up
-    from cute_dialect.lang.values.layouts import AnyLayout  # late: start-up
+    from cute_dialect.lang.values.layouts import (
+        AnyLayout,  # late: start-up
+        as_layout,  # late: start-up
+    )
 
     over = as_layout(layout)
     if isinstance(iterator, Pointer):
@@ -283,7 +284,7 @@ def make_identity_tensor(shape: Shape) -> Tensor:
     (1, 2)
     """
     from cute_dialect.lang.values.int_tuples import map_tree  # late: start-up
-    from cute_dialect.lang.values.layout_makers import make_identity_layout  # late: start-up
+    from cute_dialect.lang.values.layouts import make_identity_layout  # late: start-up
 
     return make_tensor(map_tree(lambda _: 0, shape), make_identity_layout(shape))
 
@@ -310,7 +311,7 @@ def make_rmem_tensor(layout_or_shape: LayoutLike, dtype: builtins.type[Numeric])
     A shape gives a compact layout, first mode fastest.
     """
     from cute_dialect.dialect.memory import rmem_type  # late: start-up
-    from cute_dialect.lang.values.layout_makers import static_layout  # late: start-up
+    from cute_dialect.lang.values.layouts import static_layout  # late: start-up
 
     layout = static_layout("make_rmem_tensor", layout_or_shape)
     found = current().value("cute.memref.alloca", (), [rmem_type(dtype.attribute, layout)])

@@ -14,6 +14,8 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.lang.tracing.errors import LayoutError
 from cute_dialect.lang.tracing.tracer import active, current, op_class
 from cute_dialect.lang.values.dtypes import Int32, Int64, Numeric, Uint32, Uint64
+from cute_dialect.lang.values.dynamic import method_of
+from cute_dialect.lang.values.folding import Facts, facts_of, is_natural, rounded_up
 from cute_dialect.lang.values.int_tuples import (
     ScaledBasis,
     Tree,
@@ -26,10 +28,7 @@ from cute_dialect.lang.values.int_tuples import (
     modes_of,
     tree_text,
 )
-from cute_dialect.lang.values.integer_ranges import Facts, facts_of, is_natural, rounded_up
-from cute_dialect.lang.values.layout_makers import as_layout, layout_of
-from cute_dialect.lang.values.layouts import AnyLayout, apply, from_value, operand_type, refused
-from cute_dialect.lang.values.methods import method_of
+from cute_dialect.lang.values.layouts import AnyLayout, apply, as_layout, from_value, layout_of, operand_type, refused
 from cute_dialect.lang.values.numeric import as_number, binary, pair
 
 if TYPE_CHECKING:
@@ -236,7 +235,7 @@ def elem_less(a: IntTuple, b: IntTuple) -> Condition:
 def equal(a: LayoutLike, b: LayoutLike) -> Condition:
     """Return True if two trees, or two layouts, are equal.
 
-    >>> from cute_dialect.lang.values.layout_makers import make_layout
+    >>> from cute_dialect.lang.values.layouts import make_layout
     >>> equal((4, (2, 3)), (4, (2, 3))), equal(make_layout(8), make_layout(8, 2))
     (True, False)
     """
@@ -308,7 +307,7 @@ def colex_less(a: IntTuple, b: IntTuple) -> Condition:
 def crd2idx(coord: Coord, x: LayoutLike) -> Int:
     """Return the index of a coordinate: column-major in a shape, or the offset in a layout.
 
-    >>> from cute_dialect.lang.values.layout_makers import make_layout
+    >>> from cute_dialect.lang.values.layouts import make_layout
     >>> crd2idx((1, (1, 2)), (2, (3, 4))), crd2idx((1, 2), make_layout((4, 8), (8, 1)))
     (15, 10)
     """

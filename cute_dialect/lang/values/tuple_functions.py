@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.algebra.slicing import tree_dice, tree_slice
 from cute_dialect.algebra.values import UNDERSCORE
 from cute_dialect.lang.tracing.errors import LayoutError
-from cute_dialect.lang.values.coordinates import check_part
 from cute_dialect.lang.values.dtypes import Numeric
+from cute_dialect.lang.values.indexing import check_part
 from cute_dialect.lang.values.int_tuples import Tree, counted, is_tree, leaves, map_tree, modes_of, tree_text
-from cute_dialect.lang.values.layout_makers import as_layout, layout_of, make_layout
-from cute_dialect.lang.values.layouts import apply, is_tensor, over_layout
+from cute_dialect.lang.values.layouts import apply, as_layout, is_tensor, layout_of, make_layout, over_layout
 from cute_dialect.lang.values.tuple_arithmetic import ceil_div, product
 
 if TYPE_CHECKING:

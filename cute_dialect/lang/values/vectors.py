@@ -17,12 +17,11 @@ from cute_dialect.algebra.values import UNDERSCORE, Layout
 from cute_dialect.lang.tracing.emission import concatenated, extract, shuffle, vector_of_length
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, LimitError, MergeError
 from cute_dialect.lang.tracing.tracer import current
-from cute_dialect.lang.values import coordinates, numeric
-from cute_dialect.lang.values.coordinates import check_access
+from cute_dialect.lang.values import indexing, numeric
 from cute_dialect.lang.values.dtypes import Boolean, Int32, Numeric
-from cute_dialect.lang.values.dynamic import Dynamic, Form
+from cute_dialect.lang.values.dynamic import Dynamic, Form, give_operators, method_of
 from cute_dialect.lang.values.forms import ConstForm
-from cute_dialect.lang.values.methods import give_operators, method_of
+from cute_dialect.lang.values.indexing import check_access
 from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor
 
 if TYPE_CHECKING:
@@ -131,13 +130,13 @@ class TensorSSA(Dynamic):
     # ------------------------------------------------------------------------------------------------------ elements
 
     def __getitem__(self, coord: object) -> Any:
-        where = coordinates.normalised(coord, self.shape, "vector")
-        if not coordinates.is_static_coord(where):
+        where = indexing.normalised(coord, self.shape, "vector")
+        if not indexing.is_static_coord(where):
             found = self._in_registers()[coord]
-            return load(found) if coordinates.has_open_mode(where) else found
-        if not coordinates.has_open_mode(where):
+            return load(found) if indexing.has_open_mode(where) else found
+        if not indexing.has_open_mode(where):
             return self.dtype.of(extract(self.ssa, cast("int", self._layout(where))))
-        layout, offset = coordinates.part(where, self._layout)
+        layout, offset = indexing.part(where, self._layout)
         picked = [offset + cast("int", layout(i)) for i in range(cast("int", size(layout)))]
         return TensorSSA.of(shuffle(self.ssa, picked), layout.shape, self.dtype)
 
@@ -547,17 +546,17 @@ def _rows(v: TensorSSA, profile: Any) -> tuple[Any, list[list[int]]]:
     coord = as_coord(profile)
     if not weakly_congruent(coord, v.shape):
         raise LayoutError(
-            "F241", f"reduce: the reduction profile {coordinates.coord_text(profile)} does not match the shape "
+            "F241", f"reduce: the reduction profile {indexing.coord_text(profile)} does not match the shape "
             f"{shape_text(v.shape)}",
         )  # fmt: skip
     whole = Layout(v.shape)
-    if not coordinates.has_open_mode(coord):
+    if not indexing.has_open_mode(coord):
         return (), [[i] for i in range(v.size)]
-    keeps, _ = coordinates.part(coord, whole)
+    keeps, _ = indexing.part(coord, whole)
     kept = [cast("int", keeps(i)) for i in range(cast("int", size(keeps)))]
-    if not coordinates.has_open_mode(_other(coord)):  # Nothing is reduced.
+    if not indexing.has_open_mode(_other(coord)):  # Nothing is reduced.
         return keeps.shape, [kept]
-    drops, _ = coordinates.part(_other(coord), whole)
+    drops, _ = indexing.part(_other(coord), whole)
     return keeps.shape, [[cast("int", drops(r)) + i for i in kept] for r in range(cast("int", size(drops)))]
 
 

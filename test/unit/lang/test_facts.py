@@ -13,8 +13,8 @@ from tracing import text_of, trace_kernel
 import cute_dialect.lang as cute
 from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.dtypes import NUMBER_TYPES
-from cute_dialect.lang.values.folding import PYTHON, least_greatest
-from cute_dialect.lang.values.integer_ranges import (
+from cute_dialect.lang.values.folding import (
+    PYTHON,
     Facts,
     absolute_facts,
     binary_facts,
@@ -22,6 +22,7 @@ from cute_dialect.lang.values.integer_ranges import (
     facts_of,
     joined_facts,
     known_facts,
+    least_greatest,
     rounded_up,
 )
 

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 import cute_dialect.lang.values.tensors  # noqa: F401 (declares the methods of all classes)
-from cute_dialect.lang.values.methods import LATER_METHODS
+from cute_dialect.lang.values.dynamic import LATER_METHODS
 
 
 @pytest.mark.parametrize("cls", LATER_METHODS, ids=lambda cls: cls.__name__)

@@ -14,8 +14,14 @@ from cute_dialect.lang.tracing.errors import CuteError
 from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.dtypes import Boolean, Float16, Float32, Int8, Int32, Int64, Uint8
 from cute_dialect.lang.values.forms import form_of
-from cute_dialect.lang.values.shared_memory import SmemAllocator, alloc_smem, get_dyn_smem, smem_tensor, union_smem
-from cute_dialect.lang.values.structs import struct
+from cute_dialect.lang.values.shared_memory import (
+    SmemAllocator,
+    alloc_smem,
+    get_dyn_smem,
+    smem_tensor,
+    struct,
+    union_smem,
+)
 from cute_dialect.lang.values.tensors import Tensor
 
 OUT = '!cute.memref<f32, gmem, "32:1">'
