@@ -168,7 +168,7 @@ from cute_dialect.op.select.descriptions import (
     ThreadblockSwizzleStreamK as ThreadblockSwizzleStreamK,
     TileDescription as TileDescription,
 )
-from cute_dialect.op.arrays.elements import (
+from cute_dialect.op.arrays.dtypes import (
     ColumnMajor as ColumnMajor,
     ColumnMajorInterleaved32 as ColumnMajorInterleaved32,
     LayoutType as LayoutType,

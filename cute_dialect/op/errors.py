@@ -21,19 +21,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = [
-    "AlignmentError",
-    "ArgumentError",
-    "DeviceError",
-    "DtypeError",
-    "EpilogueError",
-    "LayoutError",
-    "OpError",
-    "OptionError",
-    "ShapeError",
-    "UnsupportedError",
-    "check_options",
-    "named",
-]
+    "AlignmentError", "ArgumentError", "DeviceError", "DtypeError", "EpilogueError", "LayoutError", "OpError",
+    "OptionError", "ShapeError", "UnsupportedError", "check_options", "named",
+]  # fmt: skip
 
 
 class ArgumentError(OpError, binding.ArgumentError, TypeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
-from cute_dialect.op.epilogue.unfused import Matrix
+from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.select.gemm_dispatch import way_of
 

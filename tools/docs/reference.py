@@ -207,7 +207,7 @@ PAGES: Mapping[str, Page] = {
             _op("Arguments of plans", "pycutlass.arguments", "pycutlass.grouped_arguments", "pycutlass.conv_arguments",
                 "pycutlass.reduction"),
             _op("Operations of plans", "pycutlass.operation", "pycutlass.grouped_operation", "pycutlass.conv"),
-            _op("Descriptions", "select.descriptions", "pycutlass.functors", "arrays.elements"),
+            _op("Descriptions", "select.descriptions", "pycutlass.functors", "arrays.dtypes"),
             _op("Element types", "op.bfloat16", "op.e4m3", "op.e5m2", "op.float16", "op.float32", "op.float64",
                 "op.int32", "op.int8", "op.tfloat32", "op.uint8", "op.void"),
             _op("Memory", "arrays.memory"),

@@ -1,30 +1,26 @@
-"""Element types of GEMMs: names, supported combinations and result types."""
+"""Element types and layouts: names in the spellings that callers use, supported combinations and result types.
+
+>>> element_name("float16"), element_name(float), layout_name("t"), layout_name(ColumnMajor)
+('f16', 'f32', 'row', 'column')
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 from cute_dialect.kernels.common.elements import FACTORS, outputs_of
-from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, LayoutError, OpError, UnsupportedError
 
 __all__ = [
-    "FAST",
-    "MATHS",
-    "OUTPUTS",
-    "arithmetic_of",
-    "both",
-    "can_mix",
-    "check_types",
-    "checked_arithmetic",
-    "element_name",
-    "element_of",
-    "listed",
-    "result_of",
-    "tf32_allowed",
-    "torch_name",
-]
+    "FAST", "MATHS", "OUTPUTS", "SIZES", "ColumnMajor", "ColumnMajorInterleaved32", "LayoutType", "RowMajor",
+    "RowMajorInterleaved32", "TensorNHWC", "arithmetic_of", "bfloat16", "both", "can_mix", "check_types",
+    "checked_arithmetic", "checked_element", "e4m3", "e5m2", "element_name", "element_of", "float16", "float32",
+    "float64", "int8", "int32", "layout_name", "listed", "result_of", "tf32_allowed", "tfloat32", "torch_name", "uint8",
+    "void",
+]  # fmt: skip
+
 
 OUTPUTS = {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
@@ -216,3 +212,73 @@ def check_types(dtype: str, result: str, arithmetic: str = "") -> None:
     taken = outputs_of(element_of(dtype, arithmetic))
     if result not in taken:
         raise DtypeError(f"a result of {result} is not supported for {dtype} operands; use {listed(taken)}")
+
+
+# ------------------------------------------------------------------------------------------- types and layouts of plans
+
+
+SIZES: Mapping[str, int] = {
+    "f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "i8": 1, "ui8": 1, "i32": 4, "f8E4M3FN": 1, "f8E5M2": 1,
+}  # fmt: skip
+"""Element type -> size in bytes."""
+
+float16, bfloat16, tfloat32, float32, float64 = "f16", "bf16", "tf32", "f32", "f64"
+int8, uint8, int32 = "i8", "ui8", "i32"
+e4m3, e5m2 = "f8E4M3FN", "f8E5M2"
+void = "void"
+"""No matrix: ``element_C=void``."""
+
+
+def checked_element(value: object, what: str = "element") -> str:
+    """Return the MLIR name of an element type of a plan, as :func:`element_name` does.  Raises DtypeError.
+
+    >>> import numpy
+    >>> checked_element(numpy.float64), checked_element("tfloat32"), checked_element("u8")
+    ('f64', 'tf32', 'ui8')
+    """
+    name = element_name(value)
+    found = {"tfloat32": "tf32", "u8": "ui8"}.get(name, name)
+    if found not in SIZES:
+        raise DtypeError(f"{what}: {value!r} is not an element type; use {', '.join(SIZES)}")
+    return found
+
+
+class LayoutType(str):
+    """The layout of a matrix; it selects the contiguous mode."""
+
+    __slots__ = ()
+
+
+RowMajor = LayoutType("row")
+ColumnMajor = LayoutType("column")
+RowMajorInterleaved32 = LayoutType("row-interleaved-32")
+ColumnMajorInterleaved32 = LayoutType("column-interleaved-32")
+TensorNHWC = LayoutType("nhwc")
+"""Images (N, H, W, C) and filters (K, R, S, C) with contiguous channels."""
+
+_LAYOUTS = {
+    "row": "row",
+    "column": "column",
+    "t": "row",
+    "n": "column",
+    "rowmajor": "row",
+    "columnmajor": "column",
+    "nhwc": "row",
+}
+
+
+def layout_name(value: object, what: str = "layout", *, interleaved: bool = False) -> str:
+    """Return ``row`` (the last mode is contiguous) or ``column``; ``interleaved`` also allows the interleaved layouts.
+
+    Raises LayoutError, UnsupportedError.
+    """
+    if interleaved and value in (RowMajorInterleaved32, ColumnMajorInterleaved32):
+        return str(value)
+    found = _LAYOUTS.get(value.lower()) if isinstance(value, str) else None
+    if found is None:
+        if isinstance(value, str) and "interleaved" in value.lower():
+            raise UnsupportedError(
+                f"{what}: interleaved layout {value} is not supported here; use op.TensorDescription"
+            )
+        raise LayoutError(f"{what}: {value!r} is not a layout; use row or column (also t, n)")
+    return found

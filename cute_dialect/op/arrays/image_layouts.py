@@ -18,19 +18,9 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 __all__ = [
-    "aligned_vector",
-    "as_rows",
-    "channels_first",
-    "dense",
-    "first",
-    "last",
-    "lines_suit",
-    "merged",
-    "padded_view",
-    "strides_of",
-    "turned",
-    "views_last",
-]
+    "aligned_vector", "as_rows", "channels_first", "dense", "first", "last", "lines_suit", "merged", "padded_view",
+    "strides_of", "turned", "views_last",
+]  # fmt: skip
 
 _T = TypeVar("_T")
 

@@ -15,7 +15,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.library import gpu_here
 from cute_dialect.op.errors import ShapeError
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of

@@ -1,16 +1,88 @@
-"""Views of matrices and batches in the shapes that kernels take, and copies that TMA can read."""
+"""Views of matrices and batches in the shapes that kernels take, copies that TMA can read, and tests for overlap."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
 
 from cute_dialect.op.arrays.library import Library, aligned_strides
+from cute_dialect.op.errors import LayoutError
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 __all__ = [
-    "copied", "expanded", "folded", "goes_on", "kernel_order", "one_matrix", "turn", "vector", "with_padded_rows",
-    "zeros",
+    "Matrix", "copied", "expanded", "folded", "folds", "goes_on", "kernel_order", "one_matrix", "overlap",
+    "same_matrix", "turn", "vector", "with_padded_rows", "zeros",
 ]  # fmt: skip
+
+
+class Matrix(NamedTuple):
+    """Layout of a matrix, or of a batch of matrices."""
+
+    shape: tuple[int, int]
+    stride: tuple[int, int]  # in elements
+    item: int  # element size in bytes
+    address: int  # modulo 16
+    matrices: int = 1
+    step: int = 0  # elements between matrices; 0 for one matrix, or one that is shared by the batch
+    owned: bool = False  # stores may overwrite the padding between lines
+
+    @property
+    def contiguous(self) -> int:
+        """The contiguous mode: 1 within rows, 0 within columns.  Raises LayoutError if there is none."""
+        for mode in (1, 0):
+            if self.along(mode):
+                return mode
+        raise LayoutError(f"a matrix has strides {self.stride}; one of them must be 1")
+
+    def along(self, mode: int) -> bool:
+        """Return True if a mode is contiguous."""
+        return self.stride[mode] == 1 or self.shape[mode] == 1
+
+    def suits_tma(self) -> bool:
+        """Return True if TMA can read the matrix (PTX ISA, "Tensors").
+
+        Its address, the stride between lines and the stride between matrices must be multiples of 16 bytes.
+        """
+        rows = self.stride[1 - self.contiguous] * self.item
+        return (
+            self.address % 16 == 0
+            and rows % 16 == 0
+            and rows > 0
+            and min(self.shape) > 0
+            and self.step * self.item % 16 == 0
+        )
+
+    def is_tma_storable(self) -> bool:
+        """Return True if TMA can store the matrix without changing other memory.
+
+        TMA stores write whole units of 16 bytes.  If the line ends inside a unit, the rest of it is overwritten.
+        """
+        line = self.shape[self.contiguous] * self.item
+        return self.suits_tma() and (self.owned or line % 16 == 0)
+
+    def copied(self, mode: int) -> Matrix:
+        """Return the layout of a copy that TMA can read, contiguous along a mode."""
+        unit = max(1, 16 // self.item)
+        rows = -(-self.shape[mode] // unit) * unit
+        stride = (rows, 1) if mode == 1 else (1, rows)
+        step = rows * self.shape[1 - mode] if self.step else 0
+        return Matrix(self.shape, stride, self.item, 0, self.matrices, step)
+
+
+def folds(a: Matrix, b: Matrix, out: Matrix) -> bool:
+    """Return True if a batched GEMM is one GEMM.
+
+    ``b`` must be shared by the batch, and the matrices of ``a`` and of ``out`` must be stacked with one row stride.
+
+    >>> a, out = Matrix((8, 64), (64, 1), 2, 0, 3, 512), Matrix((8, 16), (16, 1), 2, 0, 3, 128)
+    >>> b = Matrix((64, 16), (16, 1), 2, 0)
+    >>> folds(a, b, out), folds(a._replace(step=1024), b, out)
+    (True, False)
+    """
+    if out.matrices == 1:
+        return True
+    on = [m.along(1) and m.step == m.stride[0] * m.shape[0] for m in (a, out) if m.shape[0] > 1]
+    return b.step == 0 and a.step > 0 and all(on) and a.along(1) and out.along(1)
 
 
 def zeros(library: Library, a: ArrayView, b: ArrayView, shape: Sequence[int]) -> dict[str, ArrayView]:
@@ -77,3 +149,43 @@ def copied(library: Library, x: ArrayView, mode: int, element: str = "") -> Arra
     """Return a copy that TMA can read, contiguous along a mode."""
     item = numpy_dtype(element or x.dtype).itemsize
     return library.copied(x, aligned_strides(x.shape, mode, item), element)
+
+
+# -------------------------------------------------------------------------------------------------------- shared memory
+
+
+def overlap(a: ArrayView, b: ArrayView) -> bool:
+    """Return True if two arrays share a byte, or if an exact answer takes too long.
+
+    >>> def columns(first: int) -> ArrayView:
+    ...     return ArrayView(4096 + 2 * first, (8, 16), (64, 1), "f16", 0, "cuda", None)
+    >>> overlap(columns(0), columns(15)), overlap(columns(0), columns(16))
+    (True, False)
+    """
+    import numpy as np
+
+    if a.device != b.device or 0 in a.shape or 0 in b.shape:
+        return False
+    x, y = np.asarray(_Shadow(a)), np.asarray(_Shadow(b))  # only addresses are used
+    if not np.may_share_memory(x, y):
+        return False
+    try:
+        return np.shares_memory(x, y, max_work=cast(Any, 100_000))
+    except RuntimeError:  # numpy's TooHardError
+        return True
+
+
+def same_matrix(a: ArrayView, b: ArrayView) -> bool:
+    """Return True if two arrays have the same address, shape, strides and type."""
+    return (a.pointer, a.shape, a.strides, a.dtype) == (b.pointer, b.shape, b.strides, b.dtype)
+
+
+class _Shadow:
+    """Bytes at the addresses of an array, perhaps on a GPU; they must not be read."""
+
+    def __init__(self, x: ArrayView) -> None:
+        item = numpy_dtype(x.dtype).itemsize
+        self.__array_interface__ = {
+            "version": 3, "data": (x.pointer, True), "shape": (*x.shape, item), "typestr": "|u1",
+            "strides": (*[step * item for step in x.strides], 1),
+        }  # fmt: skip

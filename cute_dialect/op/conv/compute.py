@@ -36,10 +36,19 @@ from cute_dialect.op.conv.im2col_gemm import finish, sums_for, unfolded
 from cute_dialect.op.conv.kernel_override import config_for, slices_of
 from cute_dialect.op.conv.operands import as_taken, read, stored
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights
-from cute_dialect.op.epilogue.bind import Bound, alone, bound, refuse_arranged, traced_of
+from cute_dialect.op.epilogue.bind import (
+    Apart,
+    Bound,
+    alone,
+    bound,
+    by_name,
+    combining,
+    is_arranged,
+    memory_of,
+    refuse_arranged,
+    traced_of,
+)
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded
-from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
-from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, OpError, check_options
 from cute_dialect.op.execute.kernels import combiner

@@ -20,8 +20,7 @@ from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.arrays.operand_views import with_padded_rows
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.epilogue.bind import Bound
-from cute_dialect.op.epilogue.combination import LinearCombination
-from cute_dialect.op.epilogue.unfused import unfused
+from cute_dialect.op.epilogue.combination import LinearCombination, unfused
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.problems.conv import Geometry

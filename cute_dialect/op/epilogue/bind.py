@@ -1,4 +1,9 @@
-"""A traced epilogue bound to the arrays of a call."""
+"""A traced epilogue bound to the arrays of a call.
+
+:func:`bound` gives the operands of the kernel.  :func:`combining` gives the launches that combine the partial results
+of reductions.  Kernels that store plain matrices only compute a reshaping epilogue as :class:`Apart`: its arguments are
+brought into the accumulator's shape before the launch, and its results are copied into their own shapes.
+"""
 
 # Arrays belong to torch or NumPy.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -11,24 +16,25 @@ from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue.graph import REDUCTIONS, Graph, Input, Node, Output, evaluate, parts_of
+from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, evaluate, parts_of
 from cute_dialect.op.arrays.dtypes import element_name, torch_name
 from cute_dialect.op.arrays.library import aligned_strides
-from cute_dialect.op.arrays.overlap import overlap, same_matrix
+from cute_dialect.op.arrays.operand_views import overlap, same_matrix
+from cute_dialect.op.epilogue.combination import as_type, functions_of, store
 from cute_dialect.op.epilogue.functions import combined
-from cute_dialect.op.epilogue.mode_digits import View, as_array, as_sums, laid
-from cute_dialect.op.epilogue.output_layout import Argument
-from cute_dialect.op.epilogue.reducing import Reduced
+from cute_dialect.op.epilogue.output_layout import Argument, View, as_array, as_sums, laid
 from cute_dialect.op.epilogue.tracer_values import INTEGERS
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, missing_arguments, trace
-from cute_dialect.op.epilogue.unfused import as_type, functions_of, store
-from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError
+from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError
 from cute_dialect.op.keywords import similar
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 __all__ = [
-    "Arranged", "Bound", "arranged", "bound", "in_place_of", "refuse_arranged", "stored_as", "traced_of",
+    "Apart", "Arranged", "Bound", "Combining", "Reduced", "arranged", "as_matrices", "bound", "by_name", "combining",
+    "in_place_of", "is_arranged", "memory_of", "refuse_arranged", "stored_as", "traced_of",
 ]  # fmt: skip
+
 
 STORED = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8")
 """Types of results other than D.  Reduced results have one of the first three."""
@@ -593,3 +599,153 @@ def _address(t: Any) -> int:
     if hasattr(t, "data_ptr"):
         return t.data_ptr()
     return t.ctypes.data if hasattr(t, "ctypes") else view_of(t).pointer
+
+
+# --------------------------------------------------------------------------------------------------- partial reductions
+
+
+class Reduced(NamedTuple):
+    """A result that reduces the rows (``axes`` "n"), columns ("m") or all elements ("nm") of D."""
+
+    place: int  # position among the launch arguments after the matrices
+    operation: str  # "sum", "max" or "min"
+    axes: str
+    result: ArrayView  # (M, 1), (1, N) or (1, 1), with L in front for a batch
+    half: bool = False  # True if the reduced value has half as many columns as the accumulator
+
+    def extents(self, rows: int, columns: int, at_once: int, turned: bool) -> tuple[int, int]:
+        """Return the shape of the partial results.
+
+        Args:
+            rows: rows of the kernel's result.
+            columns: columns of the kernel's result.
+            at_once: columns that are reduced together.
+            turned: True if the kernel computes the transpose of D.
+        """
+        if (self.axes != "m") != turned:
+            return -(-columns // at_once), rows
+        return -(-rows // STRIP), columns // 2 if self.half else columns
+
+
+class Combining(NamedTuple):
+    """A launch that combines partial results."""
+
+    config: CombineConfig
+    parts: ArrayView  # (parts, results, matrices)
+    results: ArrayView  # (results, matrices)
+
+
+def memory_of(memory: ArrayView, extents: tuple[int, int], matrices: int) -> ArrayView:
+    """Return memory for partial results in the kernel's layout, with a third mode if there are several matrices."""
+    shape, strides = (*extents, matrices), (extents[1], 1, prod(extents))
+    return memory._replace(shape=shape, strides=strides) if matrices > 1 else memory._replace(
+        shape=shape[:2], strides=strides[:2]
+    )  # fmt: skip
+
+
+def combining(x: Reduced, parts: ArrayView, memory: Callable[[int], ArrayView]) -> list[Combining]:
+    """Return the launches that combine partial results; ``memory(n)`` allocates n f32 for intermediate results."""
+    to = x.result
+    if len(to.shape) == 2:
+        to = to._replace(shape=(1, *to.shape), strides=(0, *to.strides))
+    mode = 1 if to.shape[1] != 1 else 2
+    results = to._replace(shape=(to.shape[mode], to.shape[0]), strides=(to.strides[mode], to.strides[0]))
+    if len(parts.shape) == 2:
+        parts = parts._replace(shape=(*parts.shape, 1), strides=(*parts.strides, prod(parts.shape)))
+    if x.axes != "nm":
+        return [Combining(CombineConfig(x.operation, to.dtype), parts, results)]
+    _, rows, matrices = parts.shape
+    between = memory(max(1, rows * matrices))._replace(shape=(rows, matrices), strides=(1, rows))
+    lines = between._replace(shape=(rows, 1, matrices), strides=(1, rows, rows))
+    return [
+        Combining(CombineConfig(x.operation), parts, between),
+        Combining(CombineConfig(x.operation, to.dtype, 1), lines, results),
+    ]
+
+
+# --------------------------------------------------------------------------------------------------- reshapes as copies
+
+
+def is_arranged(traced: Traced) -> bool:
+    """Return True if an argument or a result is reshaped or permuted."""
+    return bool(traced.views) or any([a.view is not None for a in traced.arguments])
+
+
+def as_matrices(traced: Traced) -> Traced:
+    """Return the same epilogue with arguments and results in the accumulator's shape."""
+    graph = traced.graph._replace(
+        inputs=tuple([x._replace(split="") for x in traced.graph.inputs]),
+        outputs=tuple([x._replace(split="") for x in traced.graph.outputs]),
+    )
+    arguments = [a._replace(view=None) for a in traced.arguments]
+    return Traced(
+        traced.function, graph, arguments, traced.results, traced.returned, traced.form, traced.fixed,
+        traced.parameters, traced.examples,
+    )  # fmt: skip
+
+
+def by_name(traced: Traced, returned: Any) -> dict[str, Any]:
+    """Return the results of a call with an epilogue by name."""
+    if isinstance(returned, dict):
+        return dict(returned)
+    return dict(zip(traced.returned, returned if isinstance(returned, tuple) else (returned,)))
+
+
+class Apart(NamedTuple):
+    """An epilogue without reshapes, and the arrays of a call."""
+
+    traced: Traced
+    plain: Traced
+    args: dict[str, Any]  # arguments in the accumulator's shape
+    memory: dict[str, Any]  # reshaped or permuted results that the caller passed, by name
+    sums: tuple[int, ...]  # shape of the accumulator
+    make: Callable[[tuple[int, ...], str], Any]  # make(shape, type) allocates an array
+
+    @classmethod
+    def of(
+        cls, call: str, traced: Traced, args: Mapping[str, Any], out: Any, sums: Sequence[int],
+        make: Callable[[tuple[int, ...], str], Any], *, keep: bool = False,
+    ) -> tuple[Apart, Any]:  # fmt: skip
+        """Return the epilogue for a result ``out`` (None to allocate it), and the memory for D in the accumulator's
+        shape.
+
+        With ``keep``, elements of D that the call does not write keep their values.  Raises ShapeError, DtypeError.
+        """
+        sums, given, memory = tuple(sums), dict(args), dict[str, Any]()
+        for a in traced.arguments:
+            x = traced.graph.inputs[a.number]
+            if a.view is not None:
+                base = (*sums[:-1], sums[-1] // 2) if x.half else sums
+                wanted = a.view.shape(base)
+                if tuple(given[a.name].shape) != wanted:
+                    raise ShapeError(f"{call}: {a.name} has shape {tuple(given[a.name].shape)}; it must have {wanted}")
+                given[a.name] = as_sums(given[a.name], a.view, base)
+        for name in traced.views:
+            to = out if name == "D" else given.get(name)
+            if to is None:
+                continue
+            wanted = traced.shape_of(sums, name)
+            if tuple(to.shape) != wanted:
+                what = "out" if name == "D" else name
+                raise ShapeError(f"{call}: {what} has shape {tuple(to.shape)}; it must have {wanted}")
+            memory[name] = to
+            base = traced.base_of(sums, traced.graph.outputs[traced.results.index(name)].node)
+            matrix = make(base, element_name(to.dtype))
+            if keep:
+                matrix[...] = as_sums(to, traced.views[name], base)
+            given[name] = matrix
+        d = given.pop("D", None) if "D" in memory else out
+        return cls(traced, as_matrices(traced), given, memory, sums, make), d
+
+    def arranged(self, found: Mapping[str, Any]) -> Any:
+        """Return the function's results, given those in the accumulator's shape by name."""
+        results = dict(found)
+        for name, view in self.traced.views.items():
+            t = results[name]
+            base = self.traced.base_of(self.sums, self.traced.graph.outputs[self.traced.results.index(name)].node)
+            t = as_array(t, view, base)
+            to = self.memory.get(name)
+            to = self.make(tuple(t.shape), element_name(t.dtype)) if to is None else to
+            to[...] = t
+            results[name] = to
+        return self.traced.formed(results)

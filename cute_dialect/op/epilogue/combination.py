@@ -1,28 +1,41 @@
-"""Linear combinations as epilogues: ``activation(alpha * accum + beta * C + bias)``, each operand in its own type.
+"""Linear combinations ``activation(alpha * accum + beta * C + bias)``: as epilogues, or computed by the array library.
+
+Each operand of an epilogue has its own type:
 
 >>> traced = combination((("C", FakeTensor("f32", (8, 16))), ("beta", 0.5)), (8, 16), "relu")
 >>> [x.name for x in traced.arguments], traced.graph.inputs[1].element
 (['beta', 'C'], 'f32')
+
+The library of the arrays computes the combination where no kernel can (:func:`unfused`).
 """
 
 # Traced values take operands of any type.
+# torch is not installed where types are checked.
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
+from importlib import import_module
 from inspect import Parameter, Signature
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.kernels.epilogue.activations import parsed
+from cute_dialect.kernels.epilogue.functions import ACTIVATIONS, NUMPY, Arrays, arrays_of_torch
+from cute_dialect.op.arrays.dtypes import element_name, torch_name
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["LinearCombination", "combination", "combined", "is_per_matrix", "is_rounded"]
+__all__ = [
+    "LinearCombination", "as_type", "combination", "combined", "functions_of", "is_per_matrix", "is_rounded", "store",
+    "unfused",
+]  # fmt: skip
 
 
 class LinearCombination(NamedTuple):
@@ -116,3 +129,80 @@ def is_rounded(source: str, result: str) -> bool:
     (True, False, False)
     """
     return source != result and source[0] in "fb" and result[0] in "fb" and "f64" not in (source, result)
+
+
+# ------------------------------------------------------------------------------------------------- by the array library
+
+
+def unfused(
+    product: Any, out: Any, alpha: float, beta: float, c: Any, bias: Any, activation: str
+) -> Any:  # fmt: skip
+    """Compute ``out = activation(alpha * product + beta * c + bias)`` with the array library.
+
+    It computes in f32, in f64 if ``out`` is f64, and exactly if all arrays hold integers.
+    """
+    whole = alpha == 1.0 and beta in (0.0, 1.0) and activation in ("", "relu")
+    whole = whole and not any(element_name(t.dtype)[:1] in "fb" for t in (product, c, bias, out) if t is not None)
+    wide = partial(as_type, element="i64" if whole else "f64" if element_name(out.dtype) == "f64" else "f32")
+    x = wide(product) if alpha == 1.0 else alpha * wide(product)
+    if c is not None:
+        x = x + (wide(c) if beta == 1.0 else beta * wide(c))
+    if bias is not None:
+        x = x + wide(bias)
+    if activation:
+        name, numbers = parsed(activation)
+        x = ACTIVATIONS[name].of_arrays(functions_of(out), x, *numbers)
+    store(out, x)
+    return out
+
+
+def functions_of(array: Any) -> Arrays:
+    """Return the elementwise functions of an array's library."""
+    name = type(array).__module__.partition(".")[0]
+    if name == "torch":
+        return arrays_of_torch()
+    if name != "cupy":
+        return NUMPY
+    erf: Any = import_module("cupyx.scipy.special").erf
+    return Arrays(*[erf if field == "erf" else getattr(NUMPY, field) for field in Arrays._fields])
+
+
+def as_type(array: Any, element: str) -> Any:
+    if hasattr(array, "astype"):
+        return array.astype(torch_name(element))
+    import torch
+
+    return array.to(getattr(torch, torch_name(element)))
+
+
+def store(out: Any, x: Any) -> None:
+    """Write numbers to ``out``, rounded to nearest even; 8-bit types and integers saturate."""
+    if not hasattr(out, "copy_"):
+        _store_numpy(out, x)
+        return
+    import torch
+
+    x = torch.as_tensor(x, device=out.device)
+    if not out.dtype.is_floating_point:
+        if x.is_floating_point():
+            x = torch.round(torch.nan_to_num(x.double(), nan=0.0))
+        x = x.clamp(torch.iinfo(out.dtype).min, torch.iinfo(out.dtype).max)
+    elif out.dtype.itemsize == 1:
+        x = x.clamp(torch.finfo(out.dtype).min, torch.finfo(out.dtype).max)
+    out.copy_(x)
+
+
+def _store_numpy(out: Any, x: Any) -> None:
+    import numpy as np
+
+    x = x if hasattr(x, "dtype") else np.asarray(x)
+    if out.dtype.kind in "iu":
+        if x.dtype.kind == "f":
+            x = np.rint(np.nan_to_num(x.astype(np.float64), nan=0.0))
+        x = x.clip(np.iinfo(out.dtype).min, np.iinfo(out.dtype).max)
+    elif out.dtype.itemsize == 1:
+        import ml_dtypes
+
+        limit = float(ml_dtypes.finfo(out.dtype).max)
+        x = x.clip(-limit, limit)
+    out[...] = x

@@ -36,9 +36,8 @@ __all__ = [
     "d_hardswish", "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus",
     "d_square_relu", "d_tanh", "dropout", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish",
     "identity", "leaky_relu", "log", "logical_and", "logical_not", "logical_or", "matrix", "max", "maximum", "min",
-    "minimum", "mish", "multiply_add", "pairs", "permute", "prelu", "quantize", "random", "relu", "relu6",
-    "reshape", "row", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "sum", "sum_squares",
-    "tanh", "where",
+    "minimum", "mish", "multiply_add", "pairs", "permute", "prelu", "quantize", "random", "relu", "relu6", "reshape",
+    "row", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "sum", "sum_squares", "tanh", "where",
 ]  # fmt: skip
 
 

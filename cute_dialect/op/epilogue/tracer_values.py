@@ -15,8 +15,7 @@ from typing import Any, NoReturn
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS, LARGEST
 from cute_dialect.kernels.epilogue.graph import Builder
 from cute_dialect.op.epilogue import output_layout
-from cute_dialect.op.epilogue.mode_digits import Modes, extents
-from cute_dialect.op.epilogue.output_layout import Origin
+from cute_dialect.op.epilogue.output_layout import Modes, Origin, extents
 from cute_dialect.op.errors import EpilogueError
 from cute_dialect.op.keywords import similar
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple, cast
 
-from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.problems.plan_operands import Operands, transposed
 from cute_dialect.runtime.arrays import ArrayView
 

@@ -27,12 +27,19 @@ from cute_dialect.op.arrays.operand_views import (
     with_padded_rows,
     zeros,
 )  # fmt: skip
-from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, stored_as, traced_of
-from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded
-from cute_dialect.op.epilogue.mode_digits import as_array
-from cute_dialect.op.epilogue.reducing import combining, memory_of
+from cute_dialect.op.epilogue.bind import (
+    Bound,
+    arranged,
+    bound,
+    combining,
+    in_place_of,
+    memory_of,
+    stored_as,
+    traced_of,
+)
+from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded, unfused
+from cute_dialect.op.epilogue.output_layout import as_array
 from cute_dialect.op.epilogue.tracing import FakeTensor
-from cute_dialect.op.epilogue.unfused import unfused
 from cute_dialect.op.errors import OpError, UnsupportedError, check_options
 from cute_dialect.op.execute.kernels import RunKernel, any_rows, combiner, runner, splitter, turned_extras
 from cute_dialect.op.execute.recording import launched

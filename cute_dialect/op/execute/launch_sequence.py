@@ -12,17 +12,17 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cute_dialect.kernels.gemm.split_tf32 import padded
-from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.arrays.operand_views import kernel_order
-from cute_dialect.op.epilogue.reducing import combining, memory_of
+from cute_dialect.op.epilogue.bind import combining, memory_of
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.execute.pointer_arrays import joined, one_view
 from cute_dialect.op.problems.plan_operands import Operands, fits_results, transposed
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.epilogue.reducing import Reduced
+    from cute_dialect.op.epilogue.bind import Reduced
     from cute_dialect.op.execute.variants import Variant
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 

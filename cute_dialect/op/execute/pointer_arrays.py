@@ -21,9 +21,9 @@ from math import gcd
 from threading import Lock
 from typing import Any
 
-from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import NOWHERE, new_memory, pool_of
-from cute_dialect.op.arrays.overlap import overlap
+from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import LayoutError
 from cute_dialect.op.problems.plan_operands import Operands
 from cute_dialect.runtime.arrays import ArrayView, view_of

@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.op.arrays.overlap import overlap
+from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords

@@ -23,7 +23,7 @@ from cute_dialect.kernels.common.philox import index_shapes
 from cute_dialect.kernels.elementwise_graph import ELEMENTS, Plan, elementwise_text, kinds_of
 from cute_dialect.kernels.epilogue.graph import Builder, Graph, Input, Node, Output
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.arrays.overlap import overlap
+from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.epilogue.output_layout import Making
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
 from cute_dialect.op.epilogue.tracing import add_place, name_of

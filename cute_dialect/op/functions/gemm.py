@@ -15,8 +15,7 @@ from cute_dialect.kernels.epilogue.combination import Hook
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.bind import alone
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_per_matrix
-from cute_dialect.op.epilogue.function_versions import current
-from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, current
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.execute.gemm import product

@@ -12,12 +12,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
-from cute_dialect.op.arrays.dtypes import both, checked_arithmetic, element_name, result_of, tf32_allowed
-from cute_dialect.op.arrays.elements import layout_name
+from cute_dialect.op.arrays.dtypes import both, checked_arithmetic, element_name, layout_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bind import alone, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination
-from cute_dialect.op.epilogue.function_versions import current
-from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split

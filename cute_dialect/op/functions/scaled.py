@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.epilogue.bind import bound, described
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor
-from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.gemm import product

@@ -24,8 +24,7 @@ from cute_dialect.op.arrays.dtypes import (
 )  # fmt: skip
 from cute_dialect.op.arrays.library import Library, Where, aligned_strides, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
-from cute_dialect.op.epilogue.bind import Bound, alone, traced_of
-from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
+from cute_dialect.op.epilogue.bind import Apart, Bound, alone, by_name, is_arranged, traced_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import (
     DeviceError,

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.op.arrays.elements import element_name
+from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import wait_for
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
@@ -103,7 +103,7 @@ class Attention(Recorded):
         kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
     ):  # fmt: skip
         super().__init__()
-        self.element, self.head_size = element_name(element, f"{_CALL}: element"), head_size
+        self.element, self.head_size = checked_element(element, f"{_CALL}: element"), head_size
         if self.element not in ("bf16", "f16"):
             raise DtypeError(f"{_CALL}: element {self.element} is not supported; use bf16 or f16")
         self.causal, self.scale, self.window, self.lse, self.layout = causal, scale, window, lse, layout

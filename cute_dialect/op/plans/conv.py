@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.common.elements import BITS, FACTORS
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
-from cute_dialect.op.arrays.elements import element_name
+from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.arrays.image_layouts import lines_suit
 from cute_dialect.op.conv.choice import ConvRequest as ConvAsked
 from cute_dialect.op.conv.choice import choice_of, chosen_with_time, kernels_for, served
@@ -478,9 +478,9 @@ def _element(name: str, array: object, element: object, all_elements: object) ->
         if element is not None:
             raise DtypeError(f"Conv2d: {name} and element_{name} are both given; pass one of them")
         found = read("Conv2d", name, array).dtype
-        said = None if all_elements is None else element_name(all_elements)
+        said = None if all_elements is None else checked_element(all_elements)
         return "tf32" if (said, found) == ("tf32", "f32") else found
     element = all_elements if element is None else element
     if element is None:
         raise DtypeError(f"Conv2d: the type of {name} is unknown; pass {name}, element_{name} or element")
-    return element_name(element, f"Conv2d: element_{name}")
+    return checked_element(element, f"Conv2d: element_{name}")

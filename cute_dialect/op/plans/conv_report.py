@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import WGRAD
-from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.image_layouts import channels_first, last, strides_of, views_last
 from cute_dialect.op.conv.choice import chosen_with_time
 from cute_dialect.op.conv.report import ConvExplanation

@@ -14,7 +14,7 @@ from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.image_layouts import as_rows, merged
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.arrays.memory import new_memory

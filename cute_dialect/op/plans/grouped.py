@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from cute_dialect.op.epilogue.function_versions import current
-from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.kernel_source import Source, ir_of

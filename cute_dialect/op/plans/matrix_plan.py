@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.arrays.elements import SIZES, element_name, layout_name
-from cute_dialect.op.epilogue.function_versions import current
+from cute_dialect.op.arrays.dtypes import SIZES, checked_element, layout_name
+from cute_dialect.op.epilogue.tracing import current
 from cute_dialect.op.errors import DtypeError, LayoutError
 from cute_dialect.op.execute.launch_sequence import ALONE, Split
 from cute_dialect.op.execute.saved import Fields
@@ -220,11 +220,11 @@ def _type(
                 raise error(f"{call}: {name} and {what}_{name} are both given; pass one of them")
         found = found_type(call, name, read(call, name, array))
         # With element="tf32", f32 arrays are multiplied as tf32.
-        common = None if all_elements is None else element_name(all_elements)
+        common = None if all_elements is None else checked_element(all_elements)
         return found._replace(element="tf32") if (common, found.element) == ("tf32", "f32") else found
     element, layout = all_elements if element is None else element, all_layouts if layout is None else layout
     if element is None:
         raise DtypeError(f"{call}: the element type of {name} is unknown; pass {name}, element_{name} or element")
     if layout is None:
         raise LayoutError(f"{call}: the layout of {name} is unknown; pass {name}, layout_{name} or layout")
-    return Type(element_name(element, f"{call}: element_{name}"), layout_name(layout, f"{call}: layout_{name}"))
+    return Type(checked_element(element, f"{call}: element_{name}"), layout_name(layout, f"{call}: layout_{name}"))

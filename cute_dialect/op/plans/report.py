@@ -8,9 +8,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.dtypes import SIZES
+from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.epilogue.unfused import Matrix
 from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, parts_of
 from cute_dialect.op.execute.pointer_array_launch import apart

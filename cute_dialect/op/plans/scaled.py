@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.common.elements import outputs_of
 from cute_dialect.op.arrays.dtypes import element_name, listed
-from cute_dialect.op.arrays.overlap import overlap
+from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import (
     DeviceError,

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from cute_dialect.kernels.epilogue.activations import PLAIN
-from cute_dialect.op.arrays.elements import element_name
-from cute_dialect.op.epilogue.function_versions import current
-from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.arrays.dtypes import checked_element
+from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.saved import Fields
@@ -103,7 +102,7 @@ class Settings(Tiled):
         super().__init__()
         self.A, self.B, self.C, self.D = arrays
         self.kinds = kinds
-        if element_name(element_compute, f"{self.call}: element_compute") not in ("f32", "f16", "bf16", "f64"):
+        if checked_element(element_compute, f"{self.call}: element_compute") not in ("f32", "f16", "bf16", "f64"):
             raise DtypeError(f"{self.call}: element_compute={element_compute!r} is not supported; use a float type")
         wanted = chip if kernel_cc is None else kernel_cc
         self.chip = LATEST.chip if wanted is None else int(wanted)
@@ -118,7 +117,7 @@ class Settings(Tiled):
         self._math_operation = MathOperation.multiply_add
         self._opclass = OpcodeClass.Simt if kinds.a.element == "f32" else OpcodeClass.TensorOp
         self._accumulator = (
-            _SUMS.get(kinds.a.element, "f32") if element_accumulator is None else element_name(element_accumulator)
+            _SUMS.get(kinds.a.element, "f32") if element_accumulator is None else checked_element(element_accumulator)
         )
         self._operations: dict[object, Any] = {}
         self._scaled: dict[object, Any] = {}  # plans of calls with one factor per matrix

@@ -19,8 +19,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, Window
-from cute_dialect.op.arrays.dtypes import arithmetic_of, both, can_mix, check_types, element_name, element_of, result_of
-from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.dtypes import (
+    SIZES,
+    arithmetic_of,
+    both,
+    can_mix,
+    check_types,
+    element_name,
+    element_of,
+    result_of,
+)
 from cute_dialect.op.arrays.image_layouts import (
     as_rows,
     channels_first,
@@ -33,7 +41,7 @@ from cute_dialect.op.arrays.image_layouts import (
     views_last,
 )  # fmt: skip
 from cute_dialect.op.arrays.library import Library
-from cute_dialect.op.arrays.overlap import overlap
+from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import (
     AlignmentError,

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from cute_dialect.kernels.epilogue.activations import is_activation, unknown_activation
 from cute_dialect.op.arrays.dtypes import can_mix
-from cute_dialect.op.arrays.overlap import overlap, same_matrix
-from cute_dialect.op.epilogue.unfused import Matrix
+from cute_dialect.op.arrays.operand_views import Matrix, overlap, same_matrix
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 

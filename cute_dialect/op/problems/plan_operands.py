@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.op.arrays.elements import SIZES
-from cute_dialect.op.arrays.overlap import overlap, same_matrix
+from cute_dialect.op.arrays.dtypes import SIZES
+from cute_dialect.op.arrays.operand_views import overlap, same_matrix
 from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, LayoutError, ShapeError
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, accepts, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.epilogue.graph import Graph
-    from cute_dialect.op.epilogue.reducing import Reduced
+    from cute_dialect.op.epilogue.bind import Reduced
 
 __all__ = [
     "Kinds", "Operands", "Type", "as_planned", "check", "check_addends", "check_tma", "fits_results", "fits_tma",

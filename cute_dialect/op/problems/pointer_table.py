@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cute_dialect.kernels.gemm.pointer_array import COLUMNS
-from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.errors import AlignmentError
 from cute_dialect.op.problems.plan_operands import Operands, transposed
 from cute_dialect.runtime.arrays import ArrayView

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.epilogue.activations import is_activation, spelled, unknown_activation
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.op.arrays.elements import element_name
+from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.errors import EpilogueError
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -68,10 +68,10 @@ class EpilogueFunctor:
         self, element_output: object, alignment: int = 0, element_accumulator: object = "f32",
         element_compute: object = "f32", *, activation: object = "", clamp: bool = False,
     ):  # fmt: skip
-        self.element_output = element_name(element_output, "epilogue_functor")
+        self.element_output = checked_element(element_output, "epilogue_functor")
         self.alignment = alignment
-        self.element_accumulator = element_name(element_accumulator, "epilogue_functor")
-        self.element_compute = element_name(element_compute, "epilogue_functor")
+        self.element_accumulator = checked_element(element_accumulator, "epilogue_functor")
+        self.element_compute = checked_element(element_compute, "epilogue_functor")
         self.activation = str(spelled(activation))
         self.clamp = clamp
 
@@ -195,7 +195,7 @@ _NUMBERS = {"leaky_relu": (0.2,)}
 
 def described_activation(name: str, element_compute: object = "f32", *numbers: float) -> ActivationFunctor:
     """Return an activation for :class:`LinearCombinationGeneric`; ``numbers`` are its parameters."""
-    return ActivationFunctor(name, element_name(element_compute, name), numbers or _NUMBERS.get(name, ()))
+    return ActivationFunctor(name, checked_element(element_compute, name), numbers or _NUMBERS.get(name, ()))
 
 
 class LinearCombinationGeneric(EpilogueFunctor):

@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig
 from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig
 from cute_dialect.kernels.gemm.simt import ExactConfig
-from cute_dialect.op.arrays.elements import SIZES
+from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.execute.variants import Variant, compiled

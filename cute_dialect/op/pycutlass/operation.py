@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
-from cute_dialect.op.arrays.elements import element_name
+from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.execute.calling_convention import Recipe
@@ -349,7 +349,7 @@ def _accumulator(td: TileDescription, element: str) -> str:
     i = td.math_instruction
     if i is not None:
         return i.element_accumulator
-    return {"i8": "i32", "ui8": "i32", "f64": "f64"}.get(element_name(element), "f32")
+    return {"i8": "i32", "ui8": "i32", "f64": "f64"}.get(checked_element(element), "f32")
 
 
 def check_warps(variant: Variant) -> None:

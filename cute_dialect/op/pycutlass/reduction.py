@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
-from cute_dialect.op.arrays.elements import element_name
-from cute_dialect.op.arrays.overlap import overlap, same_matrix
+from cute_dialect.op.arrays.dtypes import checked_element
+from cute_dialect.op.arrays.operand_views import overlap, same_matrix
 from cute_dialect.op.errors import LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Step, Workspace, reduction
@@ -55,8 +55,8 @@ class ReductionOperation(DescribedOperation):
     ):  # fmt: skip
         super().__init__()
         self.shape, self.count, self.C, self.D = tuple(shape), count, C, C
-        self.element_workspace = element_name(element_workspace, "element_workspace")
-        accumulator = element_name(element_accumulator, "element_accumulator")
+        self.element_workspace = checked_element(element_workspace, "element_workspace")
+        accumulator = checked_element(element_accumulator, "element_accumulator")
         if self.element_workspace not in ("f32", "f64", "i32") or accumulator != self.element_workspace:
             raise UnsupportedError(
                 f"ReductionOperation: the accumulator has type {accumulator} and the workspace "

@@ -29,16 +29,9 @@ from cute_dialect.op.select.descriptions import MathInstruction, MathOperation, 
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, few_rows
 
 __all__ = [
-    "FAST",
-    "Configured",
-    "KernelRequest",
-    "SgemmRung",
-    "ampere_tiles",
-    "configured",
-    "described",
-    "simt_tiles",
+    "FAST", "Configured", "KernelRequest", "SgemmRung", "ampere_tiles", "configured", "described", "simt_tiles",
     "wanted",
-]
+]  # fmt: skip
 
 
 class SgemmRung(NamedTuple):

@@ -40,18 +40,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "COSTS",
-    "GIVEN",
-    "RANGES",
-    "Costs",
-    "best",
-    "costs_of",
-    "predict",
-    "ranked",
-    "read_costs",
-    "tell_clusters",
+    "COSTS", "GIVEN", "RANGES", "Costs", "best", "costs_of", "predict", "ranked", "read_costs", "tell_clusters",
     "write_costs",
-]
+]  # fmt: skip
 
 FORMAT = 1
 _COUNTS = ("sms", "fours", "eights")

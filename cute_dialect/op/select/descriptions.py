@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.op.arrays.elements import element_name, layout_name
+from cute_dialect.op.arrays.dtypes import checked_element, layout_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.select.kernel_choice import decode, encode
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "BatchedIdentitySwizzle", "GemmCoord", "HorizontalSwizzle", "IdentitySwizzle1", "IdentitySwizzle2",
-    "IdentitySwizzle4", "IdentitySwizzle8", "MathInstruction", "MathOperation", "Mode", "OpcodeClass",
-    "SchedulerMode", "SplitKMode", "StridedDgradIdentitySwizzle1", "StridedDgradIdentitySwizzle4", "Swizzle",
-    "TensorDescription", "ThreadblockSwizzleStreamK", "TileDescription",
+    "IdentitySwizzle4", "IdentitySwizzle8", "MathInstruction", "MathOperation", "Mode", "OpcodeClass", "SchedulerMode",
+    "SplitKMode", "StridedDgradIdentitySwizzle1", "StridedDgradIdentitySwizzle4", "Swizzle", "TensorDescription",
+    "ThreadblockSwizzleStreamK", "TileDescription",
 ]  # fmt: skip
 
 
@@ -109,7 +109,7 @@ class TensorDescription:
     __slots__ = ("alignment", "element", "layout")
 
     def __init__(self, element: object, layout: object = "row", alignment: int = 0):
-        self.element = "void" if element == "void" else element_name(element)
+        self.element = "void" if element == "void" else checked_element(element)
         self.layout = layout_name(layout, interleaved=True)
         self.alignment = alignment
 
@@ -162,7 +162,7 @@ class MathInstruction:
         put = object.__setattr__
         put(self, "instruction_shape", _three(self.instruction_shape, "instruction_shape"))
         for name in ("element_a", "element_b", "element_accumulator"):
-            put(self, name, element_name(getattr(self, name), name))
+            put(self, name, checked_element(getattr(self, name), name))
         put(self, "opcode_class", known(OpcodeClass, self.opcode_class, "opclass"))
         put(self, "math_operation", known(MathOperation, self.math_operation, "math_operation"))
 

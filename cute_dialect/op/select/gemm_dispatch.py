@@ -22,8 +22,7 @@ from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays.dtypes import both, check_types, element_of
 from cute_dialect.op.arrays.library import gpu_here
-from cute_dialect.op.arrays.operand_views import turn
-from cute_dialect.op.epilogue.unfused import Matrix, folds
+from cute_dialect.op.arrays.operand_views import Matrix, folds, turn
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.problems.operands import matrix

@@ -9,7 +9,7 @@ from math import prod
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
-from cute_dialect.op.epilogue.unfused import Matrix
+from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.explanation import Explanation, Line
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select import kernel_choice as tables

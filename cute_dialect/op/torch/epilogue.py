@@ -1,7 +1,7 @@
 """Gradients through traced epilogues for torch tensors: ``op.mm(a, b, epilogue=f, args={…})``.
 
 The forward pass saves the factors, the arguments and at most one more tensor.  It is a result, or a value of the
-graph stored in the type of D (:mod:`~cute_dialect.op.epilogue.saved_tensors`).  From it, one kernel computes the
+graph stored in the type of D (:mod:`~cute_dialect.op.epilogue.derivative`).  From it, one kernel computes the
 gradients of the accumulator and of the arguments (:mod:`~cute_dialect.op.torch.gradients`), and two GEMMs
 compute those of the factors.  If there is no such value, or if the gradients need gradients, a GEMM whose epilogue is
 the derivative (:mod:`~cute_dialect.op.epilogue.derivative`) recomputes the accumulator.
@@ -22,9 +22,16 @@ import torch
 
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.bind import traced_of
-from cute_dialect.op.epilogue.derivative import given_name, gradient_of, structure_of
-from cute_dialect.op.epilogue.mode_digits import as_argument
-from cute_dialect.op.epilogue.saved_tensors import Kept, kept_name, kept_of, slope_of
+from cute_dialect.op.epilogue.derivative import (
+    Kept,
+    given_name,
+    gradient_of,
+    kept_name,
+    kept_of,
+    slope_of,
+    structure_of,
+)
+from cute_dialect.op.epilogue.output_layout import as_argument
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.execute.recording import is_eager

@@ -24,11 +24,10 @@ from cute_dialect.kernels.elementwise_sums import ROWS, SumsPlan, elementwise_su
 from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text
 from cute_dialect.kernels.epilogue.graph import Graph, Input, Output
 from cute_dialect.op.arrays.dtypes import element_name, result_of, torch_name
-from cute_dialect.op.epilogue.bind import as_bytes, matrix_view, read_as
+from cute_dialect.op.epilogue.bind import Reduced, as_bytes, combining, matrix_view, memory_of, read_as
+from cute_dialect.op.epilogue.derivative import Slope, reading
 from cute_dialect.op.epilogue.functions import abs, activated, clamp, where
 from cute_dialect.op.epilogue.functions import sum as sum_of
-from cute_dialect.op.epilogue.reducing import Reduced, combining, memory_of
-from cute_dialect.op.epilogue.saved_tensors import Slope, reading
 from cute_dialect.op.epilogue.tracing import FakeTensor, trace
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op.epilogue import function_versions
-from cute_dialect.op.epilogue.function_versions import current
+from cute_dialect.op.epilogue import tracing
+from cute_dialect.op.epilogue.tracing import current
 
 FACTOR = 2.0
 
@@ -123,9 +123,9 @@ def test_versions():
 
 
 def test_old_versions_are_evicted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(function_versions, "_MOST", 2)
-    monkeypatch.setattr(function_versions, "_versions", {})
-    monkeypatch.setattr(function_versions, "_forgotten", False)
+    monkeypatch.setattr(tracing, "_MOST", 2)
+    monkeypatch.setattr(tracing, "_versions", {})
+    monkeypatch.setattr(tracing, "_forgotten", False)
     hook = fresh(plus)
     assert current(hook) is hook
     hook.__code__ = minus.__code__

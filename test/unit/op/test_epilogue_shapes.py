@@ -14,7 +14,7 @@ from refused_calls import without_place
 
 from cute_dialect import op
 from cute_dialect.op.epilogue import FakeTensor, cast, pairs, permute, quantize, relu, reshape, sum, trace
-from cute_dialect.op.epilogue.mode_digits import View, as_array, as_sums, modes_of, permuted, reshaped, view_of_modes
+from cute_dialect.op.epilogue.output_layout import View, as_array, as_sums, modes_of, permuted, reshaped, view_of_modes
 from cute_dialect.op.errors import EpilogueError, LayoutError, OpError, ShapeError
 
 ALL = ["race", "uninit", "oob", "sync"]

@@ -8,7 +8,7 @@ import pytest
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import check_types
-from cute_dialect.op.epilogue.unfused import Matrix
+from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.errors import DtypeError, ShapeError
 from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.problems.operands import bias_mode

@@ -9,7 +9,7 @@ import pytest
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
-from cute_dialect.op.epilogue.unfused import Matrix
+from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.select.gemm_dispatch import GemmDispatch, any_config, way_of
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_cut

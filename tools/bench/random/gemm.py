@@ -21,7 +21,7 @@ from math import exp, log
 from typing import Any
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.op.epilogue.unfused import Matrix
+from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.execute.kernels import Runner, any_text, run_any, text_of
 from cute_dialect.op.select.gemm_dispatch import AnyConfig, GemmDispatch, way_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem

@@ -23,7 +23,7 @@ from cute_dialect.op.epilogue import (
     trace,
 )
 from cute_dialect.op.epilogue.bind import described
-from cute_dialect.op.epilogue.saved_tensors import kept_name, kept_of, slope_of
+from cute_dialect.op.epilogue.derivative import kept_name, kept_of, slope_of
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.torch.gradients import SlopeCall
 from cute_dialect.tools.bench.cases.op.products import LIMITS
