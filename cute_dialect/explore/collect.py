@@ -12,7 +12,7 @@ from cute_dialect.explore.links import Groups, Pane, Source, files_of, linked, s
 from cute_dialect.explore.machine_code import disassembled
 from cute_dialect.explore.source_locations import of_mlir, of_ptx
 from cute_dialect.ir.printing import ir_text
-from cute_dialect.lang.tracing.type_names import type_names
+from cute_dialect.lang.rewrite.trace_text import type_names
 from cute_dialect.pipelines.compiler import compile_module
 from cute_dialect.pipelines.cuda_programs import PtxasError
 from cute_dialect.pipelines.upstream import is_available

@@ -9,8 +9,7 @@ from evaluate_ops import evaluate
 
 from cute_dialect.lang.calls.function_traces import kernel_function
 from cute_dialect.lang.control.runtime import converted
-from cute_dialect.lang.tracing.module import empty_module, trace_boundary
-from cute_dialect.lang.tracing.tracer import LaunchFacts, parse_type
+from cute_dialect.lang.tracing.tracer import LaunchFacts, empty_module, parse_type, trace_boundary
 from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Numeric
 
 KINDS = {int: Int32, float: Float32, bool: Boolean}

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cute_dialect.lang.calls.function_traces import kernel_function
-from cute_dialect.lang.tracing.module import empty_module, trace_boundary
-from cute_dialect.lang.tracing.tracer import LaunchFacts, parse_type
+from cute_dialect.lang.tracing.tracer import LaunchFacts, empty_module, parse_type, trace_boundary
 
 
 def trace_kernel(

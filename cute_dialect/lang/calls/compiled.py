@@ -386,8 +386,10 @@ class Compiled:
         if stage in ("trace", "input"):
             module = self.module()
             from cute_dialect.ir.printing import ir_text  # late: start-up
-            from cute_dialect.lang.rewrite.comments import comments_of  # late: start-up
-            from cute_dialect.lang.tracing.type_names import type_names  # late: start-up
+            from cute_dialect.lang.rewrite.trace_text import (
+                comments_of,  # late: start-up
+                type_names,  # late: start-up
+            )
 
             return ir_text(
                 module, source_names=True, aliases=type_names(module) if aliases else None,

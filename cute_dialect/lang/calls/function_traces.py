@@ -21,9 +21,8 @@ from cute_dialect.lang.control.errors import explained, translated
 from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.machine.elect import varies_by_thread
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, MergeError, StaticError, UnboundError
-from cute_dialect.lang.tracing.module import device_block, function_op
 from cute_dialect.lang.tracing.source_location import place_of_location
-from cute_dialect.lang.tracing.tracer import LaunchFacts, Tracer, activate, locate
+from cute_dialect.lang.tracing.tracer import LaunchFacts, Tracer, activate, device_block, function_op, locate
 from cute_dialect.tracebacks import is_full
 
 if TYPE_CHECKING:

@@ -22,9 +22,17 @@ from cute_dialect.lang.control.errors import arguments_error, similar
 from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.machine.printf import HostTexts, take_host_texts
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
-from cute_dialect.lang.tracing.module import device_block, empty_module, trace_boundary
 from cute_dialect.lang.tracing.source_location import place_at, place_of_location, user_places
-from cute_dialect.lang.tracing.tracer import LaunchFacts, Tracer, active, finishes_errors, parse_type
+from cute_dialect.lang.tracing.tracer import (
+    LaunchFacts,
+    Tracer,
+    active,
+    device_block,
+    empty_module,
+    finishes_errors,
+    parse_type,
+    trace_boundary,
+)
 from cute_dialect.lang.values.annotations import TensorAnnotation, is_number_type, without_none
 from cute_dialect.lang.values.dtypes import Int32, Numeric
 from cute_dialect.lang.values.dynamic import Form, is_dynamic

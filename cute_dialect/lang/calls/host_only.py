@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.tracing.errors import CompileError
-from cute_dialect.lang.tracing.module import device_block, function_op
-from cute_dialect.lang.tracing.tracer import Tracer, op_class, parse_type
+from cute_dialect.lang.tracing.tracer import Tracer, device_block, function_op, op_class, parse_type
 from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.forms import form_of
 from cute_dialect.runtime.arrays import numpy_dtype

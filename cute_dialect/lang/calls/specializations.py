@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.calls.arguments import Spec, StaticSpec, spec_of
-from cute_dialect.lang.calls.cache.dependencies import Watched, is_users, watched_by
+from cute_dialect.lang.calls.cache.dependencies import Watched, watched_by
 from cute_dialect.lang.calls.cache.disk import plan_of
 from cute_dialect.lang.calls.compile_traced import kernel_assertions
 from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Compiled
@@ -24,6 +24,7 @@ from cute_dialect.lang.calls.generics import Reified, reify
 from cute_dialect.lang.calls.options import Options
 from cute_dialect.lang.calls.target import current_target
 from cute_dialect.lang.calls.traced import plain
+from cute_dialect.lang.rewrite.user_code import is_users_function
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.recorder import recorded, said
 from cute_dialect.lang.tracing.source_location import place_of
@@ -227,7 +228,7 @@ class Kinds:
             made.watched = watched.after_trace(watched_by(*plan.called_by_name()) if plan is not None else Watched())
         else:
             changed = watched.has_changed()
-            made.watched = watched.after_trace(watched_by(*filter(is_users, recorder.functions.values())))
+            made.watched = watched.after_trace(watched_by(*filter(is_users_function, recorder.functions.values())))
             made.notes += recorder.remarks
             if plan is not None:
                 plan.note(recorder, changed=changed, asserts=bool(kernel_assertions(made.program.module)))

@@ -21,10 +21,10 @@ from typing import Any
 
 from cute_dialect.files import PACKAGE
 from cute_dialect.lang.control.mutable_state import Snapshot, names_read
-from cute_dialect.lang.rewrite.user_code import is_users
+from cute_dialect.lang.rewrite.user_code import is_convertible
 from cute_dialect.lang.tracing.errors import MergeError
-from cute_dialect.lang.tracing.module import trace_boundary
 from cute_dialect.lang.tracing.source_location import is_machinery_class
+from cute_dialect.lang.tracing.tracer import trace_boundary
 
 __all__ = ["Surroundings", "is_read_later"]
 
@@ -100,7 +100,7 @@ def is_read_later(frame: FrameType, name: str) -> bool:
 def _is_own(frame: FrameType) -> bool:
     """Return True for a frame of the tracer itself."""
     path = frame.f_code.co_filename
-    return path.startswith(PACKAGE) and not is_users(path, frame.f_globals.get("__name__"))
+    return path.startswith(PACKAGE) and not is_convertible(path, frame.f_globals.get("__name__"))
 
 
 def _frames() -> Iterator[FrameType]:
@@ -194,7 +194,7 @@ class Surroundings:
             elif (suspended or is_read_later(frame, name)) and not variables.has_outer(frame, name, value):
                 roots.append(value)
                 self.names.setdefault(id(value), name)
-        if is_users(frame.f_code.co_filename, frame.f_globals.get("__name__")):
+        if is_convertible(frame.f_code.co_filename, frame.f_globals.get("__name__")):
             held = frame.f_globals
             roots += [held[n] for n in names_read(frame.f_code) if n in held]
         self.reached.add(roots)

@@ -18,7 +18,7 @@ from cute_dialect.lang.control.mutable_state import (
     same,
     set_part,
 )
-from cute_dialect.lang.rewrite.jumps import VALUE
+from cute_dialect.lang.rewrite.desugaring import VALUE
 from cute_dialect.lang.tracing.errors import MergeError, SyntaxErrorInKernel
 from cute_dialect.lang.values.dynamic import Dynamic, Form
 from cute_dialect.lang.values.forms import form_of, is_value

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.control.branches import Lost, regions
 from cute_dialect.lang.rewrite.convert import is_converted
-from cute_dialect.lang.rewrite.jumps import VALUE
-from cute_dialect.lang.rewrite.user_code import is_users
+from cute_dialect.lang.rewrite.desugaring import VALUE
+from cute_dialect.lang.rewrite.source import parsed
+from cute_dialect.lang.rewrite.user_code import is_convertible
 from cute_dialect.lang.tracing.errors import CompileError, MergeError, Place, StaticError, UnboundError
-from cute_dialect.lang.tracing.parsing import parsed
 from cute_dialect.lang.tracing.source_location import is_machinery, is_user_code, place_at
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def explained(error: StaticError) -> None:
         why = "an operator, a property or a C function called it"
         if not linecache.getlines(code.co_filename):
             why = "it has no source (F102)"
-        elif not is_users(code.co_filename, None):
+        elif not is_convertible(code.co_filename, None):
             why = "it belongs to a library; see cute.convert_package"
         if error.code == "F143":
             error.hint = _UNCONVERTED if linecache.getlines(code.co_filename) else _SOURCELESS

@@ -19,11 +19,10 @@ from __future__ import annotations
 import copy
 import enum
 import io
-import sys
 import warnings
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from gc import get_referents
 from operator import length_hint
 from types import (
@@ -40,7 +39,12 @@ from types import (
 from typing import Any
 from weakref import ref
 
-from cute_dialect.lang.rewrite.user_code import attributes_of, is_users, is_users_module
+from cute_dialect.lang.rewrite.user_code import (
+    attributes_of,
+    has_convertible_globals,
+    is_convertible,
+    is_convertible_class,
+)
 from cute_dialect.lang.tracing.errors import LimitError
 from cute_dialect.lang.tracing.source_location import is_package_class
 from cute_dialect.lang.values.dtypes import Numeric
@@ -101,7 +105,7 @@ _NAMES_READ: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
 
 def _kind(cls: type) -> int:
     kind = _KINDS[cls] = _new_kind(cls)
-    if kind not in (_LEAF, _VALUE) and _is_users_class(cls):
+    if kind not in (_LEAF, _VALUE) and is_convertible_class(cls):
         _USERS.add(cls)
     if kind in (_LIST, _DICT, _SET, _TUPLE, _DEQUE) and cls.__dictoffset__:
         _WITH_DICT.add(cls)
@@ -120,7 +124,7 @@ def _new_kind(cls: type) -> int:
     for base, kind in ((list, _LIST), (dict, _DICT), (set, _SET), (tuple, _TUPLE), (ModuleType, _MODULE)):
         if issubclass(cls, base):
             return kind
-    if (issubclass(cls, Iterator) and not _is_users_class(cls)) or hasattr(cls, "tobytes"):
+    if (issubclass(cls, Iterator) and not is_convertible_class(cls)) or hasattr(cls, "tobytes"):
         return _ITERATOR
     if is_package_class(cls):
         if hasattr(cls, "__cute_places__"):
@@ -131,16 +135,6 @@ def _new_kind(cls: type) -> int:
         _SLOT_NAMES[cls] = names
         return _SLOTS
     return _INSTANCE if cls.__dictoffset__ else _OPAQUE
-
-
-@lru_cache(maxsize=4096)
-def _is_users_class(cls: type) -> bool:
-    """Return True for a user-defined class, or one of this package's kernel code."""
-    module = sys.modules.get(cls.__module__)
-    if module is None or cls.__module__ == "__main__":
-        return True
-    file = getattr(module, "__file__", None)
-    return file is not None and is_users(file, cls.__module__)
 
 
 def _slots(cls: type) -> tuple[str, ...]:
@@ -305,7 +299,7 @@ def _led_to(f: FunctionType) -> list[Any]:
         found += f.__defaults__
     if f.__kwdefaults__:
         found += f.__kwdefaults__.values()
-    if is_users(code.co_filename, f.__module__):
+    if is_convertible(code.co_filename, f.__module__):
         found.append(f.__dict__)
         names = names_read(code)
         for name in names:
@@ -374,7 +368,7 @@ class Snapshot:
 
     def watch(self, names: Mapping[str, Any]) -> None:
         """Watch the globals of a user's module for later comparison."""
-        if id(names) not in self.spaces and is_users_module(names):
+        if id(names) not in self.spaces and has_convertible_globals(names):
             self.spaces[id(names)] = (names, dict(names))
 
     def add(self, roots: Iterable[Any]) -> None:
@@ -392,7 +386,7 @@ class Snapshot:
             key = id(obj)
             if key in seen:
                 continue
-            if kind == _CLASS and not _is_users_class(obj):
+            if kind == _CLASS and not is_convertible_class(obj):
                 continue
             seen[key] = obj
             if cls in _USERS:

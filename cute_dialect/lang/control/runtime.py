@@ -23,7 +23,7 @@ from cute_dialect.lang.control.mutable_state import U
 from cute_dialect.lang.control.while_loops import While
 from cute_dialect.lang.rewrite.analysis import Site
 from cute_dialect.lang.rewrite.convert import conversion_of, is_converted
-from cute_dialect.lang.rewrite.user_code import is_users
+from cute_dialect.lang.rewrite.user_code import is_convertible
 from cute_dialect.lang.tracing.errors import LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.tracer import active
 from cute_dialect.lang.values.dtypes import Boolean, NumericType
@@ -153,7 +153,7 @@ def callee_of_op(f: Any) -> Any:
 
 def _function(f: FunctionType) -> FunctionType:
     code = f.__code__
-    if is_converted(code) or not is_users(code.co_filename, f.__module__) or "__cute_native__" in f.__dict__:
+    if is_converted(code) or not is_convertible(code.co_filename, f.__module__) or "__cute_native__" in f.__dict__:
         return f
     conversion = conversion_of(code, f.__globals__, Hooks)
     return f if conversion is None else conversion.bind(f)

@@ -34,7 +34,7 @@ from cute_dialect.lang.control.containers import (
     shared_in,
 )
 from cute_dialect.lang.control.mutable_state import Snapshot, U, is_mutable, put, same
-from cute_dialect.lang.rewrite.jumps import VALUE
+from cute_dialect.lang.rewrite.desugaring import VALUE
 from cute_dialect.lang.tracing.errors import LoopError, MergeError
 from cute_dialect.lang.values.dynamic import Form
 from cute_dialect.lang.values.forms import form_of

@@ -1,6 +1,6 @@
 """Name analysis of functions: the names that each branch and loop assigns and reads, and their liveness.
 
-The function must be free of jumps (:mod:`cute_dialect.lang.rewrite.jumps`), so that control flow follows the text.
+The function must be free of jumps (:mod:`cute_dialect.lang.rewrite.desugaring`), so that control flow follows the text.
 Liveness is conservative: it may contain too many names, but a name that is not live after a branch is not merged there.
 """
 

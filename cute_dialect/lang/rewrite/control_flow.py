@@ -25,8 +25,8 @@ import ast
 from typing import Any
 
 from cute_dialect.lang.rewrite.analysis import Site, analyse, forget_names, free_stores, names_in, place_in, stored
+from cute_dialect.lang.rewrite.desugaring import DELETE, LOAD, STORE, Counter, at, remove_jumps
 from cute_dialect.lang.rewrite.expressions import RUNTIME, Expressions, deferred, load, method, store
-from cute_dialect.lang.rewrite.jumps import DELETE, LOAD, STORE, Counter, at, remove_jumps
 from cute_dialect.lang.rewrite.source import FunctionNode
 from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel
 

@@ -13,11 +13,10 @@ from inspect import CO_GENERATOR
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.rewrite.code_digest import text_of
 from cute_dialect.lang.rewrite.control_flow import Rewriter
+from cute_dialect.lang.rewrite.desugaring import without_carries
 from cute_dialect.lang.rewrite.expressions import RUNTIME
-from cute_dialect.lang.rewrite.loop_carried import without_carries
-from cute_dialect.lang.rewrite.source import class_of, compiled_in, node_of
+from cute_dialect.lang.rewrite.source import class_of, codes_in, compiled_in, node_of, text_of
 from cute_dialect.lang.tracing.errors import CompileError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.recorder import called
 
@@ -60,7 +59,7 @@ class Conversion:
         self.cells = tuple(-1 if name == RUNTIME else code.co_freevars.index(name) for name in self.code.co_freevars)
         self.last: weakref.ref[FunctionType] | None = None
         self.last_made: FunctionType | None = None
-        _remember(self.code)
+        _made.update((id(c), c) for c in codes_in(self.code))
 
     def bind(self, f: FunctionType) -> FunctionType:
         """Return the converted twin of a function with this code."""
@@ -77,13 +76,6 @@ class Conversion:
         if not closure:
             self.last, self.last_made = weakref.ref(f), made
         return made
-
-
-def _remember(code: CodeType) -> None:
-    _made[id(code)] = code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            _remember(inner)
 
 
 def is_converted(code: CodeType) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from keyword import iskeyword
 from typing import Any
 
-from cute_dialect.lang.rewrite.jumps import LOAD, STORE, Counter, at
+from cute_dialect.lang.rewrite.desugaring import LOAD, STORE, Counter, at
 from cute_dialect.lang.rewrite.source import BOUND_TO_THE_FRAME
 from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel
 
@@ -192,7 +192,7 @@ class Expressions:
 
     def _xCall(self, node: ast.Call) -> ast.expr:
         func = node.func
-        if isinstance(func, ast.Constant):  # A marker from cute_dialect.lang.rewrite.match_statements.
+        if isinstance(func, ast.Constant):  # A marker from cute_dialect.lang.rewrite.desugaring.
             return method(RUNTIME, str(func.value), [self.expression(x) for x in node.args], at(node))
         if _is_of_the_frame(node):
             return self.parts(node)

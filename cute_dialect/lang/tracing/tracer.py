@@ -34,9 +34,22 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 __all__ = [
-    "LaunchFacts", "Tracer", "activate", "active", "context", "current", "finish_error", "finishes_errors",
-    "locate", "parse_type",
-]  # fmt: skip
+    "KERNELS",
+    "LaunchFacts",
+    "Tracer",
+    "activate",
+    "active",
+    "context",
+    "current",
+    "device_block",
+    "empty_module",
+    "finish_error",
+    "finishes_errors",
+    "function_op",
+    "locate",
+    "parse_type",
+    "trace_boundary",
+]
 
 
 class LaunchFacts(NamedTuple):
@@ -344,3 +357,43 @@ def locate(error: CompileError) -> None:
         error.place, *calls = places
     before: list[Place | None] = [error.place, *calls]
     error.calls = [p for p, inside in zip(calls, before) if inside is None or not p.encloses(inside)]
+
+
+KERNELS = "kernels"
+"""The name of the ``gpu.module`` that contains a trace's kernels."""
+
+
+def empty_module() -> ModuleOp:
+    """Return a module with an empty ``gpu.module @kernels``."""
+    from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
+    from xdsl.ir import Block, Region
+
+    device = op_class("gpu.module").create(
+        properties={"sym_name": StringAttr(KERNELS)}, regions=[Region(Block())]
+    )  # fmt: skip
+    return ModuleOp([device], attributes={"gpu.container_module": UnitAttr()})
+
+
+def device_block(module: ModuleOp) -> Any:
+    """Return the block of the module's ``gpu.module``."""
+    return next(op for op in module.body.block.ops if op.name == "gpu.module").regions[0].blocks[0]
+
+
+def function_op(
+    kind: str, name: str, types: Sequence[Attribute], attributes: Mapping[str, Attribute], body: Region
+) -> Operation:
+    """Create a ``func.func`` or ``gpu.func`` without results, with its name stored as upstream does."""
+    from xdsl.dialects.builtin import FunctionType, IntegerAttr, StringAttr
+
+    properties: dict[str, Attribute] = {"function_type": FunctionType.from_lists(types, [])}
+    more: dict[str, Attribute] = dict(attributes)
+    if kind == "gpu.func":  # Upstream stores its name as a discardable attribute.
+        more |= {"sym_name": StringAttr(name), "workgroup_attributions": IntegerAttr(0, 64)}
+    else:
+        properties["sym_name"] = StringAttr(name)
+    return op_class(kind).create(properties=properties, attributes=more, regions=[body])
+
+
+def trace_boundary(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a user's function in a trace. Frames outside this one do not belong to the kernel."""
+    return f(*args, **kwargs)

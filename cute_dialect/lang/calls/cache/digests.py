@@ -27,11 +27,11 @@ from functools import lru_cache
 from typing import Any
 
 from cute_dialect.lang.calls.arguments import ArraySpec, NumberSpec, PointerSpec, Spec, StaticSpec, StreamSpec, TreeSpec
-from cute_dialect.lang.calls.cache.dependencies import is_library
 from cute_dialect.lang.calls.constant_keys import fields_of
 from cute_dialect.lang.calls.runtime_tensor import SymInt
 from cute_dialect.lang.calls.traced import BoundMethod, Traced
-from cute_dialect.lang.rewrite.code_digest import Read, codes_in, content_of, reads_of, text_of
+from cute_dialect.lang.rewrite.source import Read, codes_in, content_of, reads_of, text_of
+from cute_dialect.lang.rewrite.user_code import is_installed
 from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.dynamic import Dynamic
 from cute_dialect.pipelines.cache import contents
@@ -82,7 +82,7 @@ def _is_library_module(name: str) -> bool:
     if top in sys.builtin_module_names or top in sys.stdlib_module_names or top == "cute_dialect":
         return True
     file = _file_of(sys.modules.get(name))
-    return file is not None and is_library(file)
+    return file is not None and is_installed(file)
 
 
 @lru_cache(maxsize=1024)
@@ -271,7 +271,7 @@ class Walk:
 
     def _function(self, f: types.FunctionType, name: str) -> None:
         code = f.__code__
-        if is_library(code.co_filename) and not f.__closure__:
+        if is_installed(code.co_filename) and not f.__closure__:
             self._library(f, name)
             return
         self.codes.update(codes_in(code))
@@ -343,7 +343,7 @@ class Walk:
         if read.level == 0 and top not in sys.modules:
             spec = find_spec(top)
         if read.level > 0 or not (
-            _is_library_module(top) or (spec is not None and spec.origin is not None and is_library(spec.origin))
+            _is_library_module(top) or (spec is not None and spec.origin is not None and is_installed(spec.origin))
         ):
             raise NoDigest(f"{reader} imports '{read.name}' in its body")
         if read.name in _OUTSIDE or read.name == "os":

@@ -18,11 +18,10 @@ from collections.abc import Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.lang.calls.cache.dependencies import is_library
 from cute_dialect.lang.calls.cache.digests import NoDigest, Walk, digest_of
 from cute_dialect.lang.calls.traced import plain
 from cute_dialect.lang.machine.printf import HostTexts
-from cute_dialect.lang.rewrite.user_code import asked_for
+from cute_dialect.lang.rewrite.user_code import asked_for, is_installed
 from cute_dialect.lang.tracing.recorder import Recorder, multiprocessors
 from cute_dialect.pipelines.cache import Cache, default_cache, key_of_sources, same_tools, tools
 
@@ -104,7 +103,7 @@ class Plan:
             if asserts:
                 raise NoDigest("its kernels have asserts, which print their source lines")
             for f in recorder.functions.values():
-                if f.__code__ in walk.codes or is_library(f.__code__.co_filename):
+                if f.__code__ in walk.codes or is_installed(f.__code__.co_filename):
                     continue
                 name = f"{f.__module__}:{f.__qualname__}"
                 again = _function(name)

@@ -1,9 +1,9 @@
-"""Source comments for the text of a trace.
+"""Text of a trace that reads like its source: comments above the ops, and aliases for long types.
 
 Each op belongs to the user's statement that emitted it, and to the enclosing statements of its callers.  A comment at
 the end of a statement's line is placed above the statement's first op.  A comment above a statement is placed above the
 first op of its paragraph, which ends at the next blank line.  The docstring of a kernel or host function is placed
-above the function.
+above the function.  The type of ``%gA`` becomes ``!gA``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,19 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.lang.tracing.parsing import parsed
+from cute_dialect.lang.rewrite.source import parsed
 
 if TYPE_CHECKING:
-    from xdsl.ir import Operation
+    from xdsl.ir import Attribute, Operation, SSAValue
 
-__all__ = ["comments_of"]
+__all__ = [
+    "comments_of",
+    "type_names",
+]
+
+
+# ------------------------------------------------------------------------------------------------------------- comments
+
 
 _FOR_TOOLS = re.compile(r"(^|\s*#\s*)(noqa|type:|pyright:|pylint:|mypy:|fmt:|ruff:|isort:|pragma:).*")
 _HOISTED = (
@@ -179,3 +186,37 @@ class _Source:
 def _for_people(lines: list[str]) -> tuple[str, ...]:
     said = [_FOR_TOOLS.sub("", line) for line in lines]
     return tuple([line for line in said if line])
+
+
+# ----------------------------------------------------------------------------------------------------- aliases of types
+
+
+LONG = 30
+"""Minimum length of a type that gets an alias, in characters."""
+
+
+def type_names(module: Operation) -> dict[str, Attribute]:
+    """Return an alias for each long type: the name of the first named value of that type, else the type's kind."""
+    named: dict[Attribute, str | None] = {}
+    for value in _values(module):
+        if named.get(value.type) is None and value.type.name.startswith(("cute.", "cute_nvgpu.")):
+            named[value.type] = value.name_hint
+    made: dict[str, Attribute] = {}
+    for type, hint in named.items():
+        if len(str(type)) >= LONG:
+            made[_free(hint or type.name.rpartition(".")[2], made)] = type
+    return made
+
+
+def _values(module: Operation) -> Iterator[SSAValue]:
+    for op in module.walk():
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+def _free(name: str, taken: dict[str, Attribute]) -> str:
+    if name not in taken:
+        return name
+    return next(made for i in range(2, 1 << 20) if (made := f"{name}_{i}") not in taken)
