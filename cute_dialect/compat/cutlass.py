@@ -20,14 +20,14 @@ _MODULES = {
     **{name: f"cute_dialect.lang.{name}" for name in ("cuda", "pipeline", "testing", "torch", "utils")},
 }
 _NAMES = {
-    "const_expr": ("cute_dialect.lang.control.static_markers", "const_expr"),
-    "dynamic_expr": ("cute_dialect.lang.control.static_markers", "dynamic_expr"),
-    "dsl_user_op": ("cute_dialect.lang.control.static_markers", "dsl_user_op"),
+    "const_expr": ("cute_dialect.lang.control.builtins", "const_expr"),
+    "dynamic_expr": ("cute_dialect.lang.control.builtins", "dynamic_expr"),
+    "dsl_user_op": ("cute_dialect.lang.control.builtins", "dsl_user_op"),
     "as_numeric": ("cute_dialect.lang.values.numeric", "as_number"),
     "dtype": ("cute_dialect.lang.calls.runtime_tensor", "number_type"),
-    "range": ("cute_dialect.lang.control.loop_ranges", "loop_range"),
-    "range_constexpr": ("cute_dialect.lang.control.loop_ranges", "range_constexpr"),
-    "range_dynamic": ("cute_dialect.lang.control.loop_ranges", "loop_range"),
+    "range": ("cute_dialect.lang.control.loops", "loop_range"),
+    "range_constexpr": ("cute_dialect.lang.control.loops", "range_constexpr"),
+    "range_dynamic": ("cute_dialect.lang.control.loops", "loop_range"),
     "T": ("cute_dialect.compat.extras", "T"),
 }
 

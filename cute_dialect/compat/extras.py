@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.control.loop_ranges import loop_range
+from cute_dialect.lang.control.loops import loop_range
 from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel
 
 __all__ = ["T", "arith", "block_dim", "block_idx", "gpu", "grid_dim", "range_", "scf", "thread_idx"]

@@ -46,11 +46,11 @@ from cute_dialect.lang.calls.runtime_tensor import sym_int32 as sym_int32
 from cute_dialect.lang.calls.runtime_tensor import sym_int64 as sym_int64
 from cute_dialect.lang.calls.target import current_target as current_target
 from cute_dialect.lang.calls.target import target as target
-from cute_dialect.lang.control.loop_ranges import loop_range as loop_range
-from cute_dialect.lang.control.loop_ranges import range_constexpr as range_constexpr
-from cute_dialect.lang.control.static_markers import const_expr as const_expr
-from cute_dialect.lang.control.static_markers import dsl_user_op as dsl_user_op
-from cute_dialect.lang.control.static_markers import dynamic_expr as dynamic_expr
+from cute_dialect.lang.control.builtins import const_expr as const_expr
+from cute_dialect.lang.control.builtins import dsl_user_op as dsl_user_op
+from cute_dialect.lang.control.builtins import dynamic_expr as dynamic_expr
+from cute_dialect.lang.control.loops import loop_range as loop_range
+from cute_dialect.lang.control.loops import range_constexpr as range_constexpr
 from cute_dialect.lang.lib.autotune import Autotuned as Autotuned
 from cute_dialect.lang.lib.autotune import TuneError as TuneError
 from cute_dialect.lang.lib.autotune import autotune as autotune

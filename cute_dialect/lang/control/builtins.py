@@ -1,15 +1,17 @@
-"""Replacements of Python builtins for run-time values. Static arguments go to the builtin itself."""
+"""Replacements of Python builtins for run-time values, and CuTe DSL's markers of static and dynamic values.
+
+Static arguments go to the builtin itself.  The markers only check a value, because staticness follows from it.
+"""
 
 from __future__ import annotations
 
 import builtins
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from cute_dialect.lang.control.boolean_ops import both, either, equal, truth_of
-from cute_dialect.lang.control.branches import check_iterator, pick, regions
-from cute_dialect.lang.control.loop_ranges import LoopRange, loop_range
+from cute_dialect.lang.control.branches import both, check_iterator, either, equal, pick, regions, truth_of
+from cute_dialect.lang.control.loops import LoopRange, loop_range
 from cute_dialect.lang.control.runtime_loops import Rolled
 from cute_dialect.lang.tracing.errors import StaticError
 from cute_dialect.lang.tracing.tracer import current
@@ -18,7 +20,50 @@ from cute_dialect.lang.values.dtypes import Boolean, Float32, Float64, Int32, In
 from cute_dialect.lang.values.dynamic import Dynamic, is_dynamic
 from cute_dialect.lang.values.numeric import binary
 
-__all__ = ["OVERLAYS", "contains"]
+__all__ = [
+    "OVERLAYS",
+    "const_expr",
+    "contains",
+    "dsl_user_op",
+    "dynamic_expr",
+]
+
+
+# -------------------------------------------------------------------------------------------------------------- markers
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def const_expr(value: Any) -> Any:
+    """Return a value that is known at compile time.  Raises F140 for a run-time value.
+
+    >>> const_expr(2 > 1)
+    True
+    """
+    if is_dynamic(value):
+        raise StaticError(
+            "F140", f"const_expr needs a value known at compile time, got {value.describe()}",
+            hint="remove const_expr: conditions are evaluated at compile time if their value allows",
+        )  # fmt: skip
+    return value
+
+
+def dynamic_expr(value: Any) -> Any:
+    """Return the value unchanged. Accepted for compatibility with CuTe DSL.
+
+    >>> dynamic_expr(3)
+    3
+    """
+    return value
+
+
+def dsl_user_op(function: F) -> F:
+    """Return the function unchanged. Helpers called in kernels need no decorator; ``loc`` and ``ip`` stay None."""
+    return function
+
+
+# ------------------------------------------------------------------------------------------------------------- builtins
 
 
 def _range(*args: Any, **hints: Any) -> Any:

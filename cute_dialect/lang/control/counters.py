@@ -25,7 +25,7 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.control.boolean_ops import both, select
+from cute_dialect.lang.control.branches import both, select
 from cute_dialect.lang.values.dtypes import Boolean, Int32, Uint32, Uint64
 from cute_dialect.lang.values.folding import Facts, facts_of, is_natural, least_greatest
 

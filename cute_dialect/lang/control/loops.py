@@ -2,27 +2,30 @@
 
 A kernel's loop over a static range is traced once, as a run-time loop.  It is unrolled instead if its body needs the
 index as a Python number, or changes values that a run-time loop cannot carry.
+
+The body of a ``for`` over a generator that contains a run-time loop is traced into the generator's loop.  The generator
+is suspended inside that loop while the consumer's body emits ops into it, and the loop carries the consumer's variables
+as its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cute_dialect.files import PACKAGE
-from cute_dialect.lang.control.boolean_ops import both, inverted
-from cute_dialect.lang.control.branches import check_iterator, regions
+from cute_dialect.lang.control.branches import both, check_iterator, consumers, inverted, regions
 from cute_dialect.lang.control.counters import choose_counter
-from cute_dialect.lang.control.generators import GeneratorFor
-from cute_dialect.lang.control.loop_ranges import LoopRange, UnrolledRange
-from cute_dialect.lang.control.mutable_state import same
-from cute_dialect.lang.control.runtime_loops import Rolled
+from cute_dialect.lang.control.mutable_state import Snapshot, U, same
+from cute_dialect.lang.control.runtime_loops import Attached, Rolled
 from cute_dialect.lang.rewrite.convert import is_converted
 from cute_dialect.lang.tracing.errors import CompileError, LimitError, LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.recorder import remark
 from cute_dialect.lang.tracing.tracer import locate
 from cute_dialect.lang.values.dtypes import Boolean, Int32
+from cute_dialect.lang.values.dynamic import is_dynamic
 from cute_dialect.lang.values.numeric import as_number, literal, promoted
 
 if TYPE_CHECKING:
@@ -31,7 +34,257 @@ if TYPE_CHECKING:
     from cute_dialect.lang.rewrite.analysis import Site
     from cute_dialect.lang.tracing.tracer import Tracer
 
-__all__ = ["MOST_TURNS", "For", "StaticFor", "loop_over"]
+__all__ = [
+    "MOST_TURNS",
+    "For",
+    "GeneratorFor",
+    "LoopRange",
+    "StaticFor",
+    "UnrolledRange",
+    "consumers",
+    "loop_over",
+    "loop_range",
+    "range_constexpr",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------- ranges
+
+
+class LoopRange:
+    """The range of a run-time loop: ``start`` up to but excluding ``stop``."""
+
+    __slots__ = ("start", "step", "stop", "unroll")
+
+    def __init__(self, start: Any, stop: Any, step: Any = 1, unroll: int = 0):
+        self.start = start
+        self.stop = stop
+        self.step = step
+        self.unroll = unroll
+
+    @property
+    def is_static(self) -> bool:
+        """True if the bounds and the step are known at compile time."""
+        return not any(is_dynamic(x) for x in (self.start, self.stop, self.step))
+
+    def python(self) -> range:
+        """Return the equivalent Python range, for static bounds."""
+        return range(int(self.start), int(self.stop), int(self.step))
+
+    def reversed(self) -> LoopRange:
+        """Return the range in reverse order. The step must be static."""
+        step = int(self.step)
+        turns = (self.stop - self.start + (step - 1 if step > 0 else step + 1)) // step
+        return LoopRange(self.start + (turns - 1) * step, self.start - step, -step, self.unroll)
+
+    def __iter__(self) -> NoReturn:
+        raise StaticError(
+            "F145", "the number of iterations of this range is known only at run time",
+            hint="use a 'for' statement in kernel code",
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"range({self.start}, {self.stop}, {self.step})"
+
+
+class UnrolledRange:
+    """A range that is unrolled at compile time."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: range):
+        self.numbers = numbers
+
+    def __iter__(self) -> Any:
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+def _bounds(args: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    if not 1 <= len(args) <= 3:
+        raise TypeError(f"range takes 1 to 3 arguments, got {len(args)}")
+    return (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args  # pyright: ignore
+
+
+def loop_range(
+    *args: Any, unroll: int = 0, unroll_full: bool = False, prefetch_stages: int | None = None, vectorize: Any = None
+) -> LoopRange | UnrolledRange:
+    """Return a range for a run-time loop, even with static bounds.
+
+    Args:
+        args: ``stop``, ``start, stop`` or ``start, stop, step``, as for Python's ``range``.
+        unroll: number of copies of the loop body; 1 prevents unrolling, 0 leaves the decision to ptxas.
+        unroll_full: unroll completely at compile time; needs static bounds.
+        prefetch_stages, vectorize: not supported; F142 is raised if given.
+    """
+    start, stop, step = _bounds(args)
+    for name, value in (("prefetch_stages", prefetch_stages), ("vectorize", vectorize)):
+        if value:
+            raise StaticError("F142", f"range: {name}={value!r} is not supported", hint=f"remove {name}=")
+    if unroll_full:
+        return range_constexpr(*args)
+    return LoopRange(start, stop, step, unroll)
+
+
+def range_constexpr(*args: Any) -> UnrolledRange:
+    """Return a range that is unrolled at compile time.  Raises F140 if a bound is known only at run time."""
+    bounds = _bounds(args)
+    for bound in bounds:
+        if is_dynamic(bound):
+            raise StaticError(
+                "F140", f"range_constexpr needs bounds known at compile time, got {bound.describe()}",
+                hint="use 'range', or pass the bound as cute.Constexpr",
+            )  # fmt: skip
+    return UnrolledRange(range(*(int(b) for b in bounds)))
+
+
+# ----------------------------------------------------------------------------------------------------------- generators
+
+
+class GeneratorFor(Attached):
+    """A ``for`` over a converted generator."""
+
+    enters = True
+    __cute_iterates__ = True
+
+    def __init__(self, tracer: Tracer, generator: Generator[Any, Any, Any], site: Site, values: Mapping[str, Any]):
+        self.tracer = tracer
+        self.generator = generator
+        self.site = site
+        self.values = self.given = [values.get(n, U) for n in site.names]
+        self.roots = site.rooted(values)
+        self.depth = len(regions(tracer))
+        self.block = tracer.block
+        self.region: Rolled | None = None
+        self.ready: list[Any] = []
+        self.enters = False
+        self.caught: tuple[type[BaseException], ...] = ()
+
+    @property
+    def rolled(self) -> bool:
+        """True if the body is traced into a loop of the generator, or if names receive their values after it."""
+        return self.region is not None
+
+    @property
+    def iterated(self) -> tuple[Any, ...]:
+        """The generator, while it is suspended."""
+        return () if self.generator.gi_running or self.generator.gi_frame is None else (self.generator,)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self.ready:
+            return self.ready.pop()
+        if self.region is not None:
+            return self.taken(lambda: next(self.generator))
+        frame = sys._getframe(1)  # The frame of the 'for' statement.
+        values = frame.f_locals
+        self.values = [values.get(n, U) for n in self.site.names]
+        self.roots = self.site.rooted(values)
+        code = frame.f_code
+        captured = {*code.co_cellvars, *code.co_freevars}
+        value = self.taken(lambda: next(self.generator))
+        if self.region is None:
+            return value
+        now = frame.f_locals
+        if (
+            name := self.shared_variable({n: now[n] for n in self.site.names if n in captured and n in now})
+        ) is not None:
+            error = LoopError(
+                "F160", f"the body of this 'for' changes '{name}', which the generator's run-time loop may also use",
+                hint="keep it in a list or an object", notes=self.note(),
+            )  # fmt: skip
+            if not self.again(error):
+                raise error
+            self.enters = False  # The body has not run, so its names are as the generator left them.
+            value = self.ready.pop()
+        return value
+
+    def shared_variable(self, captured: Mapping[str, Any]) -> str | None:
+        """Return a variable changed by the body and captured by the generator, as far as the values show."""
+        if not captured:
+            return None
+        reached = Snapshot([self.generator]).cells()
+        return next((n for n, v in captured.items() if any(v is held for held in reached)), None)
+
+    def taken(self, step: Any) -> Any:
+        """Run the generator to its next ``yield``, and record the region in which it yields."""
+        tracer = self.tracer
+        waiting = consumers(tracer)
+        count = len(waiting)
+        waiting.append(self.generator.gi_frame)
+        try:
+            value = step()
+        except StopIteration:
+            self.after()
+            raise
+        finally:
+            del waiting[count:]
+        opened = regions(tracer)[self.depth :]
+        if not opened:
+            if self.region is not None and self.finals is None:  # The generator's loop is unrolled from now on.
+                self.given, self.enters = self.values, True
+            self.after()
+            self.region = None
+            self.caught = ()
+            return value
+        region = opened[-1]
+        if len(opened) > 1 or not isinstance(region, Rolled):
+            error = LoopError("F160", "a generator yields inside nested run-time branches or loops", notes=self.note())
+            # Unrolling a static loop of the generator leaves fewer run-time loops.
+            return self.taken(lambda: self.generator.throw(error))
+        if region is not self.region:
+            self.after()
+        region.attach(self)
+        self.region = region
+        self.given = region.entry[self.first : self.first + len(self.site.names)]
+        self.enters = True
+        self.caught = region.caught
+        return value
+
+    def after(self) -> None:
+        """Fetch the values of names after a loop of the generator that has ended."""
+        if self.finals is not None:
+            self.given = self.values = list(self.finals)
+            self.roots += self.finals
+            self.finals = None
+            self.enters = True
+
+    def enter(self) -> Sequence[Any]:
+        """Return the initial values of the names that the body assigns."""
+        self.enters = False
+        return [self.given[i] for i in self.site.entering]
+
+    def leave(self, values: Mapping[str, Any]) -> None:
+        """Record the values of the names at the end of an iteration. The generator's loop compares them."""
+        self.out = [values.get(n, U) for n in self.site.names]
+
+    def over(self, flags: Sequence[Any]) -> bool:
+        """Return True if a jump with a static condition has ended the loop."""
+        return any(f is True for f in flags)
+
+    def results(self) -> Sequence[Any]:
+        """Return the values of the names after the loop."""
+        return [self.given[i] for i in self.site.leaving]
+
+    def again(self, error: BaseException) -> bool:
+        """Unroll the generator's loop if the body requires it."""
+        if self.region is None:
+            return False
+        try:
+            self.ready.append(self.taken(lambda: self.generator.throw(error)))
+        except BaseException as e:
+            if e is error:
+                return False
+            raise
+        return True
+
+
+# ---------------------------------------------------------------------------------------------------------------- loops
+
 
 MOST_TURNS = 4096
 """Maximum number of iterations of a loop that is unrolled at compile time."""

@@ -13,12 +13,20 @@ from types import FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from cute_dialect.files import PACKAGE
-from cute_dialect.lang.control import match_subjects
-from cute_dialect.lang.control.boolean_ops import both, either, equal, inverted, is_dynamic_truth, truth_of, unequal
-from cute_dialect.lang.control.branches import Branch, pick, regions
+from cute_dialect.lang.control.branches import (
+    Branch,
+    both,
+    either,
+    equal,
+    inverted,
+    is_dynamic_truth,
+    pick,
+    regions,
+    truth_of,
+    unequal,
+)
 from cute_dialect.lang.control.builtins import OVERLAYS, contains
-from cute_dialect.lang.control.generators import GeneratorFor, consumers
-from cute_dialect.lang.control.loops import For, StaticFor, loop_over
+from cute_dialect.lang.control.loops import For, GeneratorFor, StaticFor, consumers, loop_over
 from cute_dialect.lang.control.mutable_state import U
 from cute_dialect.lang.control.while_loops import While
 from cute_dialect.lang.rewrite.analysis import Site
@@ -179,7 +187,78 @@ def _class(cls: type) -> Any:
 # ------------------------------------------------------------------------------------------------------ the hooks
 
 
-class Hooks:
+# ------------------------------------------------------------------------------------------------ match subjects
+
+_THEMSELVES = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+"""Classes whose single positional pattern matches the subject itself."""
+
+
+def _positional(cls: Any, count: int) -> tuple[str, ...]:
+    names: tuple[str, ...] = getattr(cls, "__match_args__", ()) if count else ()
+    if count > len(names):
+        raise TypeError(f"{cls.__name__}() accepts {len(names)} positional sub-patterns ({count} given)")
+    return names[:count]
+
+
+class MatchSubjects:
+    """Structural tests of the subjects of ``match`` patterns, which are decided at compile time."""
+
+    @staticmethod
+    def is_sequence(subject: Any, count: int, more: bool) -> bool:
+        """Return True if a subject is a sequence of ``count`` elements, or at least ``count`` with ``more``.
+
+        >>> [MatchSubjects.is_sequence(x, 2, False) for x in ((1, 2), [1], "ab")]
+        [True, False, False]
+        """
+        if not isinstance(subject, Sequence) or isinstance(subject, str | bytes | bytearray):
+            return False
+        return len(subject) >= count if more else len(subject) == count
+
+    @staticmethod
+    def part_of(subject: Any, first: int, last: int | None) -> list[Any]:
+        """Return the elements captured by a starred name. ``last`` counts from the end.
+
+        >>> MatchSubjects.part_of((1, 2, 3), 1, None), MatchSubjects.part_of((1, 2, 3), 0, -1)
+        ([2, 3], [1, 2])
+        """
+        return [subject[i] for i in range(first, len(subject) + (last or 0))]
+
+    @staticmethod
+    def has_keys(subject: Any, *keys: Any) -> bool:
+        """Return True if a subject is a mapping with these keys.
+
+        >>> MatchSubjects.has_keys({"a": 1}, "a"), MatchSubjects.has_keys([], "a")
+        (True, False)
+        """
+        return isinstance(subject, Mapping) and all(key in subject for key in keys)
+
+    @staticmethod
+    def rest_of(subject: Any, *keys: Any) -> dict[Any, Any]:
+        """Return the items of a mapping without these keys.
+
+        >>> MatchSubjects.rest_of({"a": 1, "b": 2}, "a")
+        {'b': 2}
+        """
+        return {k: v for k, v in subject.items() if k not in keys}
+
+    @staticmethod
+    def is_instance(subject: Any, cls: Any, count: int, *names: str) -> bool:
+        """Return True if a subject is an instance of a class and has the attributes that the sub-patterns need."""
+        if not isinstance(subject, cls):
+            return False
+        if cls not in _THEMSELVES:
+            names = (*_positional(cls, count), *names)
+        elif count > 1:
+            raise TypeError(f"{cls.__name__}() accepts 1 positional sub-pattern ({count} given)")
+        return all(hasattr(subject, name) for name in names)
+
+    @staticmethod
+    def attribute_of(subject: Any, cls: Any, n: int) -> Any:
+        """Return the value matched by positional pattern ``n`` of a class."""
+        return subject if cls in _THEMSELVES else getattr(subject, _positional(cls, n + 1)[n])
+
+
+class Hooks(MatchSubjects):
     """The hooks of one converted function. ``sites`` are the branches and loops of its source, by number."""
 
     def __init__(self, sites: list[Site], module_globals: Mapping[str, Any]):
@@ -353,15 +432,6 @@ class Hooks:
         made = Text(plain)
         made.pieces = tuple(pieces)
         return made
-
-    # ------------------------------------------------------------------------------------ the structure of a subject
-
-    is_sequence = staticmethod(match_subjects.is_sequence)
-    part_of = staticmethod(match_subjects.part_of)
-    has_keys = staticmethod(match_subjects.has_keys)
-    rest_of = staticmethod(match_subjects.rest_of)
-    is_instance = staticmethod(match_subjects.is_instance)
-    attribute_of = staticmethod(match_subjects.attribute_of)
 
     # --------------------------------------------------------------------------------------------------- statements
 

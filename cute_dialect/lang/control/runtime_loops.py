@@ -25,15 +25,19 @@ from cute_dialect.lang.control.branches import (
     slots_of,
     unchanged,
 )
-from cute_dialect.lang.control.containers import (
+from cute_dialect.lang.control.mutable_state import (
+    Snapshot,
+    U,
     UnsaidForm,
     carried_form,
     holds_containers,
+    is_mutable,
     is_value,
+    put,
     replaced_in,
+    same,
     shared_in,
 )
-from cute_dialect.lang.control.mutable_state import Snapshot, U, is_mutable, put, same
 from cute_dialect.lang.rewrite.desugaring import VALUE
 from cute_dialect.lang.tracing.errors import LoopError, MergeError
 from cute_dialect.lang.values.dynamic import Form

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.control.boolean_ops import truth_of
-from cute_dialect.lang.control.branches import regions, slots_of
-from cute_dialect.lang.control.containers import holds_containers, shaped_like
-from cute_dialect.lang.control.mutable_state import U, put, same
+from cute_dialect.lang.control.branches import regions, slots_of, truth_of
+from cute_dialect.lang.control.mutable_state import U, holds_containers, put, same, shaped_like
 from cute_dialect.lang.control.runtime_loops import Retrace, Rolled
 from cute_dialect.lang.tracing.errors import LoopError, StaticError
 from cute_dialect.lang.values.dtypes import Boolean

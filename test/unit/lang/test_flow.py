@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from traced import Traced
 
-from cute_dialect.lang.control.loop_ranges import loop_range
+from cute_dialect.lang.control.loops import loop_range
 from cute_dialect.lang.values.dtypes import Int32
 
 
