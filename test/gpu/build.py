@@ -299,9 +299,9 @@ def build_attention(folder: str, chip: str) -> list[str]:
 
 def build_add(folder: str, chip: str) -> list[str]:
     """Build the elementwise additions and return the output of ptxas."""
-    from cute_dialect.tools.bench.cases.elementwise_add import build
+    from cute_dialect.tools.bench.cases.elementwise import build_add
 
-    return build(folder, chip)
+    return build_add(folder, chip)
 
 
 PARTS = (

@@ -76,8 +76,8 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "NOT RUN: no compiler; build on another machine (cute-bench elementwise_add --build DIR) and set "
             "CUTE_GPU_ARTIFACTS=DIR"
         )
-    from cute_dialect.tools.bench.cases.elementwise_add import build
+    from cute_dialect.tools.bench.cases.elementwise import build_add
 
     folder = tmp_path_factory.mktemp("artifacts")
-    build(str(folder), "sm_90a")
+    build_add(str(folder), "sm_90a")
     return folder

@@ -10,7 +10,7 @@ import pytest
 from cute_dialect.runtime import load
 from cute_dialect.runtime.arrays import numpy_dtype
 from cute_dialect.runtime.binding import AlignmentError, DeviceError, StrideError
-from cute_dialect.tools.bench.cases.elementwise_add import CASES, LARGE, check
+from cute_dialect.tools.bench.cases.elementwise import ADD_CASES, LARGE, check_add
 
 MODULES = [f"{element}-{layout}" for element in ("f32", "f16", "bf16") for layout in ("seed", "stream")]
 
@@ -29,10 +29,10 @@ def test_numpy(artifacts: Path, name: str, shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-@pytest.mark.parametrize("case", CASES[:-1], ids=str)
+@pytest.mark.parametrize("case", ADD_CASES[:-1], ids=str)
 def test_torch(artifacts: Path, name: str, case: object) -> None:
     pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
-    chosen = check(load(artifacts / name), name.split("-")[0], case)  # type: ignore[arg-type]
+    chosen = check_add(load(artifacts / name), name.split("-")[0], case)  # type: ignore[arg-type]
     vector = 16 // numpy_dtype(name.split("-")[0]).itemsize
     aligned = case.offset % vector == 0  # type: ignore[attr-defined]
     assert chosen == ("add_v" if aligned and (case.rows == 1 or case.ld % vector == 0) else "add")  # type: ignore[attr-defined]
@@ -42,7 +42,7 @@ def test_more_than_2_to_the_31_elements(artifacts: Path) -> None:
     torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
     if torch.cuda.mem_get_info()[0] < 30 << 30:
         pytest.skip("NOT RUN: needs 30 GiB of free GPU memory")
-    assert check(load(artifacts / "f16-stream"), "f16", LARGE) == "add_v"
+    assert check_add(load(artifacts / "f16-stream"), "f16", LARGE) == "add_v"
 
 
 def test_streams_and_repeated_calls(artifacts: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from cute_dialect.runtime import load
 from cute_dialect.runtime.launch import CompiledModule
-from cute_dialect.tools.bench.cases.gemm_sm80 import CHECKS, check, configs, repeat
+from cute_dialect.tools.bench.cases.gemm_without_wgmma import CHECKS, check, configs, repeat
 
 
 @pytest.fixture(scope="module", params=list(configs()))

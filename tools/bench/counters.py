@@ -12,10 +12,12 @@ The compared counters are wavefronts of shared loads and stores
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,10 +30,7 @@ from cute_dialect.kernels.gemm.sgemm import RUNGS, sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import load
-from cute_dialect.runtime.progress import add_options, reporting, track
-from cute_dialect.tools.bench.ncu import measured
-
-__all__ = ["main"]
+from cute_dialect.runtime.progress import Task, add_options, reporting, track
 
 METRICS = {
     "shared load": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
@@ -162,6 +161,56 @@ def main(argv: Sequence[str] | None = None) -> int:
                 json.dump(rows, f, indent=1)
                 f.write("\n")
     return 0
+
+
+def measured(
+    metrics: Sequence[str], program: Sequence[str], launches: int, *, options: Sequence[str] = ()
+) -> dict[int, dict[str, str]]:
+    """Run a program under ``ncu`` and return the metrics of each launch, with its ``Kernel Name``.
+
+    Args:
+        launches: the minimum number of launches, for the progress report.
+        options: more options of ``ncu``.
+
+    Raises:
+        SystemExit: ``ncu`` measured no launch.
+    """
+    command = ["ncu", "--csv", "--clock-control", "none", *options, "--metrics", ",".join(metrics), *program]
+    lines: list[str] = []
+    done = 0
+    with (
+        Task("profiling", launches, "launches") as task,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running,
+    ):
+        assert running.stdout is not None
+        for line in running.stdout:
+            lines.append(line)
+            if line.startswith("==PROF== Profiling") and done < launches:
+                done += 1
+                task.advance()
+    found = values(lines)
+    if not found:
+        raise SystemExit(f"ncu measured nothing: {''.join(lines)[-2000:]}")
+    return found
+
+
+def values(lines: Iterable[str]) -> dict[int, dict[str, str]]:
+    """Parse the output of ``ncu --csv``; thousands separators and values that are not numbers are removed.
+
+    >>> head = '"ID","Kernel Name","Metric Name","Metric Value"'
+    >>> values(["==PROF== x", head, '"0","gemm","a.sum","1,024"', '"0","gemm","b","n/a"'])
+    {0: {'Kernel Name': 'gemm', 'a.sum': '1024'}}
+    """
+    found: dict[int, dict[str, str]] = {}
+    for row in csv.DictReader(line for line in lines if line.startswith('"')):
+        of_launch = found.setdefault(int(row["ID"]), {"Kernel Name": row["Kernel Name"]})
+        value = row["Metric Value"].replace(",", "")
+        try:
+            float(value)
+        except ValueError:
+            continue
+        of_launch[row["Metric Name"]] = value
+    return found
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ from cute_dialect.op.select.cost_model import (
 )
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import Task
-from cute_dialect.tools.bench.random.gemm import summary
+from cute_dialect.tools.bench.cases.gemm import random_summary
 from cute_dialect.tools.bench.runner import Say, quantiles
 from cute_dialect.tools.bench.sweep import Row, Sweep, SweepError, read_sweeps
 
@@ -456,7 +456,7 @@ def _classes(q: Quality, say: Say) -> None:
         p = o.problem
         shape = f"{p.m * p.matrices}x{p.n}x{p.k}"
         rows.append({"name": f"gemm {p.element} {p.major_a}{p.major_b} {shape} normal", "ratio": o.of_best})
-    for line in summary(rows, ahead="best"):
+    for line in random_summary(rows, ahead="best"):
         say(line)
 
 

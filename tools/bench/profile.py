@@ -32,7 +32,7 @@ from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.runtime.progress import add_options, reporting, track
 from cute_dialect.tools.bench.cases import gemm, rows
 from cute_dialect.tools.bench.cases.op import Case, cases_of, groups
-from cute_dialect.tools.bench.ncu import measured
+from cute_dialect.tools.bench.counters import measured
 from cute_dialect.tools.bench.runner import Row, loaded, write_json
 
 __all__ = ["main"]

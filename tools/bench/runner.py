@@ -1,8 +1,7 @@
-"""Building, timing and reporting, shared by all benchmarks.
+"""Building, checking, timing and reporting, shared by all benchmarks, and the side of torch.
 
-A benchmark is a module of ``cases``.  Its ``build(folder, chip)`` compiles the kernels into ``folder/NAME``, and its
-``run(folder, runs=, large=, say=)`` checks and measures them and returns ``{"rows": […]}``.  A row has at least the
-keys ``name``, ``ours``, ``peer``, ``unit`` and ``ratio``; a ratio above 1 means that ours is faster::
+A :class:`Benchmark` returns ``{"rows": […]}``.  A row has at least the keys ``name``, ``ours``, ``peer``, ``unit`` and
+``ratio``; a ratio above 1 means that ours is faster::
 
     build_kernels({"f32": partial(transpose_text, "f32")}, "build", "sm_90a")
     times = median_times([("ours", ours), ("torch", peer)], traffic=traffic, runs=100)
@@ -15,19 +14,37 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from math import exp, log
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+import numpy as np
+
+from cute_dialect.op.arrays.dtypes import torch_name
 from cute_dialect.op.select.timing import compare
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import load
+from cute_dialect.runtime.arrays import numpy_dtype
 from cute_dialect.tools.bench.processes import in_processes
 
-__all__ = [
-    "Row", "Say", "Text", "Trial", "build_kernel", "build_kernels", "geometric_mean", "loaded", "median_times",
-    "print_table", "quantiles",
-    "ratio_lines", "row", "row_table", "speeds", "write_json",
-]  # fmt: skip
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+
+class Benchmark(NamedTuple):
+    """A benchmark of ``cute-bench``; a module of ``cases`` lists its own in ``BENCHMARKS``.
+
+    ``build(folder, chip)`` compiles the kernels into ``folder/NAME`` and returns the reports of ptxas.
+    ``run(folder, runs=, large=, say=)`` checks and measures them, and raises :class:`BenchError` if a result is wrong.
+    A benchmark without a GPU has no ``build`` and ``run(runs=, say=)``.
+    """
+
+    build: Callable[..., list[str]] | None
+    run: Callable[..., dict[str, Any]]
+    table: Callable[[Mapping[str, Any]], Sequence[Sequence[str]]] | None = None
+    """The header and the lines of the table; None: :func:`row_table`."""
+
 
 Row: TypeAlias = dict[str, Any]
 Say: TypeAlias = Callable[[str], None]
@@ -135,6 +152,11 @@ def ratio_lines(classes: Mapping[str, Sequence[float]], *, ahead: str = "ahead")
 # --------------------------------------------------------------------------------------------------------------- report
 
 
+def column_table(columns: Mapping[str, Callable[[Row], str]]) -> Callable[[Mapping[str, Any]], list[Sequence[str]]]:
+    """Return the ``table`` of a :class:`Benchmark` with these columns of its rows."""
+    return lambda result: [tuple(columns), *[[cell(r) for cell in columns.values()] for r in result["rows"]]]
+
+
 def row_table(result: Mapping[str, object]) -> list[Sequence[str]]:
     """Return the header and the lines of the table of all rows."""
     found = cast("list[Row]", result["rows"])
@@ -151,8 +173,8 @@ def row_table(result: Mapping[str, object]) -> list[Sequence[str]]:
     return lines
 
 
-def print_table(title: str, lines: Sequence[Sequence[str]], *, left: int = 1) -> None:
-    """Print a header and lines, with rich if it is installed; the first ``left`` columns are left-aligned."""
+def print_table(title: str, lines: Sequence[Sequence[str]]) -> None:
+    """Print a header and lines, with rich if it is installed; the first column is left-aligned."""
     try:
         from rich.console import Console  # late: start-up
         from rich.table import Table  # late: start-up
@@ -164,7 +186,7 @@ def print_table(title: str, lines: Sequence[Sequence[str]], *, left: int = 1) ->
         return
     table = Table(title=title)
     for i, name in enumerate(lines[0]):
-        table.add_column(name, justify="left" if i < left else "right")
+        table.add_column(name, justify="right" if i else "left")
     for line in lines[1:]:
         table.add_row(*line)
     Console(width=None if sys.stdout.isatty() else 100).print(table)
@@ -174,3 +196,139 @@ def write_json(path: str, result: object) -> None:
     with open(path, "w", encoding="utf-8") as f:
         json.dump(result, f, indent=1)
         f.write("\n")
+
+
+# --------------------------------------------------------------------------------------------------------------- checks
+
+
+class BenchError(Exception):
+    """A wrong result."""
+
+
+def check_limit(name: str, found: torch.Tensor, wanted: torch.Tensor, limit: torch.Tensor | float) -> float:
+    """Return the largest error relative to ``limit``; an error above the limit or NaN raises :class:`BenchError`."""
+    share = float(((found.double() - wanted).abs() / limit).max())
+    if not share <= 1:
+        raise BenchError(f"{name}: the error is {share:.2f} times the limit")
+    return share
+
+
+def check_close(
+    name: str, found: torch.Tensor, wanted: torch.Tensor, unit: float, *, terms: Any = 0.0, least: float = 0.0
+) -> float:
+    """Return the largest error relative to a limit, like :func:`check_limit`.
+
+    The limit is ``unit`` times the sum of the element, the RMS of the result and ``terms``, plus ``least``.
+    """
+    return check_limit(name, found, wanted, unit * (wanted.abs() + wanted.square().mean().sqrt() + terms) + least)
+
+
+def check_exact(name: str, found: torch.Tensor, exact: torch.Tensor) -> None:
+    """Compare results of small integers, which must be exact."""
+    wrong = int((found != exact.to(found.dtype)).sum())
+    if wrong:
+        raise BenchError(f"{name}: {wrong} elements are wrong on integer data")
+
+
+def check_repeats(name: str, run: Callable[[], object], out: torch.Tensor, count: int) -> None:
+    """Call a function that overwrites ``out`` ``count`` times with equal bits; ``out`` is poisoned before each call."""
+    import torch
+
+    first = None
+    for _ in range(count):
+        out.fill_(float("nan"))
+        run()
+        if first is None:
+            first = out.clone()
+        elif not torch.equal(first, out):
+            raise BenchError(f"{name}: runs on the same data differ")
+
+
+def guarded(
+    dtype: torch.dtype, shape: Sequence[int], strides: Sequence[int], offset: int = 0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return memory with all bits set (NaN for floats) as bytes, and a strided array inside it.
+
+    Guards of 256 bytes surround the array; ``offset`` is its distance in elements from an aligned address.
+    """
+    import torch
+
+    guard = 256 // dtype.itemsize
+    last = sum((n - 1) * s for n, s in zip(shape, strides)) + 1
+    storage = torch.full(((2 * guard + offset + last) * dtype.itemsize,), 0xFF, dtype=torch.uint8, device="cuda")
+    return storage, torch.as_strided(storage.view(dtype), tuple(shape), tuple(strides), guard + offset)
+
+
+def check_outside(name: str, storage: torch.Tensor, inside: torch.Tensor) -> None:
+    """Check that a kernel wrote nothing to :func:`guarded` memory outside of the array, and poison the array again."""
+    import torch
+
+    inside.view(getattr(torch, f"int{8 * inside.dtype.itemsize}")).fill_(-1)
+    if not bool((storage == 0xFF).all()):
+        raise BenchError(f"{name}: bytes outside the matrix were written")
+
+
+# ---------------------------------------------------------------------------------------------------------------- torch
+
+
+def dtype(element: str) -> torch.dtype:
+    """Return torch's type of an element type such as ``bf16``; ``tf32`` is stored as ``f32``."""
+    import torch
+
+    return getattr(torch, torch_name("f32" if element == "tf32" else element))
+
+
+def normal(element: str, *shape: int, device: str = "cuda", scale: float = 1.0) -> torch.Tensor:
+    """Return normally distributed values."""
+    import torch
+
+    return (torch.randn(shape, device=device) * scale).to(dtype(element))
+
+
+def unread(element: str, *shape: int) -> Any:
+    """Return an uninitialized array of numpy; its memory is never touched and takes no pages."""
+    return np.empty(shape, numpy_dtype(element))
+
+
+def operator(name: str) -> Callable[..., Any]:
+    """Return a function of torch without a public name, such as ``_scaled_mm``."""
+    import torch
+
+    return getattr(torch, name)
+
+
+@cache
+def can_compile() -> bool:
+    """Return True if ``torch.compile`` works; it needs a C compiler."""
+    import torch
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    try:
+        torch.compile(twice)(torch.ones(8, device="cuda"))
+    except Exception:  # The kind of error depends on what is missing.
+        return False
+    return True
+
+
+def tuned_compile(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function compiled by ``torch.compile`` for static shapes, with a graph that can be used repeatedly."""
+    import torch
+
+    config: Any = import_module("torch._functorch.config")
+    config.donated_buffer = False  # Gradients are computed repeatedly from one retained graph.
+    torch.compiler.reset()
+    return torch.compile(function, dynamic=False)
+
+
+def compiled(function: Callable[..., Any], *args: Any) -> Mapping[str, Callable[[], object]]:
+    """Return the peers ``torch``, which calls a function with the arguments, and ``compiled``, which uses
+    ``torch.compile`` for static shapes, if it works.
+    """
+    peers: dict[str, Callable[[], object]] = {"torch": lambda: function(*args)}
+    if can_compile():
+        fast = tuned_compile(function)
+        fast(*args)
+        peers["compiled"] = lambda: fast(*args)
+    return peers

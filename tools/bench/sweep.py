@@ -39,11 +39,9 @@ from cute_dialect.op.select.candidates import differing
 from cute_dialect.op.select.cost_model import Costs, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, decode, encode
 from cute_dialect.runtime.progress import Task
-from cute_dialect.tools.bench.cases.gemm import inputs, peer_of, traffic_of
-from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.cases.gemm import EXACT, OUTPUTS, inputs, of_menu, peer_of, random_problems, traffic_of
 from cute_dialect.tools.bench.processes import Reporter, Work, new_pool, supervised
-from cute_dialect.tools.bench.random.gemm import EXACT, OUTPUTS, of_menu, problems
-from cute_dialect.tools.bench.runner import Say, build_kernel, loaded, median_times
+from cute_dialect.tools.bench.runner import BenchError, Say, build_kernel, loaded, median_times
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
@@ -87,7 +85,7 @@ def sweep_problems(count: int, seed: int) -> list[Problem]:
     """
     few = _few_rows(count // 4, seed)
     usual = [p._replace(element="f16", output="f16") if p.element == "bf16" else p
-             for p in map(of_menu, problems(count - len(few), seed))]  # fmt: skip
+             for p in map(of_menu, random_problems(count - len(few), seed))]  # fmt: skip
     found: list[Problem] = []
     for i in range(count):
         found.append(few[i // 4] if i % 4 == 3 else usual[i - i // 4])

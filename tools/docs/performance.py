@@ -32,8 +32,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cute_dialect.tools.bench.options import RANDOM_GROUPS
 from cute_dialect.tools.bench.runner import geometric_mean, quantiles
+from cute_dialect.tools.cute_bench import RANDOM_GROUPS
 from cute_dialect.tools.docs.generated import write_or_check
 from cute_dialect.tools.docs.performance_charts import AREAS, Series, draw, named, random_problems, spread
 

@@ -105,7 +105,7 @@ def test_without_numpy(tmp_path: Path) -> None:
 def test_benchmarks_report_missing_torch_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    from cute_dialect.tools.bench.options import CASES
+    from cute_dialect.tools.cute_bench import CASES
 
     monkeypatch.setitem(sys.modules, "torch", None)  # type: ignore[arg-type]
     for name in CASES:

@@ -27,8 +27,8 @@ from cute_dialect.op.select.kernel_choice import (
 )
 from cute_dialect.op.select.tuning import space as tuning_space
 from cute_dialect.tools import cute_bench
-from cute_dialect.tools.bench.cases import gemm_tune as bench_gemm_tune
-from cute_dialect.tools.bench.checks import BenchError
+from cute_dialect.tools.bench.cases import gemm as bench_gemm
+from cute_dialect.tools.bench.runner import BenchError
 
 GPU = "NVIDIA Test 100"
 PROBLEM = Problem(2048, 2048, 2048)
@@ -45,9 +45,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tuned.cache_clear()
 
 
-@pytest.mark.parametrize("element", list(bench_gemm_tune.OUTPUTS))
+@pytest.mark.parametrize("element", list(bench_gemm.OUTPUTS))
 def test_every_choice_of_the_space_can_be_written_and_read(element: str) -> None:
-    for problem in bench_gemm_tune.problems((), element):
+    for problem in bench_gemm.tuned_problems((), element):
         space = tuning_space(problem)
         assert space[0] == best(problem) and len(space) > 20
         for choice in space:
@@ -164,10 +164,10 @@ def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     def speed(runner: FakeRunner) -> float:
         return found.get(runner.choice.name, 100.0)
 
-    monkeypatch.setattr(bench_gemm_tune, "in_turns", in_turns)
-    monkeypatch.setattr(bench_gemm_tune, "check", check)
-    monkeypatch.setattr(bench_gemm_tune, "measure", measure)
-    monkeypatch.setattr(bench_gemm_tune, "runner_of", lambda folder, choice: FakeRunner(choice, folder))
+    monkeypatch.setattr(bench_gemm, "in_turns", in_turns)
+    monkeypatch.setattr(bench_gemm, "check", check)
+    monkeypatch.setattr(bench_gemm, "measure", measure)
+    monkeypatch.setattr(bench_gemm, "runner_of", lambda folder, choice: FakeRunner(choice, folder))
     monkeypatch.setattr(cute_bench, "_require", lambda **_: None)
     monkeypatch.setattr(cute_bench, "_machine", lambda: {"gpu": GPU, "torch": "none"})
     return found
@@ -207,7 +207,7 @@ def test_contradictory_overrides_are_rejected(speeds: dict[str, float], capsys: 
     assert cute_bench.main(["rows", "--tune", "--run", "DIR"]) == 1
     assert "--tune applies only to gemm and attention, got rows" in capsys.readouterr().err
     with pytest.raises(ValueError, match="unsupported element type 'f64'; expected one of f16, bf16, f8E4M3FN, tf32"):
-        bench_gemm_tune.problems((), "f64")
+        bench_gemm.tuned_problems((), "f64")
 
 
 def test_few_tiles_with_large_k_use_split_k() -> None:

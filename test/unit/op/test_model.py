@@ -30,7 +30,7 @@ from cute_dialect.op.select.cost_model import (
 from cute_dialect.op.select.epilogue_work import Work, work_of
 from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Choice, Problem, TableError, decode, encode
-from cute_dialect.tools.bench.random.gemm import of_menu, problems
+from cute_dialect.tools.bench.cases.gemm import of_menu, random_problems
 
 GPU = "NVIDIA Test 200"
 
@@ -70,7 +70,12 @@ def test_the_menu_has_kernels_only(element: str, output: str, majors: str) -> No
 
 
 def test_every_problem_has_a_kernel_that_can_compute_it() -> None:
-    for p in (*map(of_menu, problems(120, 11)), Problem(1, 8, 8), Problem(16384, 16384, 16384), Problem(1, 64, 16384)):
+    for p in (
+        *map(of_menu, random_problems(120, 11)),
+        Problem(1, 8, 8),
+        Problem(16384, 16384, 16384),
+        Problem(1, 64, 16384),
+    ):
         c = best(p)
         assert suits(c, p)
         assert c.parts == 1 or blocks(c, p) <= 132
@@ -82,7 +87,7 @@ def test_predictions_of_the_cost_model() -> None:
     assert m * n >= 128 * 192
     assert ranked(large, count=1) == [(predict(best(large), large), best(large))]
     # A larger K takes longer, and no kernel is faster than reading A and B once.
-    for p in map(of_menu, problems(60, 5)):
+    for p in map(of_menu, random_problems(60, 5)):
         t = predict(best(p), p)
         assert predict(best(p), p._replace(k=2 * p.k)) > t
         size = {"f16": 2, "bf16": 2, "f8E4M3FN": 1, "tf32": 4}[p.element]
@@ -98,8 +103,8 @@ def test_vectorized_predictions_match_scalar_ones() -> None:
     rng = random.Random(3)
     for number, p in enumerate(
         [
-            *map(of_menu, problems(24, 21)),
-            *(of_menu(p)._replace(matrices=2**i % 97) for i, p in enumerate(problems(12, 22))),
+            *map(of_menu, random_problems(24, 21)),
+            *(of_menu(p)._replace(matrices=2**i % 97) for i, p in enumerate(random_problems(12, 22))),
         ]
     ):
         costs = COSTS

@@ -27,8 +27,8 @@ from cute_dialect.op.select.cost_model import (
     write_costs,
 )
 from cute_dialect.op.select.kernel_choice import Choice, Problem, encode
+from cute_dialect.tools.bench.cases.gemm import of_menu, random_problems
 from cute_dialect.tools.bench.fit import errors_by_kind, fit, fit_files, held_out, quality
-from cute_dialect.tools.bench.random.gemm import of_menu, problems
 from cute_dialect.tools.bench.sweep import Row, SweepError, read_sweeps
 from cute_dialect.tools.cute_bench import main
 
@@ -53,7 +53,7 @@ def invented(count: int = 100, noise: float = 0.01, truth: Costs = TRUTH) -> tup
     """Simulate a sweep on a GPU with the costs ``truth``. Kernels are the best by both cost sets, and random ones."""
     rng = random.Random(1)
     rows: list[Row] = []
-    for p in map(of_menu, problems(count, 77)):
+    for p in map(of_menu, random_problems(count, 77)):
         p = p._replace(element="f16", output="f16") if p.element == "bf16" else p
         listed = [c for _, c in ranked(p, COSTS._replace(sms=truth.sms))]
         kernels = dict.fromkeys([*listed[:10], *(c for _, c in ranked(p, truth)[:6]), *rng.sample(listed, 4)])
@@ -127,7 +127,7 @@ def test_a_fit_is_the_same_each_time() -> None:
 
 
 def test_held_out_set_depends_on_the_problem_only() -> None:
-    found = list(map(of_menu, problems(600, 4)))
+    found = list(map(of_menu, random_problems(600, 4)))
     assert 150 < sum(map(held_out, found)) < 250
     assert [held_out(p) for p in reversed(found)] == [held_out(p) for p in found][::-1]
 
@@ -288,7 +288,7 @@ def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
     costs = costs_of(GPU)
     assert costs == small
     changed = 0
-    for p in map(of_menu, problems(60, 12)):
+    for p in map(of_menu, random_problems(60, 12)):
         here, there = best(p), best(p, costs)
         assert (there.skinny is not None or there.config.sms == 80) and suits(there, p)
         assert there.parts == 1 or blocks(there, p) <= 80  # Blocks that wait for each other must be resident together.

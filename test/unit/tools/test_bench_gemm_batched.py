@@ -14,10 +14,8 @@ from cute_dialect.op.execute.kernels import text_of  # noqa: E402
 from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 from cute_dialect.pipelines import compile  # noqa: E402
 from cute_dialect.tools.bench.cases import gemm as bench_gemm  # noqa: E402
-from cute_dialect.tools.bench.cases import gemm_batched as bench_gemm_batched  # noqa: E402
-from cute_dialect.tools.bench.cases.gemm import check, chosen, inputs, peer_of  # noqa: E402
-from cute_dialect.tools.bench.cases.gemm_batched import ODD, PROBLEMS, candidates  # noqa: E402
-from cute_dialect.tools.bench.checks import BenchError  # noqa: E402
+from cute_dialect.tools.bench.cases.gemm import BATCHED, ODD_BATCHES, candidates, check, chosen, inputs, peer_of  # noqa: E402
+from cute_dialect.tools.bench.runner import BenchError  # noqa: E402
 
 
 class Runs:
@@ -39,15 +37,15 @@ def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_next_kernels() -> None:
-    for p in PROBLEMS[:3]:
+    for p in BATCHED[:3]:
         found = candidates(p, 5)
         assert len({c.name for c in found}) == 5 and found[0] == chosen(p) and candidates(p, 1) == found[:1]
         assert all(c.config.batch for c in found)
 
 
 def test_each_has_a_kernel() -> None:
-    assert len(PROBLEMS) == 12 and {p.matrices for p in PROBLEMS} == {32, 128, 16, 512}
-    for p in PROBLEMS:
+    assert len(BATCHED) == 12 and {p.matrices for p in BATCHED} == {32, 128, 16, 512}
+    for p in BATCHED:
         choice = chosen(p)
         choice.config.check()
         assert choice.config.batch and choice.parts == 1
@@ -68,7 +66,7 @@ def test_measured_results_match_torch(major_b: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ODD[:2])
+@pytest.mark.parametrize("shape", ODD_BATCHES[:2])
 def test_a_wrong_kernel_is_found(shape: tuple[int, int, int, int]) -> None:
     choice = Choice(GemmConfig(tile=(128, 128, 64), stages=6, cluster_m=1, deferred=False, batch=True))
     kernel = compile(text_of(choice), emit="base").kernel("launch")
@@ -86,7 +84,7 @@ def test_a_wrong_kernel_is_found(shape: tuple[int, int, int, int]) -> None:
 
 def test_report_of_choices_and_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """With fake measurements, the chosen kernel is as fast as torch and the next one 1.25 times as fast."""
-    taken = {chosen(p).name for p in PROBLEMS}
+    taken = {chosen(p).name for p in BATCHED}
     checked: list[str] = []
 
     def measured(runner: Runs, problem: Problem, runs: int, *, integers: bool) -> dict[str, object]:
@@ -94,15 +92,15 @@ def test_report_of_choices_and_the_best(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(bench_gemm, "loaded", lambda folder, name: name)
     monkeypatch.setattr(bench_gemm, "Runner", Runs)
-    monkeypatch.setattr(bench_gemm_batched, "check", lambda r, *_, **__: checked.append(r.choice.name) or 0.0)
-    monkeypatch.setattr(bench_gemm_batched, "measure", measured)
+    monkeypatch.setattr(bench_gemm, "check", lambda r, *_, **__: checked.append(r.choice.name) or 0.0)
+    monkeypatch.setattr(bench_gemm, "measure", measured)
     said: list[str] = []
-    result = bench_gemm_batched.run("folder", runs=3, large=True, say=said.append, kernels=2)
-    assert len(result["rows"]) == len(result["others"]) == len(PROBLEMS)  # type: ignore[arg-type]
+    result = bench_gemm.run_batched("folder", runs=3, large=True, say=said.append, kernels=2)
+    assert len(result["rows"]) == len(result["others"]) == len(BATCHED)  # type: ignore[arg-type]
     assert said[-2:] == [
         "  chosen: geometric mean 1.000, least 1.000",
         "  best: geometric mean 1.250, least 1.250",
     ]
     assert taken < set(checked) and all(any(name in line for line in said) for name in taken)
-    alone = bench_gemm_batched.run("folder", runs=3, large=True, say=said.append)
+    alone = bench_gemm.run_batched("folder", runs=3, large=True, say=said.append)
     assert alone["others"] == [] and said[-1] == "  best: geometric mean 1.000, least 1.000"

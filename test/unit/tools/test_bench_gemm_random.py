@@ -13,14 +13,24 @@ from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.select.kernel_choice import Problem
-from cute_dialect.tools.bench.cases.gemm import chosen, copied_for_torch
-from cute_dialect.tools.bench.random.gemm import build, computed, of_menu, problems, summary, way_for
+from cute_dialect.tools.bench.cases.gemm import (
+    build_random,
+    chosen,
+    computed,
+    copied_for_torch,
+    of_menu,
+    random_problems,
+    random_summary,
+    way_for,
+)
 from cute_dialect.tools.cute_bench import main
 
 
 def test_problems_of_a_seed() -> None:
-    found = problems(400, 7)
-    assert found == problems(400, 7) and found[:50] == problems(50, 7) and found != problems(400, 8)
+    found = random_problems(400, 7)
+    assert (
+        found == random_problems(400, 7) and found[:50] == random_problems(50, 7) and found != random_problems(400, 8)
+    )
     assert {p.element for p in found[:4]} == {"f16", "bf16", "f8E4M3FN", "tf32"}
     for element in ("f16", "bf16", "f8E4M3FN", "tf32"):
         majors = [p.major_a + p.major_b for p in found if p.element == element]
@@ -38,14 +48,14 @@ def test_problems_of_a_seed() -> None:
 
 
 def test_each_has_a_kernel() -> None:
-    found = [(p, way_for(p)) for p in problems(80, 3)]
+    found = [(p, way_for(p)) for p in random_problems(80, 3)]
     for p, way in found:
         kernel = way.other if way.choice is None else way.choice.skinny or way.choice.config
         assert isinstance(kernel, WarpConfig | SkinnyConfig | GemmConfig)
         kernel.check()
         assert (way.copied == ()) == (BITS[p.element] == 16 or p.major_a == "k" or p.major_b == "k" or not way.choice)
     # Adding majors for other types must not change the 16-bit problems of a seed.
-    assert problems(2, 20) == [
+    assert random_problems(2, 20) == [
         Problem(1856, 4488, 9648, "f16", "f16", "m", "k"), Problem(849, 160, 624, "bf16", "bf16", "k", "k"),
     ]  # fmt: skip
 
@@ -82,18 +92,18 @@ def test_a_copy_is_given_to_the_kernel(copied: tuple[str, ...]) -> None:
 
 @pytest.mark.slow
 def test_building_in_processes(tmp_path: object) -> None:
-    said = build(str(tmp_path), "sm_90a", 2, 5)
-    names = [chosen(p).name for p in problems(2, 5)]
+    said = build_random(str(tmp_path), "sm_90a", 2, 5)
+    names = [chosen(p).name for p in random_problems(2, 5)]
     assert [line.split(":")[0] for line in said] == names
     assert all("0 bytes spilled" in line for line in said)
-    assert all("cute.gemm" in text_of(chosen(p)) for p in problems(2, 5))
+    assert all("cute.gemm" in text_of(chosen(p)) for p in random_problems(2, 5))
 
 
 def test_the_table() -> None:
     def row(element: str, shape: str, ratio: float) -> dict[str, object]:
         return {"name": f"gemm {element} kk {shape} normal", "ratio": ratio}
 
-    lines = summary(
+    lines = random_summary(
         [row("f16", "8192x8192x8192", 1.0), row("f16", "64x64x64", 0.5), row("tf32", "4096x4096x4096", 2.0)]
     )
     cells = {line[:42].strip(): line[42:].split() for line in lines[1:]}

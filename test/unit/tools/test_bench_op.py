@@ -19,8 +19,7 @@ from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.cases import op as bench_op
 from cute_dialect.tools.bench.cases.op import cases_of, groups
 from cute_dialect.tools.bench.cases.op.rows import Rows
-from cute_dialect.tools.bench.checks import BenchError
-from cute_dialect.tools.bench.runner import Trial
+from cute_dialect.tools.bench.runner import BenchError, Trial
 from cute_dialect.tools.cute_bench import main
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from cute_dialect.runtime import load
-from cute_dialect.tools.bench.cases import prologue as bench_prologue
-from cute_dialect.tools.bench.cases.prologue import FIELDS, medians
+from cute_dialect.tools.bench.cases import gemm_limits as bench_prologue
+from cute_dialect.tools.bench.cases.gemm_limits import FIELDS, medians
 
 
 @pytest.mark.slow
 def test_kernels_with_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A counter is declared once and written before each load, each ``wgmma`` and each return."""
     monkeypatch.setattr(bench_prologue, "SIZES", (128,))
-    (said,) = bench_prologue.build(str(tmp_path), "sm_90a")
-    name = bench_prologue.kernels(128).name
+    (said,) = bench_prologue.build_prologue(str(tmp_path), "sm_90a")
+    name = bench_prologue.prologue_kernel(128).name
     assert said.startswith(f"{name}: gemm: ") and "0 bytes spilled" in said
     (code,) = load(tmp_path / name).artifact.code
     assert code.cubin is not None and code.ptx.count(".visible .global .align 8 .b64 block_clocks") == 1

@@ -14,15 +14,14 @@ pytest.importorskip("torch")
 from cute_dialect import op
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.select.timing import Sample
-from cute_dialect.tools.bench import random as bench_random
+from cute_dialect.tools.bench import random_problems as bench_random
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.cases.op.attention import Attention
 from cute_dialect.tools.bench.cases.op.conv import Conv
 from cute_dialect.tools.bench.cases.op.epilogues import TextEpilogue
 from cute_dialect.tools.bench.cases.op.rows import Rows
-from cute_dialect.tools.bench.checks import BenchError
-from cute_dialect.tools.bench.random import plan, problems
-from cute_dialect.tools.bench.runner import Trial
+from cute_dialect.tools.bench.random_problems import plan, problems
+from cute_dialect.tools.bench.runner import BenchError, Trial
 from cute_dialect.tools.cute_bench import main
 
 DRAWN = ("conv", "rows", "epilogue", "attention")

@@ -80,10 +80,10 @@ def test_interrupting_a_run() -> None:
 
 
 def test_interrupting_a_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted(**_: object) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cute_dialect.tools.bench.cases.choose.run", interrupted)
+    monkeypatch.setattr("cute_dialect.tools.bench.cases.compiler.random_problems", interrupted)
     assert cute_bench.main(["choose"]) == 130
     assert capsys.readouterr() == ("", "interrupted\n")
 

@@ -25,7 +25,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -37,9 +37,7 @@ from cute_dialect.lang.calls.options import Options
 from cute_dialect.lang.calls.specializations import read_call
 from cute_dialect.op.select.timing import compare, host_overhead
 from cute_dialect.runtime.progress import Task
-from cute_dialect.tools.bench.runner import Row, Say
-
-__all__ = ["growth", "run", "table"]
+from cute_dialect.tools.bench.runner import Benchmark, Row, Say
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
@@ -265,7 +263,7 @@ def _resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def table(result: dict[str, object]) -> list[tuple[str, ...]]:
+def table(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the header and the rows of the table."""
     rows = cast("list[Row]", result["rows"])
     made = [
@@ -279,3 +277,6 @@ def table(result: dict[str, object]) -> list[tuple[str, ...]]:
 
 def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:.4g}"
+
+
+BENCHMARKS = {"lang": Benchmark(None, run, table)}

@@ -1,44 +1,44 @@
-"""``cute-bench rows``: row sum, softmax, RMSNorm and LayerNorm compared with torch, in bytes per second.
+"""Row sum, softmax, RMSNorm and LayerNorm compared with torch: ``cute-bench rows`` and ``rows_sweep``.
 
 Kernels are first checked against float64 for f32, f16 and bf16: few and many rows, padded and misaligned rows, poisoned
 outputs.  Then TB/s with a cold L2 are measured for 2^28 elements of each row length.  Each row counts as read once and,
-except for sums, written once.  Torch processes the same data in the same process.  ``cute-bench rows_sweep`` measures
-other assignments of rows to threads.
+except for sums, written once.
+
+``rows_sweep`` builds the default assignment of rows to threads and blocks and those of :func:`space`.  All kernels of a
+case run in alternating rounds with torch; the report shows the best three and the default.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.kernels.rows.config import RowConfig, row_class
+from cute_dialect.kernels.rows.config import SHARED_MEMORY, RowConfig, row_class, shared_bytes, width
 from cute_dialect.kernels.rows.forward import row_text
 from cute_dialect.kernels.rows.sums import sum_class, sum_text
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.checks import check_close
-from cute_dialect.tools.bench.peers import dtype, normal
-from cute_dialect.tools.bench.runner import Row, Say, Text, build_kernels, loaded, median_times, row
+from cute_dialect.tools.bench.runner import (
+    BenchError,
+    Benchmark,
+    Row,
+    Say,
+    Text,
+    build_kernels,
+    check_close,
+    dtype,
+    loaded,
+    median_times,
+    normal,
+    row,
+)
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
     from cute_dialect.runtime.launch import Kernel
 
-__all__ = [
-    "BYTES",
-    "CASES",
-    "CHECKS",
-    "ELEMENTS",
-    "Case",
-    "Data",
-    "build",
-    "check",
-    "class_of",
-    "measure",
-    "run",
-    "text_of",
-]
 
 BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 ELEMENTS = 1 << 28
@@ -98,12 +98,10 @@ def text_of(case: Case, config: RowConfig) -> Text:
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/OP-ELEMENT-N``; return the reports of ptxas."""
     return build_kernels({c.folder: text_of(c, class_of(c)) for c in CASES}, folder, chip)
 
 
 def run(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
-    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     import torch
 
     rows: list[Row] = []
@@ -211,3 +209,76 @@ def measure(kernels: Sequence[tuple[str, Kernel]], data: Data, runs: int) -> lis
     speed = {name: case.traffic / t / 1e6 for name, t in times.items()}
     titles = {name: str(case) if name == "ours" else f"{case} {name}" for name, _ in kernels}
     return [row(title, "TB/s", speed[name], speed["torch"]) for name, title in titles.items()]
+
+
+# ---------------------------------------------------------------------------------------------------------------- sweep
+
+
+def space(case: Case) -> list[RowConfig]:
+    """Return the search space: rows in registers or, from 2 KiB, in shared memory.
+
+    A thread has 8 to 32 elements of a row, or up to 64 if rows are in shared memory.
+    """
+    found: list[RowConfig] = []
+    w = width(case.element)
+    for cluster in (1, 2, 4, 8):
+        for threads in (32, 64, 96, 128, 160, 192, 256, 320, 384, 512, 1024):
+            values = case.n / (threads * cluster)
+            alone = cluster == 1 or (case.op != "sum" and threads >= 128 and threads & (threads - 1) == 0)
+            if not 8 <= values <= 64 or not alone:
+                continue
+            chunks = -(-(case.n // w) // (threads * cluster))
+            if values <= 32 or threads <= 512:
+                found += [
+                    RowConfig(threads, chunks, rows, cluster) for rows in ((1, 2, 4, 8) if threads == 32 else (1,))
+                ]
+            if case.op != "sum" and case.n * BYTES[case.element] >= 2048:
+                found += [
+                    RowConfig(threads, chunks, 1, cluster, shared, groups)
+                    for shared in {chunks, chunks // 2, 0}
+                    for groups in {0, 1, max(1, shared)}
+                    if shared == chunks or groups
+                ]
+    default = class_of(case)
+    return [c for c in dict.fromkeys(found) if c != default and shared_bytes(case.element, c) <= SHARED_MEMORY]
+
+
+def _built(folder: str, case: Case) -> list[RowConfig]:
+    """Return the configurations of a case with a kernel in the folder, the default first."""
+    prefix = f"{case.folder}-"
+    names = [name.removeprefix(prefix) for name in sorted(os.listdir(folder)) if name.startswith(prefix)]
+    default = class_of(case)
+    return sorted((RowConfig(*map(int, name.split("x"))) for name in names), key=lambda c: c != default)
+
+
+def build_sweep(folder: str, chip: str) -> list[str]:
+    wanted = {f"{case.folder}-{c.name}": text_of(case, c) for case in CASES for c in (class_of(case), *space(case))}
+    return build_kernels(wanted, folder, chip)
+
+
+def run_sweep(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, object]:
+    """Check and measure the kernels of :func:`build_sweep`; wrong kernels are reported and skipped."""
+    rows: list[Row] = []
+    for case in track(CASES, "measuring", "cases"):
+        configs = _built(folder, case)
+        if not configs:
+            continue
+        data = Data(case, case.rows)
+        kernels: list[tuple[str, Kernel]] = []
+        for c in configs:
+            kernel = loaded(folder, f"{case.folder}-{c.name}").kernel(case.op)
+            try:
+                data.check(kernel)
+                kernels.append((c.name, kernel))
+            except BenchError as e:
+                say(f"  WRONG {c.name}: {e}")
+        found = measure(kernels, data, runs)
+        best = sorted(found, key=lambda r: -r["ours"])
+        rows += [r for r in found if r is found[0] or r in best[:3]]
+        listed = ", ".join(f"{r['name'].split()[-1]} {r['ours']:.3f}" for r in best)
+        say(f"  {case}: torch {found[0]['peer']:.3f}; {listed}")
+        del data
+    return {"rows": rows}
+
+
+BENCHMARKS = {"rows": Benchmark(build, run), "rows_sweep": Benchmark(build_sweep, run_sweep)}

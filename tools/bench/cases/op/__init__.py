@@ -1,6 +1,6 @@
 """``cute-bench op``: the functions of ``cute_dialect.op`` compared with torch and ``torch.compile``, by group.
 
-A group is a module of this package with a list ``CASES`` of :class:`Case`.  ``--build DIR`` compiles the kernels of
+The modules of this package list the cases of each group in ``GROUPS``.  ``--build DIR`` compiles the kernels of
 the cases into ``DIR/NAME`` in parallel.  ``--run DIR`` calls the functions with these kernels.  Each case is checked
 against float64 and then timed in alternating rounds with its peers on the same data, with a cold L2.  A row is compared
 with its fastest peer; a ratio above 1 means that ours is faster.
@@ -14,15 +14,22 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Protocol
 from unittest.mock import patch
 
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.checks import BenchError
-from cute_dialect.tools.bench.runner import Row, Say, Text, Trial, build_kernels, ratio_lines, row, speeds
-
-__all__ = ["Case", "build", "cases_of", "groups", "run", "summary"]
+from cute_dialect.tools.bench.runner import (
+    BenchError,
+    Benchmark,
+    Row,
+    Say,
+    Text,
+    Trial,
+    build_kernels,
+    ratio_lines,
+    row,
+    speeds,
+)
 
 
 class Case(Protocol):
@@ -47,24 +54,31 @@ class Case(Protocol):
         ...
 
 
+_MODULES = {
+    **dict.fromkeys(("modes", "products", "scaled", "types"), "gemm"),
+    **dict.fromkeys(("elementwise", "rows"), "rows"),
+    **{name: name for name in ("attention", "conv", "epilogues", "grouped")},
+}
+"""The module of each group."""
+
+
 def groups() -> list[str]:
     """Return the names of the groups.
 
     >>> "products" in groups()
     True
     """
-    return sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem != "__init__")
+    return sorted(_MODULES)
 
 
 def cases_of(group: str) -> Sequence[Case]:
     """Return the cases of a group.  Raises ValueError for an unknown group."""
     if group not in groups():
         raise ValueError(f"--groups: unknown group {group!r}; choose from {', '.join(groups())}")
-    return import_module(f"cute_dialect.tools.bench.cases.op.{group}").CASES
+    return import_module(f"cute_dialect.tools.bench.cases.op.{_MODULES[group]}").GROUPS[group]
 
 
 def build(folder: str, chip: str, chosen: Sequence[str] = ()) -> list[str]:
-    """Compile the kernels of some or all groups into ``folder/NAME``; return the reports of ptxas."""
     texts: dict[str, Text] = {}
     for case in [c for group in chosen or groups() for c in cases_of(group)]:
         for name in case.kernels():
@@ -130,3 +144,6 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for r in rows:
         found.setdefault(f"{r['group']:12} {r['operation']}", []).append(r["ratio"])
     return ratio_lines(found)
+
+
+BENCHMARKS = {"op": Benchmark(build, run)}

@@ -21,14 +21,12 @@ from cute_dialect.op.problems.conv import Geometry, geometry
 from cute_dialect.op.problems.gemm import epilogue_of
 from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Problem
-from cute_dialect.tools.bench import peers
-from cute_dialect.tools.bench.checks import check_limit
-from cute_dialect.tools.bench.runner import Text, Trial
+from cute_dialect.tools.bench import runner
+from cute_dialect.tools.bench.runner import Text, Trial, check_limit
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["CASES", "Conv", "NamedConv", "named"]
 
 GPU = "NVIDIA H200"
 UNITS = {"f16": 2.0**-10, "bf16": 2.0**-7}
@@ -112,9 +110,9 @@ class Conv(NamedTuple):
         shapes = (
             (self.n, *self.image, self.c), (self.k, *self.taps, self.c // self.groups), (self.n, *self.result, self.k),
         )  # fmt: skip
-        x, f, y = (peers.normal(self.element, *s, device=device).permute(0, 3, 1, 2) for s in shapes)
+        x, f, y = (runner.normal(self.element, *s, device=device).permute(0, 3, 1, 2) for s in shapes)
         forward, source = self.kind == "fprop", {"fprop": y, "dgrad": x, "wgrad": f}[self.kind]
-        bias = peers.normal(self.element, self.k, device=device) if forward and self.fused else None
+        bias = runner.normal(self.element, self.k, device=device) if forward and self.fused else None
         how = (self.stride, self.padding, self.dilation)
         run: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
         run |= {"c": source} if self.fused else {}
@@ -305,3 +303,5 @@ CASES = (
     named("wgrad", 32, 28, 128, 128, 3, 1, True),
     *(named("fprop", n, size, c, c, 3, 1, True) for n in (32, 128) for size, c in ((56, 64), (28, 128), (14, 256))),
 )  # fmt: skip
+
+GROUPS = {"conv": CASES}

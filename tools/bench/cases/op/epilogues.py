@@ -26,12 +26,8 @@ from cute_dialect.op.epilogue.bind import described
 from cute_dialect.op.epilogue.derivative import kept_name, kept_of, slope_of
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.torch.gradients import SlopeCall
-from cute_dialect.tools.bench.cases.op.products import LIMITS
-from cute_dialect.tools.bench.checks import check_close
-from cute_dialect.tools.bench.peers import compiled, normal, tuned_compile
-from cute_dialect.tools.bench.runner import Text, Trial
-
-__all__ = ["ACTIVATIONS", "CASES", "Fused", "Learned", "TextEpilogue"]
+from cute_dialect.tools.bench.cases.op.gemm import LIMITS
+from cute_dialect.tools.bench.runner import Text, Trial, check_close, compiled, normal, tuned_compile
 
 
 def bias_gelu(accum: Any, bias: Any) -> Any:
@@ -411,3 +407,5 @@ CASES = (
     *(Fused(f, s, s, s) for f in ("heads", "quantized", "dropped") for s in (4096, 8192)),
     *(Learned(f, s, s, s) for f in ("bias_gelu", "gelu_residual") for s in (4096, 8192)),
 )
+
+GROUPS = {"epilogues": CASES}

@@ -17,14 +17,11 @@ from cute_dialect.op.grouped.call import planned
 from cute_dialect.op.grouped.choosing import average, choose
 from cute_dialect.op.grouped.kernels import name_of, text_of
 from cute_dialect.op.problems.grouped import GroupedArguments, Shapes
-from cute_dialect.tools.bench.checks import check_limit
-from cute_dialect.tools.bench.peers import normal, unread
-from cute_dialect.tools.bench.runner import Text, Trial
+from cute_dialect.tools.bench.runner import Text, Trial, check_limit, normal, unread
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["CASES", "Grouped", "Lists", "Masked", "ScaledGroups"]
 
 _ALIGNED = 8
 """Rows of a group are multiples of this number, as the peer requires."""
@@ -196,7 +193,7 @@ class ScaledGroups(NamedTuple):
                 else:
                     x, y = x * sa[rows].double(), y * sb[g].double()[:, None]
                 wanted, spread = x @ y.t(), (x.square() @ y.t().square()).sqrt()
-                # The result is rounded to bf16.  Tensor cores truncate sums to 13 bits (see :mod:`.scaled`).
+                # The result is rounded to bf16.  Tensor cores truncate sums to 13 bits (see :mod:`.gemm`).
                 limit = 1.01 * 2.0**-8 * wanted.abs() + 6 * 4 * 2.0**-14 * (wanted.abs() + spread)
                 worst = max(worst, check_limit(self.name, found[rows], wanted, limit))
             return worst
@@ -319,3 +316,5 @@ CASES = (
     Masked(32, 128, 64, 4096, 4096), Masked(32, 128, 128, 4096, 4096), Masked(8, 1024, 128, 7168, 2048),
     Lists(20), Lists(128), Lists(20, 8),
 )  # fmt: skip
+
+GROUPS = {"grouped": CASES}
