@@ -121,7 +121,7 @@ from cute_dialect.op.functions.grouped import (
 from cute_dialect.op.functions.scaled_grouped import (
     scaled_grouped_mm as scaled_grouped_mm,
 )
-from cute_dialect.op.explanation import (
+from cute_dialect.op.explanations.gemm import (
     Explanation as Explanation,
 )
 from cute_dialect.op.functions.explain import (
@@ -222,7 +222,7 @@ from cute_dialect.op.plans.scaled import (
 from cute_dialect.op.execute.saved import (
     load as load,
 )
-from cute_dialect.op.select.tuning import (
+from cute_dialect.op.tuning import (
     Tuned as Tuned,
 )
 from cute_dialect.op.functions.tune import (

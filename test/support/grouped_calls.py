@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from cute_dialect import op
-from cute_dialect.op.grouped import call, kernels
+from cute_dialect.op.execute import grouped as calls
 
 ENDS = {
     "even": [64, 128, 192, 256],
@@ -90,14 +90,14 @@ def recorded() -> Iterator[dict[str, Any]]:
     found: dict[str, Any] = {}
 
     def kernel_of(config: Any, cpu: bool = False) -> Any:
-        found[kernels.name_of(config)] = config
+        found[calls.name_of(config)] = config
         return lambda *_, **__: None
 
-    before, call.kernel_of = call.kernel_of, kernel_of
+    before, calls.kernel_of = calls.kernel_of, kernel_of
     try:
         yield found
     finally:
-        call.kernel_of = before
+        calls.kernel_of = before
 
 
 def texts() -> Mapping[str, str]:
@@ -107,7 +107,7 @@ def texts() -> Mapping[str, str]:
             case.call(*case.operands("cpu"), device="cpu")
         for made in OTHERS.values():
             made("cpu").call()
-    return {name: kernels.text_of(config) for name, config in found.items()} | list_texts()
+    return {name: calls.text_of(config) for name, config in found.items()} | list_texts()
 
 
 class Other(NamedTuple):

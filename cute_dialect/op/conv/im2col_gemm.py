@@ -25,7 +25,7 @@ from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.problems.operands import matrix
-from cute_dialect.op.select.kernel_override import KernelOverride
+from cute_dialect.op.select.gemm_dispatch import KernelOverride
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover

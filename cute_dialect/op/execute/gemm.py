@@ -47,16 +47,17 @@ from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, combination_epilogue, without_memory
 from cute_dialect.op.problems.operands import check_overlap, check_product, matrix
 from cute_dialect.op.select.gemm_dispatch import (
+    ANY,
     SCALES,
     GemmDispatch,
     GemmPlan,
+    KernelOverride,
     by_rows,
     gpu_of,
     here,
     plan_gemm,
 )
 from cute_dialect.op.select.kernel_choice import Problem
-from cute_dialect.op.select.kernel_override import ANY, KernelOverride
 from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import ArrayView, view_of
 

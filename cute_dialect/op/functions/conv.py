@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "computed", "conv1d", "conv1d_input", "conv1d_weight", "conv2d", "conv2d_input", "conv2d_weight", "conv3d",
-    "conv3d_input", "conv3d_weight",
+    "conv3d_input", "conv3d_weight", "is_convolution",
 ]  # fmt: skip
 
 
@@ -343,6 +343,11 @@ def _multiplies(image: Any) -> bool:
     """Return True if an image is an f32 torch tensor and torch allows TF32."""
     torch = sys.modules.get("torch")
     return torch is not None and getattr(image, "dtype", None) is torch.float32 and tf32_of_convolutions()
+
+
+def is_convolution(function: Callable[..., object]) -> bool:
+    """Return True for a convolution of this module."""
+    return globals().get(getattr(function, "__name__", "")) is function
 
 
 def name_of(rank: int, kind: str) -> str:

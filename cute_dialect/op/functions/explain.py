@@ -22,31 +22,42 @@ from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
 from cute_dialect.op.arrays.dtypes import FAST, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import aligned_strides
-from cute_dialect.op.conv.report import explained as explained_convolution
-from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_place_of, stored_as, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import ArgumentError, OpError, ShapeError, UnsupportedError
-from cute_dialect.op.explanation import example_view, is_of_torch
-from cute_dialect.op.functions import gemm
+from cute_dialect.op.explanations.attention import explain_attention
+from cute_dialect.op.explanations.conv import explain_convolution
+from cute_dialect.op.explanations.gemm import (
+    GemmExplanation,
+    example_view,
+    explain_dispatch,
+    explain_grouped,
+    is_of_torch,
+)
+from cute_dialect.op.explanations.rows import explain_rows
+from cute_dialect.op.functions import gemm, rows
+from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import grouped_mm
 from cute_dialect.op.functions.grouped_lists import explained_lists
-from cute_dialect.op.functions.rows_report import explained as explained_rows
-from cute_dialect.op.functions.rows_report import is_of_rows
-from cute_dialect.op.grouped.report import explained_grouped
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, combination_epilogue, without_memory
 from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
+from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
+from cute_dialect.op.rows import gradients
 from cute_dialect.op.select import gemm_dispatch
-from cute_dialect.op.select.attention_report import explained_attention
 from cute_dialect.op.select.gemm_dispatch import by_rows, plan_gemm
-from cute_dialect.op.select.report import GemmExplanation, explained_way
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 __all__ = ["explain"]
+
+_OF_ROWS = frozenset([
+    *[getattr(rows, name) for name in FUNCTIONS],
+    *[getattr(gradients, f"{name}_backward") for name in (*MAPS, *NORMS, LOSS)],
+])  # fmt: skip
+"""Row functions, and gradients of row functions that can be called directly."""
 
 
 @checks_keywords
@@ -101,22 +112,22 @@ def explain(
         without = [n for n in signature(explain).parameters if n not in options]
         check_keywords(name, function, more, also=explain, without=without, interpreted=False)
     if name == "attention":
-        return explained_attention(a, b, out, element=element, **more)
+        return explain_attention(a, b, out, element=element, **more)
     if is_convolution(function):
         how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": applied, "epilogue": epilogue}
         how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
-        return explained_convolution(name, [x for x in (a, b, out) if x is not None], how, element, gpu)
+        return explain_convolution(name, [x for x in (a, b, out) if x is not None], how, element, gpu)
     if function is grouped_mm and isinstance(a, list):
         extras = LinearCombination(activation=applied, math=math, accumulator=accumulator)
         schedule = more.get("schedule", "auto")
         return explained_lists(GroupedArguments(a, b, {}, out, extras, dtype=dtype, schedule=schedule))
     if function is grouped_mm:
-        return explained_grouped(a, b, out, more, dtype, math, gpu, others, element)
+        return explain_grouped(a, b, out, more, dtype, math, gpu, others, element)
     of_lists = {n: more.pop(n) for n in ("outs", "Cs", "shape", "layouts") if name == "mm_array" and n in more}
     if more:
         raise ArgumentError(f"explain: {name or repr(function)} is not explained with {next(iter(more))}; omit it")
-    if is_of_rows(function):
-        return explained_rows(function, a, b, bias, residual, element=element)
+    if function in _OF_ROWS:
+        return explain_rows(name, a, b, bias, residual, element=element)
     given: dict[str, Any] = {
         "hook": hook,
         "activation": applied,
@@ -187,7 +198,7 @@ def _explained_gemm(
         raise e if str(e).startswith(f"{name}: ") else type(e)(f"{name}: {e}") from None
     way = plan.dispatch
     way = way._replace(folded=way.folded and matrices["out"].matrices > 1)
-    return explained_way(name, way, gpu, sms, matrices, others)
+    return explain_dispatch(name, way, gpu, sms, matrices, others)
 
 
 def _result(a: ArrayView, dtype: object, traced: Traced | None) -> str:

@@ -21,7 +21,7 @@ from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.recording import is_transformed
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.select.kernel_override import ANY, KernelOverride
+from cute_dialect.op.select.gemm_dispatch import ANY, KernelOverride
 from cute_dialect.op.signature_types import Interpreted
 
 if TYPE_CHECKING:

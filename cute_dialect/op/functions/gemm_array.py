@@ -21,7 +21,7 @@ from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments, apart
 from cute_dialect.op.execute.pointer_arrays import check_results
-from cute_dialect.op.explanation import Explanation
+from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.plans.gemm import Gemm
@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
     from cute_dialect.kernels.epilogue.combination import Hook
-    from cute_dialect.op.select.report import GemmExplanation
+    from cute_dialect.op.explanations.gemm import GemmExplanation
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["explained_array", "mm_array"]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.execute.call_cache import KnownCalls, is_traced
+from cute_dialect.op.execute.grouped import SCHEDULES, computed
 from cute_dialect.op.functions.gemm import bmm
 from cute_dialect.op.functions.grouped_lists import listed_mm
-from cute_dialect.op.grouped.call import SCHEDULES, computed
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments
 from cute_dialect.runtime.settings import flag

@@ -22,7 +22,7 @@ from cute_dialect.op.arrays.dtypes import (
 from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.pointer_array_calls import PointerArrayCalls
-from cute_dialect.op.explanation import Explanation
+from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.plans.grouped import GroupedGemm
 from cute_dialect.op.plans.grouped_report import ListExplanation, explained_list
 from cute_dialect.op.problems.grouped import GroupedArguments

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.grouped.call import SCHEDULES, computed
+from cute_dialect.op.execute.grouped import SCHEDULES, computed
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.scaled import RECIPES, refuse_finer

@@ -10,16 +10,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cute_dialect.op.conv.report import is_convolution
-from cute_dialect.op.conv.tuning import tuned_convolution
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.functions import gemm
+from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.explain import explain
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.cost_model import costs_of
 from cute_dialect.op.select.kernel_choice import Choice
-from cute_dialect.op.select.tuning import Tuned, check_place, contest, kept, space
+from cute_dialect.op.tuning import Tuned, check_place, contest, kept, space, tuned_convolution
 
 __all__ = ["tune"]
 

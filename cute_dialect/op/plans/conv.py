@@ -58,7 +58,7 @@ from cute_dialect.op.select.descriptions import OpcodeClass, TensorDescription, 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
 
-    from cute_dialect.op.conv.report import ConvExplanation
+    from cute_dialect.op.explanations.conv import ConvExplanation
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["Conv2d", "Conv2dDgrad", "Conv2dFprop", "Conv2dWgrad"]

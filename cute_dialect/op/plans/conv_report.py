@@ -12,8 +12,8 @@ from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.image_layouts import channels_first, last, strides_of, views_last
 from cute_dialect.op.conv.choice import chosen_with_time
-from cute_dialect.op.conv.report import ConvExplanation
 from cute_dialect.op.execute.launch_sequence import Split
+from cute_dialect.op.explanations.conv import ConvExplanation
 from cute_dialect.op.plans.conv_steps import parts_of
 from cute_dialect.op.problems.conv import ConvOptions, planned_geometry
 from cute_dialect.op.problems.plan_operands import Operands, read

@@ -33,15 +33,15 @@ from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 from cute_dialect.op.pycutlass.visitor_args import Visited, arguments_for, is_of_sums, visited
 from cute_dialect.op.select.descriptions import MathOperation, OpcodeClass
-from cute_dialect.op.select.tuning import check_place
+from cute_dialect.op.tuning import check_place
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
 
     from cute_dialect.kernels.epilogue.combination import Hook
-    from cute_dialect.op.explanation import Explanation
-    from cute_dialect.op.select.tuning import Tuned
+    from cute_dialect.op.explanations.gemm import Explanation
     from cute_dialect.op.signature_types import Factor
+    from cute_dialect.op.tuning import Tuned
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["Gemm"]

@@ -20,7 +20,7 @@ from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.kernel_source import Source, ir_of
 from cute_dialect.op.execute.saved import Fields
-from cute_dialect.op.grouped.report import explained_grouped
+from cute_dialect.op.explanations.gemm import explain_grouped
 from cute_dialect.op.plans.gemm import Gemm
 from cute_dialect.op.plans.grouped_report import explained_list
 from cute_dialect.op.plans.jagged_groups import CutArguments, cut_arguments, cut_reference
@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
     from cute_dialect.kernels.epilogue.combination import Hook
-    from cute_dialect.op.explanation import Explanation
+    from cute_dialect.op.explanations.gemm import Explanation
     from cute_dialect.op.signature_types import Array, Arrays, Factor
     from cute_dialect.runtime.launch import CallOptions
 
@@ -440,7 +440,7 @@ class GroupedGemm(Tiled):
         a, b, _, _ = self._given("GroupedGemm.explain", (A, B, None, None))
         groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
         if groups:
-            return explained_grouped(a, b, None, groups, others=others)
+            return explain_grouped(a, b, None, groups, others=others)
         found, _ = problems_of("GroupedGemm.explain", self.kinds, a, b, None, None, on_cpu=None)
         return explained_list("GroupedGemm", self, found)
 

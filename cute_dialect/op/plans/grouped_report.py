@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.explanation import Explanation, Line
+from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.problems.plan_operands import Operands
 from cute_dialect.op.problems.pointer_table import extents_of, sizes_of, tiles_of
 from cute_dialect.op.select.descriptions import SchedulerMode

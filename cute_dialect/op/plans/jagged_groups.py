@@ -13,10 +13,9 @@ from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import on_the_cpu, wait_for
+from cute_dialect.op.execute.grouped import Config, kernel_of, library_of, name_of, planned, text_of
 from cute_dialect.op.execute.kernel_source import Source
 from cute_dialect.op.execute.saved import Fields, SavedKernels
-from cute_dialect.op.grouped.call import planned
-from cute_dialect.op.grouped.kernels import Config, kernel_of, library_of, name_of, text_of
 from cute_dialect.op.plans.reference import as_f64
 from cute_dialect.op.problems.grouped import GroupedArguments, shapes_of
 from cute_dialect.op.problems.plan_operands import as_planned, read

@@ -15,13 +15,13 @@ from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, parts_of
 from cute_dialect.op.execute.pointer_array_launch import apart
 from cute_dialect.op.execute.variants import splitting
+from cute_dialect.op.explanations.gemm import GemmExplanation, explain_dispatch
 from cute_dialect.op.plans.gemm_lists import as_batch, is_several, products_of
 from cute_dialect.op.plans.gemm_lists import with_epilogue as bind_epilogue
 from cute_dialect.op.plans.tile_candidates import chosen, problem_of
 from cute_dialect.op.problems.plan_operands import Operands, Type, fits_results, laid, read
 from cute_dialect.op.pycutlass.visitor_args import example_graph
 from cute_dialect.op.select.gemm_dispatch import GemmDispatch, here, with_epilogue
-from cute_dialect.op.select.report import GemmExplanation, explained_way
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -76,7 +76,7 @@ def explained(
         batches = [len(v.shape) == 3 and v.shape[0] > 1 and v.strides[0] != 0 for v in (x, y)]
         way = way._replace(parts=splitting(a.layout, b.layout, *batches), copied=copied)
         of = of._replace(a=x._replace(shape=(*x.shape[:-1], problem.k)))
-    found = explained_way(plan.call, way, gpu, sms, matrices, others, why=why, kernel=name)
+    found = explain_dispatch(plan.call, way, gpu, sms, matrices, others, why=why, kernel=name)
     return found if split.parts == 1 else replace(found, split=(split.parts, *parts_of(of, split)))
 
 

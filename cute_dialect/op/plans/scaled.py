@@ -56,7 +56,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
     from cute_dialect.kernels.epilogue.combination import Hook
-    from cute_dialect.op.explanation import Explanation
+    from cute_dialect.op.explanations.gemm import Explanation
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
     from cute_dialect.op.signature_types import Array, Factor
     from cute_dialect.runtime.launch import CallOptions

@@ -27,7 +27,7 @@ from cute_dialect.op.torch.gradients import by_column, keeping_function, kept_el
 from cute_dialect.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.grouped.call import GroupedArguments
+    from cute_dialect.op.execute.grouped import GroupedArguments
 
 __all__ = ["array_with_gradients", "lists_with_gradients"]
 

@@ -174,8 +174,9 @@ def test_a_kernel_of_another_convolution(launched: list[Any]) -> None:
 
 def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """With fake times, later calls use the fastest kernel, with epilogues too."""
+    from cute_dialect.op import tuning
     from cute_dialect.op.kernel_prefetch import Prefetch
-    from cute_dialect.op.select import kernel_choice, tuning
+    from cute_dialect.op.select import kernel_choice
     from cute_dialect.op.select.timing import Sample
 
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op.grouped.choosing import average, choose
 from cute_dialect.op.problems.grouped import Shapes
+from cute_dialect.op.select.grouped import average, choose_grouped
 
 CHECKS = ["race", "uninit", "oob", "sync"]
 SIZES = (5, 0, 70, 33, 1, 0)
@@ -291,7 +291,7 @@ def test_unsupported_epilogues_are_rejected() -> None:
 
 def test_small_groups_have_small_tiles() -> None:
     tiles = [
-        choose(average(Shapes("m", 64, 64 * each, 4096, 4096), "bf16", "bf16", ("k", "n")), "m").base.tile[0]
+        choose_grouped(average(Shapes("m", 64, 64 * each, 4096, 4096), "bf16", "bf16", ("k", "n")), "m").base.tile[0]
         for each in (8, 1024)
     ]
     assert tiles[0] == 64 and tiles[1] >= 128

@@ -10,10 +10,10 @@ torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.arrays import library as arrays  # noqa: E402
+from cute_dialect.op.execute import grouped as calls  # noqa: E402
 from cute_dialect.op.execute import recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.functions import grouped as functions  # noqa: E402
-from cute_dialect.op.grouped import call  # noqa: E402
 
 ENDS = torch.tensor([5, 5, 30, 37], dtype=torch.int32)
 PARTS = [slice(0, 5), slice(5, 5), slice(5, 30), slice(30, 37)]
@@ -125,8 +125,8 @@ def test_cached_calls_are_launched_directly(monkeypatch: pytest.MonkeyPatch) -> 
     kernel = Noted()
     monkeypatch.setattr(functions, "KNOWN", KnownCalls())
     monkeypatch.setattr(arrays, "_check_place", lambda *_: None)
-    monkeypatch.setattr(call, "gpu_of", lambda _: ("NVIDIA H200", 132))
-    monkeypatch.setattr(call, "kernel_of", lambda config, cpu=False: kernel)
+    monkeypatch.setattr(calls, "gpu_of", lambda _: ("NVIDIA H200", 132))
+    monkeypatch.setattr(calls, "kernel_of", lambda config, cpu=False: kernel)
     monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 77)
     a, b, offs = torch.zeros(8, 16).half(), torch.zeros(3, 16, 8).half(), torch.zeros(3, dtype=torch.int32)
     given = {"alpha": 2.0, "activation": "relu"}

@@ -25,7 +25,7 @@ from cute_dialect.op.select.kernel_choice import (
     table_path,
     tuned,
 )
-from cute_dialect.op.select.tuning import space as tuning_space
+from cute_dialect.op.tuning import space as tuning_space
 from cute_dialect.tools import cute_bench
 from cute_dialect.tools.bench.cases import gemm as bench_gemm
 from cute_dialect.tools.bench.runner import BenchError

@@ -10,8 +10,8 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op.select.cost_model import ranked
+from cute_dialect.op.select.gemm_dispatch import KernelOverride, kernel_for
 from cute_dialect.op.select.kernel_choice import Choice, Problem
-from cute_dialect.op.select.kernel_override import KernelOverride, kernel_for
 
 RNG = np.random.default_rng(3)
 

@@ -18,6 +18,7 @@ from cute_dialect.op.select.candidates import blocks, menu, suiting, suits
 from cute_dialect.op.select.cost_model import (
     COSTS,
     Costs,
+    Work,
     best,
     costs_of,
     costs_path,
@@ -25,9 +26,9 @@ from cute_dialect.op.select.cost_model import (
     ranked,
     tell_clusters,
     times,
+    work_of,
     write_costs,
 )
-from cute_dialect.op.select.epilogue_work import Work, work_of
 from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Choice, Problem, TableError, decode, encode
 from cute_dialect.tools.bench.cases.gemm import of_menu, random_problems

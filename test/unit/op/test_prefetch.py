@@ -14,8 +14,8 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op.execute import kernel_cache, kernels
+from cute_dialect.op.execute.grouped import library_of
 from cute_dialect.op.execute.kernel_cache import LIBRARIES
-from cute_dialect.op.grouped.kernels import library_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import compiler
 from cute_dialect.pipelines.upstream import is_available

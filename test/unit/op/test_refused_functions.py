@@ -20,14 +20,14 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op.arrays.image_layouts import turned
 from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.epilogue.tracer_values import NoSuchAttribute
+from cute_dialect.op.execute.grouped import _check_numbers
 from cute_dialect.op.functions import tune
 from cute_dialect.op.functions.attention import check_call
-from cute_dialect.op.grouped.call import _check_numbers
-from cute_dialect.op.grouped.choosing import ranked
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.cost_model import costs_of
+from cute_dialect.op.select.grouped import ranked_grouped
 from cute_dialect.op.select.kernel_choice import Choice, Problem, decode
-from cute_dialect.op.select.tuning import check_place
+from cute_dialect.op.tuning import check_place
 
 
 @pytest.fixture(autouse=True)
@@ -362,7 +362,7 @@ GROUPS: list[Case] = [
     (
         op.UnsupportedError,
         "no grouped kernel supports the problem tf32-f32-mk 2x64x64x64",
-        lambda: ranked(Problem(64, 64, 64, "tf32", "f32", "m", "k", 2), "m"),
+        lambda: ranked_grouped(Problem(64, 64, 64, "tf32", "f32", "m", "k", 2), "m"),
     ),
     (
         op.DtypeError,

@@ -9,7 +9,7 @@ are measured in alternating rounds; each round runs one contestant long enough t
   selected one and those with the next lowest predicted times.
 * ``--random N --seed S``: :func:`random_problems`, without tuning.  A result is compared exactly with the float64
   product of small integers if that is fast enough.
-* ``--tune`` (or ``gemm_tune``, which saves nothing): the search space of :mod:`cute_dialect.op.select.tuning`.
+* ``--tune`` (or ``gemm_tune``, which saves nothing): the search space of :mod:`cute_dialect.op.tuning`.
 
 ::
 
@@ -35,7 +35,7 @@ from cute_dialect.op.select.cost_model import best, ranked
 from cute_dialect.op.select.cost_model import best as predicted
 from cute_dialect.op.select.gemm_dispatch import AnyConfig, GemmDispatch, way_of, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem, save, shipped
-from cute_dialect.op.select.tuning import MARGIN, finals, space
+from cute_dialect.op.tuning import MARGIN, finals, space
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.runner import (
     BenchError,
@@ -559,7 +559,7 @@ def run_tuned(
 
 def in_turns(runners: Sequence[Runner], problem: Problem, runs: int) -> dict[str, float]:
     """Return the median microseconds of kernels by name, measured in alternating rounds by
-    :func:`cute_dialect.op.select.tuning.finals`.
+    :func:`cute_dialect.op.tuning.finals`.
     """
     operands = inputs(problem, integers=False)
     return finals([(r.choice.name, partial(r, *operands)) for r in runners], traffic_of(problem), runs)

@@ -13,10 +13,9 @@ import numpy as np
 
 from cute_dialect import op
 from cute_dialect.op.epilogue.combination import LinearCombination
-from cute_dialect.op.grouped.call import planned
-from cute_dialect.op.grouped.choosing import average, choose
-from cute_dialect.op.grouped.kernels import name_of, text_of
+from cute_dialect.op.execute.grouped import name_of, planned, text_of
 from cute_dialect.op.problems.grouped import GroupedArguments, Shapes
+from cute_dialect.op.select.grouped import average, choose_grouped
 from cute_dialect.tools.bench.runner import Text, Trial, check_limit, normal, unread
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -60,7 +59,7 @@ class Grouped(NamedTuple):
     def kernels(self) -> Mapping[str, Text]:
         """Return the kernel of the call by name, with a function that generates its text."""
         majors = ("m", "n") if self.steps else ("k", "n")
-        found = choose(average(self.shapes, "bf16", "bf16", majors), self.shapes.form, gpu="NVIDIA H200")
+        found = choose_grouped(average(self.shapes, "bf16", "bf16", majors), self.shapes.form, gpu="NVIDIA H200")
         return {name_of(found): partial(text_of, found)}
 
     def ends(self) -> list[int]:

@@ -1,6 +1,6 @@
 """Explanation of attention calls: the result of :func:`cute_dialect.op.explain`.
 
->>> print(explained_attention((4, 16, 4096, 128), (4, 4, 4096, 128), causal=True))
+>>> print(explain_attention((4, 16, 4096, 128), (4, 4, 4096, 128), causal=True))
 attention of 4 sequences, 16 heads of 128 on 4, 4096 queries, 4096 keys, f16
   kernel    attention-f16-128-right-128x128
   tiles     2048 of 128 queries, 128 keys per step, 132 blocks of 384 threads
@@ -22,12 +22,13 @@ from typing import Any
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.explanation import Explanation, Line
+from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.problems.attention import Form, form_of, is_readable, numbers_of
 from cute_dialect.op.select.attention import AttentionDispatch, way_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
-__all__ = ["AttentionExplanation", "explained_attention", "multiplications"]
+__all__ = ["AttentionExplanation", "explain_attention", "multiplications"]
+
 
 _PEAK = 989.5
 """TFLOP/s of tensor cores with 16-bit operands (NVIDIA H100 and H200 data sheets)."""
@@ -90,7 +91,7 @@ class AttentionExplanation(Explanation):
             yield "copied", f"{name}: its heads are not contiguous and aligned to 16 bytes"
 
 
-def explained_attention(
+def explain_attention(
     q: Any, k: Any, v: Any = None, *, causal: bool | str = False, scale: float | None = None, window: Any = None,
     lse: bool = False, layout: str = "bhsd", cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
     max_seqlen_q: int | None = None, kernel: AttentionConfig | str | None = None, split_keys: int | None = None,

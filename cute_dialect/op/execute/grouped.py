@@ -1,18 +1,34 @@
-"""Calls of grouped GEMMs: check the arguments, choose a kernel and launch it."""
+"""Calls of grouped GEMMs: check the arguments, choose a kernel and launch it.
+
+The epilogue ``activation(alpha * accum + beta * c + bias)`` is a graph.  Alpha and bias may be per group.
+"""
 
 # Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple, cast
+from functools import cache, partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+from cute_dialect.kernels.epilogue.activations import is_activation, unknown_activation
 from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.epilogue.graph import Graph, Input
+from cute_dialect.kernels.gemm.grouped import grouped_text
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.kernels.gemm.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
-from cute_dialect.kernels.gemm.pointer_array import Base
+from cute_dialect.kernels.gemm.moe_permute import (
+    BoundsConfig,
+    GatherConfig,
+    ZeroConfig,
+    bounds_text,
+    gather_text,
+    zero_text,
+)
+from cute_dialect.kernels.gemm.pointer_array import Base, ListedConfig, listed_text
+from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig, problems_text
 from cute_dialect.op.arrays.dtypes import (
     both,
     can_mix,
@@ -24,8 +40,9 @@ from cute_dialect.op.arrays.dtypes import (
 )  # fmt: skip
 from cute_dialect.op.arrays.library import Library, Where, aligned_strides, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
-from cute_dialect.op.epilogue.bind import Apart, Bound, alone, by_name, is_arranged, traced_of
-from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.epilogue.bind import Apart, Bound, alone, bound, by_name, is_arranged, refuse_arranged, traced_of
+from cute_dialect.op.epilogue.combination import LinearCombination, combination
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind
 from cute_dialect.op.errors import (
     DeviceError,
     DtypeError,
@@ -37,21 +54,34 @@ from cute_dialect.op.errors import (
     check_options,
 )  # fmt: skip
 from cute_dialect.op.execute.gemm import options_of
+from cute_dialect.op.execute.kernel_cache import compiled_kernel
 from cute_dialect.op.execute.recording import launched
-from cute_dialect.op.grouped.choosing import as_grouped, average, choose, majors_of
-from cute_dialect.op.grouped.combination import combined, of_graph
-from cute_dialect.op.grouped.kernels import kernel_of
-from cute_dialect.op.grouped.mma_sync import MATH, base_of, is_of_warps, launches_of
 from cute_dialect.op.problems.grouped import GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.operands import check_overlap, check_result, matrix
-from cute_dialect.op.select.gemm_dispatch import gpu_of, here
+from cute_dialect.op.select.gemm_dispatch import KernelOverride, gpu_of, here, kernel_for
+from cute_dialect.op.select.grouped import (
+    MATH,
+    as_grouped,
+    average,
+    base_of,
+    choose_grouped,
+    is_of_warps,
+    launches_of,
+    majors_of,
+)
 from cute_dialect.op.select.kernel_choice import Choice, Problem
-from cute_dialect.op.select.kernel_override import KernelOverride, kernel_for
 from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
-__all__ = ["SCHEDULES", "Planned", "computed", "is_storable", "planned", "problem_of", "readable"]
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.runtime.launch import CompiledModule, Kernel
+
+__all__ = [
+    "SCHEDULES", "Config", "Planned", "combined", "computed", "is_storable", "kernel_of", "library_of", "name_of",
+    "of_graph", "planned", "problem_of", "readable", "text_of",
+]  # fmt: skip
+
 
 SCHEDULES = ("auto", "device", "host")
 RESTS = ("keep", "zero")
@@ -536,7 +566,7 @@ def _config(
 ) -> GroupedConfig:  # fmt: skip
     """Return the requested kernel, or else the fastest one."""
     if kernel is None:
-        return choose(p, s.form, begins, epilogue, gpu, sms)
+        return choose_grouped(p, s.form, begins, epilogue, gpu, sms)
     if isinstance(kernel, GroupedConfig):
         choice = Choice(kernel.base._replace(batch=True))
     else:
@@ -545,3 +575,177 @@ def _config(
         return as_grouped(choice, s.form, begins, epilogue)
     except ValueError as e:
         raise UnsupportedError(f"kernel {choice.name} cannot compute groups: {e}") from None
+
+
+# ------------------------------------------------------------------------------------------------------------ epilogues
+
+
+_EXTENTS = {"l": 4, "m": 128, "n": 256}
+"""Placeholder extents for the trace.  The graph does not depend on them."""
+
+
+def combined(
+    call: str, s: Shapes, result: Any, extras: LinearCombination, scales: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Graph, tuple[Any, ...]] | None:  # fmt: skip
+    """Return the graph of a linear combination and its operands, or None if the epilogue is the identity.
+
+    ``scales`` are factors of the accumulator, ``scale_a`` and ``scale_b``: one element, per group (G,), per row, per
+    column, or (G, N).  Raises ShapeError, DtypeError, EpilogueError.
+    """
+    alpha, beta, c, bias, activation = extras.alpha, extras.beta, extras.c, extras.bias, extras.activation
+    if not isinstance(beta, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DtypeError(f"{call}: beta must be a number, got {beta!r}")
+    if activation and not is_activation(activation):
+        raise EpilogueError(f"{call}: {unknown_activation(activation)}")
+    args: dict[str, Any] = {}
+    each: dict[str, Any] = {}
+    for name, x in scales.items():
+        shape = tuple(x.shape)
+        if s.groups > 1 and shape in ((s.groups,), (s.groups, s.n)):
+            each[name] = x
+        args[name] = x[:1] if name in each else x.reshape(1) if not shape else x
+    if not isinstance(alpha, int | float):
+        shape = tuple(getattr(alpha, "shape", ()))
+        if not hasattr(alpha, "dtype") or shape not in ((), (1,), (s.groups,)) or element_name(alpha.dtype) != "f32":
+            raise ShapeError(
+                f"{call}: alpha must be a number, or an f32 array of shape (1,) or ({s.groups},); its shape is {shape}"
+            )
+        each |= {"alpha": alpha} if shape == (s.groups,) and s.groups > 1 else {}
+        args["alpha"] = alpha[:1] if "alpha" in each else alpha.reshape(1)
+    elif alpha != 1.0:
+        args["alpha"] = float(alpha)
+    if c is not None and beta != 0.0:
+        if broadcast_kind(tuple(c.shape), s.result) is None:
+            raise ShapeError(f"{call}: c of shape {tuple(c.shape)} does not broadcast to {s.result}")
+        args["C"] = c
+        if beta != 1.0:
+            args["beta"] = float(beta)
+    if bias is not None:
+        args["bias"] = _bias(call, s, bias)
+        if s.form in ("m", "k", "rows") and tuple(bias.shape) == (s.groups, s.n) and s.groups > 1:
+            each["bias"] = bias
+    if not args and not activation:
+        return None
+    sums = tuple(_EXTENTS.values())[-len(s.result) :]
+    traced = combination(tuple([(n, _like(x, s)) for n, x in args.items()]), sums, activation)
+    found = bound(traced, args, result, s.result, lambda shape, kind: result)
+    graph, operands = found.graph, list(found.operands)
+    inputs = list(graph.inputs)
+    for i, name in enumerate(found.reads):
+        x = each.get(name)
+        if x is None:
+            continue
+        if len(x.shape) == 2 and s.n > 1:
+            pairs = inputs[i].pairs and _strides(x)[0] % 2 == 0
+            inputs[i], operands[i] = inputs[i]._replace(batch=True, pairs=pairs), x.T
+        else:
+            x = x[:, 0] if len(x.shape) == 2 else x
+            order = "n" if _strides(x)[0] == 1 else ""
+            inputs[i], operands[i] = Input("matrix", element_name(x.dtype), order=order), x
+    return _any_column(graph._replace(inputs=tuple(inputs)), s), tuple(operands)
+
+
+def of_graph(
+    call: str, s: Shapes, traced: Traced, args: Mapping[str, Any], result: Any,
+    make: Callable[[tuple[int, ...], str], Any],
+) -> Bound:  # fmt: skip
+    """Bind a traced epilogue to its arrays; ``make`` allocates further results.  Raises EpilogueError,
+    UnsupportedError.
+    """
+    if s.form == "n" and len(traced.results) > 1:
+        raise UnsupportedError(
+            f"{call}: the epilogue of groups of columns must have one result, got {', '.join(traced.results)}"
+        )
+    for what, there in (("whole_rows=True", traced.graph.whole_rows), ("quantize()", traced.graph.block)):
+        if there:
+            raise UnsupportedError(f"{call}: {what} in epilogue {traced.name} is not supported; use op.mm or op.bmm")
+    reduced = [n for n, x in zip(traced.results, traced.graph.outputs) if x.reduce]
+    if reduced:
+        raise UnsupportedError(
+            f"{call}: result {reduced[0]} of epilogue {traced.name} is a reduction, which is not supported; "
+            "use op.mm or op.bmm"
+        )
+    refuse_arranged(call, traced)
+    found = bound(traced, args, result, s.result, make)
+    return found._replace(graph=_any_column(found.graph, s))
+
+
+def _any_column(graph: Graph, s: Shapes) -> Graph:
+    """Disable loads of column pairs if groups are columns, because a group may begin at an odd column."""
+    if s.form != "n":
+        return graph
+    return graph._replace(inputs=tuple([x._replace(pairs=False) for x in graph.inputs]))
+
+
+def _bias(call: str, s: Shapes, bias: Any) -> Any:
+    """Return a bias as the graph reads it.  Raises ShapeError."""
+    shape = tuple(bias.shape)
+    if shape in ((s.n,), (1, s.n), (s.m, 1)):
+        return bias
+    if s.form in ("k", "rows") and shape in ((s.groups, 1, s.n), (s.groups, s.m, 1)):
+        return bias
+    if s.form != "n" and shape == (s.groups, s.n):
+        return bias[:1]
+    more = "" if s.form == "n" else f", ({s.groups}, {s.n})"
+    raise ShapeError(f"{call}: bias has shape {shape}; it must have ({s.n},), (1, {s.n}){more} or ({s.m}, 1)")
+
+
+def _like(x: Any, s: Shapes) -> Any:
+    """Return the placeholder of an argument for the trace."""
+    if isinstance(x, float):
+        return 1.5
+    shape = tuple(x.shape)
+    kind = broadcast_kind(shape, s.result)
+    if kind is None or all(n == 1 for n in shape):
+        return FakeTensor(element_name(x.dtype), (1,))
+    full = (*(1,) * (len(s.result) - len(shape)), *shape)
+    there = tuple([1 if n == 1 else _EXTENTS[e] for n, e in zip(full, "lmn"[-len(full) :])])
+    return FakeTensor(element_name(x.dtype), there)
+
+
+def _strides(t: Any) -> tuple[int, ...]:
+    return tuple(t.stride()) if hasattr(t, "stride") else tuple([n // t.itemsize for n in t.strides])
+
+
+# ----------------------------------------------------------------------------------------------------- compiled kernels
+
+
+Config: TypeAlias = "GroupedConfig | ListedConfig | ProblemsConfig | ZeroConfig | BoundsConfig | GatherConfig"
+
+
+def name_of(config: Config) -> str:
+    """Return the name of a kernel.
+
+    >>> name_of(GroupedConfig(form="k"))
+    'f16-f16-kk-128x256-c2d-ragged-k'
+    """
+    if isinstance(config, GroupedConfig):
+        return f"{Choice(config.base).name}-ragged-{config.form}{'-begins' * config.begins}"
+    return config.name
+
+
+def text_of(config: Config) -> str:
+    """Return the source text of a kernel."""
+    if isinstance(config, GroupedConfig):
+        return grouped_text(config)
+    if isinstance(config, ListedConfig):
+        return listed_text(config)
+    if isinstance(config, ProblemsConfig):
+        return problems_text(config)
+    if isinstance(config, GatherConfig):
+        return gather_text(config)
+    return zero_text(config) if isinstance(config, ZeroConfig) else bounds_text(config)
+
+
+def library_of(config: Config, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
+    """Return the compiled kernel.
+
+    ``elsewhere`` compiles it in another process, ``cpu`` for the interpreter.
+    """
+    return compiled_kernel(name_of(config), partial(text_of, config), elsewhere=elsewhere, cpu=cpu)
+
+
+@cache
+def kernel_of(config: Config, cpu: bool = False) -> Kernel:
+    """Return the kernel, ready to launch."""
+    return library_of(config, cpu=cpu).kernel("launch")

@@ -1,20 +1,30 @@
-"""Grouped GEMMs without TMA and wgmma: f64, exact f32, f32 as three tf32 parts, and mma.sync tiles.
+"""Choice of the kernels of a grouped GEMM.
 
-A one-block kernel builds a table of the groups' GEMMs from the group ends, with the running count of their tiles.
-The kernel of pointer-array GEMMs (:mod:`cute_dialect.kernels.gemm.pointer_array`) then computes them.  No step waits
-for the host.
+With wgmma the fastest kernel by the model is chosen, for groups of average size.  Groups end anywhere, so the model
+adds half a tile per group, which is computed in vain.
+
+Without wgmma, for f64, exact f32, f32 as three tf32 parts, and mma.sync tiles, a one-block kernel builds a table of the
+groups' GEMMs from the group ends, with the running count of their tiles.  The kernel of pointer-array GEMMs
+(:mod:`cute_dialect.kernels.gemm.pointer_array`) then computes them.  No step waits for the host.
 """
+
+# Pyright does not infer the types of NumPy's results.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
+
+import numpy as np
 
 from cute_dialect.kernels.common.elements import sums_of
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.ampere import AmpereConfig
 from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import COLUMNS, Base, ListedConfig
 from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig
@@ -22,16 +32,117 @@ from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.problems.grouped import Shapes
+from cute_dialect.op.select.candidates import TURNS, WHOLE, menu
 from cute_dialect.op.select.configurations import KernelRequest, wanted
-from cute_dialect.op.select.cost_model import COSTS
+from cute_dialect.op.select.cost_model import COSTS, CostQuery, costs_of, times, work_of
 from cute_dialect.op.select.descriptions import TileDescription
-from cute_dialect.op.select.kernel_choice import Problem
+from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.op.select.mma_sync_model import cut_for
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 from cute_dialect.runtime.binding import MAX_EXTENT_I32
 from cute_dialect.runtime.device_memory import span
 
-__all__ = ["MATH", "Cut", "base_of", "cut_of", "is_of_warps", "launches_of", "size_of"]
+__all__ = [
+    "MATH", "Cut", "as_grouped", "average", "base_of", "choose_grouped", "cut_of", "is_of_warps", "launches_of",
+    "majors_of", "ranked_grouped", "size_of",
+]  # fmt: skip
+
+
+def average(s: Shapes, element: str, output: str, majors: tuple[str, str], sums: str = "") -> Problem:
+    """Return the GEMM of a group of average size, with the number of groups as its batch.
+
+    >>> average(Shapes("m", 8, 4096, 1024, 512), "bf16", "bf16", ("k", "n")).key
+    'bf16-bf16-kn 8x512x1024x512'
+    """
+    groups = max(1, min(s.groups, s.cut)) if s.form != "rows" else max(1, s.groups)
+    # The lengths of a batch are unknown here; assume that half of the rows are used.
+    each = max(1, -(-s.cut // (2 if s.form == "rows" else groups)))
+    m, n, k = (each if x in (s.form, {"rows": "m"}.get(s.form)) else y for x, y in zip("mnk", (s.m, s.n, s.k)))
+    return Problem(max(1, m), max(1, n), max(1, k), element, output, *majors, max(2, groups), sums)
+
+
+def majors_of(form: str, element: str, a: str, b: str) -> tuple[str, str]:
+    """Return the modes along which A and B must be contiguous, given that they are contiguous along ``a`` and ``b``.
+
+    A group begins at any row, column or step of K, but TMA reads from multiples of 16 bytes.  So the contiguous mode
+    must not be the one that groups split.
+
+    >>> majors_of("m", "f16", "m", "n"), majors_of("k", "f16", "m", "k"), majors_of("rows", "i8", "m", "n")
+    (('k', 'n'), ('m', 'n'), ('k', 'k'))
+    """
+    if BITS[element] != 16:
+        return "k", "k"
+    if form == "k":
+        return "m", "n"
+    return "k" if form == "m" else a, "k" if form == "n" else b
+
+
+def as_grouped(choice: Choice, form: str, begins: bool, epilogue: Epilogue | None = None) -> GroupedConfig:
+    """Return a kernel for groups, with as many stages as fit in shared memory.  Raises ValueError if there is none."""
+    if choice.skinny is not None or choice.parts > 1 or choice.swapped:
+        raise ValueError("skinny, split-K and transposed kernels are not supported")
+    config = choice.config._replace(batch=False, early=False, serpentine=False, epilogue=epilogue or Epilogue())
+    found = GroupedConfig(config, form, begins)
+    for stages in range(config.stages, 1, -1):
+        found = found._replace(base=config._replace(stages=stages))
+        try:
+            found.check()
+        except ValueError as e:
+            if "shared memory" not in str(e) or stages == 2:
+                raise
+            continue
+        break
+    return found
+
+
+def ranked_grouped(
+    p: Problem, form: str, begins: bool = False, epilogue: Epilogue | None = None, gpu: str = "", sms: int = 132,
+    count: int = 1,
+) -> list[tuple[float, GroupedConfig]]:  # fmt: skip
+    """Return the ``count`` fastest kernels for groups of this size, with their predicted microseconds.
+
+    Raises UnsupportedError if there is none.
+    """
+    found = menu(p, sms)
+    fits = ((found.way == WHOLE) | (found.way == TURNS)) & ~found.swapped
+    if form == "k":
+        fits &= ~found.deferred
+    found = found.some(np.flatnonzero(fits))
+    asked = CostQuery.of(p)
+    if form in ("m", "rows"):
+        asked = asked._replace(m=p.m + found.rows * found.cluster_m / 2)
+    elif form == "n":
+        asked = asked._replace(n=p.n + found.columns * found.cluster_n / 2)
+    else:
+        asked = asked._replace(k=p.k + found.base.tile[2] / 2)
+    taken = times(found, asked, costs_of(gpu, sms), work_of(epilogue, p.output))
+    kept: list[tuple[float, GroupedConfig]] = []
+    for i in np.argsort(taken, kind="stable"):
+        try:
+            kept.append((float(taken[i]), as_grouped(found.choice(int(i)), form, begins, epilogue)))
+        except ValueError:
+            continue
+        if len(kept) == count:
+            break
+    if not kept:
+        raise UnsupportedError(f"no grouped kernel supports the problem {p.key}")
+    return kept
+
+
+@lru_cache(maxsize=1024)
+def choose_grouped(
+    p: Problem, form: str, begins: bool = False, epilogue: Epilogue | None = None, gpu: str = "", sms: int = 132
+) -> GroupedConfig:
+    """Return the kernel that is predicted to be the fastest for groups of this size.
+
+    >>> choose_grouped(average(Shapes("m", 8, 8192, 14336, 4096), "bf16", "bf16", ("k", "n")), "m").base.tile[:2]
+    (128, 256)
+    """
+    return ranked_grouped(p, form, begins, epilogue, gpu, sms)[0][1]
+
+
+# ------------------------------------------------------------------------------------------------ kernels without wgmma
+
 
 MATH = {"3xtf32": "fast_f32", "fast_f16": "fast_f16", "fast_bf16": "fast_bf16"}
 """Arithmetic of f32: the name in a call -> the name in :class:`~cute_dialect.kernels.gemm.mma_sync.WarpConfig`."""

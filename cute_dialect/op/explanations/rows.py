@@ -1,6 +1,6 @@
 """Explanation of a row function, which :func:`cute_dialect.op.explain` returns.
 
->>> print(explained(rows.softmax, (8192, 50257), element="bf16"))
+>>> print(explain_rows("softmax", (8192, 50257), element="bf16"))
 softmax of 8192 rows of 50257 bf16
   kernel    rows-softmax-bf16-512x7x1x2x0x1: for rows of 49160 to 57351 elements
   a row     2 blocks of 512 threads, up to 7 vectors of 16 bytes per thread, in registers
@@ -12,7 +12,7 @@ softmax of 8192 rows of 50257 bf16
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -21,17 +21,15 @@ from cute_dialect.kernels.rows.config import BITS, RowConfig, width
 from cute_dialect.kernels.rows.packed import rows_per_thread
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
-from cute_dialect.op.explanation import Explanation, Line
-from cute_dialect.op.functions import rows
-from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS, RowProblem
-from cute_dialect.op.rows import gradients
+from cute_dialect.op.explanations.gemm import Explanation, Line
+from cute_dialect.op.problems.rows import MAPS, RowProblem
 from cute_dialect.op.rows.call import is_contiguous
 from cute_dialect.op.rows.kernels import choose_kernels
 from cute_dialect.runtime.arrays import view_of
 
-__all__ = ["RowExplanation", "explained", "is_of_rows"]
+__all__ = ["RowExplanation", "explain_rows"]
 
-_FUNCTIONS = frozenset([getattr(rows, name) for name in FUNCTIONS])
+
 _DRAM = 4.092
 """Sustained bandwidth of an H200 in TB/s, as in :mod:`cute_dialect.op.select.cost_model`."""
 
@@ -72,30 +70,20 @@ class RowExplanation(Explanation):
         return f"{self.bytes / 1e9:.3g} GB (DRAM, an H200)"
 
 
-_GRADIENTS = frozenset([getattr(gradients, f"{name}_backward", None) for name in (*MAPS, *NORMS, LOSS)])
-
-
-def is_of_rows(function: object) -> bool:
-    """Return True for a row function or the gradient of one."""
-    return function in _FUNCTIONS or function in _GRADIENTS
-
-
-def explained(
-    function: Callable[..., object], x: Any, weight: Any = None, bias: Any = None, residual: Any = None, *,
-    element: str = "f16",
-) -> RowExplanation:  # fmt: skip
+def explain_rows(
+    call: str, x: Any, weight: Any = None, bias: Any = None, residual: Any = None, *, element: str = "f16"
+) -> RowExplanation:
     """Explain how a row function is computed.
 
     Raises the errors of the function for lengths and types.
 
     Args:
-        function: the row function, or a gradient.
+        call: name of the row function, or of a gradient.
         x: an array, or a shape of contiguous rows of type ``element``; for a gradient, the array to differentiate by.
         weight, bias: operands of a norm; for a gradient, their presence means that they need gradients, too.
         residual: operand of a norm; for a gradient, its presence means that the gradient of the sum is added.
         element: type of the rows if ``x`` is a shape.
     """
-    call = getattr(function, "__name__", "")
     shape = tuple(x if isinstance(x, tuple | list) else x.shape)
     if not shape or 0 in shape:
         raise ShapeError(f"{call}: x has shape {shape}; it must not be empty")
@@ -104,7 +92,7 @@ def explained(
         raise UnsupportedError(f"{call}: x has dtype {element}; it must have one of {', '.join(BITS)}")
     n, count = shape[-1], prod(shape[:-1])
     takes = "".join([k for k, t in (("w", weight), ("b", bias), ("r", residual)) if t is not None])
-    takes = "d" if call.removesuffix("_backward") in MAPS and function in _GRADIENTS else takes
+    takes = "d" if call.endswith("_backward") and call.removesuffix("_backward") in MAPS else takes
     p = RowProblem(call, element, count, n, takes, flat=True)
     if p.family == "packed" and not _is_flat(x):
         p = p._replace(flat=False)

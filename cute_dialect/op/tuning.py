@@ -1,4 +1,7 @@
-"""Tuning: kernels of one problem are compiled, compared and measured, and the fastest one is saved."""
+"""Tuning: kernels of one problem are compiled, compared and measured, and the fastest one is saved.
+
+``op.tune(op.conv2d, x, f, padding=1)`` measures those of a convolution (:func:`tuned_convolution`).
+"""
 
 # torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -15,18 +18,22 @@ from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.lang.lib.timing import differs
+from cute_dialect.op.conv.choice import ConvRequest, choice_of, config_of, kernels_for, problem_of
+from cute_dialect.op.conv.kernel_override import plain
 from cute_dialect.op.errors import DeviceError, UnsupportedError
 from cute_dialect.op.execute.call_cache import forget_calls
+from cute_dialect.op.explanations.conv import explain_convolution
 from cute_dialect.op.kernel_prefetch import Prefetch, prefetch
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.candidates import differing
-from cute_dialect.op.select.cost_model import COSTS, Costs, ranked
+from cute_dialect.op.select.cost_model import COSTS, Costs, costs_of, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, shipped
 from cute_dialect.op.select.kernel_choice import save as save_choices
 from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import Task, track
 
-__all__ = ["MARGIN", "Tuned", "check_place", "contest", "finals", "kept", "space"]
+__all__ = ["MARGIN", "Tuned", "check_place", "contest", "finals", "kept", "space", "tuned_convolution"]
+
 
 MARGIN = 1.01
 """Factor by which a kernel must be faster than the default choice."""
@@ -192,3 +199,47 @@ def _forget() -> None:
     """Clear caches, so that later calls look up the tables again."""
     gemm_dispatch.forget_plans()
     forget_calls()
+
+
+# --------------------------------------------------------------------------------------------------------- convolutions
+
+
+def tuned_convolution(
+    function: Callable[..., Any], given: Sequence[Any], call: Mapping[str, Any], until: float, save: bool,
+    say: Callable[[str], None] | None,
+) -> Tuned:  # fmt: skip
+    """Measure kernels for a call of a convolution; see :func:`cute_dialect.op.functions.tune.tune`.
+
+    Raises UnsupportedError if im2col loads do not support the problem, or operands would be copied.
+    """
+    import torch
+
+    name = function.__name__
+    arrays = [x for x in given if not isinstance(x, list | tuple)]  # without the shape of a gradient
+    check_place(*arrays[:2])
+    found = explain_convolution(name, given, call)
+    if found.config is None or found.copies:
+        what = "pass a convolution that im2col loads support, with operands that are not copied"
+        raise UnsupportedError(f"tune: {found.kernel} cannot be tuned ({found.why}); {what}")
+    gpu, sms = gemm_dispatch.gpu_of(arrays[0].get_device())
+    asked = ConvRequest(found.geometry, found.element, found.output)
+    costs = costs_of(gpu, sms)
+    fastest = plain(found.config)
+    rule = choice_of(fastest)
+    near = differing((choice_of(config) for _, config in kernels_for(asked, costs)), _NEAR)
+    choices = tuple(dict.fromkeys((rule, *near)))
+    epilogue = found.config.base.epilogue
+    made = {c: config_of(asked._replace(epilogue=epilogue), c) for c in choices}
+    kernels = {c: config for c, config in made.items() if config is not None}
+    first = function(*given, **call)
+
+    def memory_of() -> Any:
+        return torch.empty_like(first)
+
+    def run_of(choice: Choice, memory: Any) -> Callable[[], Any]:
+        return lambda: function(*given, out=memory, kernel=choice, **call)
+
+    measured = contest(
+        problem_of(asked), rule, kernels, first, memory_of, run_of, traffic=found.bytes, until=until, say=say
+    )
+    return kept(measured, gpu, found.flops, asked.key) if save else measured

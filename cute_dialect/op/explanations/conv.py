@@ -1,6 +1,6 @@
 """Explanation of convolutions: the result of :func:`cute_dialect.op.explain`.
 
->>> print(explained("conv2d", ((8, 56, 56, 64), (64, 3, 3, 64)), {"padding": 1}))    # doctest: +ELLIPSIS
+>>> print(explain_convolution("conv2d", ((8, 56, 56, 64), (64, 3, 3, 64)), {"padding": 1}))    # doctest: +ELLIPSIS
 conv2d on NVIDIA H200: (8, 56, 56, 64) by 64 filters of 3x3, padding 1x1: (8, 56, 56, 64), f16 to f16
   kernel    fprop-f16-f16-3x3-p1x1-...: predicted to be the fastest
   product   M 25088, N 64, K 576: 1.85 GFLOP, 6.5 MB
@@ -12,7 +12,7 @@ conv2d on NVIDIA H200: (8, 56, 56, 64) by 64 filters of 3x3, padding 1x1: (8, 56
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -35,15 +35,15 @@ from cute_dialect.op.conv.kernel_override import slices_of
 from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.explanation import Explanation, Line
-from cute_dialect.op.functions import conv as functions
+from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, prepared
 from cute_dialect.op.problems.gemm import epilogue_of
 from cute_dialect.op.select.gemm_dispatch import here
 from cute_dialect.op.select.kernel_choice import tuned
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
-__all__ = ["ConvExplanation", "explained", "is_convolution"]
+__all__ = ["ConvExplanation", "explain_convolution"]
+
 
 _KINDS = {"": FPROP, "_input": DGRAD, "_weight": WGRAD}
 
@@ -83,12 +83,7 @@ class ConvExplanation(Explanation):
         return "the arrays' library computes the epilogue" if self.apart else ""
 
 
-def is_convolution(function: Callable[..., object]) -> bool:
-    """Return True if a function is a convolution."""
-    return getattr(functions, getattr(function, "__name__", ""), None) is function
-
-
-def explained(
+def explain_convolution(
     name: str, given: Sequence[Any], how: Mapping[str, Any], element: str = "f16", gpu: str = ""
 ) -> ConvExplanation:  # fmt: skip
     """Return the explanation of a call of ``op.conv2d`` or a similar function.

@@ -1,1 +1,0 @@
-"""Grouped GEMMs over groups of rows, columns or steps of K, in one launch."""
