@@ -67,7 +67,6 @@ from cute_dialect.lang.machine.copies import cooperative_copy as cooperative_cop
 from cute_dialect.lang.machine.copies import copy as copy
 from cute_dialect.lang.machine.copies import copy_atom_call as copy_atom_call
 from cute_dialect.lang.machine.copies import prefetch as prefetch
-from cute_dialect.lang.machine.descriptions import atoms as atoms
 from cute_dialect.lang.machine.printf import assert_ as assert_
 from cute_dialect.lang.machine.printf import breakpoint as breakpoint
 from cute_dialect.lang.machine.printf import pretty_str as pretty_str
@@ -87,6 +86,7 @@ from cute_dialect.lang.machine.tiled_copy import make_tiled_copy_S as make_tiled
 from cute_dialect.lang.machine.tiled_copy import make_tiled_copy_tv as make_tiled_copy_tv
 from cute_dialect.lang.machine.tiled_mma import ThrMma as ThrMma
 from cute_dialect.lang.machine.tiled_mma import TiledMma as TiledMma
+from cute_dialect.lang.machine.tiled_mma import atoms as atoms
 from cute_dialect.lang.machine.tiled_mma import gemm as gemm
 from cute_dialect.lang.machine.tiled_mma import make_tiled_mma as make_tiled_mma
 from cute_dialect.lang.machine.tiled_mma import mma_atom_call as mma_atom_call

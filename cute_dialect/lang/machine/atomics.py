@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.machine.inline_ptx import access
-from cute_dialect.lang.machine.operands import emit_machine, pointer
+from cute_dialect.lang.machine.instructions import REGISTER_TYPES, emit_ptx
+from cute_dialect.lang.machine.operands import emit_machine, in_kernel, pointer
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import Numeric, type_of_mlir
 from cute_dialect.lang.values.numeric import literal
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -51,6 +52,32 @@ def element(ptr: object, at: SSAValue, value: object, what: str) -> Any:
     if isinstance(value, int | float) and (kind.is_float or isinstance(value, int)):
         return literal(kind, value)
     raise KernelTypeError("F234", f"{what}: the pointer has element type {kind!r}, got {value!r}")
+
+
+def _access(
+    at: SSAValue, kind: type[Numeric], value: SSAValue | None, sem: str | None, scope: str | None, cache: str, what: str
+) -> Any:
+    """Load ``*at``, or store ``value`` there: as a plain access, a strong access, or with a cache operator."""
+    t = in_kernel(what)
+    if sem is None and not cache:
+        view = t.value("cute.make_view", [at, t.static('!cute.layout<"1:0">')])
+        where = t.static('!cute.coord<"0">')
+        if value is not None:
+            t.op("cute.memref.store", [view, where, value])
+            return None
+        return kind.of(t.value("cute.memref.load", [view, where]))
+    from cute_dialect.lang.values.tensors import Pointer  # late: start-up
+
+    if kind.mlir_type not in REGISTER_TYPES:
+        raise KernelTypeError("F253", f"{what}: sem and cop need elements of 16 to 64 bits, got {kind!r}")
+    address = Pointer.of(at).toint().ssa
+    order = f".relaxed.{scope or 'gpu'}" if sem else ""
+    space: AddressSpace = at.type.data.space  # pyright: ignore[reportAttributeAccessIssue]
+    letters = f"b{kind.width}"
+    if value is not None:
+        emit_ptx(f"st{order}{space.ptx}{cache}.{letters} [$0], $1;", [address, value], [])
+        return None
+    return emit_ptx(f"ld{order}{space.ptx}{cache}.{letters} $0, [$1];", [address], [kind])[0]
 
 
 def _check_order(sem: str | None, scope: str | None, what: str) -> dict[str, object]:
@@ -197,7 +224,7 @@ def load(
         return kind.of(emit_machine("load_acquire", [at], what=what, scope=order["scope"]).results[0])
     if sem not in (None, "relaxed"):
         raise KernelTypeError("F251", f"{what}: sem must be relaxed or acquire, got {sem!r}")
-    return access(at, kind, None, sem, scope, _cache(cop, ("ca", "cg", "cs", "lu", "cv"), what), what)
+    return _access(at, kind, None, sem, scope, _cache(cop, ("ca", "cg", "cs", "lu", "cv"), what), what)
 
 
 def store(
@@ -224,7 +251,7 @@ def store(
         return
     if sem not in (None, "relaxed"):
         raise KernelTypeError("F251", f"{what}: sem must be relaxed or release, got {sem!r}")
-    access(at, type(number), number.ssa, sem, scope, _cache(cop, ("wb", "cg", "cs", "wt"), what), what)
+    _access(at, type(number), number.ssa, sem, scope, _cache(cop, ("wb", "cg", "cs", "wt"), what), what)
 
 
 def _cache(cop: str | None, allowed: tuple[str, ...], what: str) -> str:

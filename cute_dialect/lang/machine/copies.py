@@ -9,9 +9,9 @@ from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.algebra.values import layout_modes, raw_layout
 from cute_dialect.lang.machine.atoms import CopyAtom, check_target, refuse
 from cute_dialect.lang.machine.elect import one_of_the_warp
-from cute_dialect.lang.machine.operands import as_attribute, in_kernel, pointer
-from cute_dialect.lang.machine.tiled import tensor_operand, thread_coord
+from cute_dialect.lang.machine.operands import as_attribute, in_kernel, pointer, tensor_operand
 from cute_dialect.lang.machine.tiled_copy import TiledCopy, copy_atom_of
+from cute_dialect.lang.machine.tiled_mma import thread_coord
 from cute_dialect.lang.machine.tma import Im2colOp, prefetch_columns, prefetch_tile, with_map
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, parse_type

@@ -14,13 +14,14 @@ from cute_dialect.lang.tracing.emission import require_chip
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import current, op_class
 from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Int64, Numeric
+from cute_dialect.lang.values.dynamic import Dynamic
 from cute_dialect.lang.values.numeric import as_number
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation, SSAValue
 
-__all__ = ["as_attribute", "emit_machine", "in_kernel", "instruction", "operand", "pointer"]
+__all__ = ["as_attribute", "emit_machine", "in_kernel", "instruction", "operand", "pointer", "tensor_operand"]
 
 
 def in_kernel(what: str) -> Any:
@@ -55,6 +56,17 @@ def pointer(x: object, what: str, element: str = "", spaces: Sequence[AddressSpa
 def _shown(x: object) -> str:
     text = repr(x)
     return text if len(text) < 60 else f"a {type(x).__name__}"
+
+
+def tensor_operand(x: Any, what: str, role: str) -> Any:
+    """Return ``x`` if it is a tensor.  Raises F254 otherwise."""
+    from cute_dialect.lang.values.tensors import Tensor  # late: start-up
+
+    if not isinstance(x, Tensor):
+        shown = x.describe() if isinstance(x, Dynamic) else repr(x)
+        hint = "store it in a register tensor first with r.store(v)" if hasattr(type(x), "__cute_store__") else ""
+        raise KernelTypeError("F254", f"{what}: the {role} must be a tensor, got {shown}", hint=hint)
+    return x
 
 
 def barrier_pointer(x: object, what: str) -> SSAValue:

@@ -1,4 +1,4 @@
-"""One-op wrappers: barriers, mbarriers, fences, async copy groups, clusters, registers, approximations."""
+"""Synchronization: barriers, mbarriers, fences, groups of asynchronous copies, clusters, registers of warpgroups."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from cute_dialect.lang.machine.atomics import element
 from cute_dialect.lang.machine.operands import emit_machine, in_kernel, instruction, operand, pointer
 from cute_dialect.lang.machine.warps import whole_warp
 from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
-from cute_dialect.lang.tracing.tracer import parse_type
-from cute_dialect.lang.values.dtypes import Boolean, Float32
+from cute_dialect.lang.values.dtypes import Boolean
 from cute_dialect.lang.values.dynamic import is_dynamic
-from cute_dialect.lang.values.forms import form_of
-from cute_dialect.lang.values.math import over
 from cute_dialect.lang.values.numeric import as_number
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.pointers import Pointer
-    from cute_dialect.lang.values.signature_types import Condition, Int, Number, Value
+    from cute_dialect.lang.values.signature_types import Condition, Int, Number
 
 
 __all__ = [
@@ -34,19 +31,14 @@ __all__ = [
     "cp_async_mbarrier_arrive",
     "cp_async_mbarrier_arrive_noinc",
     "cp_async_wait_group",
-    "exp",
-    "exp2",
     "fence_acq_rel_cluster",
     "fence_acq_rel_cta",
     "fence_acq_rel_gpu",
     "fence_acq_rel_sys",
     "fence_proxy",
     "fence_view_async_shared",
-    "fmax",
-    "fmin",
     "griddepcontrol_launch_dependents",
     "griddepcontrol_wait",
-    "log2_approx",
     "map_dsmem_ptr",
     "mbarrier_arrive",
     "mbarrier_arrive_and_expect_tx",
@@ -57,16 +49,11 @@ __all__ = [
     "mbarrier_inval",
     "mbarrier_try_wait",
     "mbarrier_wait",
-    "opaque",
-    "rcp_approx",
-    "rsqrt_approx",
     "setmaxregister_decrease",
     "setmaxregister_increase",
-    "sqrt_approx",
     "store_async",
     "sync_threads",
     "sync_warp",
-    "tanh_approx",
 ]
 
 # ------------------------------------------------------------------------------------------------------- barriers
@@ -341,50 +328,3 @@ def store_async(ptr: Pointer, value: Number, mbar_ptr: Pointer) -> None:
     at = pointer(ptr, f"'ptr' of {what}", "", (AddressSpace.dsmem,))
     bar = pointer(mbar_ptr, f"'mbar_ptr' of {what}", "i64", (AddressSpace.dsmem,))
     emit_machine("store_async", [at, element(ptr, at, value, what).ssa, bar], what=what)
-
-
-# -------------------------------------------------------------------------------------------------- approximations
-
-
-def _approximation(name: str, op: str, text: str) -> Any:
-    return instruction(name, "x:f32", f"Return {text}, denormals flushed to zero.", op=op, result=Float32)
-
-
-exp2 = _approximation("exp2", "exp2_approx", "``2^x`` to 2 ulp")
-
-
-def exp(x: Number) -> Float32:
-    """Return ``e^x`` as ``exp2(x * log2(e))``. The relative error grows with ``|x|``, up to about 2^-17."""
-    return over(lambda n: exp2(n * _LOG2_E), x)
-
-
-_LOG2_E = 1.4426950408889634
-log2_approx = _approximation("log2_approx", "log2_approx", "``log2(x)`` with an absolute error of 2^-22")
-rcp_approx = _approximation("rcp_approx", "rcp_approx", "``1 / x`` to 1 ulp")
-sqrt_approx = _approximation("sqrt_approx", "sqrt_approx", "``sqrt(x)`` with a relative error of 2^-23")
-rsqrt_approx = _approximation("rsqrt_approx", "rsqrt_approx", "``1 / sqrt(x)`` with a relative error of 2^-22.9")
-tanh_approx = _approximation("tanh_approx", "tanh_approx", "``tanh(x)`` with a relative error of 2^-11")
-
-
-def _chosen(op: str, a: Any, b: Any, what: str) -> Any:
-    tracer = in_kernel(what)
-    operands = [operand("f32", x, f"'{n}' of {what}") for x, n in ((a, "a"), (b, "b"))]
-    return Float32.of(
-        tracer.value(op, operands, [Float32.attribute], {"fastmath": parse_type("#arith.fastmath<none>")})
-    )
-
-
-def fmax(a: Number, b: Number) -> Float32:
-    """Return the maximum of two Float32. If one is NaN, the other is returned."""
-    return _chosen("arith.maxnumf", a, b, "cute.arch.fmax")
-
-
-def fmin(a: Number, b: Number) -> Float32:
-    """Return the minimum of two Float32. If one is NaN, the other is returned."""
-    return _chosen("arith.minnumf", a, b, "cute.arch.fmin")
-
-
-def opaque(x: Value) -> Value:
-    """Return the same value, hidden from the optimizer."""
-    form = form_of(x).widened()
-    return form.make([emit_machine("opaque", [leaf]).results[0] for leaf in form.take(x)])

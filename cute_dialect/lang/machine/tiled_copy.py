@@ -15,8 +15,7 @@ from cute_dialect.algebra.tiled_copy import make_layout_tv
 from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.algebra.values import layout_modes, raw_layout
 from cute_dialect.lang.machine.atoms import CopyAtom, refuse
-from cute_dialect.lang.machine.tiled import Tiled, partition_view, static_payload, thread_coord
-from cute_dialect.lang.machine.tiled_mma import TiledMma
+from cute_dialect.lang.machine.tiled_mma import Tiled, TiledMma, partition_view, static_payload, thread_coord
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import op_class
 from cute_dialect.lang.values.indexing import check_part

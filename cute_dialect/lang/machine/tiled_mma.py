@@ -1,36 +1,136 @@
-"""Tiled MMAs: an MMA atom distributed over threads and values, its fragments, and ``gemm``."""
+"""Tiled MMAs: an MMA atom distributed over threads and values, its fragments, ``gemm``, and descriptions of atoms.
+
+:class:`Tiled` is the base class of tiled copies, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.layout import coalesce
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import is_static, shape_to_tile
 from cute_dialect.algebra.values import UNDERSCORE
-from cute_dialect.algebra.values import Layout as Payload
-from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, check_target, make_mma_atom, refuse
-from cute_dialect.lang.machine.descriptions import atoms_for, tiled_mma_text
-from cute_dialect.lang.machine.operands import in_kernel
-from cute_dialect.lang.machine.tiled import Tiled, static_payload, tensor_operand, thread_coord
+from cute_dialect.algebra.values import Layout as LayoutPayload
+from cute_dialect.arch.atom import MmaAtom as MmaRow
+from cute_dialect.arch.elements import bits_of
+from cute_dialect.arch.errors import ArchError
+from cute_dialect.arch.gmma import SWIZZLES, plain_atom, smem_tile
+from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
+from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
+from cute_dialect.lang.machine.operands import in_kernel, tensor_operand
 from cute_dialect.lang.machine.wgmma import note_product
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, op_class
-from cute_dialect.lang.values.dtypes import Boolean, Numeric
+from cute_dialect.lang.values.dtypes import NUMBER_TYPES, Boolean, Numeric
 from cute_dialect.lang.values.indexing import check_part, coord_text
 from cute_dialect.lang.values.int_tuples import Tree, to_ssa
-from cute_dialect.lang.values.layouts import Layout, from_value, of_payload
+from cute_dialect.lang.values.layouts import Layout, as_layout, from_value, of_payload
+from cute_dialect.lang.values.numeric import as_number
 from cute_dialect.lang.values.pointers import element_class
 from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
+    from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.signature_types import Condition, Int, LayoutLike, Shape, Tiler
 
-__all__ = ["ThrMma", "TiledMma", "gemm", "make_tiled_mma", "mma_atom_call", "sparse_gemm"]
+__all__ = [
+    "ThrMma",
+    "Tiled",
+    "TiledMma",
+    "atoms",
+    "atoms_for",
+    "gemm",
+    "make_tiled_mma",
+    "mma_atom_call",
+    "partition_view",
+    "sparse_gemm",
+    "static_payload",
+    "thread_coord",
+    "tiled_mma_text",
+]
+
+
+# -------------------------------------------------------------------------------- base class and operands of partitions
+
+
+class Tiled(Record):
+    """Base of tiled copies and tiled MMAs: an atom, and a type that assigns the work to threads."""
+
+    __slots__ = ("atom", "type")
+
+    making: ClassVar[str]
+    """The op that creates it from its atom."""
+    atom: Any
+    type: Attribute
+    is_static = True
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """The number of threads."""
+        raise NotImplementedError
+
+    @property
+    def ssa(self) -> SSAValue:
+        """The SSA value, without the state of its atom."""
+        return current().at_top(self.making, self.type, [self.atom.ssa])
+
+    @property
+    def op(self) -> Any:
+        """The descriptor of its atom."""
+        return self.atom.op
+
+    def __cute_size__(self, path: Any) -> int:
+        if path:
+            raise KernelTypeError("F251", f"{self.name} has no modes; cute.size returns its number of threads")
+        return self.size
+
+    def __repr__(self) -> str:
+        return str(self.type)
+
+
+def thread_coord(thr_idx: Any) -> SSAValue:
+    """Return a thread index as a coordinate.  Raises F254 if it is not an integer."""
+    number = as_number(thr_idx)
+    if not type(number).is_integer:
+        raise KernelTypeError("F254", f"the thread index must be an integer, got {number.describe()}")
+    return to_ssa(int(number.value) if number.is_static else number, "coord")
+
+
+def partition_view(name: str, tiled: SSAValue, tensor: Any, more: Sequence[SSAValue], what: str, role: str) -> Any:
+    t = tensor_operand(tensor, what, role)
+    try:
+        made = current().value(name, [tiled, t.ssa, *more])
+    except LayoutError as e:
+        refuse("F254", what, e, hint=f"the {role} is {t!r}")
+    return Tensor.of(made, t.element_type)
+
+
+# -------------------------------------------------------------------------------------------------- making tiled copies
+
+
+def static_payload(x: Any, what: str) -> LayoutPayload:
+    """Return the payload of a static plain layout, or of the compact layout of a shape.  Raises F251 for others."""
+    if isinstance(x, LayoutPayload):
+        return x
+    found = as_layout(x)
+    payload = getattr(found, "payload", None)
+    if not isinstance(payload, LayoutPayload) or not is_static(payload):
+        raise KernelTypeError("F251", f"{what} must be a static layout, got {found}")
+    return payload
+
+
+# ----------------------------------------------------------------------------------------------------------- tiled MMAs
 
 
 class _Unsaid:
@@ -271,7 +371,7 @@ def _as_tuple(x: Any) -> Any:
 
 
 def _tile_value(p: Any) -> Any:
-    if isinstance(p, Payload):
+    if isinstance(p, LayoutPayload):
         n = int(size(p))
         return n if str(coalesce(p)) == f"{n}:1" else Layout(p)
     return p
@@ -492,3 +592,105 @@ def _cooperative(mma: Any, atom: MmaAtom, d: Any, a: Any, b: Any, accumulate: An
 def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
     """Compute the MMA of one instruction; see :func:`gemm`."""
     gemm(atom, d, a, b, c)
+
+
+# --------------------------------------------------------------------------------------------------------- descriptions
+
+
+@lru_cache(maxsize=64)
+def _products(chip: str, a: str) -> tuple[tuple[str, str], ...]:
+    """Return the MMA instructions of a chip for element type ``a`` of A, as (family, description with all shapes)."""
+    from cute_dialect.arch.table import ATOMS  # late: start-up
+
+    shapes: dict[tuple[str, str, str, str], list[tuple[int, int, int]]] = {}
+    for name in ATOMS:
+        if name.startswith(("SM90_64x", "SM90_SPARSE_")) or "_SPARSE_" in name:
+            continue
+        row = ATOMS[name]
+        if isinstance(row, MmaRow) and row.a == a and _has(chip, row.arch):
+            found = shapes.setdefault((row.family, row.d, row.a, row.b), [])
+            if row.shape_mnk not in found:
+                found.append(row.shape_mnk)
+    lines = [
+        (family, f"{family} {', '.join('x'.join(map(str, s)) for s in sorted(found))} ({d},{x},{y},{d})")
+        for (family, d, x, y), found in shapes.items()
+    ]
+    if _has(chip, "sm_90a"):
+        from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES  # late: start-up
+
+        for d, x, y in TYPES:
+            if x == a:
+                n = INTEGER_N if d == "i32" else FLOAT_N
+                lines.append(("wgmma", f"wgmma 64xNx{256 // bits_of(x)} ({d},{x},{y},{d}), N from {n[0]} to {n[-1]}"))
+    return tuple(lines)
+
+
+def _has(chip: str, needed: str) -> bool:
+    if needed[-1].isalpha():
+        return chip == needed
+    target = TARGETS.get(chip)
+    return target is None or target.number >= int(needed.removeprefix("sm_"))
+
+
+def atoms(chip: str = "", a: type[Numeric] | None = None) -> tuple[str, ...]:
+    """Return the MMA instructions of a chip: their shapes and the types of (D, A, B, C).
+
+    Args:
+        chip: the architecture, such as ``"sm_80"``; by default the compiler's default.
+        a: the element type of A; None lists all.
+
+    Example:
+        >>> from cute_dialect.lang.values.dtypes import BFloat16
+        >>> atoms("sm_80", BFloat16)
+        ('fma 1x1x1 (bf16,bf16,bf16,bf16)', 'mma_sync 16x8x8, 16x8x16 (f32,bf16,bf16,f32)')
+    """
+    kinds = sorted({k.mlir_type for k in NUMBER_TYPES.values()}) if a is None else [a.mlir_type]
+    return tuple([text for kind in kinds for _, text in _products(chip or DEFAULT_CHIP, kind)])
+
+
+def atoms_for(tensors: Sequence[Any], chip: str) -> str:
+    """Return one line with the MMA instructions for the element type of A, given the operands (D, A, B)."""
+    element = getattr(tensors[1], "element_type", None) if len(tensors) > 1 else None
+    return "; ".join(text for _, text in _products(chip, element.mlir_type)) if element is not None else ""
+
+
+def tiled_mma_text(mma: TiledMma) -> str:
+    """Describe a tiled MMA: the instruction, threads, tile, operand layouts and matrix descriptors."""
+    row = mma.atom.type.row
+    lines = [
+        f"atom      {mma.atom.type}",
+        f"          {row.ptx}",
+        f"threads   {mma.size}, (V,M,N,K) -> thread: {mma.thr_layout_vmnk}",
+        f"tile      {'x'.join(map(str, mma.tile_shape_mnk))} (M x N x K)",
+    ]
+    for operand in "ABC":
+        lines.append(f"{operand}         {_operand_text(mma, row, operand)}")
+    return "\n".join(lines)
+
+
+def _operand_text(mma: TiledMma, row: Any, operand: str) -> str:
+    if mma.atom.type.in_shared_memory(operand):
+        major = {"A": row.major_a, "B": row.major_b}[operand]
+        return f"in shared memory, {major}-major, by matrix descriptors: {_descriptors(row, operand, major)}"
+    held = row.registers(operand)
+    layout = mma.tv_layout(operand)
+    return f"in {held.count} registers {held.type} of {held.values}, (thread, value) -> index: {layout}"
+
+
+def _descriptors(row: Any, operand: str, major: str) -> str:
+    """Return the leading and stride byte offsets for each swizzle, for one instruction's tile."""
+    from cute_dialect.arch.descriptors import derive  # late: start-up
+
+    m, n, k = row.shape_mnk
+    x = m if operand == "A" else n
+    element = row.element(operand)
+    found: list[str] = []
+    for width in SWIZZLES:
+        try:
+            rows, columns = plain_atom(major, width, element).shape  # pyright: ignore
+            tile = (-(-x // rows) * rows, -(-k // columns) * columns)  # pyright: ignore
+            descriptor = derive(smem_tile(major, width, element, tile), element, x=x).descriptor  # pyright: ignore
+            found.append(f"swizzle {width}: LBO {descriptor.lbo}, SBO {descriptor.sbo}")
+        except ArchError:
+            continue
+    return "; ".join(found)

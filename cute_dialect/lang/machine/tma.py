@@ -22,7 +22,7 @@ from cute_dialect.algebra.values import Basis, Swizzle, layout_modes, raw_layout
 from cute_dialect.algebra.values import Layout as Payload
 from cute_dialect.arch.gmma import SWIZZLES
 from cute_dialect.lang.machine.atoms import CopyAtom, CopyOp, check_target, element_text, parsed_atom, refuse
-from cute_dialect.lang.machine.operands import as_attribute, in_kernel
+from cute_dialect.lang.machine.operands import as_attribute, in_kernel, tensor_operand
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values.dtypes import Int16, Int32
@@ -173,8 +173,6 @@ def global_source(tensor: Any, op: TmaOp, what: str, result: str) -> Tensor:
     ``what`` names the function in errors, ``result`` the values that it returns.  Raises F260 in a kernel, F254 for a
     coordinate tensor.
     """
-    from cute_dialect.lang.machine.tiled import tensor_operand  # late: start-up
-
     if current().kind != "host":
         raise KernelTypeError(
             "F260", f"{what}: a tensor map can only be created in a host function",
@@ -302,7 +300,7 @@ def tma_partition(
         smem_tensor: the tensor in shared memory.
         gmem_tensor: the TMA coordinate tensor.
     """
-    from cute_dialect.lang.machine.tiled import static_payload, tensor_operand  # late: start-up
+    from cute_dialect.lang.machine.tiled_mma import static_payload  # late: start-up
 
     what = "cute.nvgpu.cpasync.tma_partition"
     found = _tma_atom(atom, what)
@@ -360,7 +358,7 @@ def make_layout_image_mask(layout: LayoutLike, coord: Coord, mode: int) -> Int16
 
     For ``(2,4):(1,2)`` along mode 1 from (1, 0) these are blocks 1, 3, 5 and 7: ``0b10101010``.
     """
-    from cute_dialect.lang.machine.tiled import static_payload  # late: start-up
+    from cute_dialect.lang.machine.tiled_mma import static_payload  # late: start-up
 
     what = "cute.make_layout_image_mask"
     payload = static_payload(layout, f"{what}: layout")

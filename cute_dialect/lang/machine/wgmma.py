@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.arch.gmma import plain_atom, pointer_swizzle
-from cute_dialect.lang.machine.operands import as_attribute, in_kernel
+from cute_dialect.lang.machine.operands import as_attribute, in_kernel, tensor_operand
 from cute_dialect.lang.tracing.emission import require_chip
 from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
 from cute_dialect.lang.tracing.tracer import current
@@ -54,8 +54,6 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: type[Numeric])
 
 
 def _emit(name: str, operands: tuple[Any, ...], what: str, **properties: Any) -> None:
-    from cute_dialect.lang.machine.tiled import tensor_operand  # late: start-up
-
     tracer = in_kernel(what)
     require_chip(what, "sm_90a")
     tensors = [tensor_operand(x, what, "accumulators").ssa for x in operands]
