@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["HEADS", "MASKS", "AttentionConfig", "config_named", "default_config"]
+__all__ = ["BIASES", "HEADS", "MASKS", "AttentionConfig", "config_named", "default_config"]
 
 HEADS = (64, 128, 256)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
@@ -18,11 +18,20 @@ HEADS = (64, 128, 256)
 MASKS = ("full", "right", "left", "both")
 """Bounded sides of a query's keys: ``right`` is causal attention, ``both`` a sliding window."""
 
+BIASES = ("i1", "f16", "bf16", "f32")
+"""Element types of an added bias. ``i1`` is a mask, which is True for visible keys."""
+
 SMEM = 232448
 """Shared memory available to a block, in bytes."""
 
-_FLAGS = {"end": "from_end", "packed": "packed", "lse": "lse", "split": "split"}
+_FLAGS = {
+    "end": "from_end", "packed": "packed", "lse": "lse", "split": "split", "scaled": "scaled", "softcap": "softcap",
+    "alibi": "alibi",
+}  # fmt: skip
+_ELEMENTS = ("bias", "sinks")
+"""Fields that hold an element type; their words are, for example, ``bias_f16``."""
 _LETTERS = {
+    "v": "head_v",
     "s": "stages",
     "q": "q_stages",
     "o": "overlap",
@@ -59,6 +68,28 @@ class AttentionConfig(NamedTuple):
     # multiprocessors need no pairs.
     pairs: bool = True
     sms: int = 132  # multiprocessors of the GPU
+    head_v: int = 0  # head dimension of V and of the result, one of HEADS; 0: that of Q and K
+    # Functions of the scores. Each makes the kernel scale the scores before softmax, not within it.
+    scaled: bool = False  # the scale may be negative or 0
+    softcap: bool = False  # cap * tanh(score / cap)
+    alibi: bool = False  # subtract the distance of query and key, times a slope per head
+    bias: str = ""  # element type of an added bias, one of BIASES; "i1" is a mask of visible keys
+    sinks: str = ""  # element type of a per-head logit that joins the sum of exponentials; "" for none
+
+    @property
+    def value_head(self) -> int:
+        """Head dimension of V and of the result."""
+        return self.head_v or self.head
+
+    @property
+    def adjusts(self) -> bool:
+        """Return True if the scores are changed between the MMA and softmax."""
+        return self.scaled or self.softcap or self.alibi or bool(self.bias)
+
+    @property
+    def hides(self) -> bool:
+        """Return True if a row may have no visible key."""
+        return self.mask != "full" or bool(self.bias)
 
     @property
     def consumers(self) -> int:
@@ -82,8 +113,13 @@ class AttentionConfig(NamedTuple):
 
     @property
     def key_bytes(self) -> int:
-        """Bytes of the keys, or of the values, of one step."""
+        """Bytes of the keys of one step."""
         return self.tile_n * self.head * 2
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of the values of one step."""
+        return self.tile_n * self.value_head * 2
 
     @property
     def query_bytes(self) -> int:
@@ -93,17 +129,18 @@ class AttentionConfig(NamedTuple):
     @property
     def smem_bytes(self) -> int:
         """Shared memory of a block in bytes, without barriers."""
-        return 2 * self.stages * self.key_bytes + self.q_stages * self.query_bytes
+        return self.stages * (self.key_bytes + self.value_bytes) + self.q_stages * self.query_bytes
 
     @property
     def registers(self) -> int:
         """Registers of a consumer thread for scores, probabilities and the accumulator."""
-        return self.tile_n // 2 + self.tile_n // 4 + self.head // 2
+        return self.tile_n // 2 + self.tile_n // 4 + self.value_head // 2
 
     @property
     def name(self) -> str:
         """Unique name of the kernel: the function it computes, then the settings that differ from the default."""
         flags = [word for word, field in _FLAGS.items() if getattr(self, field)]
+        flags += [f"{field}_{getattr(self, field)}" for field in _ELEMENTS if getattr(self, field)]
         named = ["attention", self.element, str(self.head), self.mask, *flags, f"{self.tile_m}x{self.tile_n}"]
         plain = default_config(self.element, self.head, self.mask)
         for letter, field in _LETTERS.items():
@@ -118,6 +155,11 @@ class AttentionConfig(NamedTuple):
             raise ValueError(f"element is {self.element!r}; use 'bf16' or 'f16'")
         if self.head not in HEADS:
             raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, HEADS))}")
+        if self.head_v and self.head_v not in HEADS:
+            raise ValueError(f"head_v is {self.head_v}; use one of {', '.join(map(str, HEADS))}, or 0 for that of Q")
+        for field, known in (("bias", BIASES), ("sinks", BIASES[1:])):
+            if getattr(self, field) and getattr(self, field) not in known:
+                raise ValueError(f"{field} is {getattr(self, field)!r}; use one of {', '.join(known)}")
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
         if self.split and (self.packed or not self.lse):
@@ -177,8 +219,11 @@ def config_named(name: str) -> AttentionConfig:
         for word in words[4:]:
             tile = re.fullmatch(r"(\d+)x(\d+)", word)
             other = re.fullmatch(r"([a-z]+)(\d+)", word)
+            field, _, element = word.partition("_")
             if word in _FLAGS:
                 found = found._replace(**{_FLAGS[word]: True})
+            elif field in _ELEMENTS:
+                found = found._replace(**{field: element})
             elif tile:
                 found = found._replace(tile_m=int(tile[1]), tile_n=int(tile[2]))
             elif other and other[1] in _LETTERS:

@@ -26,6 +26,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.producer import Producer
 from cute_dialect.kernels.attention.result import Rows
+from cute_dialect.kernels.attention.scores import Line, ScoreOperands, Scores
 from cute_dialect.kernels.attention.softmax import Softmax
 from cute_dialect.kernels.attention.tiles import Place, Problem, Tiles, nothing_of
 from cute_dialect.kernels.common.elements import number
@@ -52,7 +53,9 @@ _TURN = 1
 def launch(
     Q: cute.Tensor, K: cute.Tensor, V: cute.Tensor, out: cute.Tensor, lse: cute.Tensor | None,
     of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, scale: cute.Float32,
-    left: cute.Int32, right: cute.Int32, parts: cute.Int32 | None = None, config: cute.Constexpr[Any] = DEFAULT,
+    left: cute.Int32, right: cute.Int32, parts: cute.Int32 | None = None, cap: cute.Float32 | None = None,
+    slopes: cute.Tensor | None = None, bias: cute.Tensor | None = None, sinks: cute.Tensor | None = None,
+    config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
@@ -61,10 +64,11 @@ def launch(
         lse: Log-sum-exp of each row, (S, H, B), or None.
         of_queries, of_keys: Boundaries of packed sequences, or None.
         queries: Queries of a sequence; the largest number for packed sequences.
-        scale: Factor of the scores, times ``log2(e)``.
+        scale: Factor of the scores, times ``log2(e)``; with a soft cap also times ``2 / cap``.
         left, right: See :class:`.tiles.Problem`.
         parts: Number of slices of the keys (split-KV). The f32 ``out`` and ``lse`` then have ``parts`` times as many
             sequences, those of the first slice first.
+        cap, slopes, bias, sinks: See :class:`.scores.ScoreOperands`.
         config: The configuration.
     """
     c = config
@@ -81,23 +85,24 @@ def launch(
         dtype, dtype, modes.K, modes.K, cute.Float32, (c.consumers, 1, 1), (64, c.tile_n)
     )  # fmt: skip
     mma_o = hopper.make_trivial_tiled_mma(
-        dtype, dtype, modes.K, modes.MN, cute.Float32, (c.consumers, 1, 1), (64, c.head),
+        dtype, dtype, modes.K, modes.MN, cute.Float32, (c.consumers, 1, 1), (64, c.value_head),
         warpgroup.OperandSource.RMEM,
     )  # fmt: skip
     rows, columns = utils.LayoutEnum.ROW_MAJOR, utils.LayoutEnum.COL_MAJOR
     rings = (
         hopper.make_smem_layout_a(rows, (c.tile_m, None, c.head), dtype, c.q_stages),
         hopper.make_smem_layout_b(rows, (None, c.tile_n, c.head), dtype, c.stages),
-        hopper.make_smem_layout_b(columns, (None, c.head, c.tile_n), dtype, c.stages),
+        hopper.make_smem_layout_b(columns, (None, c.value_head, c.tile_n), dtype, c.stages),
     )
-    tiles = (c.tile_m, c.head), (c.tile_n, c.head), (c.head, c.tile_n)
+    tiles = (c.tile_m, c.head), (c.tile_n, c.head), (c.value_head, c.tile_n)
     tmas = tuple([_load_map(x, ring, tile) for x, ring, tile in zip((Q, K, V), rings, tiles)])
     rows, batch = cute.ceil_div(queries, c.tile_m), cute.size(of_keys) - 1 if c.packed else Q.shape[3]
     problem = Problem(
         queries, K.shape[0], Q.shape[2], Q.shape[2] // K.shape[2], batch, (of_queries, of_keys) if c.packed else None,
         left, right, rows, Problem.units_of(c, rows, Q.shape[2], batch, parts), parts,
     )  # fmt: skip
-    attention(tmas, rings, mma_s, mma_o, out, lse, problem, scale, config).launch(
+    operands = ScoreOperands(scale, cap, slopes, bias, sinks)
+    attention(tmas, rings, mma_s, mma_o, out, lse, problem, operands, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
     )
 
@@ -112,7 +117,7 @@ def _load_map(x: Any, ring: Any, tile: tuple[int, int]) -> Any:
 @cute.kernel(min_blocks=1)
 def attention(
     tmas: Any, rings: Any, mma_s: cute.TiledMma, mma_o: cute.TiledMma, out: cute.Tensor, lse: cute.Tensor | None,
-    problem: Problem, scale: cute.Float32, config: cute.Constexpr[Any],
+    problem: Problem, operands: ScoreOperands, config: cute.Constexpr[Any],
 ):  # fmt: skip
     c, tiles = config, Tiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -127,7 +132,7 @@ def attention(
         pipeline.PipelineTmaAsync.create(
             num_stages=stages, producer_group=1, consumer_group=everyone, tx_count=size, defer_sync=True
         )
-        for stages, size in ((c.q_stages, c.query_bytes), (c.stages, c.key_bytes), (c.stages, c.key_bytes))
+        for stages, size in ((c.q_stages, c.query_bytes), (c.stages, c.key_bytes), (c.stages, c.value_bytes))
     ]
     own = None
     if c.packed:  # a barrier for loads that the producer itself waits for
@@ -150,7 +155,8 @@ def attention(
     else:
         cute.arch.setmaxregister_increase(registers_of(c)[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
-        Consumer(c, tiles, warp_group - 1, mma_s, mma_o, (sQ, sK, sV), consumers, Rows(c, out, lse), scale).run()
+        rows = Rows(c, out, lse)
+        Consumer(c, tiles, warp_group - 1, mma_s, mma_o, (sQ, sK, sV), consumers, rows, operands).run()
 
 
 def registers_of(c: AttentionConfig) -> tuple[int, int]:
@@ -163,7 +169,7 @@ class Consumer:
 
     def __init__(
         self, c: AttentionConfig, tiles: Tiles, group: Any, mma_s: Any, mma_o: Any, smem: Any, rings: Any, rows: Rows,
-        scale: Any,
+        operands: ScoreOperands,
     ):  # fmt: skip
         self.c, self.tiles, self.group, self.mma_s, self.mma_o, self.rows = c, tiles, group, mma_s, mma_o, rows
         self.of_q, self.of_k, self.of_v = rings
@@ -174,8 +180,9 @@ class Consumer:
         self.v = mma_o.make_fragment_B(part_o.partition_B(sV))
         scores = mma_s.make_fragment_C(mma_s.partition_shape_C((c.tile_m, c.tile_n)))
         weights = mma_o.make_fragment_A(mma_o.partition_shape_A((c.tile_m, c.tile_n)))
-        sums = mma_o.make_fragment_C(mma_o.partition_shape_C((c.tile_m, c.head)))
-        self.softmax = Softmax(c, scores, weights, sums, scale)
+        sums = mma_o.make_fragment_C(mma_o.partition_shape_C((c.tile_m, c.value_head)))
+        self.softmax = Softmax(c, scores, weights, sums, cute.Float32(1.0) if c.adjusts else operands.scale)
+        self.functions = Scores(c, scores, operands)
         self.scores, self.weights, self.sums = scores, weights, sums
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
         self.row, self.column = group * 64 + warp * 16 + lane // 4, lane % 4 * 2
@@ -205,25 +212,27 @@ class Consumer:
         if self.c.q_stages == 1:
             q = q._replace(index=place.zero)
         softmax.begin()
+        lines = self._lines(place)
         k = self.of_k.wait_and_advance()
         warpgroup.fence()
         self._multiply_keys(q, k, place.last - 1)
         warpgroup.wait_group(0, self.scores)
         k.release()
+        self._adjust(place, lines, place.last - 1)
         self._mask(place, place.last - 1)
         softmax.take(first=True, masked=True)
         softmax.weigh()
         top = place.last - 1
         whole = self._whole_steps(place)
         for i in range(top - place.first):
-            self._step(place, q, top - 1 - i, whole)
+            self._step(place, lines, q, top - 1 - i, whole)
         q.release()
         v = self.of_v.wait_and_advance()
         warpgroup.fence()
         self._multiply_values(v)
         warpgroup.wait_group(0, self.sums)
         v.release()
-        logs = softmax.finish()
+        logs = softmax.finish(self._sinks(place, lines))
         self.rows.store(place, self.row, self.sums, logs)
 
     def _whole_steps(self, place: Place) -> tuple[Any, Any]:
@@ -237,7 +246,28 @@ class Consumer:
         low = cute.ceil_div(cute.max(row + 63 + shift - p.left, 0), n) if left else None
         return low, (row + shift + p.right + 1) // n if right else None
 
-    def _step(self, place: Place, q: Any, at: Any, whole: tuple[Any, Any]) -> None:
+    def _lines(self, place: Place) -> list[Line]:
+        """Return this thread's rows."""
+        rows = [place.row + self.row + 8 * half for half in range(2)]
+        return [self.functions.line(row, place.head, place.batch) for row in rows]
+
+    def _sinks(self, place: Place, lines: list[Line]) -> Any:
+        """Return the logits of keys without values; only the first slice of the keys has them."""
+        found = self.functions.sinks(lines)
+        if found is None or not self.c.split:
+            return found
+        first = place.matrix < self.tiles.problem.batch
+        return [x if first else cute.Float32(float("-inf")) for x in found]
+
+    def _adjust(self, place: Place, lines: list[Line], at: Any) -> None:
+        """Apply the functions of scores to those of a step."""
+        if not self.c.adjusts:
+            return
+        first = at * self.c.tile_n + self.column
+        own = [line.query + place.keys - place.queries - first for line in lines]
+        self.functions.adjust(lines, place.batch, first, own)
+
+    def _step(self, place: Place, lines: list[Line], q: Any, at: Any, whole: tuple[Any, Any]) -> None:
         """Multiply the queries by a step's keys, and the probabilities of the previous step by its values."""
         softmax, overlap = self.softmax, self.c.overlap
         # Wait for both stages before the first MMA. Between MMAs, ptxas would insert fences that serialize them.
@@ -252,12 +282,13 @@ class Consumer:
         else:
             warpgroup.wait_group(0, self.scores, self.sums)
             v.release()
+        self._adjust(place, lines, at)
         low, high = whole
         cut = [at < low] if low is not None else []
         cut += [at >= high] if high is not None else []
         if cut and cut[0] | cut[-1]:
             self._mask(place, at)
-        by = softmax.take(first=False, masked=self.c.mask != "full")
+        by = softmax.take(first=False, masked=self.c.hides)
         if softmax.is_taken():
             k.release()
         if overlap:
@@ -325,7 +356,13 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     begins = cute.Tensor[cute.Int32, "?:1"] if c.packed else None
     found |= {"of_queries": begins, "of_keys": begins}
     found |= {"queries": cute.Int32, "scale": cute.Float32, "left": cute.Int32}
-    return found | {"right": cute.Int32, "parts": cute.Int32 if c.split else None}
+    found |= {"right": cute.Int32, "parts": cute.Int32 if c.split else None}
+    found["cap"] = cute.Float32 if c.softcap else None
+    found["slopes"] = cute.Tensor[cute.Float32, "(?,?):(?,?)"] if c.alibi else None
+    bias = cute.Uint8 if c.bias == "i1" else number(c.bias or "f32")
+    found["bias"] = cute.Tensor[bias, "(?,?,?,?):(?,?,?,?)"] if c.bias else None
+    found["sinks"] = cute.Tensor[number(c.sinks), "?:1"] if c.sinks else None
+    return found
 
 
 @printed

@@ -49,7 +49,7 @@ class Producer:
         sQ, sK, sV = smem
         self.q = Loaded(tmas[0], sQ, (c.tile_m, c.head), 0)
         self.k = Loaded(tmas[1], sK, (c.tile_n, c.head), 0)
-        self.v = Loaded(tmas[2], sV, (c.head, c.tile_n), 1)
+        self.v = Loaded(tmas[2], sV, (c.value_head, c.tile_n), 1)
         self.of_q, self.of_k, self.of_v = rings
 
     def run(self) -> None:
@@ -110,7 +110,7 @@ class Producer:
 
     def _clear(self, slot: Any, first: Any) -> None:
         """Zero the values of a slot from key ``first`` on, eight elements per thread."""
-        pieces, lane = self.c.head // 8, cute.arch.lane_idx()
+        pieces, lane = self.c.value_head // 8, cute.arch.lane_idx()
         zeros = cute.make_rmem_tensor(8, self.v.smem.element_type)
         zeros.fill(0.0)
         for key in range(first + lane // pieces, self.c.tile_n, 32 // pieces):

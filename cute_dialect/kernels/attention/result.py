@@ -29,16 +29,16 @@ class Rows:
         if c.split:
             self._store_parts(place, row, sums, logs, lane)
             return
-        words = cute.make_rmem_tensor(c.head // 4, cute.Int32)
-        plain = cute.make_tensor(sums.iterator, cute.make_layout(c.head // 2))
+        words = cute.make_rmem_tensor(c.value_head // 4, cute.Int32)
+        plain = cute.make_tensor(sums.iterator, cute.make_layout(c.value_head // 2))
         words.store(plain.load().to(self.out.element_type).bitcast(cute.Int32))
         for half in cute.range_constexpr(2):
             at = place.row + row + 8 * half
             # All lanes take part in the exchange, including those of rows past the end.
-            pieces = [_exchanged([words[2 * (4 * i + j) + half] for j in range(4)], lane) for i in range(c.head // 32)]
+            pieces = [_exchanged([words[2 * (4 * i + j) + half] for j in range(4)], lane) for i in range(c.value_head // 32)]
             if at < place.queries:
                 line = self.out[place.query_start + at, None, place.head, place.matrix]
-                for i in cute.range_constexpr(c.head // 32):
+                for i in cute.range_constexpr(c.value_head // 32):
                     # the bounds check of a thread is the same for all pieces
                     if lane * 8 < self.out.shape[1] - 32 * i:
                         eight = cute.make_rmem_tensor(4, cute.Int32)
@@ -51,12 +51,12 @@ class Rows:
 
     def _store_parts(self, place: Place, row: Any, sums: Any, logs: list[Any], lane: Any) -> None:
         """Store f32 rows for :mod:`.combine`: pairs of columns, so that four lanes store 32 bytes of a row."""
-        plain = cute.make_tensor(sums.iterator, cute.make_layout((2, 2, self.c.head // 8)))
+        plain = cute.make_tensor(sums.iterator, cute.make_layout((2, 2, self.c.value_head // 8)))
         for half in cute.range_constexpr(2):
             at = place.row + row + 8 * half
             if at < place.queries:
                 line = self.out[at, None, place.head, place.matrix]
-                for i in cute.range_constexpr(self.c.head // 8):
+                for i in cute.range_constexpr(self.c.value_head // 8):
                     if 8 * i < self.out.shape[1]:
                         cute.autovec_copy(plain[None, half, i], cute.local_tile(line, (2,), (4 * i + lane,)))
                 if lane == 0:

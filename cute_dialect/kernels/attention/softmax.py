@@ -19,7 +19,7 @@ SLACK = 8.0
 """Largest power of two by which a weight may exceed 1 before the row maximum is updated. Weights up to 2^8 are as
 accurate as smaller ones, and updating the maximum less often saves rescaling the accumulator."""
 
-_LN_2 = 0.6931471805599453
+LN_2 = 0.6931471805599453
 _CHAINS = 2
 """Independent chains of a row reduction per thread. A single chain would be bound by instruction latency."""
 
@@ -126,20 +126,31 @@ class Softmax:
         for i in cute.range_constexpr(cute.size(self.sums)):
             self.sums[i] = self.sums[i] * by[i // 2 % 2]
 
-    def finish(self) -> Any:
+    def finish(self, sinks: Any = None) -> Any:
         """Divide the accumulator by the sums of exponentials, and return the log-sum-exp of each row.
 
         Rows without a key are 0, and their log-sum-exp is -inf.
+
+        Args:
+            sinks: for each row, the logit of a key without a value, times ``log2(e)``.
         """
         logs, factors = [], []
         for row in cute.range_constexpr(2):
             total = self.total[row]
             for distance in (1, 2):
                 total = total + cute.arch.shuffle_sync_bfly(total, distance)
+            by, most = 1.0, self.most[row] * self.factor
+            if sinks is not None:
+                before = most
+                most = cute.arch.fmax(before, sinks[row])
+                # Without a key and without a sink both are -inf, which must not be subtracted.
+                finite = most if most != float("-inf") else cute.Float32(0.0)
+                by = cute.math.exp2(before - finite, fastmath=True)
+                total = cute.math.fma(total, by, cute.math.exp2(sinks[row] - finite, fastmath=True))
             none = total == 0.0
-            factors.append(0.0 if none else 1.0 / total)
+            factors.append(0.0 if none else by / total)
             if self.c.lse:
-                most = self.most[row] * self.factor + cute.math.log2(total, fastmath=True)
-                logs.append(float("-inf") if none else most * _LN_2)
+                log = most + cute.math.log2(total, fastmath=True)
+                logs.append(float("-inf") if none else log * LN_2)
         self._rescale(factors)
         return logs

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from cute_dialect.kernels.attention.config import HEADS
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = [
-    "CALL", "CAUSAL", "LAYOUTS", "Form", "check_rising", "direction_of", "form_of", "is_readable", "numbers_of",
+    "CALL", "CAUSAL", "LAYOUTS", "Form", "check_rising", "direction_of", "expanded_strides", "form_of", "is_number", "is_readable", "numbers_of",
     "window_of",
 ]  # fmt: skip
 
@@ -53,6 +53,21 @@ class Form(NamedTuple):
     right: int
     lse: bool
     longest: int | None  # rows of the longest packed sequence of q, if given
+    size_v: int = 0  # elements per head of v and of the result; 0: those of q and k
+    softcap: float = 0.0  # 0 for none
+    bias: str = ""  # element type of the added bias; "i1" for a mask of visible keys, "" for none
+    alibi: bool = False  # scores fall with the distance of query and key
+    sinks: str = ""  # element type of the sinks, "" for none
+
+    @property
+    def values(self) -> int:
+        """Elements per head of v and of the result."""
+        return self.size_v or self.size
+
+    @property
+    def depends_on_head(self) -> bool:
+        """Return True if heads that share keys have different functions of scores."""
+        return self.alibi or bool(self.bias) or bool(self.sinks)
 
     @property
     def rows(self) -> int:
@@ -67,7 +82,7 @@ class Form(NamedTuple):
 
 def form_of(
     views: Mapping[str, ArrayView], causal: object, scale: object, window: Any, lse: bool, layout: str,
-    longest: object, element: str,
+    longest: object, element: str, softcap: object = 0.0,
 ) -> Form:  # fmt: skip
     """Return the checked call.  Raises ShapeError, DtypeError, LayoutError, UnsupportedError."""
     begins = [key for key in ("cu_seqlens_q", "cu_seqlens_k") if key in views]
@@ -86,9 +101,10 @@ def form_of(
             raise ShapeError(f"{CALL}: {key} has shape {views[key].shape}; pass an array of rank {rank}, {names}")
     batch, heads, queries, size = _extents(views["q"].shape, layout)
     batch_k, heads_k, keys, size_k = _extents(views["k"].shape, layout)
-    if views["v"].shape != views["k"].shape:
+    if views["v"].shape[:-1] != views["k"].shape[:-1]:
         raise ShapeError(
-            f"{CALL}: v has shape {views['v'].shape}, but k has shape {views['k'].shape}; pass equal shapes"
+            f"{CALL}: v has shape {views['v'].shape}, but k has shape {views['k'].shape}; only the last extents, the "
+            "head sizes, may differ"
         )
     if batch_k != batch or size_k != size:
         raise ShapeError(
@@ -97,15 +113,20 @@ def form_of(
         )
     if heads_k == 0 or heads % heads_k:
         raise ShapeError(f"{CALL}: q has {heads} heads and k has {heads_k}; pass q with a multiple of the heads of k")
-    if size % 8 or not 8 <= size <= HEADS[-1]:
-        raise UnsupportedError(f"{CALL}: head size {size} is not supported; use a multiple of 8 up to {HEADS[-1]}")
+    size_v = views["v"].shape[-1]
+    for each in (size, size_v):
+        if each % 8 or not 8 <= each <= HEADS[-1]:
+            raise UnsupportedError(f"{CALL}: head size {each} is not supported; use a multiple of 8 up to {HEADS[-1]}")
     most = None
     if packed:
         batch, most = _check_begins(views, queries, keys, longest)
     if scale is None:
         scale = 1 / math.sqrt(size)
-    if not (isinstance(scale, int | float) and 0 < scale < math.inf):
-        raise UnsupportedError(f"{CALL}: scale is {scale!r}; pass a finite number above 0")
+    if not is_number(scale) or not math.isfinite(scale):
+        raise UnsupportedError(f"{CALL}: scale is {scale!r}; pass a finite number")
+    softcap = 0.0 if softcap is None else softcap
+    if not is_number(softcap) or not 0 <= softcap < math.inf:
+        raise UnsupportedError(f"{CALL}: softcap is {softcap!r}; pass a finite number above 0, or 0 for none")
     direction = direction_of(causal)
     left, right = window_of(window)
     right = 0 if direction else right
@@ -113,10 +134,58 @@ def form_of(
     mask = {(False, False): "full", (False, True): "right", (True, False): "left", (True, True): "both"}[
         left is not None, right is not None
     ]
-    return Form(
+    form = Form(
         element, layout, packed, batch, heads, heads // heads_k, queries, keys, size, float(scale), mask, from_end,
-        min(left or 0, _UNBOUNDED), min(right or 0, _UNBOUNDED), lse, most,
+        min(left or 0, _UNBOUNDED), min(right or 0, _UNBOUNDED), lse, most, size_v if size_v != size else 0,
+        float(softcap),
     )  # fmt: skip
+    return _with_score_arrays(form, views)
+
+
+def _with_score_arrays(form: Form, views: Mapping[str, ArrayView]) -> Form:
+    """Add the sinks, the slopes of ALiBi and the mask.  Raises ShapeError, DtypeError, UnsupportedError."""
+    sinks, slopes, mask = views.get("sinks"), views.get("alibi_slopes"), views.get("mask")
+    if sinks is not None:
+        if sinks.shape != (form.heads,):
+            raise ShapeError(f"{CALL}: sinks has shape {sinks.shape}; pass one number per head, ({form.heads},)")
+        if sinks.dtype not in ("f32", form.element):
+            raise DtypeError(f"{CALL}: sinks has dtype {sinks.dtype}; pass an array of f32 or {form.element}")
+        form = form._replace(sinks=sinks.dtype)
+    if slopes is not None:
+        wanted = (form.heads,), (form.batch, form.heads)
+        if slopes.shape not in wanted:
+            raise ShapeError(
+                f"{CALL}: alibi_slopes has shape {slopes.shape}; pass an array of shape {wanted[0]} or {wanted[1]}"
+            )
+        if slopes.dtype != "f32":
+            raise DtypeError(f"{CALL}: alibi_slopes has dtype {slopes.dtype}; pass an array of f32")
+        form = form._replace(alibi=True)
+    if mask is not None:
+        if form.packed:
+            raise UnsupportedError(f"{CALL}: mask is not supported with packed sequences; omit it")
+        if mask.dtype not in ("i1", "f32", form.element):
+            raise DtypeError(f"{CALL}: mask has dtype {mask.dtype}; pass an array of bool, f32 or {form.element}")
+        wanted = (form.batch, form.heads, form.queries, form.keys)
+        if expanded_strides(mask, wanted) is None:
+            raise ShapeError(f"{CALL}: mask has shape {mask.shape}; pass an array that expands to {wanted}")
+        form = form._replace(bias=mask.dtype)
+    return form
+
+
+def expanded_strides(view: ArrayView, shape: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the strides of an array expanded to a shape, or None if it does not expand to it."""
+    missing = len(shape) - len(view.shape)
+    if missing < 0:
+        return None
+    sizes, steps = (1,) * missing + view.shape, (0,) * missing + view.strides
+    if any(size not in (1, wanted) for size, wanted in zip(sizes, shape)):
+        return None
+    return tuple([0 if size == 1 else step for size, step in zip(sizes, steps)])
+
+
+def is_number(x: object) -> TypeGuard[int | float]:
+    """Return True for an int or a float, but not for a bool."""
+    return isinstance(x, int | float) and not isinstance(x, bool)
 
 
 def _extents(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
