@@ -27,7 +27,7 @@ __all__ = ["Missing", "check_keywords", "checks_keywords", "no_such_kernel", "re
 
 def check_keywords(
     call: str, function: Callable[..., Any], given: Mapping[str, object], *, also: Callable[..., Any] | None = None,
-    without: Sequence[str] = (), interpreted: bool = True,
+    without: Sequence[str] = (), interpreted: bool = True, spellings: Mapping[str, str] | None = None,
 ) -> None:  # fmt: skip
     """Raise ArgumentError if ``given`` has a name that is not an argument of the function.
 
@@ -36,6 +36,7 @@ def check_keywords(
         given: the keyword arguments that its ``**`` parameter received.
         also: a function whose arguments are accepted as well, except those in ``without``.
         interpreted: the function also accepts the options of the interpreter.
+        spellings: arguments of similar functions of other libraries -> what to use instead.
     """
     options = list(Interpreted.__annotations__) if interpreted else []
     if all([name in options for name in given]):
@@ -46,6 +47,8 @@ def check_keywords(
         if name in names or name in options or (name in others and name not in without):
             continue
         names = list(dict.fromkeys([*names, *[n for n in others if n not in without]]))
+        if spellings is not None and name in spellings:
+            raise ArgumentError(f"{call}() has no argument '{name}'; {spellings[name]}")
         near = similar(name, names + options)
         guess = f"; did you mean '{near[0]}'?" if near else "."
         more = f'; with device="cpu" also {", ".join(sorted(options))}' if options else ""

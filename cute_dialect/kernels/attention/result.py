@@ -35,7 +35,9 @@ class Rows:
         for half in cute.range_constexpr(2):
             at = place.row + row + 8 * half
             # All lanes take part in the exchange, including those of rows past the end.
-            pieces = [_exchanged([words[2 * (4 * i + j) + half] for j in range(4)], lane) for i in range(c.value_head // 32)]
+            pieces = [
+                _exchanged([words[2 * (4 * i + j) + half] for j in range(4)], lane) for i in range(c.value_head // 32)
+            ]
             if at < place.queries:
                 line = self.out[place.query_start + at, None, place.head, place.matrix]
                 for i in cute.range_constexpr(c.value_head // 32):

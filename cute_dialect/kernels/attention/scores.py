@@ -66,11 +66,11 @@ class Scores:
         columns = c.tile_n // 4
         for row in cute.range_constexpr(2):
             line = lines[row]
-            of_row = None
+            of_row: Any = None
             if c.bias:  # rows and columns past the end are masked later, so any element may stand for them
                 query = cute.min(line.query, o.bias.shape[0] - 1)
                 of_row = o.bias[query, None, line.head, batch]
-            away = cute.Float32(own[row]) if c.alibi else None
+            away: Any = cute.Float32(own[row]) if c.alibi else None
             for column in cute.range_constexpr(columns):
                 at, i = column // 2 * 8 + column % 2, column // 2 * 4 + row * 2 + column % 2
                 score = self.scores[i] * o.scale

@@ -16,10 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from math import prod
 from operator import mul
 from typing import Any
 
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.explanations.gemm import Explanation, Line
@@ -64,7 +66,8 @@ class AttentionExplanation(Explanation):
         longest = f"the longest of {f.rows}, " if f.packed else ""
         return (
             f"attention of {f.batch} {'packed ' if f.packed else ''}sequences, {longest}{f.heads} heads of {f.size}"
-            f"{shared}, {f.queries} queries, {f.keys} keys, {f.element}"
+            f"{' and ' * (f.size_v > 0)}{f.size_v or ''}{shared}{_functions(f)}, {f.queries} queries, {f.keys} keys, "
+            f"{f.element}"
         )
 
     def _layout(self) -> Iterator[Line]:
@@ -93,7 +96,8 @@ class AttentionExplanation(Explanation):
 
 def explain_attention(
     q: Any, k: Any, v: Any = None, *, causal: bool | str = False, scale: float | None = None, window: Any = None,
-    lse: bool = False, layout: str = "bhsd", cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
+    softcap: float = 0.0, sinks: Any = None, alibi_slopes: Any = None, mask: Any = None, lse: bool = False,
+    layout: str = "bhsd", cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
     max_seqlen_q: int | None = None, kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
     element: str = "f16",
 ) -> AttentionExplanation:  # fmt: skip
@@ -103,12 +107,13 @@ def explain_attention(
     sequences.  Offsets in CPU memory are read.  Raises the errors of the function.
     """
     views = {"q": _view(q, element), "k": _view(k, element), "v": _view(k if v is None else v, element)}
-    begins = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
-    views |= {name: _view(x, "i32") for name, x in begins.items() if x is not None}
+    more = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "sinks": sinks, "alibi_slopes": alibi_slopes}
+    more["mask"] = mask
+    views |= {name: _view(x, "i32" if name.startswith("cu_") else "f32") for name, x in more.items() if x is not None}
     if views["q"].dtype not in ("bf16", "f16"):
         raise UnsupportedError(f"attention: q has dtype {views['q'].dtype}; pass an array of bf16 or f16")
-    form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype)
-    flops = 4 * form.size * form.heads * _multiplied(form, views)
+    form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype, softcap)
+    flops = 2 * (form.size + form.values) * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
     moved = _bytes(form, views)
     bound = max(flops / _PEAK / 1e6, moved / _BANDWIDTH / 1e6)
@@ -119,14 +124,23 @@ def explain_attention(
     )  # fmt: skip
 
 
+def _functions(form: Form) -> str:
+    """Return the functions of scores as text."""
+    names = {"soft cap": form.softcap, "ALiBi": form.alibi, "sinks": form.sinks}
+    names["mask" if form.bias == "i1" else "bias"] = form.bias
+    found = [name for name, used in names.items() if used]
+    return f", with {', '.join(found)}" if found else ""
+
+
 def _bytes(form: Form, views: Mapping[str, ArrayView]) -> int:
     """Return the bytes that a call reads and writes; all rows of packed sequences are counted."""
     heads = form.heads // form.sharing
     keys = form.keys if form.packed else _seen(form)
     each = 1 if form.packed else form.batch
-    elements = each * form.size * 2 * (form.queries * form.heads + keys * heads)
+    elements = each * (form.size + form.values) * (form.queries * form.heads + keys * heads)
     logs = each * form.heads * form.queries * 4 if form.lse else 0
-    return elements * 2 + logs
+    bias = prod(views["mask"].shape) * BITS.get(form.bias, 8) // 8 if form.bias else 0
+    return elements * 2 + logs + bias
 
 
 def _seen(form: Form) -> int:

@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.scores import LOG2_E
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -23,9 +24,11 @@ from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.attention import (
     CALL,
     LAYOUTS,
+    SPELLINGS,
     Form,
     check_rising,
     direction_of,
+    expanded_strides,
     form_of,
     is_readable,
     window_of,
@@ -44,32 +47,41 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Interpreted
 
-__all__ = ["attended", "attention", "computed"]
+__all__ = ["MORE", "attended", "attention", "computed"]
 
-_LOG2_E = 1.4426950408889634
+MORE = ("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask")
+"""Optional arrays of a call, in the order of the kernel's cache and of the torch operator."""
 _KNOWN = KnownCalls()
 """Cached calls."""
 
 
 def attention(
     q: Array, k: Array, v: Array, *, causal: bool | str = False, scale: float | None = None,
-    window: tuple[int | None, int | None] | None = None, lse: bool = False, layout: str = "bhsd",
+    window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, sinks: Array = None,
+    alibi_slopes: Array = None, mask: Array = None, lse: bool = False, layout: str = "bhsd",
     cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None, out: Array = None,
     kernel: AttentionConfig | str | None = None, split_keys: int | None = None, device: object = None,
     stream: object = None, **run: Unpack[Interpreted],
 ) -> Array:  # fmt: skip
-    """Return ``softmax(scale q k^T) v`` per head, an array like ``q``.
+    """Return ``softmax(scale q k^T) v`` per head, an array like ``q`` with the head size of ``v``.
 
-    A row that sees no key is 0, with an ``lse`` of minus infinity.
+    Scores are scaled, capped, biased and masked in this order.  A row that sees no key is 0, with an ``lse`` of minus
+    infinity, or of its sink.
 
     Args:
         q: (B, H, S, D), f16 or bf16.
-        k, v: (B, H', S', D).  H is a multiple of H': consecutive heads of ``q`` share a head of ``k`` and ``v``.
+        k: (B, H', S', D).  H is a multiple of H': consecutive heads of ``q`` share a head of ``k`` and ``v``.
+        v: (B, H', S', D'); D' may differ from D.
         causal: a query sees the keys up to its own.  ``True`` and ``"top_left"`` align query 0 with key 0, as torch
             does; ``"bottom_right"`` aligns the last query with the last key.
-        scale: default: ``1 / sqrt(D)``.
+        scale: any finite number; default: ``1 / sqrt(D)``.
         window: numbers of keys before and after a query's own that it sees, None for no limit.  ``causal`` selects the
             alignment.
+        softcap: replace scores by ``softcap * tanh(score / softcap)``; 0 for none.
+        sinks: (H,), f32 or the type of ``q``: the score of a further key of each head, whose value is zero.
+        alibi_slopes: (H,) or (B, H), f32: subtract ``slope * |i + S' - S - j|`` from the score of query i and key j.
+        mask: an array that expands to (B, H, S, S'): bool, True for visible keys, or f32 or the type of ``q``, added
+            to the scores.
         lse: return a pair, with the logarithm of the sum of the exponentials of each row, (B, H, S) in f32.
         layout: ``"bhsd"``, or ``"bshd"`` for arrays (B, S, H, D).
         cu_seqlens_q, cu_seqlens_k: offsets of packed sequences, i32 arrays (B + 1,) on the device of the other arrays,
@@ -85,23 +97,24 @@ def attention(
     Raises subclasses of :class:`cute_dialect.op.OpError` before anything is compiled or written.
     """
     if run:
-        check_keywords("attention", attention, run)
+        check_keywords("attention", attention, run, spellings=SPELLINGS)
     bounds: object = tuple(window) if isinstance(window, list) else window
-    numbers = (causal, scale, bounds, lse, layout, max_seqlen_q, kernel, split_keys)
+    numbers = (causal, scale, bounds, softcap, lse, layout, max_seqlen_q, kernel, split_keys)
+    more = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask)
     if device is None and stream is None and not run and not _KNOWN.is_traced():
-        how, tensors = _key(q, k, v, (cu_seqlens_q, cu_seqlens_k), out, numbers)
+        how, tensors = _key(q, k, v, more, out, numbers)
         done = _KNOWN.again(how, *tensors)
         if done is not None:
             return done
     others = {"out": out, "kernel": kernel, "split_keys": split_keys, "device": device, **run}
-    operators = _operators((q, k, v), others)
+    operators = _operators((q, k, v, sinks, mask), others)
     if operators is not None:
         left, right = (-1 if x is None else x for x in window_of(window))
         logs = lse or q.is_cuda  # the kernel of the gradients reads them
 
         def compute() -> Any:
             result, found = operators.attention(
-                q, k, v, cu_seqlens_q, cu_seqlens_k, direction_of(causal), left, right, scale, layout, max_seqlen_q,
+                q, k, v, *more, direction_of(causal), left, right, scale, layout, max_seqlen_q, softcap or 0.0,
                 logs,
             )  # fmt: skip
             return (result, found) if lse else result
@@ -113,35 +126,33 @@ def attention(
             and not _KNOWN.is_traced()
             and not flag("CUTE_OP_CHECK", False)
         ):
-            how, tensors = _key(q, k, v, (cu_seqlens_q, cu_seqlens_k), out, numbers)
+            how, tensors = _key(q, k, v, more, out, numbers)
             return _KNOWN.differentiable(how, tensors, compute)
         with nullcontext() if stream is None else sys.modules["torch"].cuda.stream(stream):
             return compute()
-    return attended(q, k, v, numbers, (cu_seqlens_q, cu_seqlens_k), out, device, stream, run)
+    return attended(q, k, v, numbers, more, out, device, stream, run)
 
 
 def attended(
-    q: Array, k: Array, v: Array, numbers: tuple[Any, ...], begins: tuple[Any, Any] = (None, None), out: Array = None,
+    q: Array, k: Array, v: Array, numbers: tuple[Any, ...], more: tuple[Any, ...] = (), out: Array = None,
     device: object = None, stream: object = None, run: Interpreted | None = None,
 ) -> Array:  # fmt: skip
     """Compute :func:`attention` without gradients.
 
     Args:
-        numbers: causal, scale, window, lse, layout, max_seqlen_q, kernel and split_keys.
-        begins: ``cu_seqlens_q`` and ``cu_seqlens_k``.
+        numbers: causal, scale, window, softcap, lse, layout, max_seqlen_q, kernel and split_keys.
+        more: the arrays of ``MORE``, or None.
     """
-    how, tensors = _key(q, k, v, begins, out, numbers)
+    how, tensors = _key(q, k, v, more, out, numbers)
     usual = device is None and stream is None and not run
     if usual:
         done = _KNOWN.again(how, *tensors)
         if done is not None:
             return done
-    causal, scale, window, lse, layout, longest, kernel, split_keys = numbers
-    arrays = {"q": q, "k": k, "v": v, "cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1], "out": out}
-    one = RowCall(
-        CALL, arrays, device, ("cu_seqlens_q", "cu_seqlens_k"), ("bf16", "f16"), stream=stream, run=run,
-    )  # fmt: skip
-    form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element)
+    causal, scale, window, softcap, lse, layout, longest, kernel, split_keys = numbers
+    arrays = {"q": q, "k": k, "v": v, **dict(zip(MORE, more)), "out": out}
+    one = RowCall(CALL, arrays, device, MORE, ("bf16", "f16"), stream=stream, run=run)
+    form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, softcap)
     check_call(one, form)
     way = way_of(form, kernel, split_keys)
     with one.on():
@@ -171,7 +182,7 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
     if way.form.keys == 0:
         result[...] = 0
         if logs is not None:
-            logs[...] = -math.inf
+            logs[...] = one.arrays["sinks"].reshape(-1, 1) if form.sinks else -math.inf
     elif form.rows and form.batch and form.heads:
         q, k, v = (_matrix(one, key, form) for key in ("q", "k", "v"))
         k, v = (_some_keys(x, way) for x in (k, v))
@@ -182,30 +193,53 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
             lines = None if lines is None else _heads_as_queries(lines, form.sharing)
         begins = [one.views.get(key) for key in ("cu_seqlens_q", "cu_seqlens_k")]
         f = way.form
-        numbers = (f.rows, f.scale * _LOG2_E, f.left, f.right)
+        # With a soft cap the kernel computes e^(2 x / cap).
+        factor = 2 * f.scale / f.softcap if f.softcap else f.scale
+        numbers = (f.rows, factor * LOG2_E, f.left, f.right)
+        scores = _score_operands(one, f)
         if way.combine is None:
-            one.launch(way.kernels[0], q, k, v, out, lines, *begins, *numbers)
+            one.launch(way.kernels[0], q, k, v, out, lines, *begins, *numbers, *scores)
             return results
-        sums = one.result((way.parts * f.batch, f.heads, f.rows, f.size), "f32")
+        sums = one.result((way.parts * f.batch, f.heads, f.rows, f.values), "f32")
         ends = one.result((way.parts * f.batch, f.heads, f.rows), "f32")
         results += [sums, ends]
         sums, ends, rows = view_of(sums), view_of(ends), f.batch * f.heads * f.rows
         parts = _turned(sums, f._replace(layout="bhsd")), _turned_logs(ends, f)
-        one.launch(way.kernels[0], q, k, v, *parts, *begins, *numbers, way.parts)
-        sums = sums._replace(shape=(f.size, rows, way.parts), strides=(1, f.size, rows * f.size))
+        one.launch(way.kernels[0], q, k, v, *parts, *begins, *numbers, way.parts, *scores)
+        sums = sums._replace(shape=(f.values, rows, way.parts), strides=(1, f.values, rows * f.values))
         ends = ends._replace(shape=(rows, way.parts), strides=(1, rows))
         one.launch(way.kernels[1], sums, ends, out, lines)
     return results
 
 
+def _score_operands(one: RowCall, form: Form) -> list[Any]:
+    """Return the operands of the functions of scores that the kernel takes."""
+    found: list[Any] = [form.softcap * LOG2_E] if form.softcap else []
+    if form.alibi:
+        view = one.views["alibi_slopes"]
+        strides = expanded_strides(view, (form.batch, form.heads)) or (0, 0)
+        found.append(view._replace(shape=(form.heads, form.batch), strides=strides[::-1]))
+    if form.bias:
+        view, shape = one.views["mask"], (form.batch, form.heads, form.queries, form.keys)
+        b, h, i, j = expanded_strides(view, shape) or (0, 0, 0, 0)
+        element = "ui8" if form.bias == "i1" else form.bias
+        found.append(view._replace(shape=(*shape[2:], *shape[1::-1]), strides=(i, j, h, b), dtype=element))
+    if form.sinks:
+        found.append(one.flat("sinks"))
+    return found
+
+
 def _key(
-    q: Any, k: Any, v: Any, begins: tuple[Any, Any], out: Any, numbers: tuple[Any, ...]
+    q: Any, k: Any, v: Any, more: tuple[Any, ...], out: Any, numbers: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:  # fmt: skip
     """Return the cache key of a call and its arrays; offsets shared by ``q`` and ``k`` are listed once."""
-    tensors = (q, k, v) if out is None else (q, k, v, out)
-    if begins[0] is not None or begins[1] is not None:
-        tensors += (begins[0],) if begins[0] is begins[1] else begins
-    return (*numbers, len(tensors), out is None), tensors
+    tensors, given = (q, k, v) if out is None else (q, k, v, out), ()
+    found = [x for x in more if x is not None]
+    if found:
+        same = more[0] is more[1]
+        given = (same, *[x is None for x in more])
+        tensors += tuple(found[1:] if same and more[0] is not None else found)
+    return (*numbers, given, out is None), tensors
 
 
 # ----------------------------------------------------------------------------------------------------------- matrices
@@ -259,11 +293,12 @@ def _turned_logs(logs: Any, form: Form) -> ArrayView:
 def _result(one: RowCall, form: Form) -> Any:
     """Return the given array for the result, or a new one with the order of rows and heads of q."""
     given, like = one.views.get("out"), one.views["q"]
+    shape = (*like.shape[:-1], form.values)
     if given is None:
         if form.packed or like.strides[1] >= like.strides[2]:
-            return one.result(like.shape)
-        return one.ordered_result(like.shape, (0, 2, 1, 3))
-    one.expect("out", like.shape)
+            return one.result(shape)
+        return one.ordered_result(shape, (0, 2, 1, 3))
+    one.expect("out", shape)
     if 0 not in given.shape and not is_readable(given):
         if given.pointer % 16:
             raise AlignmentError(f"{CALL}: out has address {given.pointer:#x}; pass an out with 16-byte alignment")
@@ -271,7 +306,7 @@ def _result(one: RowCall, form: Form) -> Any:
             f"{CALL}: out has strides {given.strides}; pass an out with a last stride of 1 and others that are "
             "multiples of 8"
         )
-    for key in ("q", "k", "v"):
+    for key in [name for name in one.views if name != "out"]:
         if overlap(given, one.views[key]):
             raise LayoutError(f"{CALL}: out shares memory with {key}; pass a separate out")
     return one.arrays["out"]

@@ -42,6 +42,7 @@ from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import grouped_mm
 from cute_dialect.op.functions.grouped_lists import explained_lists
 from cute_dialect.op.keywords import check_keywords, checks_keywords
+from cute_dialect.op.problems.attention import SPELLINGS
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, combination_epilogue, without_memory
 from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
@@ -110,7 +111,8 @@ def explain(
     if more and isinstance(function, FunctionType):
         options = ("element", "gpu", "others")
         without = [n for n in signature(explain).parameters if n not in options]
-        check_keywords(name, function, more, also=explain, without=without, interpreted=False)
+        spellings = SPELLINGS if name == "attention" else None
+        check_keywords(name, function, more, also=explain, without=without, interpreted=False, spellings=spellings)
     if name == "attention":
         return explain_attention(a, b, out, element=element, **more)
     if is_convolution(function):

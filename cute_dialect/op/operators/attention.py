@@ -11,8 +11,8 @@ piece::
     200 queries, 40 keys, causal="top_left": query i sees keys 0 … i
     two pieces: queries 0 … 38 and keys 0 … 38, causal; queries 39 … 199 and all keys
 
-Neither kernel has a gradient of ``lse``.  Other calls use :func:`by_products`: matmuls in f32, in blocks of bounded
-size.
+Neither kernel has a gradient of ``lse``.  Other calls use matmuls in f32, in blocks of bounded size
+(:mod:`.attention_matmuls`).
 """
 
 # torch is not installed where types are checked.
@@ -22,7 +22,7 @@ size.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -31,56 +31,18 @@ import torch
 from torch import Tensor
 
 from cute_dialect.op.functions import attention as functions
+from cute_dialect.op.operators.attention_matmuls import (
+    Gradients,
+    Mask,
+    Saved,
+    attention_of,
+    empty_gradients,
+    gradients_by_matmuls,
+)
 from cute_dialect.op.problems.attention import LAYOUTS
 from cute_dialect.op.torch.registry import CUTE
 
-__all__ = ["Mask", "Piece", "Saved", "attention_of", "by_products", "empty_gradients", "gradients", "pieces"]
-
-
-_MOST = 1 << 25
-"""Maximum number of scores in memory at a time, in f32."""
-
-
-class Mask(NamedTuple):
-    """The mask and the scale of scores: the arguments of ``torch.ops.cute.attention``."""
-
-    causal: str
-    left: int
-    """Keys before a query's own; -1 for all."""
-    right: int
-    """Keys after it; -1 for all."""
-    scale: float | None
-    layout: str
-    longest: int | None
-    """Rows of the longest packed sequence, if known."""
-
-    @property
-    def after(self) -> int:
-        """Keys after a query's own that it sees; -1 for all."""
-        return 0 if self.causal else self.right
-
-    @property
-    def is_full(self) -> bool:
-        """True if every query sees every key."""
-        return self.left < 0 and self.after < 0
-
-    def factor(self, size: int) -> float:
-        """Return the scale of scores of heads of ``size`` elements."""
-        return 1 / math.sqrt(size) if self.scale is None else self.scale
-
-    def shift(self, queries: int, keys: int) -> int:
-        """Return the key that is query 0's own."""
-        return keys - queries if self.causal == "bottom_right" else 0
-
-    def hidden(self, first: int, rows: int, queries: int, keys: int, device: Any) -> Tensor | None:
-        """Return the keys (rows, keys) that the queries from ``first`` on do not see; None if they see all."""
-        if self.is_full:
-            return None
-        own = torch.arange(first, first + rows, device=device)[:, None] + self.shift(queries, keys)
-        at = torch.arange(keys, device=device)[None]
-        before = at < own - self.left if self.left >= 0 else None
-        behind = at > own + self.after if self.after >= 0 else None
-        return behind if before is None else before if behind is None else before | behind
+__all__ = ["Piece", "gradients", "pieces"]
 
 
 class Piece(NamedTuple):
@@ -159,44 +121,26 @@ def _piece(mask: Mask, first: int, end: int, shift: int, keys: int) -> Piece:
     return Piece(first, end, begin, stop, left - more if left >= 0 else -1, right + more if right >= 0 else -1)
 
 
-class Saved(NamedTuple):
-    """The tensors of a forward call; the offsets are None unless sequences are packed."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    begins_q: Tensor | None
-    begins_k: Tensor | None
-    out: Tensor
-    lse: Tensor
-    """Empty if it was not computed."""
-
-
 def gradients(
-    saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return the gradients of q, k and v, in their types, from those of the result and of ``lse`` (None for zero)."""
-    q, k, v, begins_q, begins_k, out, lse = saved
-    if grad is not None and grad_lse is None and 0 not in (q.numel(), k.numel(), lse.numel()) and _has_flash(q):
+    saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask, of_bias: bool = False
+) -> Gradients:  # fmt: skip
+    """Return the gradients, in the types of the tensors, from those of the result and of ``lse`` (None for zero)."""
+    q, k, v, begins_q, begins_k, out, lse = saved[:7]
+    if grad is not None and grad_lse is None and _is_plain(saved, mask) and _has_flash(q):
         if begins_q is None:
-            return _turned_back(_flash(_rows_first(mask, q, k, v, out, grad), lse, mask), mask)
+            return Gradients(*_turned_back(_flash(_rows_first(mask, q, k, v, out, grad), lse, mask), mask))
         # Sequences of different lengths: the kernel aligns each mask with the last key of its sequence.
         if mask.is_full or mask.causal == "bottom_right" or begins_q is begins_k:
-            return _flash_packed(saved, grad, mask)
-    found = [x.zero_() for x in empty_gradients(q, k, v, mask.layout)]
-    for part in _sequences(saved, (*found, *(() if grad is None else (grad,))), grad_lse, mask):
-        dq, dk, dv, *given = part.others
-        by_products(part.q, part.k, part.v, given[0] if given else None, part.grad_lse, mask, (dq, dk, dv))
-    return found[0], found[1], found[2]
+            return Gradients(*_flash_packed(saved, grad, mask))
+    return gradients_by_matmuls(saved, grad, grad_lse, mask, of_bias)
 
 
-def empty_gradients(q: Tensor, k: Tensor, v: Tensor, layout: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Return uninitialized gradients, contiguous as (B, S, H, D) in either layout."""
-    turn = q.dim() == 4 and LAYOUTS[layout] == LAYOUTS["bhsd"]
-    made = [x.transpose(1, 2) if turn else x for x in (q, k, v)]
-    made = [x.new_empty(x.shape) for x in made]
-    dq, dk, dv = [x.transpose(1, 2) if turn else x for x in made]
-    return dq, dk, dv
+def _is_plain(saved: Saved, mask: Mask) -> bool:
+    """Return True if torch's kernels have all functions of the call's scores."""
+    q, k, v = saved[:3]
+    if 0 in (q.numel(), k.numel(), saved.lse.numel()) or q.shape[-1] != v.shape[-1]:
+        return False
+    return not (saved.has_functions or mask.softcap) and mask.factor(q.shape[-1]) > 0
 
 
 # ------------------------------------------------------------------------------------------------- torch's own kernel
@@ -326,7 +270,7 @@ def _piece_gradients(
 
 def _flash_packed(saved: Saved, grad: Tensor, mask: Mask) -> tuple[Tensor, Tensor, Tensor]:
     """Return gradients of packed sequences by torch's kernel."""
-    q, k, v, begins_q, begins_k, out, lse = saved
+    q, k, v, begins_q, begins_k, out, lse = saved[:7]
     assert begins_q is not None and begins_k is not None
     most_q = q.shape[0] if mask.longest is None else min(mask.longest, q.shape[0])
     most_k = most_q if begins_q is begins_k else k.shape[0]
@@ -344,140 +288,43 @@ def _flash_packed(saved: Saved, grad: Tensor, mask: Mask) -> tuple[Tensor, Tenso
     return dq, dk, dv
 
 
-# --------------------------------------------------------------------------------------------------- matrix products
-
-
-class _Part(NamedTuple):
-    """A sequence, or a batch of sequences of one length: arrays as (B, H, S, D)."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    grad_lse: Tensor | None
-    others: tuple[Tensor, ...]
-
-
-def _sequences(saved: Saved, others: tuple[Tensor, ...], grad_lse: Tensor | None, mask: Mask) -> Iterator[_Part]:
-    """Yield the sequences of a call; ``others``: gradients of q, k and v, and one like q.  Waits for packed offsets."""
-    q, k, v, begins_q, begins_k, *_ = saved
-    if begins_q is None or begins_k is None:
-        turn = LAYOUTS[mask.layout] != LAYOUTS["bhsd"]
-        a, b, c, *rest = [x.transpose(1, 2) if turn else x for x in (q, k, v, *others)]
-        yield _Part(a, b, c, grad_lse, tuple(rest))
-        return
-    for (i, j), (m, n) in zip(pairwise(begins_q.tolist()), pairwise(begins_k.tolist())):
-        rows, keys = slice(i, j), slice(m, n)
-        a, b, c = q[rows], k[keys], v[keys]
-        rest = [x[at] for x, at in zip(others, (rows, keys, keys, rows))]
-        a, b, c, *rest = [x.transpose(0, 1)[None] for x in (a, b, c, *rest)]
-        yield _Part(a, b, c, None if grad_lse is None else grad_lse[None, :, rows], tuple(rest))
-
-
-def _weights(q: Tensor, k: Tensor, hidden: Tensor | None, scale: float) -> tuple[Tensor, Tensor]:
-    """Return the attention weights (B, H', G, S, S') and the scores of queries (B, H', G, S, D), in f32."""
-    scores = (q @ k[:, :, None].mT) * scale
-    if hidden is None:
-        return scores.softmax(-1), scores
-    scores = scores.masked_fill(hidden, -math.inf)
-    return scores.softmax(-1).masked_fill(hidden, 0.0), scores  # also for rows without a visible key
-
-
-def by_products(
-    q: Tensor, k: Tensor, v: Tensor, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask,
-    results: tuple[Tensor, Tensor, Tensor],
-) -> None:  # fmt: skip
-    """Compute gradients of arrays (B, H, S, D), in f32, some queries and sequences at a time."""
-    batch, heads, queries, size = q.shape
-    shared, keys = k.shape[1:3]
-    if 0 in (q.numel(), k.numel()):
-        return
-    scale = mask.factor(size)
-    some = max(1, min(batch, _MOST // (heads * keys)))
-    rows = max(1, min(queries, _MOST // (some * heads * keys)))
-    group = (shared, heads // shared)
-    for b in range(0, batch, some):
-        at = slice(b, b + some)
-        kf, vf = k[at].float(), v[at].float()
-        dk, dv = torch.zeros_like(kf), torch.zeros_like(vf)
-        for i in range(0, queries, rows):
-            end = min(queries, i + rows)
-            hidden = mask.hidden(i, end - i, queries, keys, q.device)
-            x = q[at, :, i:end].float().unflatten(1, group)
-            weights, _ = _weights(x, kf, hidden, scale)
-            ds = torch.zeros_like(weights)
-            if grad is not None:
-                g = grad[at, :, i:end].float().unflatten(1, group)
-                dp = g @ vf[:, :, None].mT
-                dp = dp if hidden is None else dp.masked_fill_(hidden, 0.0)
-                ds = weights * (dp - (weights * dp).sum(-1, keepdim=True))
-                dv += (weights.mT @ g).sum(2)
-            if grad_lse is not None:
-                ds += weights * grad_lse[at, :, i:end].float().unflatten(1, group)[..., None]
-            if hidden is not None:
-                ds.masked_fill_(hidden, 0.0)
-            results[0][at, :, i:end] = (ds @ kf[:, :, None] * scale).flatten(1, 2)
-            dk += (ds.mT @ x).sum(2) * scale
-        results[1][at], results[2][at] = dk, dv
-
-
-def attention_of(saved: Saved, mask: Mask) -> tuple[Tensor, Tensor]:
-    """Return the result and ``lse`` of a call by matmuls that torch can differentiate any number of times.
-
-    All scores are in memory at once.
-    """
-    q = saved.q
-    results: list[Tensor] = []
-    logs: list[Tensor] = []
-    for part in _sequences(saved, (), None, mask):
-        queries, keys, size = part.q.shape[2], part.k.shape[2], q.shape[-1]
-        group = (part.k.shape[1], part.q.shape[1] // part.k.shape[1])
-        hidden = mask.hidden(0, queries, queries, keys, q.device)
-        weights, scores = _weights(part.q.float().unflatten(1, group), part.k.float(), hidden, mask.factor(size))
-        results.append((weights @ part.v.float()[:, :, None]).flatten(1, 2).to(q.dtype))
-        logs.append(scores.logsumexp(-1).flatten(1, 2))
-    if saved.begins_q is None:
-        out = results[0]
-        return (out.transpose(1, 2) if LAYOUTS[mask.layout] != LAYOUTS["bhsd"] else out), logs[0]
-    # Rows past the last sequence do not depend on the inputs.
-    missing = q.shape[0] - sum(x.shape[2] for x in results)
-    heads, size = q.shape[1:]
-    out = torch.cat([*[x[0].transpose(0, 1) for x in results], q.new_zeros(missing, heads, size)])
-    return out, torch.cat([*[x[0] for x in logs], logs[0].new_full((heads, missing), -math.inf)], 1)
-
-
 # ------------------------------------------------------------------------------------------- functions of the operators
 
 
 def forward(
-    q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, causal: str, left: int,
-    right: int, scale: float | None, layout: str, max_seqlen_q: int | None, lse: bool,
+    q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
+    alibi_slopes: Tensor | None, mask: Tensor | None, causal: str, left: int, right: int, scale: float | None,
+    layout: str, max_seqlen_q: int | None, softcap: float, lse: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
     window = None if left < 0 and right < 0 else (left if left >= 0 else None, right if right >= 0 else None)
     found = functions.attended(
-        q, k, v, (causal or False, scale, window, lse, layout, max_seqlen_q, None, None), (cu_seqlens_q, cu_seqlens_k),
-        device="cpu" if q.device.type == "cpu" else None,
+        q, k, v, (causal or False, scale, window, softcap, lse, layout, max_seqlen_q, None, None),
+        (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask), device="cpu" if q.device.type == "cpu" else None,
     )  # fmt: skip
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))
 
 
-def fake(
-    q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, causal: str, left: int,
-    right: int, scale: float | None, layout: str, max_seqlen_q: int | None, lse: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
+    layout, lse = more[9], more[12]
+    like = q if q.shape[-1] == v.shape[-1] else q.new_empty(1).expand(*q.shape[:-1], v.shape[-1])
     if q.dim() == 4 and q.stride(1) < q.stride(2):
-        result = torch.empty_like(q.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
+        result = torch.empty_like(like.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
     else:
-        result = torch.empty_like(q, memory_format=torch.contiguous_format)
+        result = torch.empty_like(like, memory_format=torch.contiguous_format)
     rows = [q.shape[1], q.shape[0]]
     if q.dim() == 4:
         rows = [q.shape[i] for i in LAYOUTS[layout][:3]]
     return result, q.new_empty(rows if lse else 0, dtype=torch.float32)
 
 
+_TENSORS, _ARGUMENTS = 8, 16
+"""Arguments of the operator: tensors, and all."""
+
+
 def keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.mask = inputs[5:11]
-    ctx.save_for_backward(*inputs[:5], *output)
+    ctx.mask = inputs[_TENSORS:-1]
+    ctx.save_for_backward(*inputs[:5], *output, *inputs[5:_TENSORS])
     ctx.set_materialize_grads(False)
     ctx.settings = _settings
 
@@ -489,27 +336,40 @@ def _settings() -> object:
 
 def backward(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:
     saved = Saved(*ctx.saved_tensors)
+    found: dict[int, Any] = {}
+    needs = ctx.needs_input_grad
     if grad is None and grad_lse is None:
-        return (None,) * 12
+        return (None,) * _ARGUMENTS
     if torch.is_grad_enabled():  # create_graph=True: differentiable gradients
-        of = [i for i in range(3) if ctx.needs_input_grad[i]]
+        inputs: dict[int, Any] = {0: saved.q, 1: saved.k, 2: saved.v, 5: saved.sinks, 7: saved.bias}
+        of = [i for i, x in inputs.items() if needs[i] and x is not None]
         pairs = [(x, g) for x, g in zip(attention_of(saved, Mask(*ctx.mask)), (grad, grad_lse)) if g is not None]
         results, given = [x for x, _ in pairs], [g for _, g in pairs]
-        inputs = [(saved.q, saved.k, saved.v)[i] for i in of]
-        again = dict(zip(of, torch.autograd.grad(results, inputs, given, create_graph=True)))
-        return (*[again.get(i) for i in range(3)], *(None,) * 9)
-    return (*CUTE.attention_backward(*saved, grad, grad_lse, *ctx.mask), *(None,) * 9)
+        again = torch.autograd.grad(results, [inputs[i] for i in of], given, create_graph=True, allow_unused=True)
+        found = dict(zip(of, again))
+    else:
+        tensors = (*saved[:5], *saved[7:], *saved[5:7], grad, grad_lse)
+        made = CUTE.attention_backward(*tensors, *ctx.mask, needs[7])
+        found = {i: x for i, x in zip((0, 1, 2, 5, 7), made) if needs[i]}
+    return tuple([found.get(i) for i in range(_ARGUMENTS)])
 
 
 def forward_gradients(
-    q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, out: Tensor, lse: Tensor,
-    grad: Tensor | None, grad_lse: Tensor | None, causal: str, left: int, right: int, scale: float | None, layout: str,
-    max_seqlen_q: int | None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return the gradients of q, k and v."""
-    mask = Mask(causal, left, right, scale, layout, max_seqlen_q)
-    return gradients(Saved(q, k, v, cu_seqlens_q, cu_seqlens_k, out, lse), grad, grad_lse, mask)
+    q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
+    alibi_slopes: Tensor | None, mask: Tensor | None, out: Tensor, lse: Tensor, grad: Tensor | None,
+    grad_lse: Tensor | None, causal: str, left: int, right: int, scale: float | None, layout: str,
+    max_seqlen_q: int | None, softcap: float, of_mask: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return the gradients of q, k, v, sinks and mask; the last two are empty if they are not needed."""
+    saved = Saved(q, k, v, cu_seqlens_q, cu_seqlens_k, out, lse, sinks, alibi_slopes, mask)
+    found = gradients(
+        saved, grad, grad_lse, Mask(causal, left, right, scale, layout, max_seqlen_q, softcap), of_mask
+    )  # fmt: skip
+    return tuple([q.new_empty(0) if x is None else x for x in found])
 
 
-def fake_gradients(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return empty_gradients(*inputs[:3], layout=inputs[13])
+def fake_gradients(*inputs: Any) -> tuple[Tensor, ...]:
+    q, sinks, mask = inputs[0], inputs[5], inputs[7]
+    like = [x.new_empty(x.shape) if x is not None and used else q.new_empty(0)
+            for x, used in ((sinks, True), (mask, inputs[-1]))]  # fmt: skip
+    return (*empty_gradients(*inputs[:3], layout=inputs[16]), *like)

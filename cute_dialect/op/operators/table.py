@@ -25,8 +25,11 @@ _WINDOW = (
 )
 _CONV = f"(Tensor x, Tensor f, Tensor? bias, Tensor? c, {_WINDOW}, {_ACCUMULATOR})"
 _SLOPE = "(Tensor grad, Tensor sums, str activation, str device='') -> (Tensor, Tensor)"
-_SEQUENCES = "Tensor q, Tensor k, Tensor v, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k"
-_MASK = "str causal, SymInt left, SymInt right, float? scale, str layout, SymInt? max_seqlen_q"
+_SEQUENCES = (
+    "Tensor q, Tensor k, Tensor v, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, Tensor? sinks, Tensor? alibi_slopes, "
+    "Tensor? mask"
+)
+_MASK = "str causal, SymInt left, SymInt right, float? scale, str layout, SymInt? max_seqlen_q, float softcap"
 _PAIR, _TRIPLE = "(Tensor, Tensor)", "(Tensor, Tensor, Tensor)"
 
 
@@ -98,7 +101,8 @@ OPERATORS = (
     ),
     Operator(
         "attention_backward",
-        f"({_SEQUENCES}, Tensor out, Tensor lse, Tensor? grad, Tensor? grad_lse, {_MASK}) -> {_TRIPLE}",
+        f"({_SEQUENCES}, Tensor out, Tensor lse, Tensor? grad, Tensor? grad_lse, {_MASK}, bool of_mask) -> "
+        "(Tensor, Tensor, Tensor, Tensor, Tensor)",
         attention.forward_gradients, attention.fake_gradients,
     ),
     # Row functions.

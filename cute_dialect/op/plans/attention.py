@@ -24,7 +24,7 @@ from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeEr
 from cute_dialect.op.execute.arguments import wait_for
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
-from cute_dialect.op.functions.attention import check_call, computed
+from cute_dialect.op.functions.attention import MORE, check_call, computed
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.problems.attention import Form, direction_of, form_of, is_readable, window_of
@@ -85,7 +85,7 @@ class Attention(Recorded):
         element: bf16 or f16.
         head_size: elements per head.
         kernel, split_keys: as in :func:`cute_dialect.op.attention`; they are attributes that may be set later.
-        causal, scale, window, lse, layout: as in :func:`cute_dialect.op.attention`.
+        causal, scale, window, softcap, lse, layout: as in :func:`cute_dialect.op.attention`.
 
     Raises OpError.
 
@@ -99,15 +99,15 @@ class Attention(Recorded):
     @checks_keywords
     def __init__(
         self, *, element: object, head_size: int, causal: bool | str = False, scale: float | None = None,
-        window: tuple[int | None, int | None] | None = None, lse: bool = False, layout: str = "bhsd",
-        kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
+        window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, lse: bool = False,
+        layout: str = "bhsd", kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
     ):  # fmt: skip
         super().__init__()
         self.element, self.head_size = checked_element(element, f"{_CALL}: element"), head_size
         if self.element not in ("bf16", "f16"):
             raise DtypeError(f"{_CALL}: element {self.element} is not supported; use bf16 or f16")
         self.causal, self.scale, self.window, self.lse, self.layout = causal, scale, window, lse, layout
-        self.kernel, self.split_keys = kernel, split_keys
+        self.softcap, self.kernel, self.split_keys = softcap, kernel, split_keys
         self._last: AttentionDispatch | None = None
         self.explain((1, 1, 1, head_size), (1, 1, 1, head_size))
 
@@ -116,7 +116,8 @@ class Attention(Recorded):
         if one.element != self.element:
             raise DtypeError(f"{one.name}: q has dtype {one.element}, but the plan has element {self.element}")
         form = form_of(
-            one.views, self.causal, self.scale, self.window, self.lse, self.layout, longest, one.element
+            one.views, self.causal, self.scale, self.window, self.lse, self.layout, longest, one.element,
+            self.softcap,
         )  # fmt: skip
         if form.size != self.head_size:
             raise ShapeError(f"{one.name}: the arrays have head size {form.size}, but the plan has {self.head_size}")
@@ -137,21 +138,23 @@ class Attention(Recorded):
 
     def run(
         self, q: Array, k: Array, v: Array, out: Array = None, *, cu_seqlens_q: Array = None,
-        cu_seqlens_k: Array = None, max_seqlen_q: int | None = None, sync: bool = True, device: object = None,
-        stream: object = None, **run: Unpack[Interpreted],
+        cu_seqlens_k: Array = None, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
+        max_seqlen_q: int | None = None, sync: bool = True, device: object = None, stream: object = None,
+        **run: Unpack[Interpreted],
     ) -> AttentionArguments:  # fmt: skip
         """Compute the result and return it: ``.out``, ``.lse``, ``.sync()``.
 
         Args:
             out: array for the result; default: a new array.
             sync: wait for the result.
-            cu_seqlens_q, cu_seqlens_k, max_seqlen_q, device, stream, run: as in :func:`cute_dialect.op.attention`.
+            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, max_seqlen_q, device, stream, run: as in
+                :func:`cute_dialect.op.attention`.
 
         Raises OpError before anything is written.
         """
-        arrays = {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "out": out}
-        others = ("cu_seqlens_q", "cu_seqlens_k")
-        one = _Planned(f"{_CALL}.run", arrays, device, others, ("bf16", "f16"), stream=stream, run=run)
+        more = dict(zip(MORE, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask)))
+        arrays = {"q": q, "k": k, "v": v, **more, "out": out}
+        one = _Planned(f"{_CALL}.run", arrays, device, MORE, ("bf16", "f16"), stream=stream, run=run)
         form, way = self._way(one, max_seqlen_q)
         with one.on():
             results = computed(one, form, way)
@@ -169,7 +172,8 @@ class Attention(Recorded):
 
     def bind(
         self, q: Array, k: Array, v: Array, out: Array, lse: Array = None, *, cu_seqlens_q: Array = None,
-        cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
+        cu_seqlens_k: Array = None, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
+        max_seqlen_q: int | None = None,
     ) -> Callable[..., None]:  # fmt: skip
         """Return a checked and prepared call: ``call()`` or ``call(stream)`` only makes the driver's launches.
 
@@ -179,12 +183,13 @@ class Attention(Recorded):
 
         Raises OpError.
         """
-        arrays = {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "out": out}
+        more = dict(zip(MORE, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask)))
+        arrays = {"q": q, "k": k, "v": v, **more, "out": out}
         for name, given in (("out", out), ("lse", lse if self.lse else q)):
             if given is None:
                 raise ShapeError(f"{_CALL}.bind: {name} is None; pass an array")
         arrays |= {"lse": lse} if self.lse else {}
-        one = _Bound(f"{_CALL}.bind", arrays, ("cu_seqlens_q", "cu_seqlens_k", "lse"), ("bf16", "f16"))
+        one = _Bound(f"{_CALL}.bind", arrays, (*MORE, "lse"), ("bf16", "f16"))
         if one.x.device < 0:
             raise DeviceError(f"{_CALL}.bind: the arrays are in CPU memory; pass arrays on a GPU")
         form, way = self._way(one, max_seqlen_q)
@@ -202,7 +207,9 @@ class Attention(Recorded):
 
         return call
 
-    def reference(self, q: Array, k: Array, v: Array) -> Any:
+    def reference(
+        self, q: Array, k: Array, v: Array, *, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None
+    ) -> Any:  # fmt: skip
         """Return the result of :meth:`run`, computed with numpy in f64 and not rounded, and ``lse`` if the plan has
         it.
 
@@ -210,15 +217,14 @@ class Attention(Recorded):
         """
         import numpy as np
 
-        def turned(x: Any) -> Any:
-            x = np.asarray(x.detach().cpu().double() if hasattr(x, "detach") else x, np.float64)
-            return x.swapaxes(1, 2) if self.layout == "bshd" else x
+        def exact(x: Any) -> Any:
+            return np.asarray(x.detach().cpu().double() if hasattr(x, "detach") else x, np.float64)
 
-        a, b, c = (turned(x) for x in (q, k, v))
+        a, b, c = (exact(x).swapaxes(1, 2) if self.layout == "bshd" else exact(x) for x in (q, k, v))
         b, c = (np.repeat(x, a.shape[1] // x.shape[1], 1) for x in (b, c))
         left, right = window_of(self.window)
-        direction = direction_of(self.causal)
-        own = np.arange(a.shape[2])[:, None] + (b.shape[2] - a.shape[2] if direction == "bottom_right" else 0)
+        direction, heads, away = direction_of(self.causal), a.shape[1], b.shape[2] - a.shape[2]
+        own = np.arange(a.shape[2])[:, None] + (away if direction == "bottom_right" else 0)
         at = np.arange(b.shape[2])[None]
         seen = np.ones((a.shape[2], b.shape[2]), bool)
         right = 0 if direction else right
@@ -227,29 +233,42 @@ class Attention(Recorded):
         if right is not None:
             seen &= at <= own + right
         scale = self.head_size**-0.5 if self.scale is None else self.scale
-        scores = np.where(seen, a @ b.swapaxes(2, 3) * scale, -np.inf)
+        scores = a @ b.swapaxes(2, 3) * scale
+        if self.softcap:
+            scores = self.softcap * np.tanh(scores / self.softcap)
+        if alibi_slopes is not None:
+            distance = np.abs(np.arange(a.shape[2])[:, None] + away - at)
+            scores = scores - exact(alibi_slopes).reshape(-1, heads, 1, 1) * distance
+        if mask is not None:
+            found = exact(mask)
+            is_mask = "bool" in str(mask.dtype)
+            scores = np.where(found != 0, scores, -np.inf) if is_mask else scores + found
+        scores = np.where(seen, scores, -np.inf)
         most = scores.max(-1, keepdims=True, initial=-1e300)
+        logits = None if sinks is None else exact(sinks).reshape(1, heads, 1, 1)
+        if logits is not None:
+            most = np.maximum(most, logits)
         powers = np.exp(scores - most)
-        total = powers.sum(-1, keepdims=True)
+        total = powers.sum(-1, keepdims=True) + (0 if logits is None else np.exp(logits - most))
         out = powers @ c / np.where(total > 0, total, 1)
         out = out.swapaxes(1, 2) if self.layout == "bshd" else out
         with np.errstate(divide="ignore"):
             return (out, (np.log(total) + most)[..., 0]) if self.lse else out
 
-    def explain(self, q: Array, k: Array, v: Array = None, **packed: Any) -> AttentionExplanation:
+    def explain(self, q: Array, k: Array, v: Array = None, **more: Any) -> AttentionExplanation:
         """Return the kernels for arrays or shapes; :func:`cute_dialect.op.prefetch` compiles them.
 
         Args:
-            packed: ``cu_seqlens_q``, ``cu_seqlens_k`` and ``max_seqlen_q``.
+            more: further arguments of :meth:`run`.
         """
         return explain_attention(
-            q, k, v, causal=self.causal, scale=self.scale, window=self.window, lse=self.lse, layout=self.layout,
-            kernel=self.kernel, split_keys=self.split_keys, element=self.element, **packed,
+            q, k, v, causal=self.causal, scale=self.scale, window=self.window, softcap=self.softcap, lse=self.lse,
+            layout=self.layout, kernel=self.kernel, split_keys=self.split_keys, element=self.element, **more,
         )  # fmt: skip
 
-    def compile(self, q: Array, k: Array, v: Array = None, **packed: Any) -> tuple[CompiledModule, ...]:
+    def compile(self, q: Array, k: Array, v: Array = None, **more: Any) -> tuple[CompiledModule, ...]:
         """Return the compiled kernels of :meth:`explain`; :meth:`ir` and similar methods then describe them."""
-        found = self.explain(q, k, v, **packed)
+        found = self.explain(q, k, v, **more)
         self._last = found.way
         return tuple([library(kernel) for kernel in found.way.kernels])
 
@@ -273,7 +292,7 @@ class Attention(Recorded):
         kernel = self.kernel.name if isinstance(self.kernel, AttentionConfig) else self.kernel
         return {
             "element": self.element, "head_size": self.head_size, "causal": self.causal, "scale": self.scale,
-            "window": self.window, "lse": self.lse, "layout": self.layout, "kernel": kernel,
+            "window": self.window, "softcap": self.softcap, "lse": self.lse, "layout": self.layout, "kernel": kernel,
             "split_keys": self.split_keys,
         }  # fmt: skip
 

@@ -15,8 +15,8 @@ from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, Unsuppor
 from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = [
-    "CALL", "CAUSAL", "LAYOUTS", "Form", "check_rising", "direction_of", "expanded_strides", "form_of", "is_number", "is_readable", "numbers_of",
-    "window_of",
+    "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "check_rising", "direction_of", "expanded_strides", "form_of",
+    "is_number", "is_readable", "numbers_of", "window_of",
 ]  # fmt: skip
 
 CALL = "attention"
@@ -30,6 +30,22 @@ Packed sequences are (rows, heads, elements).
 
 CAUSAL = {False: "", True: "top_left", "": "", "top_left": "top_left", "bottom_right": "bottom_right"}
 """Values of ``causal`` -> alignment of queries and keys; empty without a causal mask."""
+
+SPELLINGS = {
+    "attn_mask": "use mask", "attn_bias": "use mask", "bias": "use mask", "is_causal": "use causal",
+    "softmax_scale": "use scale", "sm_scale": "use scale", "window_size": "use window",
+    "window_left": "use window=(left, None)", "sliding_window": "use window=(n, 0)",
+    "logits_soft_cap": "use softcap", "soft_cap": "use softcap", "learnable_sink": "use sinks", "s_aux": "use sinks",
+    "sink": "use sinks", "return_lse": "use lse=True", "return_softmax_lse": "use lse=True",
+    "return_attn_probs": "use lse=True; probabilities are not stored", "num_splits": "use split_keys",
+    "cu_seq_q": "use cu_seqlens_q", "cu_seq_k": "use cu_seqlens_k", "qo_indptr": "use cu_seqlens_q",
+    "kv_indptr": "use cu_seqlens_k", "max_q": "use max_seqlen_q", "max_seqlen_k": "omit it", "max_k": "omit it",
+    "kv_layout": "use layout", "qkv_format": "use layout", "enable_gqa": "omit it: k and v may have fewer heads",
+    "pack_gqa": "omit it: heads that share keys are packed automatically",
+    "dropout_p": "omit it: dropout is not supported", "query": "use q", "key": "use k", "value": "use v",
+    "num_kv_groups": "omit it: k and v may have fewer heads",
+}  # fmt: skip
+"""Arguments of torch, FlashAttention and FlashInfer -> what :func:`cute_dialect.op.attention` has instead."""
 
 _UNBOUNDED = 1 << 30
 

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
-from cute_dialect.kernels.attention.config import HEADS, AttentionConfig, config_named, default_config
+from cute_dialect.kernels.attention.config import HEADS, SMEM, AttentionConfig, config_named, default_config
 from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.saved import Fields
@@ -99,7 +99,7 @@ def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: 
             raise ValueError(f'kernel "{kernel}" does not match this call; use "{config.name}" or a variant of it')
     except ValueError as e:
         raise UnsupportedError(f"{CALL}: {e}") from None
-    combine = CombineConfig(form.element, config.head, asked.lse, parts >= 8) if split else None
+    combine = CombineConfig(form.element, config.value_head, asked.lse, parts >= 8) if split else None
     return AttentionDispatch(form, first, config, parts, combine)
 
 
@@ -108,7 +108,7 @@ def _one_query(form: Form) -> tuple[Form, int]:
 
     With one query, all heads that share keys see the same keys, so these heads are packed as queries without a mask.
     """
-    if form.packed or form.queries != 1:
+    if form.packed or form.queries != 1 or form.depends_on_head:
         return form, 0
     own = form.keys - 1 if form.from_end else 0
     low = max(0, own - form.left) if form.mask in ("left", "both") else 0
@@ -122,9 +122,10 @@ def _one_query(form: Form) -> tuple[Form, int]:
 
 def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig:
     """Return the configuration of a call, without the split.  Raises ValueError."""
-    head = next(h for h in HEADS if h >= form.size)
+    head, head_v = (next(h for h in HEADS if h >= n) for n in (form.size, form.values))
     if kernel is None:
         found = default_config(form.element, head, form.mask, few=not form.packed and form.queries <= 64)
+        found = _fitting(found._replace(**_functions(form), head_v=0 if head_v == head else head_v))
         if found.tile_m > 128:
             tiles = [found, found._replace(tile_m=128)]
             if not form.packed and _parts(form, found) == 1:
@@ -140,8 +141,29 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
     else:
         raise ValueError(f"kernel is {kernel!r}; pass a kernel name or an AttentionConfig")
     return found._replace(
-        element=form.element, head=head, mask=form.mask, from_end=form.from_end, packed=form.packed, lse=form.lse
+        element=form.element, head=head, mask=form.mask, from_end=form.from_end, packed=form.packed, lse=form.lse,
+        head_v=0 if head_v == head else head_v, **_functions(form),
     )  # fmt: skip
+
+
+def _functions(form: Form) -> dict[str, Any]:
+    """Return the fields of a configuration that depend on the functions of scores."""
+    softcap = form.softcap > 0
+    scaled = form.scale <= 0 and not (softcap or form.alibi or form.bias)
+    return {"scaled": scaled, "softcap": softcap, "alibi": form.alibi, "bias": form.bias, "sinks": form.sinks}
+
+
+def _fitting(config: AttentionConfig) -> AttentionConfig:
+    """Return a default configuration with smaller tiles if functions of scores or the values' heads need the space."""
+    found = config
+    if found.adjusts and found.tile_m > 64:  # registers for addresses and slopes
+        found = found._replace(tile_m=128, tile_n=min(found.tile_n, 64 if found.value_head == 256 else 128))
+    if found.value_head > found.head and found.tile_m > 64:
+        wide = default_config(found.element, found.value_head, found.mask)
+        found = found._replace(tile_m=wide.tile_m, tile_n=wide.tile_n, stages=wide.stages, q_stages=wide.q_stages)
+    while found.smem_bytes + 256 > SMEM and found.tile_n > 16:
+        found = found._replace(tile_n=found.tile_n - 16)
+    return found
 
 
 def _tiles(form: Form, config: AttentionConfig) -> int:
@@ -185,7 +207,7 @@ def _parts(form: Form, config: AttentionConfig) -> int:
     most = _MOST_WAVES * config.sms if form.mask == "full" else config.sms
     if form.packed or not 0 < tiles < most:
         return 1
-    steps, part = _steps(form, config), form.rows * form.heads * form.batch * form.size * 8
+    steps, part = _steps(form, config), form.rows * form.heads * form.batch * form.values * 8
 
     def time(parts: int) -> tuple[float, int]:
         turns = -(-tiles * parts // config.sms)

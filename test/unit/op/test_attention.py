@@ -10,7 +10,7 @@ import pytest
 from refused_calls import OnGpu
 
 from cute_dialect import op
-from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, default_config
+from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, config_named, default_config
 from cute_dialect.kernels.attention.forward import attention_text, registers_of
 from cute_dialect.op import kernel_prefetch
 from cute_dialect.op.errors import OpError
@@ -18,6 +18,7 @@ from cute_dialect.pipelines import compile
 
 CHECKS = ("race", "uninit", "sync", "oob")
 BF16 = ml_dtypes.bfloat16
+NUMPY = {"f16": np.float16, "f32": np.float32}
 
 
 def normal(*shape: int, dtype: Any = BF16, seed: int = 0) -> Any:
@@ -167,6 +168,51 @@ def test_few_queries_use_split_kv() -> None:
     assert op.explain(op.attention, (1, 8, 9, 128), (1, 8, 999, 128), element="bf16", kernel=named).way.parts == 8
 
 
+FUNCTIONS: list[dict[str, Any]] = [
+    {"scale": -0.4, "causal": True}, {"scale": 0.0, "sinks": "f32"}, {"softcap": 1.3, "alibi": 2, "causal": True},
+    {"mask": "bool", "alibi": 1, "sinks": "f16"}, {"mask": "f16"}, {"mask": "f32", "window": (30, 5), "softcap": 2.0},
+]  # fmt: skip
+
+
+@pytest.mark.sample("given4-40")
+@pytest.mark.parametrize("queries", [40, 1])
+@pytest.mark.parametrize("given", FUNCTIONS)
+def test_functions_of_scores(given: dict[str, Any], queries: int) -> None:
+    """Head sizes of keys and values differ; rows without a visible key are 0, with the sink as logarithm."""
+    q, k = normal(1, 4, queries, 64, dtype=np.float16), normal(1, 2, 70, 64, dtype=np.float16, seed=1)
+    v = normal(1, 2, 70, 24, dtype=np.float16, seed=2)
+    rng, arrays, options = np.random.default_rng(5), {}, dict(given)
+    kind, rank, sinks = (options.pop(name, None) for name in ("mask", "alibi", "sinks"))
+    if kind == "bool":
+        arrays["mask"] = rng.random((queries, 70)) > 0.5
+        arrays["mask"][0] = False
+    elif kind is not None:
+        arrays["mask"] = rng.standard_normal((1, 4, queries, 1 if kind == "f16" else 70)).astype(NUMPY[kind])
+        arrays["mask"][0, 1, 0] = -np.inf
+    if rank:
+        arrays["alibi_slopes"] = rng.random((1, 4)[2 - rank :], np.float32)
+    if sinks:
+        arrays["sinks"] = rng.standard_normal(4).astype(NUMPY[sinks])
+    plan = op.Attention(element="f16", head_size=64, lse=True, **options)
+    run: dict[str, Any] = {"lse": True, "device": "cpu", "split_keys": 2 if queries == 1 else None}
+    result, logs = op.attention(q, k, v, **run, checks=CHECKS, **options, **arrays)
+    want, want_logs = plan.reference(q, k, v, **arrays)
+    assert result.shape == (1, 4, queries, 24)
+    assert (np.abs(result - want) <= 2.0**-10 * (np.abs(want) + 0.5)).all()
+    finite = np.isfinite(want_logs)
+    np.testing.assert_allclose(logs[finite], want_logs[finite], rtol=0, atol=1e-5)
+    assert (logs[~finite] == -np.inf).all() and (result[~finite] == 0).all()
+
+
+def test_names_of_kernels_with_functions_of_scores() -> None:
+    c = AttentionConfig("f16", 64, head_v=128, softcap=True, alibi=True, scaled=True, bias="i1", sinks="bf16", lse=True)
+    assert config_named(c.name) == c and "softcap" in c.name and "-v128" in c.name
+    for wrong, words in (({"bias": "i8"}, "bias is 'i8'; use one of i1"), ({"sinks": "i1"}, "sinks is 'i1'; use one"),
+                         ({"head_v": 40}, "head_v is 40; use one of 64")):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            c._replace(**wrong).check()
+
+
 @pytest.mark.slow
 def test_registers_do_not_spill_and_wgmma_is_not_serialized() -> None:
     """``test/oracle/attention_fuzz.py --assemble`` checks the other kernels."""
@@ -276,8 +322,23 @@ def packed(**given: Any) -> dict[str, Any]:
         ({"causal": 1.5}, op.UnsupportedError, "causal is 1.5; use True"),
         ({"window": (-1, 3)}, op.UnsupportedError, "pass two numbers of keys"),
         ({"window": 3}, op.UnsupportedError, "pass two numbers of keys"),
-        ({"scale": -1.0}, op.UnsupportedError, "pass a finite number above 0"),
-        ({"scale": float("nan")}, op.UnsupportedError, "pass a finite number above 0"),
+        ({"scale": "1"}, op.UnsupportedError, "scale is '1'; pass a finite number"),
+        ({"scale": float("nan")}, op.UnsupportedError, "scale is nan; pass a finite number"),
+        ({"softcap": -1.0}, op.UnsupportedError, "softcap is -1.0; pass a finite number above 0, or 0 for none"),
+        ({"sinks": normal(3)}, op.ShapeError, r"sinks has shape \(3,\); pass one number per head, \(4,\)"),
+        ({"sinks": normal(4, dtype=np.float16)}, op.DtypeError, "sinks has dtype f16; pass an array of f32 or bf16"),
+        ({"alibi_slopes": normal(2, 4, dtype=np.float32)}, op.ShapeError, r"of shape \(4,\) or \(1, 4\)"),
+        ({"alibi_slopes": normal(4)}, op.DtypeError, "alibi_slopes has dtype bf16; pass an array of f32"),
+        ({"mask": normal(8, 15)}, op.ShapeError, r"an array that expands to \(1, 4, 8, 16\)"),
+        ({"mask": normal(2, 1, 1, 8, 16)}, op.ShapeError, r"an array that expands to \(1, 4, 8, 16\)"),
+        ({"mask": normal(8, 16, dtype=np.int32)}, op.DtypeError, "mask has dtype i32; pass an array of bool, f32 or"),
+        (packed(mask=normal(8, 8)), op.UnsupportedError, "mask is not supported with packed sequences; omit it"),
+        ({"attn_mask": Q}, op.ArgumentError, r"attention\(\) has no argument 'attn_mask'; use mask$"),
+        ({"is_causal": True}, op.ArgumentError, "'is_causal'; use causal"),
+        ({"dropout_p": 0.1}, op.ArgumentError, "'dropout_p'; omit it: dropout is not supported"),
+        ({"softmax_scale": 1.0}, op.ArgumentError, "'softmax_scale'; use scale"),
+        ({"window_size": (1, 1)}, op.ArgumentError, "'window_size'; use window"),
+        ({"logits_soft_cap": 1.0}, op.ArgumentError, "'logits_soft_cap'; use softcap"),
         ({"layout": "shbd"}, op.LayoutError, 'layout "shbd" is not supported; use bhsd, bshd'),
         ({"out": Q}, op.LayoutError, "out shares memory with q; pass a separate out"),
         ({"out": normal(1, 4, 8, 65)[..., :64]}, op.LayoutError, "multiples of 8"),
@@ -414,7 +475,7 @@ def test_torch_tensors() -> None:
     q, k, v = (torch.randn(1, s, h, 64).half().transpose(1, 2) for s, h in ((20, 2), (40, 1), (40, 1)))
     from cute_dialect.op.torch.dispatch import CUTE
 
-    given = (q, k, v, None, None, "bottom_right", 9, -1, None, "bhsd", None, True)
+    given = (q, k, v, None, None, None, None, None, "bottom_right", 9, -1, None, "bhsd", None, 0.0, True)
     torch.library.opcheck(CUTE.attention.registered, given)
     plain, logs = op.attention(q, k, v, causal="bottom_right", window=(9, None), lse=True, device="cpu")
     want = reference(q.numpy(), k.numpy(), v.numpy(), 9, 0, 20)
@@ -438,7 +499,28 @@ def test_torch_tensors() -> None:
         op.attention(*leaves, out=torch.empty_like(q), device="cpu")
     torch.library.opcheck(
         CUTE.attention_backward.registered,
-        (q, k, v, None, None, plain, logs, plain, None, "bottom_right", 9, -1, None, "bhsd", None),
+        (
+            q,
+            k,
+            v,
+            None,
+            None,
+            None,
+            None,
+            None,
+            plain,
+            logs,
+            plain,
+            None,
+            "bottom_right",
+            9,
+            -1,
+            None,
+            "bhsd",
+            None,
+            0.0,
+            False,
+        ),
     )
 
 

@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 from attention_gradients import drawn, exact, inputs  # noqa: E402
 
 from cute_dialect.op.operators import attention as gradients  # noqa: E402
-from cute_dialect.op.operators.attention import Mask, Saved, attention_of, pieces  # noqa: E402
+from cute_dialect.op.operators.attention import pieces  # noqa: E402
+from cute_dialect.op.operators.attention_matmuls import Mask, Saved, attention_of  # noqa: E402
 
 
 def seen_by_kernel(queries: int, keys: int, left: int, right: int, is_causal: bool = False) -> Any:
@@ -118,6 +119,6 @@ def test_gradients_by_kernels(has_cudnn: bool, monkeypatch: pytest.MonkeyPatch) 
         with torch.no_grad():
             out, lse = attention_of(saved, mask)
         found = gradients.gradients(saved._replace(out=out, lse=lse), grad, None, mask)
-        for x, y in zip(found, exact(call, given, grad, None), strict=True):
+        for x, y in zip(found[:3], exact(call, given, grad, None), strict=True):
             torch.testing.assert_close(x.double(), y, rtol=1e-4, atol=1e-4, msg=str(call))
     assert called["flash"] > 50 and (called["cudnn"] > 30) == has_cudnn

@@ -50,8 +50,8 @@ def test_rest_of_the_error_message() -> None:
     )
     with pytest.raises(op.ArgumentError, match=r"linear\(\) has no argument 'zzzz'\. Arguments: x, weight, bias"):
         op.linear(A, A, zzzz=1)
-    with pytest.raises(op.ArgumentError, match=r"attention\(\) has no argument 'softcap'\. .*causal, scale, window"):
-        op.attention(L, L, L, softcap=30.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    with pytest.raises(op.ArgumentError, match=r"attention\(\) has no argument 'temperature'\. .*causal, scale, window"):
+        op.attention(L, L, L, temperature=30.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 def test_explain_suggests_arguments_of_the_explained_function() -> None:
