@@ -51,7 +51,7 @@ from cute_dialect.pipelines.upstream import is_available
 from cute_dialect.pipelines.upstream_error import UpstreamMissing
 from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.tools.argparse_once import Once
-from cute_dialect.tools.user_errors import report_user_error
+from cute_dialect.tools.programs import report_user_error
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.tools.bench.runner import Benchmark

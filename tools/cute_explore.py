@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import Task, add_options, reporting
 from cute_dialect.tools.argparse_once import Once
-from cute_dialect.tools.user_errors import report_user_error
+from cute_dialect.tools.programs import report_user_error
 
 if TYPE_CHECKING:
     from cute_dialect.explore.runs import Run

@@ -34,7 +34,7 @@ from cute_dialect.tools.opt_options import (
     PipelineFlag,
     parse_arguments,
 )
-from cute_dialect.tools.process import collect_rarely, leave
+from cute_dialect.tools.programs import collect_rarely, leave
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.runner import Step
     from cute_dialect.pipelines.validation import Validator
     from cute_dialect.pipelines.worker import Worker
-    from cute_dialect.tools.instrumentation import IRDumper, Timing
-    from cute_dialect.tools.opt_size import CodeSize
+    from cute_dialect.tools.instrumentation import CodeSize, IRDumper, Timing
 
 SEPARATOR = "// -----"
 STDIN = "<stdin>"
@@ -118,12 +117,12 @@ def _command(options: OptOptions, words: Sequence[str], start: float, *, as_prog
     """Run the command and return its exit status."""
     if "help" in options.values:
         topic = options.value("help")
-        from cute_dialect.tools.opt_help import help_text, pass_help  # late: start-up
+        from cute_dialect.tools.opt_options import help_text, pass_help  # late: start-up
 
         sys.stdout.write(pass_help(topic, options.passes) if topic else help_text(options.passes))
         return 0
     if options.flag("version") or options.flag("list-passes") or options.flag("list-pipelines"):
-        from cute_dialect.tools.opt_help import passes_text, pipelines_text, versions_text  # late: start-up
+        from cute_dialect.tools.opt_options import passes_text, pipelines_text, versions_text  # late: start-up
 
         if options.flag("version"):
             sys.stdout.write(versions_text())
@@ -174,7 +173,7 @@ class Job:
 
             self.timing = Timing(start)
         if options.flag("code-size"):
-            from cute_dialect.tools.opt_size import CodeSize  # late: start-up
+            from cute_dialect.tools.instrumentation import CodeSize  # late: start-up
 
             self.size = CodeSize()
         if any(name.startswith("mlir-print-ir-") for name in (*options.flags, *options.values)):

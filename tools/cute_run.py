@@ -31,10 +31,9 @@ if TYPE_CHECKING:  # pragma: no cover
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.tools.argparse_once import Once
-from cute_dialect.tools.process import collect_rarely, leave
+from cute_dialect.tools.programs import collect_rarely, leave, report_user_error
 from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, RunRequest, make_call, read_request, values_of
-from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES
-from cute_dialect.tools.user_errors import report_user_error
+from cute_dialect.tools.run_check import FUNCTIONS, KEYWORDS, REFERENCES
 
 __all__ = ["main"]
 

@@ -93,7 +93,7 @@ def _read(expression: str, names: Sequence[str] | None = None, tensors: Sequence
     Raises:
         RunError: the expression is invalid.
     """
-    from cute_dialect.tools.run_expression import CheckError, read_expression  # late: start-up
+    from cute_dialect.tools.run_check import CheckError, read_expression  # late: start-up
     from cute_dialect.tools.run_inputs import letters  # late: start-up
 
     try:

@@ -3,7 +3,7 @@
 from sphinx.application import Sphinx
 
 import cute_dialect
-from cute_dialect.tools.docs.site_pages import literal_blocks
+from cute_dialect.tools.docs.site import literal_blocks
 
 project = "cute"
 html_title = "cute"

@@ -28,7 +28,7 @@ from cute_dialect.dialect.registry import CORE_MODULES, core_ops, get_cute_diale
 from cute_dialect.dialect.typed_values import OneOfKinds
 from cute_dialect.dialect.types import TYPES
 from cute_dialect.ir.context import make_context
-from cute_dialect.tools.docs.generated import generate
+from cute_dialect.tools.docs import generate
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "dialect.md"
 

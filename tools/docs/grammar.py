@@ -19,7 +19,7 @@ from xdsl.ir import TypeAttribute
 
 from cute_dialect.dialect.registry import get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.ir.context import make_context
-from cute_dialect.tools.docs.generated import generate
+from cute_dialect.tools.docs import generate
 
 __all__ = ["files", "main", "textmate"]
 

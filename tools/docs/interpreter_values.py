@@ -18,7 +18,7 @@ from cute_dialect.interp.instructions import (
     ptx_scalars,
 )
 from cute_dialect.interp.instructions.ptx_rows import Row, expand
-from cute_dialect.tools.docs.generated import generate
+from cute_dialect.tools.docs import generate
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "interpreter-values.md"
 

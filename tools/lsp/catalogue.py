@@ -24,8 +24,7 @@ from cute_dialect.ir.context import CuteContext, make_context
 from cute_dialect.passes.outside import PassTable
 from cute_dialect.tools.docs.dialect import EXAMPLE_OF_TYPE, code, facts, op_text, properties, sections
 from cute_dialect.tools.lsp.analysis_results import Catalogue, Entry
-from cute_dialect.tools.opt_help import pass_help
-from cute_dialect.tools.opt_options import GROUPS, CommandLineError
+from cute_dialect.tools.opt_options import GROUPS, CommandLineError, pass_help
 from cute_dialect.upstream.op import TableOp
 from cute_dialect.upstream.spec import ArgSpec, OpSpec
 

@@ -1,20 +1,20 @@
 """Request handlers of ``cute-lsp``, dispatched by the language of the document."""
 
+# pyright: reportUnusedFunction=false
+
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
-from cute_dialect.tools.lsp import mlir_features, python_features
-from cute_dialect.tools.lsp.analysis_results import Hint, Picture, Place
-from cute_dialect.tools.lsp.documents import View
-from cute_dialect.tools.lsp.server import CuteServer, Settings
-
-__all__ = ["draws", "make_server", "shown"]
+from cute_dialect.tools.lsp import mlir_features
+from cute_dialect.tools.lsp.analysis_results import Catalogue, Hint, Picture, Place, ValueInfo
+from cute_dialect.tools.lsp.server import CuteServer, Settings, View
 
 _Positioned: TypeAlias = (
     types.DefinitionParams
@@ -39,7 +39,6 @@ def make_server(settings: Settings) -> CuteServer:
     return server
 
 
-# pyright: reportUnusedFunction=false
 def _add_documents(server: CuteServer) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(ls: CuteServer, params: types.InitializeParams) -> None:
@@ -112,7 +111,7 @@ def _add_questions(server: CuteServer) -> None:
             known = await ls.analysis(params.text_document.uri, 0)
             items = mlir_features.completions(view, offset, await ls.catalogue(), known)
         elif language == "python":
-            items = python_features.completions(view, offset, await ls.catalogue())
+            items = python_completions(view, offset, await ls.catalogue())
         return types.CompletionList(is_incomplete=False, items=items)
 
     @server.feature(types.COMPLETION_ITEM_RESOLVE)
@@ -223,11 +222,11 @@ async def _value(ls: CuteServer, view: View, offset: int) -> str:
 
 async def _hover_python(ls: CuteServer, view: View, offset: int) -> tuple[str, int, int] | None:
     """Return the documentation of a public name, or the traced value of a name, and its start and end."""
-    public = python_features.public_at(view, offset, await ls.catalogue())
+    public = public_at(view, offset, await ls.catalogue())
     if public is not None:
         return await ls.documentation("python", public[0]), public[1], public[2]
     await ls.analysis(view.uri)
-    known = python_features.known_at(view, offset, ls.known(view.uri))
+    known = known_at(view, offset, ls.known(view.uri))
     if known is None:
         return None
     one, start, end = known
@@ -296,3 +295,126 @@ def _asked(data: object) -> tuple[str, str]:
         return "", ""
     kind, name = data.get("kind"), data.get("name")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     return (kind, name) if isinstance(kind, str) and isinstance(name, str) else ("", "")
+
+
+# --------------------------------------------------------------------------------------------------------------- Python
+
+
+_CHAIN = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_IMPORTED = re.compile(
+    r"^\s*(?:import\s+cute_dialect\.lang(?P<inner>(?:\.\w+)*)\s+as\s+(?P<module>\w+)"
+    r"|from\s+cute_dialect\s+import\s+lang(?:\s+as\s+(?P<lang>\w+))?"
+    r"|from\s+cute_dialect\.lang(?P<home>(?:\.\w+)*)\s+import\s+(?P<names>[^#\n(]+|\([^)]*\)))",
+    re.MULTILINE,
+)
+_DEF = re.compile(r"(?P<indent>[ \t]*)(?:async\s+)?def\s")
+
+
+def aliases(text: str) -> dict[str, str]:
+    """Map the names that a text imports from the language to their names in the catalogue.
+
+    >>> aliases("import cute_dialect.lang as c\\nfrom cute_dialect.lang import arch, copy as put")
+    {'c': 'cute', 'arch': 'cute.arch', 'put': 'cute.copy'}
+    """
+    found: dict[str, str] = {}
+    for m in _IMPORTED.finditer(text):
+        if m["module"]:
+            found[m["module"]] = f"cute{m['inner']}"
+        elif m["names"]:
+            for one in m["names"].strip("() \n").split(","):
+                name, _, other = one.partition(" as ")
+                if name.strip().isidentifier():
+                    found[other.strip() or name.strip()] = f"cute{m['home'] or ''}.{name.strip()}"
+        else:
+            found[m["lang"] or "lang"] = "cute"
+    return found
+
+
+def public_at(view: View, offset: int, catalogue: Catalogue) -> tuple[str, int, int] | None:
+    """Return the public name at an offset, as in the catalogue, and its start and end."""
+    chain = view.word(offset, _CHAIN)
+    if chain is None:
+        return None
+    base = offset - view.place(offset).column
+    column = view.place(offset).column
+    end = next((i for i in range(column, chain.end()) if view.line_at(offset)[i] == "."), chain.end())
+    first, *rest = view.line_at(offset)[chain.start() : end].split(".")
+    home = aliases(view.text).get(first)
+    if home is None:
+        return None
+    whole = ".".join([home, *rest])
+    if whole not in catalogue.python and whole != "cute":
+        return None
+    return whole, base + chain.start(), base + end
+
+
+def known_at(view: View, offset: int, known: Mapping[Place, ValueInfo]) -> tuple[ValueInfo, int, int] | None:
+    """Return the most recent binding of the name at an offset, and the start and end of the name.
+
+    Bindings above the offset in the same function and in enclosing functions are considered.
+    """
+    word = view.word(offset, re.compile(r"[^\W\d]\w*"))
+    if word is None:
+        return None
+    base = offset - view.place(offset).column
+    if word.start() and view.line_at(offset)[word.start() - 1] == ".":
+        return None
+    here = Place(view.place(offset).line, word.start())
+    candidates = sorted(p for p, k in known.items() if k.name == word[0] and p <= here)
+    for first in [*_functions(view, here.line), 0]:
+        inside = [p for p in candidates if p.line >= first]
+        if inside:
+            return known[inside[-1]], base + word.start(), base + word.end()
+    return None
+
+
+def _functions(view: View, line: int) -> list[int]:
+    """Return the first lines of the functions around a line, innermost first."""
+    found: list[int] = []
+    text = view.lines[line]
+    indent = len(text) - len(text.lstrip()) if text.strip() else 1 << 20
+    if _DEF.match(text):
+        found.append(line)
+    for n in range(line - 1, -1, -1):
+        start = _DEF.match(view.lines[n])
+        if start is not None and len(start["indent"]) < indent:
+            found.append(n)
+            indent = len(start["indent"])
+    return found
+
+
+def python_completions(view: View, offset: int, catalogue: Catalogue) -> list[types.CompletionItem]:
+    """Return the public names after ``cute.`` or one of its modules."""
+    before = view.line_before(offset)
+    typed = re.search(r"(?<![\w.])([^\W\d]\w*(?:\.\w+)*)\.(\w*)$", before)
+    if typed is None or "#" in before:
+        return []
+    first, _, rest = typed[1].partition(".")
+    home = aliases(view.text).get(first)
+    if home is None:
+        return []
+    prefix = f"{home}.{rest}." if rest else f"{home}."
+    where = view.range(offset - len(typed[2]), offset)
+    found: list[types.CompletionItem] = []
+    for entry in catalogue.python.values():
+        name = entry.name.removeprefix(prefix)
+        if entry.name.startswith(prefix) and "." not in name:
+            found.append(
+                types.CompletionItem(
+                    name,
+                    kind=_kind(entry.name, entry.signature, catalogue),
+                    detail=f"{name}{entry.signature}" if entry.signature else entry.summary or None,
+                    text_edit=types.TextEdit(where, name),
+                    data={"kind": "python", "name": entry.name},
+                )
+            )
+    return found
+
+
+def _kind(name: str, signature: str, catalogue: Catalogue) -> types.CompletionItemKind:
+    last = name.rpartition(".")[2]
+    if any(other.startswith(f"{name}.") for other in catalogue.python):
+        return types.CompletionItemKind.Module
+    if last[:1].isupper():
+        return types.CompletionItemKind.Constant if last.isupper() and not signature else types.CompletionItemKind.Class
+    return types.CompletionItemKind.Function

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from lsprotocol import types
 
 from cute_dialect.tools.lsp.analysis_results import Analysis, Catalogue, Entry, Place
-from cute_dialect.tools.lsp.documents import View
 from cute_dialect.tools.lsp.mlir_text import MlirText, Name, Op
+from cute_dialect.tools.lsp.server import View
 
 __all__ = [
     "Subject",

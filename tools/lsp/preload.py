@@ -9,8 +9,7 @@ for name in (
     "lang",
     "lang.calls.compile",
     "tools.split_input",
-    "tools.lsp.mlir_analysis",
-    "tools.lsp.python_analysis",
+    "tools.lsp.analysis",
     "tools.lsp.catalogue",
     "tools.lsp.pictures",
 ):

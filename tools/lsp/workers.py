@@ -67,10 +67,10 @@ class Task(NamedTuple):
 def analyse(task: Task) -> Analysis:
     """Analyse a text in this process."""
     if task.language == "python":
-        from cute_dialect.tools.lsp.python_analysis import analyse_python  # late: start-up
+        from cute_dialect.tools.lsp.analysis import analyse_python  # late: start-up
 
         return analyse_python(task.file, task.text, task.chip or None)
-    from cute_dialect.tools.lsp.mlir_analysis import analyse_mlir  # late: start-up
+    from cute_dialect.tools.lsp.analysis import analyse_mlir  # late: start-up
 
     return analyse_mlir(task.file, task.text, task.pipeline)
 

@@ -71,7 +71,7 @@ def test_performance_tables_and_charts_are_current(tmp_path: Path) -> None:
 
 
 def test_charts_show_every_problem_with_a_peer() -> None:
-    from cute_dialect.tools.docs.performance_charts import draw, named
+    from cute_dialect.tools.docs.performance import draw, named
 
     results = ROOT / "test" / "bench" / "results"
     charts = draw(results)
@@ -95,7 +95,7 @@ ORDINARY = {
 
 def test_the_reference_is_current_and_has_every_public_name() -> None:
     from cute_dialect.tools.docs import reference as gen_reference
-    from cute_dialect.tools.docs.public_names import MODULES, public_modules
+    from cute_dialect.tools.docs.reference import MODULES, public_modules
 
     pages = gen_reference.document()
     present = {p.name: p.read_text(encoding="utf-8") for p in gen_reference.DOCS.glob("*.md")}
@@ -116,7 +116,7 @@ def test_signatures_name_the_types_of_operands(page: str) -> None:
 
 
 def test_public_modules_list_only_public_names() -> None:
-    from cute_dialect.tools.docs.public_names import MODULES, public_names
+    from cute_dialect.tools.docs.reference import MODULES, public_names
 
     for module in MODULES:
         if not module.startswith("cute_dialect.op."):

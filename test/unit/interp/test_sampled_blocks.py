@@ -13,8 +13,7 @@ from interp_support import DSMEM, kernel, run_kernel
 from cute_dialect.interp import InterpError, Pointer, Progress, RunReport, TensorMap
 from cute_dialect.interp.exec.blocks import choose
 from cute_dialect.tools.cute_run import main
-from cute_dialect.tools.run_check import check
-from cute_dialect.tools.run_expression import CheckError
+from cute_dialect.tools.run_check import CheckError, check
 
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "elementwise_add.mlir")
 GEMM = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "gemm_sm90.mlir")

@@ -20,12 +20,13 @@ from cute_dialect.passes.pipeline_text import (
 from cute_dialect.passes.registry import PASSES, in_scope
 from cute_dialect.pipelines.registry import PIPELINES, PipelineError, named_pipeline
 from cute_dialect.pipelines.runner import ResolveError, resolve, steps_text
-from cute_dialect.tools.opt_help import help_text, pass_help
 from cute_dialect.tools.opt_options import (
     CommandLineError,
     PassFlag,
     PipelineFlag,
+    help_text,
     parse_arguments,
+    pass_help,
 )
 
 

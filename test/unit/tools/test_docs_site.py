@@ -11,8 +11,8 @@ import pytest
 from cute_dialect.arch import ATOMS
 from cute_dialect.passes.registry import PASSES
 from cute_dialect.tools.docs import site
-from cute_dialect.tools.docs.public_names import PACKAGES, public_names
-from cute_dialect.tools.docs.site_pages import atom_pages, dialect_pages, dialect_text, families, names_text
+from cute_dialect.tools.docs.reference import PACKAGES, public_names
+from cute_dialect.tools.docs.site import atom_pages, dialect_pages, dialect_text, families, names_text
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]

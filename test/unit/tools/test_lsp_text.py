@@ -14,8 +14,8 @@ from pygls.workspace import TextDocument
 
 from cute_dialect.tools.lsp import mlir_features
 from cute_dialect.tools.lsp.analysis_results import Analysis, Catalogue, Entry
-from cute_dialect.tools.lsp.documents import View
 from cute_dialect.tools.lsp.mlir_text import MlirText, Name, Op
+from cute_dialect.tools.lsp.server import View
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(p for p in ROOT.rglob("*.mlir") if p.stat().st_size < 40_000)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cute_dialect.tools.lsp.analysis import watched
 from cute_dialect.tools.lsp.analysis_results import Place
-from cute_dialect.tools.lsp.traced_values import watched
 
 TEXT = """\
 def f(n, *more,

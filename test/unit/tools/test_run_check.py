@@ -12,8 +12,7 @@ from programs import run
 
 from cute_dialect.pipelines.compilation import Compilation
 from cute_dialect.tools import cute_run
-from cute_dialect.tools.run_check import check
-from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES, CheckError, read_expression
+from cute_dialect.tools.run_check import FUNCTIONS, KEYWORDS, REFERENCES, CheckError, check, read_expression
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "elementwise_add.mlir"
 KNOWN = ", ".join(FUNCTIONS)
