@@ -591,7 +591,7 @@ PAGES: Mapping[str, Page] = {
                 "functions.scaled"),
             _op("Grouped GEMM", "functions.grouped", "functions.scaled_grouped"),
             _op("Convolution", "functions.conv"),
-            _op("Attention", "functions.attention"),
+            _op("Attention", "functions.attention", "functions.merge_attention"),
             _op("Row operations", "functions.rows"),
             _op("Elementwise operations", "functions.elementwise", "functions.element_functions"),
             _op("Selection and tuning of kernels", "functions.explain", "explanations.gemm", "select.kernel_choice",

@@ -33,11 +33,14 @@ class CombineConfig(NamedTuple):
     head: int = 128  # largest head dimension
     lse: bool = False  # also return the log-sum-exp of each row
     together: bool = False  # the warps of a block share the slices of one row; otherwise each warp has a row
+    partial: str = "f32"  # element type of the partial results
 
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        return f"attention-combine-{self.element}-{self.head}{'-lse' * self.lse}{'-together' * self.together}"
+        flags = ("-lse" if self.lse else "") + ("-together" if self.together else "")
+        partial = "" if self.partial == "f32" else f"-of-{self.partial}"
+        return f"attention-combine-{self.element}-{self.head}{flags}{partial}"
 
 
 DEFAULT = CombineConfig()
@@ -76,11 +79,11 @@ def combine(O: Any, L: Any, out: Any, lse: Any, config: cute.Constexpr[Any]):  #
             # the partial result of a slice without keys is zero
             for i in cute.range_constexpr(spans):
                 if (i * 32 + lane) * _VECTOR < O.shape[0]:
-                    held = cute.make_rmem_tensor(_VECTOR, cute.Float32)
+                    held = cute.make_rmem_tensor(_VECTOR, O.element_type)
                     cute.autovec_copy(cute.local_tile(O[None, row, part], (_VECTOR,), (i * 32 + lane,)), held)
                     for j in cute.range_constexpr(_VECTOR):
                         at = i * _VECTOR + j
-                        sums[at] = cute.math.fma(weight, held[j], sums[at])
+                        sums[at] = cute.math.fma(weight, held[j].to(cute.Float32), sums[at])
         if c.together:
             sums = _added(sums, warp, lane, spans)
         line, s = divmod(row, out.shape[0])
@@ -134,7 +137,7 @@ def _added(sums: Any, warp: Any, lane: Any, spans: int) -> Any:
 def combine_text(config: CombineConfig | None = None) -> cute.Compiled:
     """Trace the kernel ``@combine`` and its host function ``@launch(O, L, out, lse)``."""
     c = config or DEFAULT
-    parts = cute.Tensor[cute.Float32, "(?,?,?):(1,?{div=8},?{div=8})", "align<16>"]
+    parts = cute.Tensor[number(c.partial), "(?,?,?):(1,?{div=8},?{div=8})", "align<16>"]
     logs = cute.Tensor[cute.Float32, "(?,?):(1,?)"]
     out = cute.Tensor[number(c.element), "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
     lse = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None

@@ -7,7 +7,7 @@ operators.  Eager calls with gradients use autograd nodes of the same functions.
 
 from __future__ import annotations
 
-from cute_dialect.op.operators import attention, conv, gemm, grouped, rows
+from cute_dialect.op.operators import attention, conv, gemm, grouped, merge_attention, rows
 from cute_dialect.op.problems.rows import MAPS
 from cute_dialect.op.torch.gradients import slope
 from cute_dialect.op.torch.registry import Operator, register
@@ -104,6 +104,10 @@ OPERATORS = (
         f"({_SEQUENCES}, Tensor out, Tensor lse, Tensor? grad, Tensor? grad_lse, {_MASK}, bool of_mask) -> "
         "(Tensor, Tensor, Tensor, Tensor, Tensor)",
         attention.forward_gradients, attention.fake_gradients,
+    ),
+    Operator(
+        "merge_attention", f"(Tensor outs, Tensor lses) -> {_PAIR}", merge_attention.forward, merge_attention.fake,
+        merge_attention.keep, merge_attention.backward,
     ),
     # Row functions.
     *(
