@@ -15,10 +15,10 @@ from cute_dialect.kernels.gemm.pointer_array import ListedConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.conv.compiled import ConvKernel, kernel_library
 from cute_dialect.op.execute import kernels as compiled
+from cute_dialect.op.execute.array_call import RowKernel, library
 from cute_dialect.op.execute.grouped import library_of
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.keywords import checks_keywords
-from cute_dialect.op.rows.call import RowKernel, library
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.launch import CompiledModule

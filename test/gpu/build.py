@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.rows.call import RowKernel
+    from cute_dialect.op.execute.array_call import RowKernel
 
 TEST = Path(__file__).parents[1]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.op.execute.array_call import RowKernel
+from cute_dialect.op.execute.attention import way_of
 from cute_dialect.op.problems.attention import Form, form_of
-from cute_dialect.op.rows.call import RowKernel
-from cute_dialect.op.select.attention import way_of
 from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = ["CALLS", "PACKED", "Call", "kernels"]

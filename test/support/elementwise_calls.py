@@ -10,7 +10,7 @@ import numpy as np
 
 from cute_dialect import op
 from cute_dialect.op import epilogue as ep
-from cute_dialect.op.rows.call import RowKernel
+from cute_dialect.op.execute.array_call import RowKernel
 
 TYPES: dict[str, Any] = {
     "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f8E4M3FN": ml_dtypes.float8_e4m3fn,

@@ -16,11 +16,11 @@ from cute_dialect.op.conv import channel_padding, compute, depthwise, direct, im
 from cute_dialect.op.execute import gemm as products
 from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.execute import recording, tma_copies
+from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.functions import conv as functions
 from cute_dialect.op.functions import gemm, scaled
 from cute_dialect.op.functions import matmul as layers
-from cute_dialect.op.rows.call import RowCall
 from cute_dialect.runtime.arrays import view_of
 
 GPU = ("NVIDIA H200", 132)

@@ -6,9 +6,9 @@ from math import gcd
 
 from cute_dialect.kernels.rows.packed import is_packed_length
 from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
+from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.functions import rows
 from cute_dialect.op.rows import kernels as row_kernels
-from cute_dialect.op.rows.call import RowKernel
 
 LENGTHS = (7, 768, 1001, 4096, 5003, 12289, 32768, 50257, 128256)
 MAPS = {

@@ -11,11 +11,11 @@ import torch
 from cute_dialect import op
 from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text
 from cute_dialect.op.epilogue import pairs, relu, silu
+from cute_dialect.op.execute import array_call as row_calls
 from cute_dialect.op.execute import gemm as product
 from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.functions import gemm_array as matrix_lists
 from cute_dialect.op.pycutlass import operation
-from cute_dialect.op.rows import call as row_calls
 
 f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 Result = tuple[list[torch.Tensor], list[torch.Tensor]]

@@ -24,9 +24,9 @@ from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.execute.attention import AttentionDispatch, way_of
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.problems.attention import Form, form_of, is_readable, numbers_of
-from cute_dialect.op.select.attention import AttentionDispatch, way_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 __all__ = ["AttentionExplanation", "explain_attention", "multiplications"]

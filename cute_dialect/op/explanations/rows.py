@@ -21,9 +21,9 @@ from cute_dialect.kernels.rows.config import BITS, RowConfig, width
 from cute_dialect.kernels.rows.packed import rows_per_thread
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.execute.array_call import is_contiguous
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.problems.rows import MAPS, RowProblem
-from cute_dialect.op.rows.call import is_contiguous
 from cute_dialect.op.rows.kernels import choose_kernels
 from cute_dialect.runtime.arrays import view_of
 

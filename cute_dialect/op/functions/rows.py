@@ -21,11 +21,11 @@ from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.kernels.transpose_narrow import VECTOR_COLUMNS, most_columns, narrow_text
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.rows import MAPS, NORMS, NUMBERS, RowProblem
 from cute_dialect.op.rows.arguments import as_rows, check_number, norm_arguments, one_dimension
-from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.kernels import choose_kernels, loss_kernel
 from cute_dialect.op.rows.label_smoothing import check_classes, of_classes
 from cute_dialect.op.rows.launch import launch_rows

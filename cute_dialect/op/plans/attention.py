@@ -22,14 +22,13 @@ from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import wait_for
+from cute_dialect.op.execute.array_call import RowCall, RowKernel, library
+from cute_dialect.op.execute.attention import MORE, AttentionDispatch, check_call, computed, way_of
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
-from cute_dialect.op.functions.attention import MORE, check_call, computed
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.problems.attention import Form, direction_of, form_of, is_readable, window_of
-from cute_dialect.op.rows.call import RowCall, RowKernel, library
-from cute_dialect.op.select.attention import AttentionDispatch, way_of
 from cute_dialect.runtime.arrays import stream_of
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -14,9 +14,9 @@ from typing import Any
 from cute_dialect.kernels.rows.gradients import part_columns
 from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
 from cute_dialect.op.errors import DtypeError
+from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.problems.rows import LOSS, MAPS, NORMS, RowProblem
-from cute_dialect.op.rows.call import RowCall
 from cute_dialect.op.rows.kernels import choose_kernels, column_kernel, entropy_kernel, packed_entropy_kernel
 from cute_dialect.op.rows.launch import launch_rows, launch_streamed, processors_of
 

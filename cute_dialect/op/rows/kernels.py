@@ -25,8 +25,8 @@ from cute_dialect.kernels.rows.packed import packed_entropy_text, packed_text
 from cute_dialect.kernels.rows.packed_norm_gradients import MOST_COLUMNS, SHARING, packed_norm_blocks, packed_norm_text
 from cute_dialect.kernels.rows.streamed import StreamedPlan, elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import SUMS, loss_parts, loss_text, sum_class, sum_text
+from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.problems.rows import LOSS, RowProblem
-from cute_dialect.op.rows.call import RowKernel
 
 __all__ = [
     "PROCESSORS", "RowChoice", "choose_kernels", "column_kernel", "entropy_kernel", "loss_kernel", "norm_blocks",

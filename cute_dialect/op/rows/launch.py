@@ -6,8 +6,8 @@ from typing import Any
 
 from cute_dialect.kernels.rows.gradients import part_columns
 from cute_dialect.kernels.rows.streamed import MOST_SPLITS
+from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.problems.rows import RowProblem
-from cute_dialect.op.rows.call import RowCall
 from cute_dialect.op.rows.kernels import (
     PROCESSORS_ON_CPU,
     choose_kernels,

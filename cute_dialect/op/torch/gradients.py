@@ -30,8 +30,8 @@ from cute_dialect.op.epilogue.functions import abs, activated, clamp, where
 from cute_dialect.op.epilogue.functions import sum as sum_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, trace
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
-from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.torch.registry import CUTE
 from cute_dialect.runtime.arrays import ArrayView, view_of
 

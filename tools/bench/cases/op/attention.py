@@ -22,8 +22,8 @@ from unittest.mock import patch
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import AttentionConfig, default_config
 from cute_dialect.kernels.attention.forward import attention_text
+from cute_dialect.op.execute.attention import way_of
 from cute_dialect.op.explanations.attention import AttentionExplanation
-from cute_dialect.op.select.attention import way_of
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.runner import (

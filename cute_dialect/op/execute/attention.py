@@ -1,4 +1,4 @@
-"""Kernel choice for attention: the configuration and the number of key slices.
+"""Attention: the choice of the configuration and of the number of key slices, and the launches.
 
 >>> form = Form("bf16", "bhsd", False, 1, 32, 4, 1, 8192, 128, 0.1, "right", True, 0, 0, False, None)
 >>> way = way_of(form)                            # one query: the heads that share keys are packed as queries
@@ -6,19 +6,30 @@
 (4, 8, 'full', 16, 'attention-bf16-128-full-lse-split-64x128-s3')
 """
 
+# Arrays may belong to any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
 from cute_dialect.kernels.attention.config import HEADS, SMEM, AttentionConfig, config_named, default_config
 from cute_dialect.kernels.attention.forward import attention_text
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.kernels.attention.scores import LOG2_E
+from cute_dialect.op.arrays.operand_views import overlap
+from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
+from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.saved import Fields
-from cute_dialect.op.problems.attention import CALL, Form
-from cute_dialect.op.rows.call import RowKernel
+from cute_dialect.op.problems.attention import CALL, LAYOUTS, Form, check_rising, expanded_strides, is_readable
+from cute_dialect.runtime.arrays import ArrayView, view_of
+from cute_dialect.runtime.settings import flag
 
-__all__ = ["AttentionDispatch", "way_of"]
+__all__ = ["MORE", "AttentionDispatch", "check_call", "computed", "way_of"]
+
+MORE = ("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask")
+"""Optional arrays of a call, in the order of the kernel's cache and of the torch operator."""
 
 _MOST = 64
 """Maximum number of key slices."""
@@ -215,3 +226,142 @@ def _parts(form: Form, config: AttentionConfig) -> int:
         return turns * (-(-steps // parts) + _BESIDE) + combined, parts
 
     return min(range(1, min(steps, _MOST) + 1), key=time)
+
+
+# ------------------------------------------------------------------------------------------------------------- launches
+
+
+def check_call(one: RowCall, form: Form) -> None:
+    """Raise DeviceError if the call needs a GPU and there is none.
+
+    With ``CUTE_OP_CHECK=1`` also check the offsets of packed sequences in GPU memory, which waits for the GPU.
+    """
+    one.check_gpu()
+    if form.packed and one.x.device >= 0 and flag("CUTE_OP_CHECK", False):
+        for key, rows in (("cu_seqlens_q", form.queries), ("cu_seqlens_k", form.keys)):
+            check_rising(key, one.on_host(key), rows)
+
+
+def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
+    """Compute a call; return its results, followed by the memory of key slices."""
+    result = _result(one, form)
+    logs = one.result(form.logs, "f32", "lse") if form.lse else None
+    results = [result] if logs is None else [result, logs]
+    if way.form.keys == 0:
+        result[...] = 0
+        if logs is not None:
+            logs[...] = one.arrays["sinks"].reshape(-1, 1) if form.sinks else -math.inf
+    elif form.rows and form.batch and form.heads:
+        q, k, v = (_matrix(one, key, form) for key in ("q", "k", "v"))
+        k, v = (_some_keys(x, way) for x in (k, v))
+        out = _turned(view_of(result), form)
+        lines = None if logs is None else _turned_logs(logs, form)
+        if way.form.sharing != form.sharing:
+            q, out = (_heads_as_queries(x, form.sharing) for x in (q, out))
+            lines = None if lines is None else _heads_as_queries(lines, form.sharing)
+        begins = [one.views.get(key) for key in ("cu_seqlens_q", "cu_seqlens_k")]
+        f = way.form
+        # With a soft cap the kernel computes e^(2 x / cap).
+        factor = 2 * f.scale / f.softcap if f.softcap else f.scale
+        numbers = (f.rows, factor * LOG2_E, f.left, f.right)
+        scores = _score_operands(one, f)
+        if way.combine is None:
+            one.launch(way.kernels[0], q, k, v, out, lines, *begins, *numbers, *scores)
+            return results
+        sums = one.result((way.parts * f.batch, f.heads, f.rows, f.values), "f32")
+        ends = one.result((way.parts * f.batch, f.heads, f.rows), "f32")
+        results += [sums, ends]
+        sums, ends, rows = view_of(sums), view_of(ends), f.batch * f.heads * f.rows
+        parts = _turned(sums, f._replace(layout="bhsd")), _turned_logs(ends, f)
+        one.launch(way.kernels[0], q, k, v, *parts, *begins, *numbers, way.parts, *scores)
+        sums = sums._replace(shape=(f.values, rows, way.parts), strides=(1, f.values, rows * f.values))
+        ends = ends._replace(shape=(rows, way.parts), strides=(1, rows))
+        one.launch(way.kernels[1], sums, ends, out, lines)
+    return results
+
+
+def _score_operands(one: RowCall, form: Form) -> list[Any]:
+    """Return the operands of the functions of scores that the kernel takes."""
+    found: list[Any] = [form.softcap * LOG2_E] if form.softcap else []
+    if form.alibi:
+        view = one.views["alibi_slopes"]
+        strides = expanded_strides(view, (form.batch, form.heads)) or (0, 0)
+        found.append(view._replace(shape=(form.heads, form.batch), strides=strides[::-1]))
+    if form.bias:
+        view, shape = one.views["mask"], (form.batch, form.heads, form.queries, form.keys)
+        b, h, i, j = expanded_strides(view, shape) or (0, 0, 0, 0)
+        element = "ui8" if form.bias == "i1" else form.bias
+        found.append(view._replace(shape=(*shape[2:], *shape[1::-1]), strides=(i, j, h, b), dtype=element))
+    if form.sinks:
+        found.append(one.flat("sinks"))
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------- matrices
+
+
+def _matrix(one: RowCall, key: str, form: Form) -> ArrayView:
+    """Return an array as (S, D, H, B), in place or copied."""
+    view = one.views[key]
+    return _turned(view if is_readable(view) else one.packed(key), form)
+
+
+def _heads_as_queries(view: ArrayView, sharing: int) -> ArrayView:
+    """Return an array of one query, (1, D, H, B) or (1, H, B), with the heads that share keys as queries."""
+    (_, *element, heads, batch), (_, *one, step, steps) = view.shape, view.strides
+    return view._replace(
+        shape=(sharing, *element, heads // sharing, batch), strides=(step, *one, step * sharing, steps)
+    )  # fmt: skip
+
+
+def _some_keys(view: ArrayView, way: AttentionDispatch) -> ArrayView:
+    """Return keys or values, (S, D, H, B), from the first visible key on."""
+    return view._replace(
+        pointer=view.pointer + way.first * view.strides[0] * 2, shape=(way.form.keys, *view.shape[1:])
+    )  # fmt: skip
+
+
+def _turned(view: ArrayView, form: Form) -> ArrayView:
+    """Return an array as (S, D, H, B)."""
+    if form.packed:
+        rows, heads, size = view.shape
+        shape, strides = (rows, size, heads, 1), (view.strides[0], 1, view.strides[1], 8)
+    else:
+        b, h, s, d = LAYOUTS[form.layout]
+        shape, strides = (tuple([x[i] for i in (s, d, h, b)]) for x in (view.shape, view.strides))
+    # The stride of a mode of extent 1 is arbitrary.
+    steps = tuple(
+        [8 if n == 1 and i != 1 else 1 if i == 1 else step for i, (n, step) in enumerate(zip(shape, strides))]
+    )
+    return view._replace(shape=tuple(shape), strides=steps)
+
+
+def _turned_logs(logs: Any, form: Form) -> ArrayView:
+    """Return ``lse`` as (S, H, B)."""
+    view = view_of(logs)
+    shape, strides = view.shape, view.strides
+    if form.packed:
+        return view._replace(shape=(shape[1], shape[0], 1), strides=(strides[1], strides[0], 1))
+    return view._replace(shape=shape[::-1], strides=strides[::-1])
+
+
+def _result(one: RowCall, form: Form) -> Any:
+    """Return the given array for the result, or a new one with the order of rows and heads of q."""
+    given, like = one.views.get("out"), one.views["q"]
+    shape = (*like.shape[:-1], form.values)
+    if given is None:
+        if form.packed or like.strides[1] >= like.strides[2]:
+            return one.result(shape)
+        return one.ordered_result(shape, (0, 2, 1, 3))
+    one.expect("out", shape)
+    if 0 not in given.shape and not is_readable(given):
+        if given.pointer % 16:
+            raise AlignmentError(f"{CALL}: out has address {given.pointer:#x}; pass an out with 16-byte alignment")
+        raise LayoutError(
+            f"{CALL}: out has strides {given.strides}; pass an out with a last stride of 1 and others that are "
+            "multiples of 8"
+        )
+    for key in [name for name in one.views if name != "out"]:
+        if overlap(given, one.views[key]):
+            raise LayoutError(f"{CALL}: out shares memory with {key}; pass a separate out")
+    return one.arrays["out"]

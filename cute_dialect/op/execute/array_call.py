@@ -1,10 +1,12 @@
-"""A call of a row function: check its arrays, view them as matrices of rows, and launch kernels.
+"""A call of kernels on arrays: check the arrays, view them as matrices of rows, and launch.
+
+Row functions, elementwise functions and attention use it.
 
 Arrays belong to torch, NumPy or any library that kernels accept.  Calls of torch tensors on a GPU are cached with
 their copies (:meth:`RowCall.remember`).
 """
 
-# torch is not installed where the types are checked. Arrays belong to any library.
+# torch is not installed where types are checked. Arrays belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
