@@ -104,7 +104,7 @@ from cute_dialect.op.errors import (
     ShapeError as ShapeError,
     UnsupportedError as UnsupportedError,
 )
-from cute_dialect.op.functions.matmul import (
+from cute_dialect.op.functions.gemm import (
     addmm as addmm,
     baddbmm as baddbmm,
     int_mm as int_mm,
@@ -121,7 +121,7 @@ from cute_dialect.op.functions.gemm_array import (
 from cute_dialect.op.functions.grouped import (
     grouped_mm as grouped_mm,
 )
-from cute_dialect.op.functions.scaled_grouped import (
+from cute_dialect.op.functions.scaled import (
     scaled_grouped_mm as scaled_grouped_mm,
 )
 from cute_dialect.op.explanations.gemm import (

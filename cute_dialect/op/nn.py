@@ -12,8 +12,8 @@ import torch
 
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.functions.conv import conv2d
+from cute_dialect.op.functions.gemm import linear
 from cute_dialect.op.functions.grouped import grouped_mm
-from cute_dialect.op.functions.matmul import linear
 from cute_dialect.op.keywords import checks_keywords
 
 __all__ = ["Conv2d", "GroupedLinear", "Linear"]

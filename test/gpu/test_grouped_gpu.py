@@ -13,7 +13,6 @@ from grouped_calls import CASES, ENDS, LIST_KINDS, LISTS, OTHERS, Case, list_pla
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.functions import grouped as functions  # noqa: E402
-from cute_dialect.op.functions import grouped_lists as lists  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -115,14 +114,14 @@ def test_lists(kind: Any, mode: str) -> None:
 
 
 def test_a_list_like_an_earlier_one() -> None:
-    lists.KNOWN.clear()
+    functions.LISTS.clear()
     for turn in range(4):
         a, b = lists_of("cuda", torch.float16)
         a = [torch.roll(x, turn, 0) for x in a]
         found = op.grouped_mm(a, b)
         wanted = [x.double() @ y.double() for x, y in zip(a, b)]
         assert all(torch.equal(d.double(), w) for d, w in zip(found, wanted)), turn
-    assert len(lists.KNOWN) == 1
+    assert len(functions.LISTS) == 1
 
 
 def test_a_list_is_bound_and_replayed() -> None:

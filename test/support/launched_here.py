@@ -20,7 +20,7 @@ from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.functions import conv as functions
 from cute_dialect.op.functions import gemm, scaled
-from cute_dialect.op.functions import matmul as layers
+from cute_dialect.op.functions import gemm as layers
 from cute_dialect.runtime.arrays import view_of
 
 GPU = ("NVIDIA H200", 132)

@@ -587,9 +587,8 @@ PAGES: Mapping[str, Page] = {
         "Operations",
         "`from cute_dialect import op`. The guide is [operations.md](../operations.md).",
         (
-            _op("Matrix multiplication", "functions.gemm", "functions.matmul", "functions.gemm_array",
-                "functions.scaled"),
-            _op("Grouped GEMM", "functions.grouped", "functions.scaled_grouped"),
+            _op("Matrix multiplication", "functions.gemm", "functions.gemm_array", "functions.scaled"),
+            _op("Grouped GEMM", "functions.grouped"),
             _op("Convolution", "functions.conv"),
             _op("Attention", "functions.attention", "functions.merge_attention"),
             _op("Row operations", "functions.rows"),

@@ -39,8 +39,7 @@ from cute_dialect.op.explanations.rows import explain_rows
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.gemm_array import explained_array
-from cute_dialect.op.functions.grouped import grouped_mm
-from cute_dialect.op.functions.grouped_lists import explained_lists
+from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, combination_epilogue, without_memory

@@ -1,4 +1,4 @@
-"""GEMMs on Hopper with torch's signatures: ``mm`` and ``bmm``."""
+"""GEMMs with torch's signatures: ``mm`` and ``bmm``, and the functions that call them."""
 
 # Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +24,13 @@ from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.select.gemm_dispatch import ANY, KernelOverride
 from cute_dialect.op.signature_types import Interpreted
 
-if TYPE_CHECKING:
-    from cute_dialect.op.signature_types import Array, Epilogue, Factor
-
-
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-__all__ = ["bmm", "mm"]
+    from cute_dialect.op.signature_types import Array, Epilogue, Factor
+
+__all__ = ["addmm", "baddbmm", "bmm", "int_mm", "linear", "matmul", "mm"]
+
 
 PLAIN, FUSED, GRAPHS = ({2: KnownCalls(), 3: KnownCalls()} for _ in range(3))
 """Recorded calls by operand rank: plain GEMMs, GEMMs with epilogue arguments, GEMMs with a traced epilogue."""
@@ -100,38 +99,19 @@ def mm(
 
     Raises subclasses of OpError before anything is compiled or written.
     """
-    if run:
-        check_keywords("mm", mm, run)
-    if not isinstance(alpha, int | float):
-        alpha = _factor("mm", "alpha", alpha)
-    if not isinstance(beta, int | float):
-        beta = _factor("mm", "beta", beta)
-    plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
-    if hook is not None:
-        hook = current(hook)
-    again = device is None and stream is None and kernel is None and split_k is None and not run and not _MM.is_traced()
-    if epilogue is not None:
-        if not plain:
-            alone("mm", LinearCombination(alpha, beta, c, bias, spelled(activation), hook))
-        how = LinearCombination(math=math, accumulator=accumulator), KernelOverride(kernel, split_k)
-        return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how, again)
-    if args:
-        raise UnsupportedError(f"mm: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
-    if plain and math == "default" and accumulator is None:
-        if again:
-            done = _MM.again((dtype, True), a, b) if out is None else _MM.again((dtype, False), a, b, out)
-            if done is not None:
-                return done
-        extras = LinearCombination()
-        return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
-    applied: Any = spelled(activation) if activation else activation
-    if again:
-        how = _fused_key(dtype, out, alpha, beta, c, bias, applied, hook, math, accumulator)
-        done = FUSED[2].again(how, *_given_of(a, b, out, c, bias))
+    if (
+        device is None and stream is None and kernel is None and split_k is None and not run and epilogue is None
+        and not args and c is None and bias is None and not activation and hook is None and math == "default"
+        and accumulator is None and isinstance(alpha, int | float) and alpha == 1.0 and isinstance(beta, int | float)
+        and not _MM.is_traced()
+    ):  # fmt: skip
+        done = _MM.again((dtype, True), a, b) if out is None else _MM.again((dtype, False), a, b, out)
         if done is not None:
             return done
-    extras = LinearCombination(alpha, beta, c, bias, applied, hook, math, accumulator)
-    return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
+    return _multiplied(
+        2, a, b, out, alpha, beta, c, bias, activation, hook, epilogue, args, dtype, math, accumulator,
+        KernelOverride(kernel, split_k), device, stream, run,
+    )  # fmt: skip
 
 
 def bmm(
@@ -167,47 +147,70 @@ def bmm(
         c: an array that broadcasts to (L, M, N).
         alpha, beta: also arrays of (L,), one factor per matrix, except with ``hook`` and ``epilogue``.
     """
-    if run:
-        check_keywords("bmm", bmm, run)
+    if (
+        device is None and stream is None and kernel is None and split_k is None and not run and epilogue is None
+        and not args and c is None and bias is None and not activation and hook is None and math == "default"
+        and accumulator is None and isinstance(alpha, int | float) and alpha == 1.0 and isinstance(beta, int | float)
+        and not _MM.is_traced()
+    ):  # fmt: skip
+        done = _BMM.again((dtype, True), a, b) if out is None else _BMM.again((dtype, False), a, b, out)
+        if done is not None:
+            return done
     if is_per_matrix(alpha) or is_per_matrix(beta):
+        if run:
+            check_keywords("bmm", bmm, run)
         given = LinearCombination(alpha, beta, c, bias, spelled(activation), hook)
         combined, factors = _with_factors(a, b, given, epilogue)
         return bmm(
             a, b, out, epilogue=combined, args=factors, dtype=dtype, math=math, accumulator=accumulator,
             kernel=kernel, split_k=split_k, device=device, stream=stream, **run,
         )  # fmt: skip
+    return _multiplied(
+        3, a, b, out, alpha, beta, c, bias, activation, hook, epilogue, args, dtype, math, accumulator,
+        KernelOverride(kernel, split_k), device, stream, run,
+    )  # fmt: skip
+
+
+_NAMES = {2: "mm", 3: "bmm"}
+"""Rank of the operands -> name of the function."""
+
+
+def _multiplied(
+    rank: int, a: Any, b: Any, out: Any, alpha: Any, beta: Any, c: Any, bias: Any, activation: Spelled,
+    hook: Hook | None, epilogue: Any, args: Mapping[str, Any] | None, dtype: object, math: str, accumulator: object,
+    wanted: KernelOverride, device: object, stream: object, run: Interpreted,
+) -> Any:  # fmt: skip
+    """Compute ``mm`` or ``bmm``, except cached calls without an epilogue: replay a cached call, or launch kernels."""
+    call = _NAMES[rank]
+    if run:
+        check_keywords(call, mm if rank == 2 else bmm, run)
     if not isinstance(alpha, int | float):
-        alpha = _factor("bmm", "alpha", alpha)
+        alpha = _factor(call, "alpha", alpha)
     if not isinstance(beta, int | float):
-        beta = _factor("bmm", "beta", beta)
-    plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
-    if hook is not None:
-        hook = current(hook)
-    again = device is None and stream is None and kernel is None and split_k is None and not run and not _MM.is_traced()
+        beta = _factor(call, "beta", beta)
+    if args and epilogue is None:
+        raise UnsupportedError(f"{call}: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
+    applied: Any = spelled(activation) if activation else activation
+    hook = hook if hook is None else current(hook)
+    given = LinearCombination(alpha, beta, c, bias, applied, hook, math, accumulator)
+    is_cached = device is None and stream is None and wanted == ANY and not run and not _MM.is_traced()
+    key = None
     if epilogue is not None:
-        if not plain:
-            alone("bmm", LinearCombination(alpha, beta, c, bias, spelled(activation), hook))
-        how = LinearCombination(math=math, accumulator=accumulator), KernelOverride(kernel, split_k)
-        return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how, again)
-    if args:
-        raise UnsupportedError(f"bmm: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
-    if plain and math == "default" and accumulator is None:
-        if again:
-            done = _BMM.again((dtype, True), a, b) if out is None else _BMM.again((dtype, False), a, b, out)
+        if not given.plain:
+            alone(call, given)
+        given, args = given.of_sums(), args or {}
+        if is_cached and isinstance(epilogue, Traced):  # a plain function is traced at each call
+            key = graph_key(a, b, out, (epilogue, dtype, math, accumulator), args)
+            done = GRAPHS[rank].again(key[0], *key[1])
             if done is not None:
                 return done
-        extras = LinearCombination()
-        return _computed(
-            "bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k)
-        )
-    applied: Any = spelled(activation) if activation else activation
-    if again:
-        how = _fused_key(dtype, out, alpha, beta, c, bias, applied, hook, math, accumulator)
-        done = FUSED[3].again(how, *_given_of(a, b, out, c, bias))
+            if epilogue.is_random:
+                key = None  # each seed would be cached separately
+    elif is_cached and not given.usual:
+        done = FUSED[rank].again(_fused_key(dtype, out, given), *_given_of(a, b, out, c, bias))
         if done is not None:
             return done
-    extras = LinearCombination(alpha, beta, c, bias, applied, hook, math, accumulator)
-    return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
+    return _computed(rank, a, b, out, dtype, given, device, stream, run, epilogue, args or {}, wanted, key)
 
 
 def _with_factors(a: Any, b: Any, given: LinearCombination, epilogue: object) -> tuple[Traced, dict[str, Any]]:
@@ -218,7 +221,7 @@ def _with_factors(a: Any, b: Any, given: LinearCombination, epilogue: object) ->
                 f"bmm: one alpha or beta per matrix cannot be combined with {name}; multiply in an epilogue, with the "
                 "factors as args of shape (L, 1, 1)"
             )
-    _check_arrays(a, b)
+    _check_batches(a, b)
     shape = (max(a.shape[0], b.shape[0] if len(b.shape) == 3 else 1), a.shape[-2], b.shape[-1])
     args: dict[str, Any] = {}
     operands: dict[str, Any] = {"alpha": given.alpha, "C": given.c, "beta": given.beta, "bias": given.bias}
@@ -240,7 +243,7 @@ def _with_factors(a: Any, b: Any, given: LinearCombination, epilogue: object) ->
     return combination(tuple(kinds), shape, given.activation), args
 
 
-def _check_arrays(*arrays: Any) -> None:
+def _check_batches(*arrays: Any) -> None:
     for name, x in zip("ab", arrays):
         if len(getattr(x, "shape", ())) not in (2, 3):
             raise ShapeError(f"bmm: {name} has shape {getattr(x, 'shape', None)}; pass a batch of matrices")
@@ -282,31 +285,13 @@ def _given_of(a: Any, b: Any, out: Any, c: Any, bias: Any) -> tuple[Any, ...]:
     return found if bias is None else (*found, bias)
 
 
-def _fused_key(
-    dtype: object, out: object, alpha: float, beta: float, c: object, bias: object, activation: str, hook: object,
-    math: str, accumulator: object,
-) -> tuple[object, ...]:  # fmt: skip
+def _fused_key(dtype: object, out: object, given: LinearCombination) -> tuple[object, ...]:
     """Return the cache key of the arguments that are not arrays; zeros have a sign."""
+    alpha, beta, c, bias, activation, hook, math, accumulator = given
     return (
         dtype, out is None, alpha or repr(alpha), beta or repr(beta), c is None, bias is None, activation, hook, math,
         accumulator,
     )  # fmt: skip
-
-
-def _graph(
-    call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, device: object, stream: object, run: Interpreted,
-    epilogue: Any, args: Mapping[str, Any], sums: LinearCombination, wanted: KernelOverride, again: bool,
-) -> Any:  # fmt: skip
-    """Compute a GEMM with an epilogue; ``sums``: its arithmetic; ``again``: the call may be cached."""
-    key = None
-    if again and isinstance(epilogue, Traced):  # a plain function is traced at each call
-        key = graph_key(a, b, out, (epilogue, dtype, sums.math, sums.accumulator), args)
-        done = GRAPHS[rank].again(key[0], *key[1])
-        if done is not None:
-            return done
-        if epilogue.is_random:
-            key = None  # each seed would be cached separately
-    return _computed(call, rank, a, b, out, dtype, sums, device, stream, run, epilogue, args, wanted=wanted, key=key)
 
 
 def graph_key(a: Any, b: Any, out: Any, how: tuple[object, ...], args: Mapping[str, Any]) -> tuple[Any, list[Any]]:
@@ -332,16 +317,16 @@ def _is_mapped(tensors: list[Any]) -> bool:
 
 
 def _computed(
-    call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: LinearCombination, device: object,
-    stream: object,
-    run: Interpreted, graph: Any = None, args: Mapping[str, Any] | None = None, *, wanted: KernelOverride,
-    key: tuple[object, Sequence[Any]] | None = None,
+    rank: int, a: Any, b: Any, out: Any, dtype: object, extras: LinearCombination, device: object, stream: object,
+    run: Interpreted, graph: Any, args: Mapping[str, Any], wanted: KernelOverride,
+    key: tuple[object, Sequence[Any]] | None,
 ) -> Any:  # fmt: skip
     """Compute a GEMM that is not cached, or let torch's dispatcher compute it.
 
     Args:
         key: cache key of a call with an epilogue; None if the call is not to be cached.
     """
+    call = _NAMES[rank]
     cached: tuple[KnownCalls, object, Sequence[Any]] | None = None
     if device is None and stream is None and not run and wanted == ANY:
         if graph is not None:
@@ -349,12 +334,12 @@ def _computed(
         elif extras.usual:
             cached = PLAIN[rank], (dtype, out is None), (a, b) if out is None else (a, b, out)
         else:
-            how = _fused_key(dtype, out, *extras)
+            how = _fused_key(dtype, out, extras)
             cached = FUSED[rank], how, _given_of(a, b, out, extras.c, extras.bias)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(a, torch.Tensor):
         given: list[Any] = [
-            t for t in (a, b, out, extras.c, extras.bias, *(args or {}).values()) if isinstance(t, torch.Tensor)
+            t for t in (a, b, out, extras.c, extras.bias, *args.values()) if isinstance(t, torch.Tensor)
         ]
         plain = (torch.Tensor, torch.nn.Parameter)
         learns = torch.is_grad_enabled() and any([t.requires_grad for t in given])
@@ -367,7 +352,7 @@ def _computed(
                 said = {"kernel": wanted.kernel, "split_k": wanted.split_k, **run}
                 sums = extras.accumulator and element_name(extras.accumulator)
                 how = {"math": extras.math, "accumulator": sums}
-                more = (graph, args or {}, how, {n: x for n, x in said.items() if x is not None})
+                more = (graph, args, how, {n: x for n, x in said.items() if x is not None})
                 return product_with_gradients({2: mm, 3: bmm}[rank], a, b, out, dtype, device, stream, *more)
             from cute_dialect.op.torch import dispatch  # late: torch
 
@@ -381,6 +366,243 @@ def _computed(
         _MM.is_traced = torch.compiler.is_dynamo_compiling
 
     def compute() -> Any:
-        return product(call, rank, a, b, out, dtype, extras, device, stream, run, graph, args or {}, wanted)
+        return product(call, rank, a, b, out, dtype, extras, device, stream, run, graph, args, wanted)
 
     return compute() if cached is None else cached[0].recorded(*cached[1:], compute)
+
+
+# ---------------------------------------------------------------------------------------------- functions of mm and bmm
+
+
+def addmm(
+    c: Array,
+    a: Array,
+    b: Array,
+    *,
+    beta: Factor = 1.0,
+    alpha: Factor = 1.0,
+    out: Array = None,
+    **more: Any,
+) -> Array:
+    """Return ``beta * c + alpha * a @ b``.
+
+    Args:
+        c: an array that broadcasts to (M, N).
+        a: (M, K).
+        b: (K, N).
+        more: further arguments of :func:`~cute_dialect.op.functions.gemm.mm`.
+    """
+    _check_source(addmm, mm, c, more)
+    return mm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
+
+
+def baddbmm(
+    c: Array,
+    a: Array,
+    b: Array,
+    *,
+    beta: Factor = 1.0,
+    alpha: Factor = 1.0,
+    out: Array = None,
+    **more: Any,
+) -> Array:
+    """Return ``beta * c + alpha * a @ b`` for each matrix of a batch.
+
+    Args:
+        c: an array that broadcasts to (L, M, N).
+        a: (L, M, K).
+        b: (L, K, N).
+        more: further arguments of :func:`~cute_dialect.op.functions.gemm.bmm`.
+    """
+    _check_source(baddbmm, bmm, c, more)
+    return bmm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
+
+
+def _check_source(function: Callable[..., Any], product: Callable[..., Any], c: Any, more: Mapping[str, Any]) -> None:
+    """Check the source of a function, and its arguments ``more`` that ``product`` has.
+
+    Raises DtypeError, ArgumentError.
+    """
+    call = function.__name__
+    if more:
+        check_keywords(call, function, more, also=product)
+    if c is None:
+        raise DtypeError(f"{call}: c is None; pass an array, or call {product.__name__}")
+
+
+def int_mm(a: Array, b: Array, **more: Any) -> Array:
+    """Return the product of two matrices of 8-bit integers, signed or unsigned, as int32 or ``dtype``.
+
+    Args:
+        a: (M, K).
+        b: (K, N).
+        more: further arguments of :func:`~cute_dialect.op.functions.gemm.mm`.
+
+    Raises DtypeError for other element types.
+    """
+    if more:
+        check_keywords("int_mm", int_mm, more, also=mm)
+    for name, x in (("a", a), ("b", b)):
+        if element_name(getattr(x, "dtype", type(x))) not in ("i8", "ui8"):
+            raise DtypeError(
+                f"int_mm: {name} has dtype {element_name(getattr(x, 'dtype', type(x)))}; pass an array of i8 or ui8"
+            )
+    return mm(a, b, **more)
+
+
+def linear(x: Array, weight: Array, bias: Array = None, activation: Spelled = "", **more: Any) -> Array:
+    """Return ``activation(x @ weight.T + bias)``.
+
+    Args:
+        x: (…, K).
+        weight: (N, K).
+        bias: (N,).
+        more: further arguments of :func:`~cute_dialect.op.functions.gemm.mm`, except ``out`` and ``c``.
+
+    Raises ShapeError, UnsupportedError.
+    """
+    if not more and not _LINEAR.is_traced():
+        how = activation if isinstance(activation, str) else spelled(activation), bias is None
+        done = _LINEAR.again(how, x, weight) if bias is None else _LINEAR.again(how, x, weight, bias)
+        if done is not None:
+            return done
+    for name in ("out", "c"):
+        if name in more:
+            raise UnsupportedError(f"linear: {name} is not supported; use mm or addmm")
+    if more:
+        check_keywords("linear", linear, more, also=mm, without=("a", "b", "out", "c"))
+    _check_arrays("linear", x=x, weight=weight)
+    if len(weight.shape) != 2 or len(x.shape) < 1 or x.shape[-1] != weight.shape[1]:
+        raise ShapeError(
+            f"linear: x has shape {tuple(x.shape)} and weight has shape {tuple(weight.shape)}; "
+            "pass x of (…, K) and weight of (N, K)"
+        )
+    given = [x, weight] if bias is None else [x, weight, bias]
+    learns, device = _learns(given), more.get("device")
+
+    def compute() -> Any:
+        if learns and device in (None, "cpu") and len(more) <= ("device" in more):
+            done = _layer(x, weight, bias, spelled(activation), device)
+            if done is not None:
+                return done
+        rows = x if len(x.shape) == 2 else _rows(x)
+        found = mm(rows, weight.T, bias=bias, activation=activation, **more)
+        return found if len(x.shape) == 2 else found.reshape(*x.shape[:-1], weight.shape[0])
+
+    if more or _LINEAR.is_traced():
+        return compute()
+    return _LINEAR.computed((spelled(activation), bias is None), given, compute)
+
+
+def matmul(
+    a: Array,
+    b: Array,
+    *,
+    alpha: Factor = 1.0,
+    dtype: object = None,
+    device: object = None,
+    stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Array:
+    """Return ``alpha * a @ b`` by the rules of ``torch.matmul``.
+
+    A vector is one row on the left and one column on the right; that mode is absent from the result.  Extents before
+    the last two are those of a batch, and broadcast.  An operand that is shared by the whole batch is read once.
+
+    Args:
+        dtype, device, stream, run: as in :func:`~cute_dialect.op.functions.gemm.mm`.
+
+    Raises ShapeError for shapes that do not match.
+    """
+    if run:
+        check_keywords("matmul", matmul, run)
+    usual = device is None and stream is None and not run and type(alpha) in (int, float)
+    how = number(alpha) if usual else None, dtype
+    if usual and not _MATMUL.is_traced():
+        done = _MATMUL.again(how, a, b)
+        if done is not None:
+            return done
+    _check_arrays("matmul", a=a, b=b)
+    if 0 in (len(a.shape), len(b.shape)):
+        raise ShapeError(
+            f"matmul: a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}; pass arrays of rank 1 or more"
+        )
+    x, y = a[None] if len(a.shape) == 1 else a, b[:, None] if len(b.shape) == 1 else b
+    batch = _broadcast(tuple(x.shape[:-2]), tuple(y.shape[:-2]))
+    if batch is None or x.shape[-1] != y.shape[-2]:
+        raise ShapeError(
+            f"matmul: cannot multiply shapes {tuple(a.shape)} and {tuple(b.shape)}; pass a of (…, M, K) and b of "
+            "(…, K, N), with batches that broadcast"
+        )  # fmt: skip
+    m, n = x.shape[-2], y.shape[-1]
+    learns = _learns([a, b])
+
+    def compute() -> Any:
+        if learns and usual and alpha == 1 and dtype is None and len(a.shape) > 2 and len(b.shape) == 2:
+            done = _layer(a, b, None, "", None, transposed=True)
+            if done is not None:
+                return done
+        if len(y.shape) == 2:  # One GEMM over all rows.
+            found = mm(_rows(x), y, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
+        else:
+            of = _flat(x, batch), _flat(y, batch)
+            found = bmm(*of, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
+        return found.reshape((*batch, *((m,) if len(a.shape) > 1 else ()), *((n,) if len(b.shape) > 1 else ())))
+
+    if not usual or _MATMUL.is_traced():
+        return compute()
+    return _MATMUL.computed(how, (a, b), compute)
+
+
+_LINEAR, _MATMUL = KnownCalls(), KnownCalls()
+"""Cached calls of ``linear`` and ``matmul``."""
+
+
+def _layer(*given: Any, **more: Any) -> Any:
+    """Return a layer with gradients, one autograd node, or None if it must be composed."""
+    from cute_dialect.op.torch.dispatch import linear  # late: torch
+
+    return linear(*given, **more)
+
+
+def _learns(arrays: list[Any]) -> bool:
+    """Return True if all arrays are torch tensors and the result needs gradients."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return False
+    return all([isinstance(t, torch.Tensor) for t in arrays]) and any([t.requires_grad for t in arrays])
+
+
+def _check_arrays(call: str, **arrays: Any) -> None:
+    """Raise DtypeError if an argument is not an array that can be reshaped."""
+    for name, x in arrays.items():
+        if not hasattr(x, "shape") or not hasattr(x, "reshape"):
+            raise DtypeError(f"{call}: {name} is of type {type(x).__name__}; pass an array with a reshape method")
+
+
+def _rows(x: Any) -> Any:
+    """Return (…, K) as (rows, K), also if there are no rows."""
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the shape that both broadcast to, or None if they do not."""
+    longer = max(len(a), len(b))
+    pairs = list(zip((1,) * (longer - len(a)) + a, (1,) * (longer - len(b)) + b))
+    if any(m != n and 1 not in (m, n) for m, n in pairs):
+        return None
+    return tuple([n if m == 1 else m for m, n in pairs])
+
+
+def _flat(t: Any, batch: tuple[int, ...]) -> Any:
+    """Return a batch as (L, rows, columns); L is 1 if one matrix is shared by the batch."""
+    *more, rows, columns = t.shape
+    if all(size == 1 for size in more):
+        return t.reshape(1, rows, columns)
+    if hasattr(t, "expand"):
+        wide = t.expand(*batch, rows, columns)
+    else:
+        import numpy as np
+
+        wide = np.broadcast_to(t, (*batch, rows, columns))  # dispatches to cupy for its arrays
+    return wide.reshape(prod(batch), rows, columns)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.rows.call import RowCall, RowKernel
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack

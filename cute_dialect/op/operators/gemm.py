@@ -23,7 +23,7 @@ from torch import Tensor
 
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.functions import gemm, matmul
+from cute_dialect.op.functions import gemm
 from cute_dialect.op.problems.operands import check_addends
 from cute_dialect.op.torch.gradients import (
     by_column,
@@ -221,7 +221,7 @@ def composed(name: str, positional: int) -> Callable[..., Tensor]:
     Args:
         positional: number of arguments that the function of ``op`` takes by position; a further one is the bias.
     """
-    function: Any = getattr(matmul, name)
+    function: Any = getattr(gemm, name)
 
     def compute(*given: Any, **more: Any) -> Tensor:
         bias = dict(zip(("bias",), given[positional:]))
