@@ -11,6 +11,7 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig, depthwise_text
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig, depthwise_weights_text
 from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig, direct_weights_text
+from cute_dialect.kernels.conv.few_results import FewResultsConfig, few_results_text
 from cute_dialect.kernels.conv.hopper import conv_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.conv.choice import choice_of
@@ -22,7 +23,9 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["ConvKernel", "ConvRunner", "PlainKernel", "conv_runner", "kernel_library", "kernel_of", "kernel_text"]
 
-PlainKernel: TypeAlias = DepthwiseConfig | DepthwiseWeightsConfig | DirectConfig | DirectWeightsConfig | UnfoldConfig
+PlainKernel: TypeAlias = (
+    DepthwiseConfig | DepthwiseWeightsConfig | DirectConfig | DirectWeightsConfig | FewResultsConfig | UnfoldConfig
+)
 """A kernel without a workspace: a depthwise or direct convolution, its gradient of the filters, or unfolding."""
 
 ConvKernel: TypeAlias = ConvConfig | PlainKernel
@@ -42,6 +45,8 @@ def kernel_text(kernel: ConvKernel) -> str:
             return direct_text(kernel)
         case DirectWeightsConfig():
             return direct_weights_text(kernel)
+        case FewResultsConfig():
+            return few_results_text(kernel)
         case UnfoldConfig():
             return unfold_text(kernel)
 
