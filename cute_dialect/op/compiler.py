@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from cute_dialect.op.execute.kernel_cache import backend
-from cute_dialect.op.execute.variants import Variant, compiled
+from cute_dialect.op.execute.kernels import Variant, compiled
 
 __all__ = ["HasVariants", "add_module", "backend", "nvcc", "nvrtc"]
 

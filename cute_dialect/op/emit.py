@@ -14,12 +14,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.files import checked_path
+from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
 from cute_dialect.op.errors import ArgumentError, UnsupportedError
+from cute_dialect.op.execute.kernels import Variant, chip_here, share_of
 from cute_dialect.op.execute.saved import write
-from cute_dialect.op.execute.variants import CombineConfig, Variant
 from cute_dialect.op.plans.gemm import Gemm
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, laid
 from cute_dialect.runtime.arrays import ArrayView
@@ -211,7 +212,7 @@ def _kernels(operation: GemmOperationUniversal) -> list[Variant]:
     found = operation.variants()
     graphs = [v.epilogue.graph for v in found if v.epilogue.graph is not None]
     kinds = {CombineConfig(x.reduce, across=n) for g in graphs for x in g.outputs if x.reduce for n in (32, 1)}
-    return [*found, *[operation.combiner(config) for config in sorted(kinds)]]
+    return [*found, *[Variant(config, chip=chip_here()) for config in sorted(kinds)]]
 
 
 def _check_plain(operation: GemmOperationUniversal) -> None:
@@ -237,7 +238,7 @@ def mlir(operation: GemmOperationUniversal) -> str:
              t.layout, name)
         for name, shape, t in zip("ABD", ((m, k), (k, n), (m, n)), (kinds.a, kinds.b, kinds.d))
     ]  # fmt: skip
-    given = cast("tuple[ArrayView, ...]", recipe.arguments(Operands(views[0], views[1], views[2])))[:3]
+    given = recipe.arguments(Operands(views[0], views[1], views[2]))[:3]
     texts = [
         f"--in {name}={'x'.join(map(str, v.shape))}={'poison' if name == 'C' else 'randint'}"
         + (f":strides={','.join(map(str, v.strides))}" if v.strides[1] != 1 else "")
@@ -253,7 +254,8 @@ def mlir(operation: GemmOperationUniversal) -> str:
         "",
         f"  cute-run FILE --kernel=launch --device=cpu {' '.join(texts)} --check='{check}'",
     ]  # fmt: skip
-    if recipe.share is not None:
-        floats, counters = recipe.of_shared(Operands(views[0], views[1], views[2]))
+    share = share_of(operation.variant().kernel)
+    if share is not None:
+        floats, counters = share.of(given[2].shape)
         head.append(f"  with more arguments: workspace={floats}=zeros and counters or flags={counters}=zeros")
     return "".join(f"// {line}".rstrip() + "\n" for line in head) + operation.ir()

@@ -8,15 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.kernels.gemm.pointer_array import ListedConfig
-from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
-from cute_dialect.op.conv.compiled import ConvKernel, kernel_library
-from cute_dialect.op.execute import kernels as compiled
+from cute_dialect.kernels.conv.config import ConvConfig
+from cute_dialect.op.execute import kernels
 from cute_dialect.op.execute.array_call import RowKernel, library
-from cute_dialect.op.execute.grouped import library_of
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.select import gemm_dispatch
@@ -25,8 +21,8 @@ from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Prefetch", "Wanted", "prefetch"]
 
-Wanted: TypeAlias = "Problem | Choice | Explanation | RowKernel | ConvKernel"
-_Kernel: TypeAlias = "Choice | compiled.AnyConfig | PartsConfig | GroupedConfig | ListedConfig | RowKernel | ConvKernel"
+Wanted: TypeAlias = "Problem | Choice | Explanation | RowKernel | ConvConfig | kernels.PlainKernel"
+_Kernel: TypeAlias = "RowKernel | kernels.Config"
 
 
 class Prefetch:
@@ -102,8 +98,8 @@ def _kernels(wanted: Wanted) -> Sequence[_Kernel]:
     """Return the kernels of a request.  Raises TypeError, or ValueError if no kernel can be chosen."""
     if isinstance(wanted, Explanation) and wanted.kernels is not None:
         return wanted.kernels
-    if isinstance(wanted, RowKernel | ConvKernel | Choice):
-        return [wanted]
+    if isinstance(wanted, RowKernel | Choice) or type(wanted).__name__ in kernels.GENERATORS:
+        return [cast("_Kernel", wanted)]
     if isinstance(wanted, Problem):
         gpu, sms = gemm_dispatch.here()
         return [gemm_dispatch.choose(wanted, sms, gpu)]
@@ -113,12 +109,4 @@ def _kernels(wanted: Wanted) -> Sequence[_Kernel]:
 def _made(kernel: _Kernel) -> CompiledModule:
     if isinstance(kernel, RowKernel):
         return library(kernel, elsewhere=True)
-    if isinstance(kernel, ConvKernel):
-        return kernel_library(kernel, elsewhere=True)
-    if isinstance(kernel, GroupedConfig | ListedConfig):
-        return library_of(kernel, elsewhere=True)
-    if isinstance(kernel, Choice):
-        return compiled.library(kernel, elsewhere=True)
-    if isinstance(kernel, PartsConfig):
-        return compiled.splitter_library(kernel, elsewhere=True)
-    return compiled.any_rows_library(kernel, elsewhere=True)
+    return kernels.library(kernel, elsewhere=True)

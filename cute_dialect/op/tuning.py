@@ -18,7 +18,7 @@ from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.lang.lib.timing import differs
-from cute_dialect.op.conv.choice import ConvRequest, choice_of, config_of, kernels_for, problem_of
+from cute_dialect.op.conv.choice import ConvRequest, config_of, kernels_for, problem_of
 from cute_dialect.op.conv.kernel_override import plain
 from cute_dialect.op.errors import DeviceError, UnsupportedError
 from cute_dialect.op.execute.call_cache import forget_calls
@@ -27,7 +27,7 @@ from cute_dialect.op.kernel_prefetch import Prefetch, prefetch
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.candidates import differing
 from cute_dialect.op.select.cost_model import COSTS, Costs, costs_of, ranked
-from cute_dialect.op.select.kernel_choice import Choice, Problem, shipped
+from cute_dialect.op.select.kernel_choice import Choice, Problem, choice_of, shipped
 from cute_dialect.op.select.kernel_choice import save as save_choices
 from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import Task, track

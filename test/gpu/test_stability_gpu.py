@@ -10,12 +10,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
 
-from cute_dialect.op.execute.kernels import Runner  # noqa: E402
 from cute_dialect.op.functions import gemm  # noqa: E402
 from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 from cute_dialect.runtime import load  # noqa: E402
 from cute_dialect.tools.bench.cases import gemm as bench_gemm  # noqa: E402
 from cute_dialect.tools.bench.cases import rows as bench_rows  # noqa: E402
+from cute_dialect.tools.bench.kernels import Runner  # noqa: E402
 
 Run = Callable[[], None]
 ODD = random.Random(20)

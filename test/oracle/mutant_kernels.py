@@ -13,7 +13,6 @@ import numpy as np
 
 from cute_dialect.kernels.conv.config import Window
 from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
-from cute_dialect.kernels.conv.few_results import FewResultsConfig, few_results_text
 from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
@@ -30,7 +29,6 @@ from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.kernels.transpose_narrow import narrow_text
-from cute_dialect.kernels.transpose_unaligned import UnalignedPlan, unaligned_text
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DTYPES = {
@@ -179,17 +177,6 @@ def _mixed(reads: bool, *shapes: tuple[int, int]) -> Subject:
     )  # fmt: skip
 
 
-def _unaligned(*shapes: tuple[int, int]) -> Subject:
-    """Transpose with aligned rows on neither side; shapes are those of A."""
-
-    def make(shape: tuple[int, int]) -> list[np.ndarray]:
-        a = _integers(np.random.default_rng(0), shape, "f16")
-        return [a, np.full(shape[::-1], np.nan, np.float16)]
-
-    text, problems = partial(unaligned_text, "f16", UnalignedPlan(4, 4, 64)), [partial(make, s) for s in shapes]
-    return Subject("transpose of unaligned rows", text, "launch", problems, lambda x: bool((x[1] == x[0].T).all()))
-
-
 def _packed_norm(n: int, *shapes: int) -> Subject:
     """Gradients of a layer norm without weights, whose rows are shared by lanes."""
 
@@ -322,26 +309,6 @@ DIRECT = DirectConfig(
 )  # fmt: skip
 
 
-def _few_results(config: FewResultsConfig, *pixels: int) -> Subject:
-    """Sum the channels of each group, for some numbers of pixels, with two blocks."""
-    g, c, k = config.groups, config.depth, config.width
-
-    def make(count: int) -> list[Any]:
-        rng = np.random.default_rng(count)
-        x, f = _integers(rng, (count, g * c), "f16"), _integers(rng, (g * c * k,), "f16")
-        return [x.T, f, np.full((count, g * k), np.nan, np.float16).T, 2]
-
-    def right(arrays: Sequence[Any]) -> bool:
-        x, f, y = (a.astype(np.float64) for a in arrays[:3])
-        exact = np.einsum("gcp,gkc->gkp", x.reshape(g, c, -1), f.reshape(g, k, c)).reshape(g * k, -1)
-        return bool((y == exact).all())
-
-    return Subject(
-        "convolution of few results", lambda: few_results_text(config), "launch", [partial(make, n) for n in pixels],
-        right,
-    )  # fmt: skip
-
-
 def _partials(m: int, n: int, parts: int) -> Callable[[], list[np.ndarray]]:
     return lambda: [np.full(parts * m * n, np.nan, np.float32), np.zeros(2, np.int32)]
 
@@ -359,7 +326,6 @@ def subjects() -> list[Subject]:
         _packed_norm(21, 97, 22),
         _mixed(True, (131, 72)),
         _mixed(False, (72, 131)),
-        _unaligned((33, 37), (41, 70)),
         _tma_copy(),
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
         _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),
@@ -387,7 +353,6 @@ def subjects() -> list[Subject]:
             RowConfig(128, 2, shared=1, groups=1, together=2),
         ),
         _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),
-        _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
         _gemm("GEMM sm_90", lambda: gemm_text(SMALL), (256, 256, 320)),
         _gemm("GEMM sm_90, one block", lambda: gemm_text(SINGLE), (100, 200, 200)),

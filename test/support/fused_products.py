@@ -25,7 +25,7 @@ from cute_dialect.op.epilogue import (
 from cute_dialect.op.epilogue import max as most
 from cute_dialect.op.epilogue import min as least
 from cute_dialect.op.epilogue import sum as total
-from cute_dialect.op.execute.kernels import any_text, text_of
+from cute_dialect.op.execute.kernels import text_of
 
 GPU = "NVIDIA H200"
 
@@ -140,7 +140,7 @@ class Case(NamedTuple):
         if found.choice is not None:
             return found.choice.name, text_of(found.choice)
         assert found.other is not None
-        return found.other.name, any_text(found.other)
+        return found.other.name, text_of(found.other)
 
 
 def _example(m: int, n: int, alpha: Any = 0.5, beta: Any = 2.0) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import torch
 
 from cute_dialect import op
 from cute_dialect.op.execute import grouped as calls
+from cute_dialect.op.execute import kernels
 
 ENDS = {
     "even": [64, 128, 192, 256],
@@ -90,7 +91,7 @@ def recorded() -> Iterator[dict[str, Any]]:
     found: dict[str, Any] = {}
 
     def kernel_of(config: Any, cpu: bool = False) -> Any:
-        found[calls.name_of(config)] = config
+        found[kernels.name_of(config)] = config
         return lambda *_, **__: None
 
     before, calls.kernel_of = calls.kernel_of, kernel_of
@@ -107,7 +108,7 @@ def texts() -> Mapping[str, str]:
             case.call(*case.operands("cpu"), device="cpu")
         for made in OTHERS.values():
             made("cpu").call()
-    return {name: calls.text_of(config) for name, config in found.items()} | list_texts()
+    return {name: kernels.text_of(config) for name, config in found.items()} | list_texts()
 
 
 class Other(NamedTuple):

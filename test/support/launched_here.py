@@ -9,15 +9,13 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-import torch
-
 from cute_dialect.op.arrays import library as arrays
 from cute_dialect.op.conv import channel_padding, compute, depthwise, direct, im2col_gemm, partial_weights
 from cute_dialect.op.execute import gemm as products
-from cute_dialect.op.execute import kernels as compiled
-from cute_dialect.op.execute import recording, tma_copies
+from cute_dialect.op.execute import launcher, recording, tma_copies
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.launcher import Launcher, WorkspaceKernel
 from cute_dialect.op.functions import conv as functions
 from cute_dialect.op.functions import gemm, scaled
 from cute_dialect.op.functions import gemm as layers
@@ -76,29 +74,24 @@ class Seen:
 def here(seen: Seen) -> Iterator[Seen]:
     """Let calls treat CPU tensors as GPU tensors."""
 
+    def moved(kernel: Any) -> Any:
+        """Return the kernel, with its workspace and calling convention, as one that runs in the interpreter."""
+        if isinstance(kernel, Launcher):
+            return Launcher(moved(kernel.kernel), kernel.recipe)
+        if isinstance(kernel, WorkspaceKernel):
+            return WorkspaceKernel(moved(kernel.kernel), kernel.share)
+        return Here(kernel, seen)
+
     def on_cpu(module: Any, name: str) -> Any:
         make = getattr(module, name)
         made: dict[Any, Any] = {}
 
-        def found(*what: Any, **_: Any) -> Any:
-            what = (
-                what[:-1] if isinstance(what[-1], bool) and name != "padder" else what[:1] if name == "padder" else what
-            )
+        def found(what: Any, cpu: bool = False) -> Any:
             if what not in made:
-                kernel = make(*what, cpu=True)
-                if hasattr(kernel, "_kernel"):  # A kernel with a workspace wraps another kernel.
-                    kernel._kernel = Here(kernel._kernel, seen)
-                else:
-                    kernel = Here(kernel, seen)
-                made[what] = kernel
+                made[what] = moved(make(what, True))
             return made[what]
 
         return patch.object(module, name, found)
-
-    def memory(self: Any, stream: int, device: int, shape: Any, of_torch: bool) -> Any:
-        size, counters = self._workspace(*shape)
-        with recording.unrecorded():
-            return torch.full((size,), float("nan")), torch.zeros(counters, dtype=torch.int32)
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(arrays, "_check_place", lambda *_: None))
@@ -107,16 +100,11 @@ def here(seen: Seen) -> Iterator[Seen]:
         stack.enter_context(patch.object(RowCall, "check_gpu", lambda self: None))
         stack.enter_context(patch.object(RowCall, "module", lambda self, kernel: Rows(kernel, seen)))
         stack.enter_context(patch.object(recording, "current_stream_of_torch", lambda: lambda device: 7))
-        stack.enter_context(patch.object(compiled, "current_stream_of_torch", lambda: lambda device: 7))
-        stack.enter_context(patch.object(compiled.RunKernel, "_memory", memory))
-        for module, name in (
-            (products, "runner"), (products, "any_rows"), (products, "combiner"), (products, "splitter"),
-            (tma_copies, "padder"),
-            (compute, "conv_runner"), (compute, "combiner"), (depthwise, "kernel_of"), (im2col_gemm, "kernel_of"),
-            (channel_padding, "kernel_of"), (direct, "kernel_of"), (partial_weights, "kernel_of"),
-            (partial_weights, "combiner"),
-        ):  # fmt: skip
-            stack.enter_context(on_cpu(module, name))
+        stack.enter_context(patch.object(launcher, "current_stream_of_torch", lambda: lambda device: 7))
+        stack.enter_context(on_cpu(products, "launcher_of"))
+        stack.enter_context(on_cpu(tma_copies, "padder"))
+        for module in (compute, depthwise, im2col_gemm, channel_padding, direct, partial_weights):
+            stack.enter_context(on_cpu(module, "kernel_of"))
         for table in (gemm.PLAIN, gemm.FUSED, gemm.GRAPHS):
             stack.enter_context(patch.dict(table, {2: KnownCalls(), 3: KnownCalls()}))
         stack.enter_context(patch.object(gemm, "_MM", gemm.PLAIN[2]))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cute_dialect import op
-from cute_dialect.op.execute.variants import Variant
+from cute_dialect.op.execute.kernels import Variant
 from cute_dialect.runtime.arrays import numpy_dtype
 
 WGMMA, HALF = (

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from cute_dialect.kernels.gemm.ampere import AmpereConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.op.execute import gemm as products
+from cute_dialect.op.execute.kernels import Variant
 from cute_dialect.op.functions import gemm
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.op.torch.gradients import SlopeCall
@@ -15,18 +19,16 @@ from cute_dialect.op.torch.gradients import SlopeCall
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the names of the kernels that run from now on; ``any`` is the kernel for matrices that TMA cannot load."""
     names: list[str] = []
-    runner, any_rows = products.runner, products.any_rows
+    launcher_of = products.launcher_of
 
-    def noted_runner(choice: Choice, cpu: bool = False) -> Any:
-        names.append(choice.name)
-        return runner(choice, cpu)
+    def noted_launcher(variant: Variant, cpu: bool = False) -> Any:
+        if isinstance(variant.configured, Choice):
+            names.append(variant.name)
+        elif isinstance(variant.configured, AmpereConfig | WarpConfig | ExactConfig):
+            names.append("any")
+        return launcher_of(variant, cpu)
 
-    def noted_any_rows(*what: Any) -> Any:
-        names.append("any")
-        return any_rows(*what)
-
-    monkeypatch.setattr(products, "runner", noted_runner)
-    monkeypatch.setattr(products, "any_rows", noted_any_rows)
+    monkeypatch.setattr(products, "launcher_of", noted_launcher)
     return names
 
 

@@ -9,11 +9,9 @@ from typing import Any
 import torch
 
 from cute_dialect import op
-from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text
 from cute_dialect.op.epilogue import pairs, relu, silu
 from cute_dialect.op.execute import array_call as row_calls
 from cute_dialect.op.execute import gemm as product
-from cute_dialect.op.execute import kernels as compiled
 from cute_dialect.op.functions import gemm_array as matrix_lists
 from cute_dialect.op.pycutlass import operation
 
@@ -172,16 +170,8 @@ def texts() -> Iterator[tuple[str, str]]:
     """Yield the names and texts of the kernels that the calls use on an H200, without computing anything."""
     found: dict[str, Callable[[], str]] = {}
 
-    def runner(choice: Any, cpu: bool = False) -> Callable[..., None]:
-        found[choice.name] = lambda: compiled.text_of(choice)
-        return lambda *_, **__: None
-
-    def any_rows(config: Any, cpu: bool = False) -> Callable[..., None]:
-        found[config.name] = lambda: compiled.any_text(config)
-        return lambda *_, **__: None
-
-    def combiner(config: Any, cpu: bool = False) -> Callable[..., None]:
-        found[config.name] = lambda: combine_parts_text(config)
+    def launcher_of(variant: Any, cpu: bool = False) -> Callable[..., None]:
+        found[variant.name] = variant.text
         return lambda *_, **__: None
 
     def row_kernel(kernel: Any, **_: Any) -> Any:
@@ -192,16 +182,16 @@ def texts() -> Iterator[tuple[str, str]]:
         found[variant.name] = variant.text
         return SimpleNamespace(kernel=lambda name: lambda *_, **__: None)
 
-    before = product.runner, product.any_rows, product.combiner, operation.compiled, row_calls.library
+    before = product.launcher_of, operation.compiled, row_calls.library
     row_calls.library = row_kernel
-    product.runner, product.any_rows, product.combiner = runner, any_rows, combiner  # type: ignore[assignment]
+    product.launcher_of = launcher_of  # type: ignore[assignment]
     operation.compiled = planned
     matrix_lists._made.cache_clear()  # Cached plans hold launchers.
     try:
         for call in CALLS.values():
             call("cpu", "cpu")
     finally:
-        product.runner, product.any_rows, product.combiner, operation.compiled, row_calls.library = before
+        product.launcher_of, operation.compiled, row_calls.library = before
         matrix_lists._made.cache_clear()
     for name, text in found.items():
         yield name, text()

@@ -10,7 +10,7 @@ import torch
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.split_tf32 import ORDERS, PartsConfig, split_text
-from cute_dialect.op.execute.kernels import any_text, text_of
+from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.functions.scaled import scaled_kernel
 
 GPU = "NVIDIA H200"
@@ -144,7 +144,7 @@ def texts() -> Iterator[tuple[str, Callable[[], str]]]:
         if way.choice is not None:
             found[way.choice.name] = partial(text_of, way.choice)
         else:
-            found[way.other.name] = partial(any_text, way.other)
+            found[way.other.name] = partial(text_of, way.other)
         if way.by_torch:  # PyTorch computes this epilogue.
             sums = case._replace(
                 fused=False, out=F32 if case.a.itemsize == 1 and case.a.is_floating_point else case.out
@@ -153,7 +153,7 @@ def texts() -> Iterator[tuple[str, Callable[[], str]]]:
             if way.choice is not None:
                 found[way.choice.name] = partial(text_of, way.choice)
             else:
-                found[way.other.name] = partial(any_text, way.other)
+                found[way.other.name] = partial(text_of, way.other)
     for m, n, k, recipe, fast in SCALED:
         for exponents in (False, True)[: 1 + recipe.startswith("block")]:
             choice = scaled_kernel(m, n, k, recipe, dtype="f32", fast=fast, gpu=GPU, exponents=exponents)

@@ -34,12 +34,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.op.execute.kernels import Runner, text_of
+from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.select.candidates import differing
 from cute_dialect.op.select.cost_model import Costs, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, decode, encode
 from cute_dialect.runtime.progress import Task
 from cute_dialect.tools.bench.cases.gemm import EXACT, OUTPUTS, inputs, of_menu, peer_of, random_problems, traffic_of
+from cute_dialect.tools.bench.kernels import Runner
 from cute_dialect.tools.bench.processes import Reporter, Work, new_pool, supervised
 from cute_dialect.tools.bench.runner import BenchError, Say, build_kernel, loaded, median_times
 

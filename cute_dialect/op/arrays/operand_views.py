@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+from cute_dialect.kernels.epilogue.graph import parts_of
 from cute_dialect.op.arrays.library import Library, aligned_strides
 from cute_dialect.op.errors import LayoutError
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 __all__ = [
-    "Matrix", "copied", "expanded", "folded", "folds", "goes_on", "kernel_order", "one_matrix", "overlap",
-    "same_matrix", "turn", "vector", "with_padded_rows", "zeros",
+    "Matrix", "columns_first", "copied", "expanded", "folded", "folds", "goes_on", "kernel_order", "one_matrix",
+    "overlap", "same_matrix", "turn", "vector", "with_padded_rows", "zeros",
 ]  # fmt: skip
 
 
@@ -96,6 +97,17 @@ def turn(x: ArrayView) -> ArrayView:
     """Return the transpose of a matrix, or of each matrix of a batch."""
     (*more, m, n), (*steps, row, column) = x.shape, x.strides
     return x._replace(shape=(*more, n, m), strides=(*steps, column, row))
+
+
+def columns_first(x: ArrayView, split: str = "") -> ArrayView:
+    """Return a matrix, or a batch (rows, columns, L), with rows and columns exchanged.
+
+    Args:
+        split: how rows and columns are split into several modes, as in an epilogue graph; empty if they are not.
+    """
+    rows, columns = [len(part) for part in parts_of(split)[:2]] if split else (1, 1)
+    order = [*range(rows, rows + columns), *range(rows), *range(rows + columns, len(x.shape))]
+    return x._replace(shape=tuple([x.shape[i] for i in order]), strides=tuple([x.strides[i] for i in order]))
 
 
 def expanded(x: ArrayView, shape: Sequence[int]) -> ArrayView:

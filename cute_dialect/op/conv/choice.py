@@ -25,7 +25,6 @@ from cute_dialect.op.select.kernel_choice import Choice, Problem, tuned
 
 __all__ = [
     "ConvRequest",
-    "choice_of",
     "chosen",
     "chosen_with_time",
     "config_of",
@@ -135,11 +134,6 @@ def has_epilogue(geometry: Geometry, epilogue: Epilogue) -> bool:
         return True
     per = geometry.output[-1] // (1 if geometry.kind == WGRAD else geometry.groups)
     return of_elements(epilogue) and (per % 2 == 0 or not epilogue.active)  # two neighbors are read at once
-
-
-def choice_of(config: ConvConfig) -> Choice:
-    """Return the GEMM kernel of a convolution kernel, which has another producer."""
-    return Choice(config.base, config.parts)
 
 
 def config_of(asked: ConvRequest, choice: Choice) -> ConvConfig | None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.conv.config import WGRAD, ConvConfig, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
-from cute_dialect.kernels.conv.few_results import FewResultsConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.image_layouts import (
     aligned_vector,
@@ -26,14 +25,12 @@ from cute_dialect.op.arrays.image_layouts import (
     views_last,
 )  # fmt: skip
 from cute_dialect.op.arrays.library import Library, Where, chosen_device, read_all
-from cute_dialect.op.conv.channel_padding import copy_result, narrow, narrowed, of_taps, with_padded_groups
-from cute_dialect.op.conv.choice import ConvRequest, choice_of, chosen, has_epilogue, pads_channels
-from cute_dialect.op.conv.compiled import conv_runner
+from cute_dialect.op.conv.channel_padding import narrow, narrowed, of_taps
+from cute_dialect.op.conv.choice import ConvRequest, chosen, has_epilogue, pads_channels
 from cute_dialect.op.conv.depthwise import depthwise
 from cute_dialect.op.conv.direct import direct
 from cute_dialect.op.conv.few_channels import FewChannels, few_channels
-from cute_dialect.op.conv.few_results import few_results
-from cute_dialect.op.conv.gemm_time import grouped_gemm, of_group
+from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
 from cute_dialect.op.conv.im2col_gemm import finish, sums_for, unfolded
 from cute_dialect.op.conv.kernel_override import config_for, slices_of
 from cute_dialect.op.conv.operands import as_taken, read, stored
@@ -53,13 +50,14 @@ from cute_dialect.op.epilogue.bind import (
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, OpError, check_options
-from cute_dialect.op.execute.kernels import combiner
+from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, Prepared, as_image, as_matrix, prepared, rows_of
 from cute_dialect.op.problems.gemm import epilogue_of
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.gemm_dispatch import gpu_of, here
+from cute_dialect.op.select.kernel_choice import choice_of
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -248,7 +246,7 @@ def _launch(
         _, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         request = ConvRequest(g, ready.element, ready.output, epilogue=epilogue, parts=slices_of(given.split_k))
         few = few_channels(request, sms)
-        if few is not None and _few_channels(call, ready, rows, extras, found, few, epilogue, sms):
+        if few is not None and _few_channels(call, ready, rows, extras, found, few, epilogue):
             return
     if extras.alpha != 0.0 and not g.is_product:
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
@@ -272,39 +270,25 @@ def _launch(
             return
         plain = found is None and ready.c is None and ready.bias is None and not extras.activation
         chooses = config is None and given.kernel is None and ready.arithmetic != "3xtf32"
-        grouped = grouped_gemm(asked, gpu, sms) if plain and chooses and g.groups > 1 else None
-        if grouped is not None and grouped.groups > 1:
-            wide = chosen(asked._replace(geometry=grouped), gpu, sms)
-            assert wide is not None
-            _by_padded_groups(call, ready, rows, extras, grouped, wide)
-            return
-        if grouped is not None:
+        if plain and chooses and is_faster_by_group(asked, gpu, sms):
             _by_group(call, ready, rows, given, extras)
             return
     if config is None:
         unfolded(call, ready, rows, extras, found, given.kernel)
         return
-    _launch_gemm(call, ready, rows, extras, found, config)
-
-
-def _launch_gemm(
-    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, config: ConvConfig
-) -> None:
-    """Launch a GEMM with im2col loads, on copies of arrays that it cannot read or write."""
-    library = call.where.library
     ready = _with_whole_chunks(call, ready, config)
     ready = _with_aligned_rows(call, ready)
     image, other = read(library, ready, config)
     result = stored(library, ready, rows)
     columns = choice_of(config).columns_at_once
     operands, parts = _operands(library, ready, extras, found, config.base.epilogue, columns, result)
-    kernel = conv_runner(config, call.where.cpu)
+    kernel = kernel_of(config, call.where.cpu)
     taken = as_taken(ready, result, config)
     call.told(launched(kernel, image, other, taken, *operands, **call.options))
     if parts and found is not None:
         for x in found.reduced:
             for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", result)):
-                combine = combiner(step.config, call.where.cpu)
+                combine = kernel_of(step.config, call.where.cpu)
                 call.told(launched(combine, step.parts, step.results, **call.options))
     if result is not rows:
         library.native(rows)[...] = library.native(result).reshape(rows.shape)
@@ -346,18 +330,6 @@ def _with_aligned_rows(call: Call, ready: Prepared) -> Prepared:
     return ready._replace(**found)
 
 
-def _by_padded_groups(
-    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, padded: Geometry, config: ConvConfig
-) -> None:
-    """Launch the kernel of all groups, on copies with padded groups."""
-    library, g = call.where.library, ready.geometry
-    shape = padded.matrix
-    wide = rows if padded.output == g.output else library.strided(shape, (shape[1], 1), rows.dtype, rows)
-    _launch_gemm(call, with_padded_groups(call, ready, padded), wide, extras, None, config)
-    if wide is not rows:
-        copy_result(call, wide, rows, g, padded)
-
-
 def _by_group(
     call: Call, ready: Prepared, rows: ArrayView, given: ConvOptions, extras: LinearCombination
 ) -> None:  # fmt: skip
@@ -379,7 +351,7 @@ def _by_group(
 
 def _few_channels(
     call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, few: FewChannels,
-    epilogue: Epilogue, sms: int,
+    epilogue: Epilogue,
 ) -> bool:  # fmt: skip
     """Launch a kernel for few channels per group; return False if the kernel cannot store to the result.
 
@@ -394,13 +366,11 @@ def _few_channels(
         return True
     if aligned == 0 or (isinstance(few, DepthwiseConfig) and aligned < few.channels):
         return False
-    apart = not of_elements(epilogue) or (isinstance(few, FewResultsConfig) and epilogue.active)
+    apart = not of_elements(epilogue)
     operands = [] if apart else _operands(library, ready, extras, found, epilogue, 0, rows)[0]
     sums = sums_for(library, ready, rows) if apart else rows
     output, made = (sums.dtype, Epilogue()) if apart else (few.output, epilogue)
-    if isinstance(few, FewResultsConfig):
-        few_results(call, ready, sums, few._replace(output=output), sms)
-    elif isinstance(few, DepthwiseConfig):
+    if isinstance(few, DepthwiseConfig):
         depthwise(call, ready, sums, few._replace(output=output, epilogue=made), operands)
     else:
         direct(call, ready, sums, few._replace(output=output, epilogue=made), operands)

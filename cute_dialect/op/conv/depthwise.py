@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.op.arrays.image_layouts import aligned_vector, dense, padded_view, strides_of
-from cute_dialect.op.conv.compiled import kernel_of
+from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.runtime.arrays import ArrayView
@@ -106,18 +105,15 @@ def _unrolled(config: DepthwiseConfig, rows: int) -> DepthwiseConfig | None:
         rows: number of threads, if each had one row.
     """
     units = config.window.strides if config.gradient else (1, 1)
-    # Filters in shared memory leave registers for the loads; a tile of one row reads each filter once per column.
-    helds = dict.fromkeys((config.held, min(config.held, _FEW_TAPS)))
-    shapes = product(helds, dict.fromkeys((config.tile[1], -(-_COLUMNS // units[1]) * units[1])))
-    for held, columns in shapes:
+    for columns in dict.fromkeys((config.tile[1], -(-_COLUMNS // units[1]) * units[1])):
         threads = rows * config.tile[1] // columns
         height = next((n for n in _UNROLLED if threads <= _SMALL * n), 0)
         if not height:
-            continue
-        found = config._replace(rolled=False, shift=False, tile=(-(-height // units[0]) * units[0], columns), held=held)
+            return None
+        found = config._replace(rolled=False, shift=False, tile=(-(-height // units[0]) * units[0], columns))
         found = found._replace(ahead=max(1, len({hit.at for hit in found.hits(0)}) - 1))
         if height * prod(found.window.taps) * columns * found.channels > _SHORT:
-            continue
+            return None
         if found.registers <= _MOST_UNROLLED:
             return found if found.registers <= _FEW_REGISTERS else found._replace(threads=192)
     return None

@@ -11,7 +11,7 @@ from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.direct import DirectConfig, padded
 from cute_dialect.op.arrays.image_layouts import aligned_vector, as_rows, dense, merged, padded_view, strides_of
 from cute_dialect.op.arrays.library import Library
-from cute_dialect.op.conv.compiled import kernel_of
+from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.conv import Geometry, of_pixels

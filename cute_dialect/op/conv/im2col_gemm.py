@@ -18,10 +18,10 @@ from cute_dialect.op.arrays.dtypes import result_of
 from cute_dialect.op.arrays.image_layouts import as_rows, dense
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.arrays.operand_views import with_padded_rows
-from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.epilogue.bind import Bound
 from cute_dialect.op.epilogue.combination import LinearCombination, unfused
 from cute_dialect.op.execute.gemm import product
+from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.problems.operands import matrix
@@ -53,8 +53,7 @@ def unfolded(
     simple, plain = alone and at_once >= images, alone and g.kind != WGRAD
     sums = rows if simple or plain else sums_for(library, ready, rows)
     made = sums
-    stored = g.is_product and simple and extras.plain  # GEMM kernels store it directly
-    if g.groups == 1 and not stored and not matrix(sums).is_tma_storable():
+    if g.groups == 1 and not matrix(sums).is_tma_storable():
         made = with_padded_rows(library, sums.shape, sums.dtype, sums)  # fast GEMM kernels need aligned rows
     how = extras if sums is rows else extras.of_sums()
     first = True
@@ -225,8 +224,6 @@ def _factor(library: Library, other: ArrayView, g: Geometry) -> ArrayView:
     grouped = other._replace(
         shape=(g.groups, per_k, *shape[1:]), strides=(per_k * row, row, *taps, channel)
     )  # fmt: skip
-    if g.kind == DGRAD and g.groups == g.taps == 1 and 1 in (row, channel):  # op.mm copies what it cannot read
-        return other._replace(shape=(1, per_k, per_c), strides=(per_k * row, row, channel))
     if g.kind == DGRAD:  # (groups, taps, K, C)
         order = (0, *range(2, len(shape)), 1, len(shape))
         turned = grouped._replace(

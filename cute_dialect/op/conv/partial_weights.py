@@ -12,11 +12,10 @@ from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
 from cute_dialect.op.arrays.image_layouts import aligned_vector, dense, padded_view
-from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.depthwise_weights import depthwise_weights_of
 from cute_dialect.op.conv.direct import pixels_of
 from cute_dialect.op.conv.direct_weights import direct_weights_of
-from cute_dialect.op.execute.kernels import combiner
+from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.problems.conv import Geometry, of_pixels
 from cute_dialect.runtime.arrays import ArrayView
@@ -104,7 +103,7 @@ def partial_weights(call: Call, ready: Prepared, rows: ArrayView, found: Partial
         sums = parts._replace(shape=(found.rows, total, 1), strides=(total, 1, total))
         flat = result._replace(shape=(total, 1), strides=(1, total))
         config = CombineConfig("sum", rows.dtype, results_per_block(found.rows, total), dependent=True)
-        combine = combiner(config, call.where.cpu)
+        combine = kernel_of(config, call.where.cpu)
         call.told(launched(combine, sums, flat, **call.options))
     if not contiguous:
         library.native(rows)[...] = library.native(result).reshape(rows.shape)

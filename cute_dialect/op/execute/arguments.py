@@ -20,8 +20,8 @@ from cute_dialect.runtime.call_options import device_number
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
+    from cute_dialect.op.execute.kernels import Variant
     from cute_dialect.op.execute.saved import Fields
-    from cute_dialect.op.execute.variants import Variant
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
     from cute_dialect.runtime.device_memory import Staged
     from cute_dialect.runtime.launch import CallOptions

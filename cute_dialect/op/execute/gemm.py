@@ -12,15 +12,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays.dtypes import FAST, both, element_name, result_of, tf32_allowed
-from cute_dialect.op.arrays.library import Library, Where, chosen_device, read_all
+from cute_dialect.op.arrays.library import Where, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import (
     copied,
     expanded,
     folded,
     goes_on,
-    kernel_order,
     one_matrix,
     turn,
     vector,
@@ -31,9 +29,7 @@ from cute_dialect.op.epilogue.bind import (
     Bound,
     arranged,
     bound,
-    combining,
     in_place_of,
-    memory_of,
     stored_as,
     traced_of,
 )
@@ -41,15 +37,16 @@ from cute_dialect.op.epilogue.combination import LinearCombination, combination,
 from cute_dialect.op.epilogue.output_layout import as_array
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import OpError, UnsupportedError, check_options
-from cute_dialect.op.execute.kernels import RunKernel, any_rows, combiner, runner, splitter, turned_extras
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.kernels import Variant, launcher_of
+from cute_dialect.op.execute.launch_sequence import Step, combined_steps, split_step
+from cute_dialect.op.execute.launcher import transposed_operands
 from cute_dialect.op.execute.tma_copies import pads, with_padding
-from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, combination_epilogue, without_memory
+from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, without_memory
 from cute_dialect.op.problems.operands import check_overlap, check_product, matrix
+from cute_dialect.op.problems.plan_operands import Operands
 from cute_dialect.op.select.gemm_dispatch import (
     ANY,
     SCALES,
-    GemmDispatch,
     GemmPlan,
     KernelOverride,
     by_rows,
@@ -62,7 +59,7 @@ from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.runtime.launch import CallOptions, Kernel
+    from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["options_of", "product"]
 
@@ -128,7 +125,7 @@ def _product(
     traced = None if graph is None else traced_of(name, graph, args, check_product(name, call.rank, a, b))
     tf32 = a.dtype == "f32" and library.name == "torch" and tf32_allowed()
     checked = check_gemm(GemmProblem.of(name, call.rank, views, dtype, extras, tf32=tf32), traced)
-    sums_of, shape, kind, element, arithmetic = checked
+    sums_of, shape, kind, element, arithmetic, epilogue = checked
     if "out" in views:
         check_overlap(name, views)
     gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
@@ -161,7 +158,6 @@ def _product(
     c = views.pop("c", None)
     if c is not None and extras.beta != 0.0:
         views["c"] = expanded(c, shape)
-    epilogue = combination_epilogue(name, extras._replace(alpha=alpha), views.get("bias"), shape, element)
     if found is not None:
         epilogue = Epilogue(graph=found.graph if own is None or own.plain else stored_as(found.graph, own))
     is_split = own is not None and own.plain is None
@@ -202,19 +198,10 @@ def _product(
             added = None if extras.beta == 0.0 else arrays["c"]
             unfused(sums, result, alpha, extras.beta, added, arrays["bias"], extras.activation)
         return _returned(found, result)
-    operands: Any = {"alpha": alpha, "beta": extras.beta}
-    if found is not None and epilogue is not None:
-        operands = tuple([view_of(x) if hasattr(x, "shape") else x for x in found.operands])
-        operands = turned_extras(epilogue, operands) if flipped else operands
-    parts = _parts(library, found, way, flipped, views["out"])
-    if parts:
-        operands = tuple([parts.get(i, x) for i, x in enumerate(operands)])
-    _launch(call, views, way, plan.epilogue, operands)
+    _launch(call, views, plan, alpha, extras.beta, found)
     if copy is not None and traced is not None:
         view = traced.views["D"]
         result[...] = as_array(library.native(copy), view, shape)
-    if parts and found is not None:
-        _combine(call, found, parts, views["out"])
     return _returned(found, result)
 
 
@@ -262,47 +249,20 @@ def _plan_of_split(
     return None if plan.dispatch.choice is None or plan.dispatch.by_torch else plan
 
 
-def _parts(
-    library: Library, found: Bound | None, way: GemmDispatch, flipped: bool, out: ArrayView
-) -> dict[int, ArrayView]:  # fmt: skip
-    """Return memory for the partial reductions of an epilogue, by index among the operands."""
-    if found is None or way.choice is None or not found.graph.reduces:
-        return {}
-    p, choice = way.problem, way.choice
-    swapped = choice.swapped
-    rows, columns = (p.n, p.m) if swapped else (p.m, p.n)
-    made: dict[int, ArrayView] = {}
-    for x in found.reduced:
-        extents = x.extents(rows, columns, choice.columns_at_once, flipped != swapped)
-        count = extents[0] * extents[1] * p.matrices
-        made[x.place] = memory_of(library.strided((count,), (1,), "f32", out), extents, p.matrices)
-    return made
-
-
-def _combine(call: _Call, found: Bound, parts: Mapping[int, ArrayView], out: ArrayView) -> None:
-    """Launch the kernels that combine partial reductions."""
-    library = call.where.library
-    for x in found.reduced:
-        for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", out)):
-            kernel = combiner(step.config._replace(dependent=True), call.where.cpu)
-            _tell(call, launched(kernel, step.parts, step.results, **_options(call)))
-
-
 def _returned(found: Bound | None, result: Any) -> Any:
     """Return the results of the epilogue's function, or ``result`` if there is no epilogue."""
     return result if found is None else found.traced.formed(found.results)
 
 
 def _launch(
-    call: _Call, views: Mapping[str, ArrayView], way: GemmDispatch, epilogue: Epilogue | None,
-    operands: Mapping[str, float] | tuple[Any, ...],
+    call: _Call, views: Mapping[str, ArrayView], plan: GemmPlan, alpha: float, beta: float, found: Bound | None
 ) -> None:  # fmt: skip
-    """Launch the chosen kernel, on copies of operands that it cannot read or write.
+    """Launch the kernels of a plan, on copies of operands that they cannot read or write.
 
     Args:
-        operands: numbers by name, or the arguments of a graph.
+        found: the epilogue with its arrays, if it is traced.
     """
-    library = call.where.library
+    library, way, epilogue = call.where.library, plan.dispatch, plan.epilogue
     a, b, out, c, bias = (views.get(n) for n in ("a", "b", "out", "c", "bias"))
     assert a is not None and b is not None and out is not None
     if way.folded and len(out.shape) == 3:
@@ -313,54 +273,49 @@ def _launch(
         c = None if c is None else folded(c)
     else:  # a matrix shared by the batch is one matrix for the kernel
         a, b = one_matrix(a), one_matrix(b)
+    steps: list[Step] = []
     if way.parts:
-        a, b = _in_three(call, a, way.parts[0]), turn(_in_three(call, turn(b), way.parts[1]))
+        of_a, of_b = (Variant(config) for config in way.parts)
+        like_a, like_b = a, b
+        steps = [
+            split_step(of_a, a, lambda n: library.strided((n,), (1,), "f32", like_a)),
+            split_step(of_b, turn(b), lambda n: library.strided((n,), (1,), "f32", like_b)),
+        ]
+        a, b = steps[0].operands.d, turn(steps[1].operands.d)
     along = (int(way.problem.major_a == "k"), int(way.problem.major_b == "n"))
     wanted = {n: (x, mode) for n, x, mode in (("a", a, along[0]), ("b", b, along[1])) if n in way.copied}
     to_pad = {n: x for n, x in wanted.items() if pads(*x)}
     made = {n: copied(library, *x) for n, x in wanted.items() if n not in to_pad}
     if to_pad:
         made |= with_padding(library, to_pad, partial(_tell, call), _options(call), call.where.cpu)
-    a, b = made.get("a", a), made.get("b", b)
-    target = out
-    if "out" in way.copied:
-        target = with_padded_rows(library, out.shape, out.dtype, out)
-    more: list[Any] = [views[n] for n in SCALES if n in views]
-    if isinstance(operands, tuple):
-        more += operands
+    target = with_padded_rows(library, out.shape, out.dtype, out) if "out" in way.copied else out
+    scales = tuple([views[n] for n in SCALES if n in views])
+    x = Operands(
+        made.get("a", a), made.get("b", b), target, alpha=alpha, beta=beta, scales=scales, stored=views.get("flat")
+    )
+    if found is not None and epilogue is not None:
+        behind = tuple([view_of(x) if hasattr(x, "shape") else x for x in found.operands])
+        graph = epilogue.graph
+        if plan.flipped and graph is not None:
+            behind = transposed_operands(graph.transposed(), behind)
+        x = x._replace(graph=graph, behind=behind, reduced=tuple(found.reduced))
     elif epilogue is not None:
-        if c is not None:
-            if not (c.dtype == out.dtype and c.strides[-1] == 1 and matrix(c).suits_tma()):
-                c = copied(library, c, 1, out.dtype)
-            more.append(kernel_order(c))
+        if c is not None and not (c.dtype == out.dtype and c.strides[-1] == 1 and matrix(c).suits_tma()):
+            c = copied(library, c, 1, out.dtype)
         if bias is not None:
             flat = vector(bias)
-            if flat.strides[0] != 1 or flat.pointer % 16:
-                flat = library.copied(flat, (1,))
-            more.append(flat)
-        more += [operands[n] for n, kind in (("alpha", epilogue.alpha), ("beta", epilogue.beta)) if kind == "arg"]
-    given = (kernel_order(a), kernel_order(turn(b)), views.get("flat", kernel_order(target)), *more)
-    _tell(call, launched(_kernel_of(way, call.where.cpu), *given, **_options(call)))
+            bias = library.copied(flat, (1,)) if flat.strides[0] != 1 or flat.pointer % 16 else flat
+        x = x._replace(c=c, bias=bias)
+    kernel = way.choice or way.other
+    assert kernel is not None
+    steps += combined_steps(
+        Variant(kernel, epilogue or Epilogue()), x, lambda n: library.strided((n,), (1,), "f32", views["out"]),
+        turned=plan.flipped, dependent=True,
+    )  # fmt: skip
+    for variant, operands in steps:
+        _tell(call, launcher_of(variant, call.where.cpu)(operands, **_options(call)))
     if target is not out:
         library.native(out)[...] = library.native(target)
-
-
-def _kernel_of(way: GemmDispatch, cpu: bool) -> RunKernel | Kernel:
-    """Return the compiled kernel; ``cpu``: for the interpreter."""
-    if way.choice is not None:
-        return runner(way.choice, cpu)
-    assert way.other is not None
-    return any_rows(way.other, cpu)
-
-
-def _in_three(call: _Call, x: ArrayView, config: PartsConfig) -> ArrayView:
-    """Return the three tf32 parts of an f32 operand (rows, K), side by side along K."""
-    columns = 3 * padded(x.shape[-1])
-    shape = (*x.shape[:-1], columns)
-    strides = (shape[-2] * columns, columns, 1)[-len(shape) :]
-    parts = call.where.library.strided(shape, strides, "f32", x)
-    _tell(call, launched(splitter(config, call.where.cpu), kernel_order(x), kernel_order(parts), **_options(call)))
-    return parts
 
 
 def _tell(call: _Call, report: Any) -> None:

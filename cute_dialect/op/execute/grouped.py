@@ -10,25 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import cache, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 from cute_dialect.kernels.epilogue.activations import is_activation, unknown_activation
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.epilogue.graph import Graph, Input
-from cute_dialect.kernels.gemm.grouped import grouped_text
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.kernels.gemm.moe_permute import (
-    BoundsConfig,
-    GatherConfig,
-    ZeroConfig,
-    bounds_text,
-    gather_text,
-    zero_text,
-)
-from cute_dialect.kernels.gemm.pointer_array import Base, ListedConfig, listed_text
-from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig, problems_text
+from cute_dialect.kernels.gemm.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
+from cute_dialect.kernels.gemm.pointer_array import Base
 from cute_dialect.op.arrays.dtypes import (
     both,
     can_mix,
@@ -54,7 +44,7 @@ from cute_dialect.op.errors import (
     check_options,
 )  # fmt: skip
 from cute_dialect.op.execute.gemm import options_of
-from cute_dialect.op.execute.kernel_cache import compiled_kernel
+from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.problems.grouped import GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.operands import check_overlap, check_result, matrix
@@ -74,12 +64,8 @@ from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
-if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.runtime.launch import CompiledModule, Kernel
-
 __all__ = [
-    "SCHEDULES", "Config", "Planned", "combined", "computed", "is_storable", "kernel_of", "library_of", "name_of",
-    "of_graph", "planned", "problem_of", "readable", "text_of",
+    "SCHEDULES", "Planned", "combined", "computed", "is_storable", "of_graph", "planned", "problem_of", "readable",
 ]  # fmt: skip
 
 
@@ -705,47 +691,3 @@ def _like(x: Any, s: Shapes) -> Any:
 
 def _strides(t: Any) -> tuple[int, ...]:
     return tuple(t.stride()) if hasattr(t, "stride") else tuple([n // t.itemsize for n in t.strides])
-
-
-# ----------------------------------------------------------------------------------------------------- compiled kernels
-
-
-Config: TypeAlias = "GroupedConfig | ListedConfig | ProblemsConfig | ZeroConfig | BoundsConfig | GatherConfig"
-
-
-def name_of(config: Config) -> str:
-    """Return the name of a kernel.
-
-    >>> name_of(GroupedConfig(form="k"))
-    'f16-f16-kk-128x256-c2d-ragged-k'
-    """
-    if isinstance(config, GroupedConfig):
-        return f"{Choice(config.base).name}-ragged-{config.form}{'-begins' * config.begins}"
-    return config.name
-
-
-def text_of(config: Config) -> str:
-    """Return the source text of a kernel."""
-    if isinstance(config, GroupedConfig):
-        return grouped_text(config)
-    if isinstance(config, ListedConfig):
-        return listed_text(config)
-    if isinstance(config, ProblemsConfig):
-        return problems_text(config)
-    if isinstance(config, GatherConfig):
-        return gather_text(config)
-    return zero_text(config) if isinstance(config, ZeroConfig) else bounds_text(config)
-
-
-def library_of(config: Config, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
-    """Return the compiled kernel.
-
-    ``elsewhere`` compiles it in another process, ``cpu`` for the interpreter.
-    """
-    return compiled_kernel(name_of(config), partial(text_of, config), elsewhere=elsewhere, cpu=cpu)
-
-
-@cache
-def kernel_of(config: Config, cpu: bool = False) -> Kernel:
-    """Return the kernel, ready to launch."""
-    return library_of(config, cpu=cpu).kernel("launch")

@@ -1,43 +1,108 @@
-"""Compiled GEMM kernels, cached by their configuration, and the objects that launch them."""
+"""Kernels of operations: their texts, their compiled modules, and a GEMM kernel with its epilogue (:class:`Variant`).
 
-# torch is not installed where types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+A kernel is a configuration.  Each class of configurations has a generator, which :data:`GENERATORS` names.
+
+>>> from cute_dialect.kernels.gemm.config import GemmConfig
+>>> found = Variant(Choice(GemmConfig()), Epilogue(alpha="arg"))
+>>> found.name, found.recipe().numbers
+('f16-f16-kk-128x256-c2d-alpha', ('alpha',))
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from functools import cache, lru_cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from cute_dialect.kernels.common.elements import BITS, sums_of
+from cute_dialect.kernels.conv.config import WGRAD, ConvConfig
+from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.epilogue.graph import parts_of
+from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
+from cute_dialect.kernels.gemm.ampere import AmpereConfig
 from cute_dialect.kernels.gemm.config import SplitConfig
-from cute_dialect.op.arrays.memory import pool_of
+from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+from cute_dialect.kernels.gemm.pointer_array import ListedConfig
+from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig
+from cute_dialect.kernels.gemm.simt import ExactConfig
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
+from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.kernel_cache import compiled_kernel
-from cute_dialect.op.execute.recording import Launch, unrecorded
-from cute_dialect.op.select.kernel_choice import Choice
-from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
+from cute_dialect.op.execute.launcher import Launcher, Ready, Recipe, Share, ready
+from cute_dialect.op.select.backends import chip_of
+from cute_dialect.op.select.configurations import Configured, SgemmRung
+from cute_dialect.op.select.gemm_dispatch import with_epilogue
+from cute_dialect.op.select.kernel_choice import Choice, choice_of
+from cute_dialect.runtime import driver as cuda
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
-    from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
-    from cute_dialect.op.select.gemm_dispatch import AnyConfig
+    from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
+    from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
+    from cute_dialect.kernels.conv.direct import DirectConfig
+    from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
+    from cute_dialect.kernels.gemm.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = [
-    "RunKernel", "Runner", "any_rows", "any_rows_library", "any_text",
-    "combiner", "library", "padder", "run_any", "runner", "splitter", "splitter_library", "text_of",
-    "transposed", "turned_extras",
+    "GENERATORS", "Config", "GroupKernel", "PlainKernel", "Variant", "chip_here", "compiled", "kernel_of",
+    "launcher_of", "library", "name_of", "padder", "share_of", "splitting", "text_of",
 ]  # fmt: skip
 
+PlainKernel: TypeAlias = (
+    "DepthwiseConfig | DepthwiseWeightsConfig | DirectConfig | DirectWeightsConfig | UnfoldConfig"
+)  # fmt: skip
+"""A convolution without a GEMM: depthwise or direct, its gradient of the filters, or unfolding."""
 
-def text_of(choice: Choice) -> str:
-    """Return the kernel's MLIR text.
+GroupKernel: TypeAlias = "GroupedConfig | ListedConfig | ProblemsConfig | ZeroConfig | BoundsConfig | GatherConfig"
+"""A kernel of grouped GEMMs."""
 
-    The kernel uses programmatic dependent launch.  It starts while the previous kernel in its stream ends, and waits
-    for that kernel before it reads or writes.  In a chain of small GEMMs this saves 0.6 us per GEMM.
+Config: TypeAlias = "Configured | PlainKernel | GroupKernel"
+"""A kernel."""
+
+GENERATORS: Mapping[str, str] = {
+    "AmpereConfig": "gemm.ampere:ampere_gemm_text",
+    "WarpConfig": "gemm.mma_sync:warp_gemm_text",
+    "ExactConfig": "gemm.simt:exact_gemm_text",
+    "SgemmRung": "gemm.sgemm:sgemm_text",
+    "PartsConfig": "gemm.split_tf32:split_text",
+    "ReduceConfig": "epilogue.split_k_reduce:reduce_parts_text",
+    "CombineConfig": "epilogue.finish_reduction:combine_parts_text",
+    "ConvConfig": "conv.hopper:conv_text",
+    "UnfoldConfig": "conv.unfold:unfold_text",
+    "DepthwiseConfig": "conv.depthwise:depthwise_text",
+    "DepthwiseWeightsConfig": "conv.depthwise_weights:depthwise_weights_text",
+    "DirectConfig": "conv.direct:direct_text",
+    "DirectWeightsConfig": "conv.direct_weights:direct_weights_text",
+    "GroupedConfig": "gemm.grouped:grouped_text",
+    "ListedConfig": "gemm.pointer_array:listed_text",
+    "ProblemsConfig": "gemm.pointer_array_setup:problems_text",
+    "ZeroConfig": "gemm.moe_permute:zero_text",
+    "BoundsConfig": "gemm.moe_permute:bounds_text",
+    "GatherConfig": "gemm.moe_permute:gather_text",
+}
+"""Class of configurations -> the module of ``cute_dialect.kernels`` and the function that generates the text.
+
+A :class:`~cute_dialect.op.select.kernel_choice.Choice` has several generators.
+"""
+
+
+def text_of(kernel: Config) -> str:
+    """Return the source text of a kernel, a module with the host function ``launch``."""
+    if isinstance(kernel, Choice):
+        return _gemm_text(kernel)
+    module, function = GENERATORS[type(kernel).__name__].split(":")
+    generate = getattr(import_module(f"cute_dialect.kernels.{module}"), function)
+    return generate(kernel.rung if isinstance(kernel, SgemmRung) else kernel)
+
+
+def _gemm_text(choice: Choice) -> str:
+    """Return the text of a GEMM with TMA, which uses programmatic dependent launch.
+
+    The kernel starts while the previous kernel in its stream ends, and waits for that kernel before it reads or writes.
+    In a chain of small GEMMs this saves 0.6 us per GEMM.
     """
     from cute_dialect.kernels.gemm import gemm_text  # late: start-up
     from cute_dialect.kernels.gemm.few_rows import few_rows_text  # late: start-up
@@ -48,214 +113,55 @@ def text_of(choice: Choice) -> str:
     return gemm_text(SplitConfig(config, choice.parts) if choice.parts > 1 else config)
 
 
-def library(choice: Choice, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
+def name_of(kernel: Config) -> str:
+    """Return the name of a kernel.
+
+    >>> name_of(GroupedConfig(form="k"))
+    'f16-f16-kk-128x256-c2d-ragged-k'
+    """
+    if isinstance(kernel, GroupedConfig):
+        return f"{Choice(kernel.base).name}-ragged-{kernel.form}{'-begins' * kernel.begins}"
+    return kernel.name
+
+
+def library(kernel: Config, *, chip: str = "", elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
     """Return the compiled kernel, from the compile cache if it is there.
 
     Args:
+        chip: default: the default chip.
         ``elsewhere``: compile in another process.
         cpu: compile for the interpreter.
     """
-    return compiled_kernel(choice.name, partial(text_of, choice), elsewhere=elsewhere, cpu=cpu)
+    name, text = name_of(kernel) + f"-{chip}" * bool(chip), partial(text_of, kernel)
+    return compiled_kernel(name, text, chip=chip or None, elsewhere=elsewhere, cpu=cpu)
 
 
-class RunKernel:
-    """A kernel with the workspace that its blocks share.
-
-    Call it with A (M, K), B (N, K) and C (M, N), arrays of any library or views.  Batches have a third mode.
-
-    Args:
-        workspace: returns the numbers of floats and of counters for the shape of C; None if blocks share no memory.
-        epilogue: the epilogue of the problem.
-        swapped: the kernel computes ``C^T = B A^T``.
-    """
-
-    def __init__(
-        self, module: CompiledModule, workspace: Callable[..., tuple[int, int]] | None, epilogue: Epilogue,
-        swapped: bool = False,
-    ):  # fmt: skip
-        self._kernel: Kernel = module.kernel("launch")
-        self._workspace, self._epilogue, self._swapped = workspace, epilogue, swapped
-        self._shared: dict[tuple[int, int, int], tuple[Any, Any]] = {}
-
-    def __call__(self, a: Any, b: Any, c: Any, *more: object, stream: object = None, **options: Any) -> Any:
-        """Compute ``c = a b^T`` and return the kernel's result, the interpreter's report.
-
-        Args:
-            more: arguments of the epilogue.
-            stream: default: the current stream.
-            options: call options of a kernel.
-        """
-        given, more = self._given(a, b, c), self._extras(more)
-        if self._workspace is not None:
-            view = view_of(c)
-            raw = stream_of(stream, (view,))
-            given = (*given, *self._memory(raw, view.device, view.shape, view.library == "torch"))
-        return self._kernel(*given, *more, stream=stream, **options)
-
-    def _given(self, a: Any, b: Any, c: Any) -> tuple[Any, ...]:
-        """Return the kernel's operands: for the transposed problem those of ``c^T = b a^T``."""
-        return (b, a, transposed(c)) if self._swapped else (a, b, c)
-
-    def _extras(self, given: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the epilogue's arguments, transposed if the kernel computes the transposed problem."""
-        return turned_extras(self._epilogue, given) if self._swapped else given
-
-    def _memory(self, stream: int, device: int, shape: Sequence[int], of_torch: bool) -> tuple[Any, Any]:
-        """Return the workspace and the counters for a launch on a stream.
-
-        They are cached per stream.  A launch that a CUDA graph captures has its own, because its counters are reset
-        only when the graph is replayed.  On the CPU (``device`` -1) they are new for each launch.
-        """
-        assert self._workspace is not None
-        size, counters = self._workspace(*shape)
-        if device < 0:
-            import numpy as np
-
-            return np.full(size, np.nan, np.float32), np.zeros(counters, np.int32)
-        torch = sys.modules["torch"] if of_torch else None
-        key, captured = (stream, device, counters), torch is not None and torch.cuda.is_current_stream_capturing()
-        found = None if captured else self._shared.get(key)
-        if found is None:
-            if torch is not None:
-                with unrecorded():
-                    found = (
-                        torch.empty(size, device=f"cuda:{device}", dtype=torch.float32),
-                        torch.zeros(counters, device=f"cuda:{device}", dtype=torch.int32),
-                    )
-            else:
-                pool = pool_of(device)
-                found = pool.array(size, "f32"), pool.array(counters, "i32", zero=True)
-            if not captured:
-                self._shared[key] = found
-        return found
-
-    def repeated(self, a: Any, b: Any, c: Any, *extras: object) -> Launch | None:
-        """Return a prepared launch for torch tensors like these at other addresses, or None.
-
-        Args:
-            extras: arguments of the epilogue.
-        """
-        given, extras = self._given(a, b, c), self._extras(extras)
-        memory: tuple[Any, ...] = ()
-        more: Callable[[int], tuple[int, ...]] | None = None
-        if self._workspace is not None:
-            _, shape, _, _, device, _, _ = view_of(c)
-
-            def addresses(stream: int) -> tuple[int, ...]:
-                workspace, counters = self._memory(stream, device, shape, True)
-                return workspace.data_ptr(), counters.data_ptr()
-
-            memory = self._memory(current_stream_of_torch()(device), device, shape, True)
-            more = addresses
-        launch = self._kernel.by_address(*given, *memory, *extras)
-        if launch is None:
+def share_of(kernel: Config) -> Share | None:
+    """Return the workspace that the blocks of a launch share, for split-K and stream-K."""
+    match kernel:
+        case Choice(c, parts):
+            tile = c.tile[0] * c.tile[1]
+            if c.stream_k:
+                return Share(0, 0, c.sms * tile, c.sms)
+            if parts == 1:
+                return None
+            return Share(c.tile[0] * c.cluster_m, c.tile[1] * c.cluster_n, parts * tile * c.cluster, 2 * c.cluster)
+        case ConvConfig():
+            share = share_of(choice_of(kernel))
+            return share if share is None or kernel.kind != WGRAD else share._replace(chunk=64)
+        case WarpConfig() | ExactConfig() if kernel.parts > 1:
+            (m, n), words = kernel.tile[:2], 1
+            if isinstance(kernel, WarpConfig):
+                words = 2 if kernel.element == "f64" else BITS[sums_of(kernel.element)] // 32
+            return Share(m, n, kernel.parts * m * n * words, 1)
+        case _:
             return None
-        return Launch(launch, (*given, *extras), self._kernel.alignment - 1, more, len(given))
 
 
-class Runner(RunKernel):
-    """A TMA kernel, ready to launch."""
-
-    def __init__(self, choice: Choice, module: CompiledModule):
-        self.choice = choice
-        alone = choice.parts == 1 and not choice.config.stream_k
-        super().__init__(
-            module, None if alone else choice.workspace, choice.config.epilogue.transposed(), choice.swapped
-        )
-
-
-def transposed(x: Any, split: str = "") -> Any:
-    """Return a matrix, or a batch (rows, columns, L), with rows and columns exchanged.
-
-    Args:
-        split: how rows and columns are split into several modes, as in an epilogue graph; empty if they are not.
-    """
-    if split:
-        view = view_of(x)
-        first = len(parts_of(split)[0])
-        both = first + len(parts_of(split)[1])
-        order = [*range(first, both), *range(first), *range(both, len(view.shape))]
-        return view._replace(
-            shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order])
-        )
-    if not isinstance(x, ArrayView):
-        return x.transpose(0, 1)
-    (m, n, *more), (row, column, *step) = x.shape, x.strides
-    return x._replace(shape=(n, m, *more), strides=(column, row, *step))
-
-
-def turned_extras(epilogue: Epilogue, given: tuple[object, ...]) -> tuple[object, ...]:
-    """Return the arguments of an epilogue for the transposed result."""
-    if epilogue.graph is not None:
-        inputs, outputs = epilogue.graph.inputs, epilogue.graph.outputs[1:]
-        kinds = [x.kind for x in inputs] + ["" if x.reduce else "aux" for x in outputs]
-        splits = [x.split for x in (*inputs, *outputs)]
-        return tuple([transposed(t, s) if kind == "aux" else t for kind, t, s in zip(kinds, given, splits)])
-    if epilogue.beta == 0.0:
-        return given
-    source, *others = given
-    return transposed(source), *others
-
-
-@cache
-def runner(choice: Choice, cpu: bool = False) -> Runner:
+@lru_cache(maxsize=None, typed=True)  # Configurations of two classes are equal if their fields are.
+def kernel_of(kernel: Config, cpu: bool = False) -> Ready:
     """Return the compiled kernel, ready to launch; ``cpu``: on the interpreter."""
-    return Runner(choice, library(choice, cpu=cpu))
-
-
-def any_text(config: AnyConfig) -> str:
-    """Return the kernel's MLIR text."""
-    from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text  # late: start-up
-    from cute_dialect.kernels.gemm.mma_sync import warp_gemm_text  # late: start-up
-    from cute_dialect.kernels.gemm.simt import ExactConfig, exact_gemm_text  # late: start-up
-
-    if isinstance(config, ExactConfig):
-        return exact_gemm_text(config)
-    return ampere_gemm_text(config) if isinstance(config, AmpereConfig) else warp_gemm_text(config)
-
-
-@cache
-def any_rows(config: AnyConfig, cpu: bool = False) -> Kernel | RunKernel:
-    """Return the kernel for rows that TMA cannot read; ``cpu``: on the interpreter.
-
-    It copies with ``cp.async`` where the alignment allows it, otherwise element by element.
-    """
-    return run_any(config, any_rows_library(config, cpu=cpu))
-
-
-def run_any(config: AnyConfig, module: CompiledModule) -> Kernel | RunKernel:
-    """Return a compiled kernel without TMA, with a workspace if it uses split-K."""
-    from cute_dialect.kernels.gemm.ampere import AmpereConfig  # late: start-up
-
-    if not isinstance(config, AmpereConfig) and config.parts > 1:
-        return RunKernel(module, config.workspace, config.epilogue)
-    return module.kernel("launch")
-
-
-def any_rows_library(config: AnyConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
-    """Return the compiled kernel of :func:`any_rows`; ``elsewhere`` and ``cpu`` as in :func:`library`."""
-    return compiled_kernel(config.name, partial(any_text, config), elsewhere=elsewhere, cpu=cpu)
-
-
-@cache
-def splitter(config: PartsConfig, cpu: bool = False) -> Kernel:
-    """Return the kernel that splits f32 into three tf32 parts; ``cpu``: for the interpreter."""
-    return splitter_library(config, cpu=cpu).kernel("launch")
-
-
-def splitter_library(config: PartsConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
-    """Return the compiled kernel of :func:`splitter`; ``elsewhere`` and ``cpu`` as in :func:`library`."""
-    from cute_dialect.kernels.gemm.split_tf32 import split_text  # late: start-up
-
-    return compiled_kernel(config.name, partial(split_text, config), elsewhere=elsewhere, cpu=cpu)
-
-
-@cache
-def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
-    """Return the kernel that combines partial reductions of rows or columns; ``cpu``: for the interpreter."""
-    from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text  # late: start-up
-
-    return compiled_kernel(config.name, partial(combine_parts_text, config), cpu=cpu).kernel("launch")
+    return ready(library(kernel, cpu=cpu), share_of(kernel))
 
 
 @cache
@@ -267,3 +173,104 @@ def padder(matrices: int, cpu: bool = False) -> Kernel:
     from cute_dialect.kernels.common.repack_rows import pad_text  # late: start-up
 
     return compiled_kernel(f"pad-{matrices}", partial(pad_text, matrices), cpu=cpu).kernel("launch")
+
+
+# ------------------------------------------------------------------------------------------------------ with epilogues
+
+
+class Variant(NamedTuple):
+    """A kernel with its epilogue."""
+
+    configured: Configured
+    epilogue: Epilogue = Epilogue()  # in terms of the caller's D
+    flipped: bool = False  # True if the configuration is that of D^T = B^T A^T
+    chip: str = ""  # target, "" for the default
+
+    @property
+    def kernel(self) -> Configured:
+        """The configuration with the epilogue in terms of the kernel's D."""
+        e = self.epilogue.transposed() if self.flipped else self.epilogue
+        match self.configured:
+            case Choice() as choice:
+                return with_epilogue(choice, e) if e.active else choice
+            case AmpereConfig() | WarpConfig() | ExactConfig() | ReduceConfig() as config:
+                return config._replace(epilogue=e)
+            case SgemmRung():
+                if e.active:
+                    raise UnsupportedError(
+                        f"Gemm: {self.configured.name}, a rung of the SGEMM ladder, has no epilogue; use alpha=1 and "
+                        "beta=0, or another tile"
+                    )
+                return self.configured
+            case ConvConfig() | ListedConfig() as config:
+                return config._replace(base=config.base._replace(epilogue=e))
+            case CombineConfig() | ProblemsConfig() | UnfoldConfig() | PartsConfig() as config:
+                return config
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return self.kernel.name + f"-{self.chip}" * bool(self.chip)
+
+    def text(self) -> str:
+        """Return the source text of the kernel."""
+        return text_of(self.kernel)
+
+    def compiled(self, *, cpu: bool = False) -> CompiledModule:
+        """Return the kernel compiled for the GPU or for the interpreter."""
+        return compiled(self, cpu=cpu)
+
+    def recipe(self) -> Recipe:
+        """Return the calling convention."""
+        e = self.epilogue
+        numbers = tuple([n for n in ("alpha", "beta") if getattr(e, n) == "arg"])
+        found = Recipe(self.name, self.flipped, source=e.beta != 0.0, bias=e.bias, numbers=numbers)
+        if e.graph is not None:
+            more = ["" if x.reduce else "aux" for x in e.graph.outputs[1:]]
+            found = found._replace(operands=(*[x.kind for x in e.graph.inputs], *more))
+        match self.configured:
+            case Choice() as choice:
+                batch = choice.skinny is None and choice.config.batch
+                return found._replace(
+                    transposed=self.flipped != choice.swapped, batch=batch, array=choice.config.array,
+                    scales=choice.config.scaled,
+                    at_once=self.kernel.columns_at_once if e.reduces and isinstance(self.kernel, Choice) else 0,
+                )  # fmt: skip
+            case AmpereConfig() | WarpConfig() | ExactConfig() as config:
+                runs = isinstance(config, WarpConfig) and config.interleaved
+                return found._replace(batch=config.batch, tma=False, array=config.array, interleaved=runs)
+            case ReduceConfig() | PartsConfig() as config:
+                return found._replace(batch=config.batch, tma=False, sums=True)
+            case CombineConfig() | ListedConfig() | ProblemsConfig():
+                return found._replace(tma=False, sums=True)
+            case ConvConfig() as config:
+                return found._replace(taken=True, at_once=choice_of(config).columns_at_once if e.reduces else 0)
+            case UnfoldConfig():
+                return found._replace(tma=False, sums=True, operands=("",) * 17)
+            case SgemmRung():
+                return found._replace(b_by_k=True, tma=False)
+
+
+@cache
+def chip_here() -> str:
+    """Return the target of kernels for the GPU, or "" for the default target or without a GPU."""
+    try:
+        return chip_of(cuda.driver().capability(0))
+    except cuda.NoGpuError:
+        return ""
+
+
+def splitting(layout_a: str, layout_b: str, batch_a: bool, batch_b: bool) -> tuple[PartsConfig, PartsConfig]:
+    """Return the kernels that split A and B, or batches of them, into tf32 parts."""
+    return PartsConfig("a", layout_a == "row", batch_a), PartsConfig("b", layout_b == "column", batch_b)
+
+
+def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) -> CompiledModule:
+    """Return a kernel compiled for the GPU or for the interpreter.  ``elsewhere`` compiles it in another process."""
+    return library(variant.kernel, chip=variant.chip, elsewhere=elsewhere, cpu=cpu)
+
+
+@lru_cache(maxsize=4096)
+def launcher_of(variant: Variant, cpu: bool = False) -> Launcher:
+    """Return a kernel for the default chip with its calling convention; ``cpu``: on the interpreter."""
+    return Launcher(kernel_of(variant.kernel, cpu), variant.recipe())

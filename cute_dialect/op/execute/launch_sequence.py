@@ -7,28 +7,28 @@ are added in order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from cute_dialect.kernels.gemm.split_tf32 import padded
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import new_memory
-from cute_dialect.op.arrays.operand_views import kernel_order
+from cute_dialect.op.arrays.operand_views import kernel_order, turn
 from cute_dialect.op.epilogue.bind import combining, memory_of
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
+from cute_dialect.op.execute.kernels import Variant, chip_here
 from cute_dialect.op.execute.pointer_arrays import joined, one_view
-from cute_dialect.op.problems.plan_operands import Operands, fits_results, transposed
+from cute_dialect.op.problems.plan_operands import Operands, fits_results
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.epilogue.bind import Reduced
-    from cute_dialect.op.execute.variants import Variant
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 
 __all__ = [
-    "ALONE", "Split", "Step", "Workspace", "combined_steps", "partial_steps", "parts_of", "reduction", "split_steps",
-    "steps_of",
+    "ALONE", "Split", "Step", "Workspace", "combined_steps", "partial_steps", "parts_of", "reduction", "split_step",
+    "split_steps", "steps_of",
 ]  # fmt: skip
 
 
@@ -59,6 +59,10 @@ ALONE = Split()
 """No split of K."""
 
 
+Memory: TypeAlias = Callable[[int], ArrayView]
+"""Allocates a number of f32 elements."""
+
+
 class Step(NamedTuple):
     """A launch: the kernel and its operands."""
 
@@ -82,7 +86,7 @@ class Workspace(NamedTuple):
 def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> list[Step]:
     """Return the launches of a call.  Raises UnsupportedError."""
     if 0 in x.d.shape:
-        return _of_nothing(operation, x)
+        return _of_nothing(x)
     if x.a.shape[-1] == 0 or x.alpha == 0.0:  # A and B do not affect the result, even if they hold NaN.
         if x.by_element:
             return [reduction(operation, x._replace(alpha=1.0), _workspace(operation, x, 0))]
@@ -91,7 +95,7 @@ def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> li
     # The accumulators of the tf32 parts can go to a workspace if the kernel cannot write D directly.
     writes = not operation.in_parts or fits_results(x, flipped=operation.D.layout == "column")
     if split.parts == 1 and writes:
-        return [*before, *combined_steps(operation, operation.variant_for(x), x)]
+        return [*before, *combined_steps(operation.variant_for(x), x)]
     if operation.saturates:
         raise UnsupportedError(
             "split_k cannot be combined with a saturating accumulator, because partial sums would not saturate; "
@@ -100,7 +104,7 @@ def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> li
     if split.parts > 1 and split.mode != "parallel":
         shared = operation.sharing(split, x) if writes else None
         if shared is not None:
-            return [*before, *combined_steps(shared, shared.variant_for(x), x)]
+            return [*before, *combined_steps(shared.variant_for(x), x)]
         if split.mode == "stream":
             raise UnsupportedError("split_k='stream' is not supported for this tile; use another tile or mode")
     if not x.by_element and split.parts == 1:
@@ -123,17 +127,25 @@ def split_steps(operation: GemmOperationUniversal, x: Operands) -> tuple[Operand
     """
     if not operation.in_parts:
         return x, []
-    a, b = _one(x.a), transposed(_one(x.b))
-    found: list[Step] = []
-    for view, variant in zip((a, b), operation.splitters(len(a.shape) == 3, len(b.shape) == 3)):
-        *matrices, rows, k = view.shape
-        size = rows * 3 * padded(k)
-        memory = new_memory(x.d, prod(matrices) * size, "f32")
-        strides = (*[size for _ in matrices], size // rows, 1)
-        parts = memory._replace(shape=(*matrices, rows, size // rows), strides=strides)
-        found.append(Step(variant, Operands(kernel_order(view), view, parts)))
+    a, b = _one(x.a), turn(_one(x.b))
+    splitters = operation.splitters(len(a.shape) == 3, len(b.shape) == 3)
+    found = [split_step(variant, view, _f32_like(x.d)) for variant, view in zip(splitters, (a, b))]
     of_a, of_b = (step.operands.d for step in found)
-    return x._replace(a=of_a, b=transposed(of_b)), found
+    return x._replace(a=of_a, b=turn(of_b)), found
+
+
+def split_step(variant: Variant, x: ArrayView, memory: Memory) -> Step:
+    """Return the launch that writes the three tf32 parts of an f32 operand (…, rows, K) side by side along K."""
+    *matrices, rows, k = x.shape
+    columns = 3 * padded(k)
+    parts = memory(prod(matrices) * rows * columns)._replace(
+        shape=(*matrices, rows, columns), strides=(*[rows * columns for _ in matrices], columns, 1)
+    )
+    return Step(variant, Operands(kernel_order(x), x, parts))
+
+
+def _f32_like(view: ArrayView) -> Memory:
+    return lambda n: new_memory(view, n, "f32")
 
 
 def _one(view: ArrayView) -> ArrayView:
@@ -143,31 +155,45 @@ def _one(view: ArrayView) -> ArrayView:
     return view
 
 
-def combined_steps(operation: GemmOperationUniversal, variant: Variant, x: Operands) -> list[Step]:
-    """Return a launch, and the launches that combine its partial reductions."""
+def combined_steps(
+    variant: Variant, x: Operands, memory: Memory | None = None, *, turned: bool = False, dependent: bool = False
+) -> list[Step]:  # fmt: skip
+    """Return a launch, and the launches that combine its partial reductions.
+
+    Args:
+        memory: allocates f32 elements; default: like D.
+        turned: the operands are those of the transposed problem, but not the results of reductions.
+        dependent: the launches that combine use programmatic dependent launch.
+    """
     if not x.reduced:
         return [Step(variant, x)]
-    recipe, (m, n) = operation.recipe_of(variant), x.d.shape[-2:]
+    memory = memory or _f32_like(x.d)
+    recipe, (m, n) = variant.recipe(), x.d.shape[-2:]
     n = n * 2 if x.graph is not None and x.graph.half else n  # N of the accumulator
     rows, columns = (n, m) if recipe.transposed else (m, n)
     matrices = x.d.shape[0] if len(x.d.shape) == 3 else 1
     matrices = matrices if x.places is None else x.places.shape[1]
     behind, more = list(x.behind), list[Step]()
     for each in x.reduced:
-        extents = each.extents(rows, columns, recipe.at_once, recipe.transposed)
-        memory = new_memory(x.d, extents[0] * extents[1] * matrices, "f32")
-        behind[each.place] = parts = memory_of(memory, extents, matrices)
-        more += _combining(operation, each, parts, x)
+        extents = each.extents(rows, columns, recipe.at_once, recipe.transposed != turned)
+        made = memory(extents[0] * extents[1] * matrices)
+        behind[each.place] = parts = memory_of(made, extents, matrices)
+        more += _combining(variant.chip, each, parts, memory, dependent=dependent)
     return [Step(variant, x._replace(behind=tuple(behind))), *more]
 
 
-def _combining(operation: GemmOperationUniversal, each: Reduced, parts: ArrayView, x: Operands) -> list[Step]:
+def _combining(
+    chip: str, each: Reduced, parts: ArrayView, memory: Memory, *, dependent: bool = False
+) -> list[Step]:  # fmt: skip
     """Return the launches that combine the partial values of a reduced result."""
-    found = combining(each, parts, lambda n: new_memory(x.d, n, "f32"))
-    return [Step(operation.combiner(c.config), Operands(c.parts, c.parts, c.results)) for c in found]
+    steps: list[Step] = []
+    for c in combining(each, parts, memory):
+        config = c.config._replace(dependent=True) if dependent else c.config
+        steps.append(Step(Variant(config, chip=chip), Operands(c.parts, c.parts, c.results)))
+    return steps
 
 
-def _of_nothing(operation: GemmOperationUniversal, x: Operands) -> list[Step]:
+def _of_nothing(x: Operands) -> list[Step]:
     """Return the launches that fill reduced results with their identity when D is empty."""
     found: list[Step] = []
     for each in x.reduced:
@@ -175,7 +201,7 @@ def _of_nothing(operation: GemmOperationUniversal, x: Operands) -> list[Step]:
             *matrices, m, n = each.result.shape
             many = matrices[0] if matrices else 1
             none = x.d._replace(dtype="f32", pointer=x.d.pointer & -16, shape=(0, m * n, many), strides=(1, 1, 1))
-            found += _combining(operation, each._replace(axes="m" if m == 1 else "n"), none, x)
+            found += _combining(chip_here(), each._replace(axes="m" if m == 1 else "n"), none, _f32_like(x.d))
     return found
 
 

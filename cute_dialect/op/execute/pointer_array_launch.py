@@ -14,7 +14,7 @@ from cute_dialect.runtime.arrays import stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
-    from cute_dialect.op.execute.variants import Variant
+    from cute_dialect.op.execute.kernels import Variant
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
     from cute_dialect.runtime.launch import CallOptions
 
@@ -142,7 +142,7 @@ class PointerArrayLaunch(Arguments):
 
     def steps(self, x: Operands) -> list[Step]:
         """Return the launch."""
-        return combined_steps(self.operation, self.operation.variant_for(x, array=True), x)
+        return combined_steps(self.operation.variant_for(x, array=True), x)
 
     def bind(self) -> Callable[..., None]:
         """Return a function that only launches the kernels on these operands, which must be in GPU memory."""

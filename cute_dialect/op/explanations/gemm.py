@@ -30,7 +30,8 @@ from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DtypeError, UnsupportedError
-from cute_dialect.op.execute.grouped import is_storable, name_of, problem_of, readable
+from cute_dialect.op.execute.grouped import is_storable, problem_of, readable
+from cute_dialect.op.execute.kernels import name_of
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select import gemm_dispatch

@@ -42,7 +42,7 @@ from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
-from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, combination_epilogue, without_memory
+from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, without_memory
 from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
@@ -165,7 +165,7 @@ def _explained_gemm(
     if out is not None:
         views["out"] = example_view(name, "out", out, _result(views["a"], dtype, traced))
     tf32 = is_of_torch(a) and tf32_allowed()
-    sums, shape, _, result, arithmetic = check_gemm(
+    sums, shape, _, result, arithmetic, fused = check_gemm(
         GemmProblem.of(name, rank, views, dtype, extras, tf32=tf32), traced
     )  # fmt: skip
     if 0 in (*sums, views["a"].shape[-1]):
@@ -175,7 +175,7 @@ def _explained_gemm(
         )
     if out is None:
         views["out"] = example_view(name, "out", shape, result)
-    fused, is_split = combination_epilogue(name, extras, views.get("bias"), shape, result), False
+    is_split = False
     if traced is not None:
 
         def another(shape: tuple[int, ...], element: str = "") -> Any:

@@ -20,15 +20,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.common.elements import BITS, FACTORS
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
+from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.arrays.image_layouts import lines_suit
 from cute_dialect.op.conv.choice import ConvRequest as ConvAsked
-from cute_dialect.op.conv.choice import choice_of, chosen_with_time, kernels_for, served
+from cute_dialect.op.conv.choice import chosen_with_time, kernels_for, served
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.arguments import on_the_cpu
+from cute_dialect.op.execute.kernels import Variant
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.saved import Fields
-from cute_dialect.op.execute.variants import CombineConfig, PartsConfig, ReduceConfig, Variant
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.conv_reference import reference
 from cute_dialect.op.plans.conv_report import explained
@@ -54,6 +57,7 @@ from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.configurations import FAST, ampere_tiles, described
 from cute_dialect.op.select.cost_model import costs_of
 from cute_dialect.op.select.descriptions import OpcodeClass, TensorDescription, TileDescription, known
+from cute_dialect.op.select.kernel_choice import choice_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack

@@ -22,12 +22,11 @@ from cute_dialect.op.conv.choice import has_epilogue
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
 from cute_dialect.op.conv.operands import as_taken, read
 from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.op.execute.kernels import Variant, chip_here
 from cute_dialect.op.execute.launch_sequence import Split, Step, Workspace, combined_steps, reduction, steps_of
-from cute_dialect.op.execute.variants import Variant
 from cute_dialect.op.problems.conv import Geometry, Prepared
 from cute_dialect.op.problems.plan_operands import Operands
 from cute_dialect.op.pycutlass.conv import Conv2dOperation, called
-from cute_dialect.op.pycutlass.operation_base import chip_here
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -118,7 +117,7 @@ def _launch(operation: Conv2dOperation, g: Geometry, x: Operands) -> list[Step]:
     ready = Prepared(g, image, other, x.a.dtype, x.d.dtype, "", None, None)
     first, second = read(_THERE, ready, config)
     taken = x._replace(a=first, b=second, d=as_taken(ready, x.d, config))
-    return combined_steps(operation, variant, taken)
+    return combined_steps(variant, taken)
 
 
 def _epilogue(operation: Conv2dOperation, x: Operands) -> Epilogue:

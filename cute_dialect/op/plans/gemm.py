@@ -20,9 +20,8 @@ from cute_dialect.op.errors import EpilogueError, ShapeError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.launch_sequence import Split
-from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments
 from cute_dialect.op.execute.saved import Fields
-from cute_dialect.op.plans.cached_calls import again, remember
+from cute_dialect.op.plans.cached_calls import cached, replayed
 from cute_dialect.op.plans.gemm_lists import is_several, matrices_of
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
@@ -196,14 +195,21 @@ class Gemm(MatrixPlan):
         usual = not (options or print_module or self._visitor or visitor_args) and stream is None and split_k is None
         factors = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
         usual = usual and isinstance(factors[0], int | float) and isinstance(factors[1], int | float)
-        found = again(self, self._known, a, b, c, d, *factors, bias) if usual else None
-        if found is None:
+
+        def compute() -> Arguments:
             found = self._call("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
             if print_module:
                 print(found.operation.ir())
-            self._ran(found)
-            if usual and not isinstance(found, PointerArrayArguments):
-                remember(self._known, found, a, b, c, d, bias)
+            return self._ran(found)
+
+        if usual:
+            tensors = tuple([x for x in (a, b, c if factors[1] != 0.0 else None, bias, d) if x is not None])
+            how = (*map(repr, factors), bias is None, d is None)
+            found = replayed(
+                self._known, how, tensors, lambda found: self.arguments(a, b, c, found, *factors, bias=bias)
+            ) or cached(self._known, how, tensors, compute)
+        else:
+            found = compute()
         self._last = found
         if sync:
             found.sync()

@@ -13,8 +13,9 @@ from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import on_the_cpu, wait_for
-from cute_dialect.op.execute.grouped import Config, kernel_of, library_of, name_of, planned, text_of
+from cute_dialect.op.execute.grouped import planned
 from cute_dialect.op.execute.kernel_source import Source
+from cute_dialect.op.execute.kernels import GroupKernel, kernel_of, library, name_of, text_of
 from cute_dialect.op.execute.saved import Fields, SavedKernels
 from cute_dialect.op.plans.reference import as_f64
 from cute_dialect.op.problems.grouped import GroupedArguments, shapes_of
@@ -27,8 +28,9 @@ from cute_dialect.runtime.arrays import stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
+    from cute_dialect.op.execute.launcher import Ready
     from cute_dialect.op.plans.grouped import GroupedGemm
-    from cute_dialect.runtime.launch import CallOptions, CompiledModule, Kernel
+    from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
 __all__ = ["CutArguments", "cut_arguments", "cut_reference"]
 
@@ -41,7 +43,7 @@ _MATH = {
 class _Source(NamedTuple):
     """A kernel as a :class:`~cute_dialect.op.execute.kernel_source.Source`."""
 
-    config: Config
+    config: GroupKernel
     chip: str = ""
 
     @property
@@ -52,7 +54,7 @@ class _Source(NamedTuple):
         return text_of(self.config)
 
     def compiled(self, *, cpu: bool = False) -> CompiledModule:
-        return library_of(self.config, cpu=cpu)
+        return library(self.config, cpu=cpu)
 
 
 class CutArguments:
@@ -62,7 +64,7 @@ class CutArguments:
     """
 
     def __init__(
-        self, D: Any, launches: Sequence[tuple[Config, tuple[Any, ...]]], stream: object, options: CallOptions,
+        self, D: Any, launches: Sequence[tuple[GroupKernel, tuple[Any, ...]]], stream: object, options: CallOptions,
         problem: str, tile: TileDescription | None, saved: SavedKernels | None,
     ):  # fmt: skip
         self.D, self.stream, self.options, self.problem, self.saved = D, stream, options, problem, saved
@@ -79,7 +81,7 @@ class CutArguments:
         """The names of the kernels in launch order."""
         return [source.name for source in self.sources()]
 
-    def _ready(self, on_cpu: bool = False) -> list[Kernel]:
+    def _ready(self, on_cpu: bool = False) -> list[Ready]:
         """Return the kernels, ready to launch."""
         if self.saved is None:
             return [kernel_of(config, on_cpu) for config, _ in self._launches]
@@ -117,7 +119,7 @@ class CutArguments:
             wait()
 
     @property
-    def config(self) -> Config:
+    def config(self) -> GroupKernel:
         """The kernel of the GEMM.  Raises UnsupportedError if the call has no launches."""
         if not self._launches:
             raise UnsupportedError("GroupedGemm: the call is empty and has no kernel; pass groups with elements")

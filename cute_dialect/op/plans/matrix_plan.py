@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import SIZES, checked_element, layout_name
 from cute_dialect.op.epilogue.tracing import current
 from cute_dialect.op.errors import DtypeError, LayoutError
+from cute_dialect.op.execute.kernels import Variant
 from cute_dialect.op.execute.launch_sequence import ALONE, Split
 from cute_dialect.op.execute.saved import Fields
-from cute_dialect.op.execute.variants import PartsConfig, Variant
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.tile_candidates import chosen, tiles_of

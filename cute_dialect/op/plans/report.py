@@ -12,9 +12,9 @@ from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import ShapeError
+from cute_dialect.op.execute.kernels import splitting
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, parts_of
 from cute_dialect.op.execute.pointer_array_launch import apart
-from cute_dialect.op.execute.variants import splitting
 from cute_dialect.op.explanations.gemm import GemmExplanation, explain_dispatch
 from cute_dialect.op.plans.gemm_lists import as_batch, is_several, products_of
 from cute_dialect.op.plans.gemm_lists import with_epilogue as bind_epilogue

@@ -12,7 +12,7 @@ call: :func:`~cute_dialect.op.problems.operands.check_overlap`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +26,7 @@ from cute_dialect.runtime.arrays import ArrayView
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.epilogue.tracing import Traced
 
-__all__ = ["CheckedGemm", "GemmProblem", "check_gemm", "combination_epilogue", "epilogue_of", "without_memory"]
+__all__ = ["CheckedGemm", "GemmProblem", "check_gemm", "epilogue_of", "without_memory"]
 
 BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
 """Types of biases; an f64 result also has f64 biases."""
@@ -65,6 +65,8 @@ class CheckedGemm(NamedTuple):
     operands: str  # type of the operands, as returned by :func:`cute_dialect.op.arrays.dtypes.both`
     result: str  # type of the result
     arithmetic: str  # see :func:`cute_dialect.op.arrays.dtypes.arithmetic_of`
+    # The epilogue of ``activation(alpha * a @ b + beta * c + bias)``; None for a plain GEMM.  Without terms alpha is 1.
+    epilogue: Epilogue | None
 
 
 def without_memory(views: Mapping[str, ArrayView]) -> tuple[tuple[str, ArrayView], ...]:
@@ -102,30 +104,18 @@ def _check(problem: GemmProblem, traced: Traced | None) -> CheckedGemm:
     check_activation(call, extras.activation, extras.hook)
     if "out" in views:
         check_result(call, views["out"], shape, dtype, arranged=traced is not None and "D" in traced.views)
-    combination_epilogue(call, extras, views.get("bias"), shape, result)
-    return CheckedGemm(sums, shape, kind, result, arithmetic)
+    if extras.alpha == 0.0 or a.shape[-1] == 0:
+        extras = extras._replace(alpha=1.0)
+    epilogue = None
+    if not extras.plain:
+        bias = (None, "") if "bias" not in views else (tuple(views["bias"].shape), views["bias"].dtype)
+        epilogue = epilogue_of(call, extras, shape[-2], shape[-1], *bias, result)
+    return CheckedGemm(sums, shape, kind, result, arithmetic, epilogue)
 
 
 @lru_cache(maxsize=4096)
 def _checked(problem: GemmProblem) -> CheckedGemm:
     return _check(problem, None)
-
-
-def combination_epilogue(
-    call: str, extras: LinearCombination, bias: ArrayView | None, shape: Sequence[int], result: str
-) -> Epilogue | None:  # fmt: skip
-    """Return the epilogue of ``activation(alpha * a @ b + beta * c + bias)``; None for a plain GEMM.
-
-    Args:
-        shape: shape of the result.
-        result: type of the result.
-
-    Raises ShapeError, DtypeError.
-    """
-    if extras.plain:
-        return None
-    of_bias = (None, "") if bias is None else (tuple(bias.shape), bias.dtype)
-    return epilogue_of(call, extras, shape[-2], shape[-1], *of_bias, result)
 
 
 def epilogue_of(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "Kinds", "Operands", "Type", "as_planned", "check", "check_addends", "check_tma", "fits_results", "fits_tma",
-    "folded", "found_type", "laid", "layout_found", "new_like", "of_shape", "read", "transposed",
+    "folded", "found_type", "laid", "layout_found", "new_like", "of_shape", "read",
 ]  # fmt: skip
 
 
@@ -64,6 +64,7 @@ class Operands(NamedTuple):
     behind: tuple[ArrayView | float | None, ...] = ()
     reduced: tuple[Reduced, ...] = ()  # the reduced results among them
     scales: tuple[ArrayView, ...] = ()  # block scales of A and B
+    stored: ArrayView | None = None  # D in the kernel's modes, if an epilogue reshapes it
 
     @property
     def by_element(self) -> bool:
@@ -357,12 +358,3 @@ def laid(view: ArrayView, layout: str, what: str) -> ArrayView:
         other = -(-max(extent, 1) // unit) * unit
     steps = [-(-lines * other // unit) * unit if matrices[0] == 1 else steps[0]] if matrices else []
     return view._replace(strides=(*steps, *((other, 1) if layout == "row" else (1, other))))
-
-
-def transposed(view: ArrayView) -> ArrayView:
-    """Transpose a matrix, or each matrix of a batch."""
-    *batch, m, n = range(len(view.shape))
-    order = (*batch, n, m)
-    return view._replace(
-        shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order])
-    )  # fmt: skip

@@ -21,8 +21,9 @@ import numpy as np
 
 from cute_dialect.kernels.gemm.pointer_array import COLUMNS
 from cute_dialect.op.arrays.dtypes import SIZES
+from cute_dialect.op.arrays.operand_views import turn
 from cute_dialect.op.errors import AlignmentError
-from cute_dialect.op.problems.plan_operands import Operands, transposed
+from cute_dialect.op.problems.plan_operands import Operands
 from cute_dialect.runtime.arrays import ArrayView
 from cute_dialect.runtime.binding import MAX_EXTENT_I32
 from cute_dialect.runtime.device_memory import span
@@ -57,8 +58,8 @@ def extents_of(x: Operands, *, flipped: bool = False) -> tuple[int, int, int]:
 def _matrices(x: Operands, *, flipped: bool) -> tuple[ArrayView, ArrayView, ArrayView, ArrayView | None]:
     """Return A (M, K), B (N, K), D and C as the kernel sees them."""
     if flipped:
-        return transposed(x.b), x.a, transposed(x.d), None if x.c is None else transposed(x.c)
-    return x.a, transposed(x.b), x.d, x.c
+        return turn(x.b), x.a, turn(x.d), None if x.c is None else turn(x.c)
+    return x.a, turn(x.b), x.d, x.c
 
 
 def copied_at_once(call: str, config: ListedConfig, x: Operands, *, flipped: bool, most: int = 16) -> int:

@@ -29,12 +29,11 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.op.conv.choice import width_of
 from cute_dialect.op.errors import AlignmentError, OpError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.variants import Variant, compiled
+from cute_dialect.op.execute.kernels import Variant, chip_here, compiled
 from cute_dialect.op.problems.conv import Geometry, geometry
 from cute_dialect.op.problems.plan_operands import Kinds, Type
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
-from cute_dialect.op.pycutlass.operation_base import chip_here
 from cute_dialect.op.select.descriptions import GemmCoord, Swizzle, TensorDescription, TileDescription, known
 from cute_dialect.op.select.kernel_choice import Choice
 

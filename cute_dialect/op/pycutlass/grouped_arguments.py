@@ -9,9 +9,9 @@ from cute_dialect.kernels.gemm.pointer_array import COLUMNS, ListedConfig
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError, named
 from cute_dialect.op.execute.arguments import Arguments, Transfer, check_gpu, on_the_cpu
+from cute_dialect.op.execute.kernels import Variant
 from cute_dialect.op.execute.pointer_array_calls import Slice
 from cute_dialect.op.execute.pointer_arrays import Copies, check_results, table_like
-from cute_dialect.op.execute.variants import Variant
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, check
 from cute_dialect.op.problems.pointer_table import Laid, extents_of, laid_flat, sizes_of, tiles_of, turns_of
 from cute_dialect.op.pycutlass.arguments import each_matrix

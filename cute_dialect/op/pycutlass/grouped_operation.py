@@ -19,11 +19,11 @@ from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
-from cute_dialect.op.execute.variants import Variant, compiled
+from cute_dialect.op.execute.kernels import Variant, chip_here, compiled
 from cute_dialect.op.problems.plan_operands import Kinds
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, OutputOp, VisitorOutputOp
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal, check_warps
-from cute_dialect.op.pycutlass.operation_base import DescribedOperation, chip_here
+from cute_dialect.op.pycutlass.operation_base import DescribedOperation
 from cute_dialect.op.select.backends import MMA_SYNC, SIMT
 from cute_dialect.op.select.descriptions import (
     OpcodeClass,

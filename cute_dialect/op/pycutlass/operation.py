@@ -15,11 +15,10 @@ from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
-from cute_dialect.op.execute.calling_convention import Recipe
-from cute_dialect.op.execute.variants import Variant, compiled, splitting
+from cute_dialect.op.execute.kernels import Variant, chip_here, compiled, splitting
 from cute_dialect.op.problems.plan_operands import Kinds, Type
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
-from cute_dialect.op.pycutlass.operation_base import DescribedOperation, chip_here
+from cute_dialect.op.pycutlass.operation_base import DescribedOperation
 from cute_dialect.op.pycutlass.visitor_args import check_kernel, example_graph
 from cute_dialect.op.select.backends import SIMT, Backend, backend_of
 from cute_dialect.op.select.configurations import Configured, KernelRequest, SgemmRung, configured
@@ -30,7 +29,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
 
     from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
-    from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
     from cute_dialect.kernels.epilogue.graph import Graph
     from cute_dialect.op.execute.launch_sequence import Split
     from cute_dialect.op.problems.plan_operands import Operands
@@ -201,14 +199,6 @@ class GemmOperationUniversal(DescribedOperation):
             check_kernel(found, x.b.shape[-1])
         check_warps(found)
         return found
-
-    def recipe_of(self, variant: Variant) -> Recipe:
-        """Return the calling convention of a kernel."""
-        return variant.recipe()
-
-    def combiner(self, config: CombineConfig) -> Variant:
-        """Return the kernel that combines partial reductions."""
-        return Variant(config, chip=chip_here())
 
     @property
     def sums(self) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from cute_dialect.op.execute.kernel_source import ir_of
-from cute_dialect.op.execute.launcher import Launcher
+from cute_dialect.op.execute.kernels import Variant, compiled, share_of
+from cute_dialect.op.execute.launcher import Launcher, ready
 from cute_dialect.op.execute.saved import SavedKernels, module_of
-from cute_dialect.op.execute.variants import Variant, compiled
-from cute_dialect.op.select.backends import chip_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["DescribedOperation", "Launchable", "chip_here"]
+__all__ = ["DescribedOperation", "Launchable"]
 
 
 class Launchable(Protocol):
@@ -54,7 +52,8 @@ class DescribedOperation:
         """Return a compiled kernel with its calling convention."""
         found = self._launchers.get((variant, on_cpu))
         if found is None:
-            found = self._launchers[variant, on_cpu] = Launcher(self.module(variant, on_cpu), variant.recipe())
+            kernel = ready(self.module(variant, on_cpu), share_of(variant.configured))
+            found = self._launchers[variant, on_cpu] = Launcher(kernel, variant.recipe())
         return found
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
@@ -93,14 +92,3 @@ class DescribedOperation:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
-
-
-@cache
-def chip_here() -> str:
-    """Return the target of kernels for the GPU, or "" for the default target or without a GPU."""
-    from cute_dialect.runtime.driver import NoGpuError, driver
-
-    try:
-        return chip_of(driver().capability(0))
-    except NoGpuError:
-        return ""

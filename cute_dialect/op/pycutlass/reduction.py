@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
+from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.arrays.operand_views import overlap, same_matrix
 from cute_dialect.op.errors import LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
+from cute_dialect.op.execute.kernels import Variant
 from cute_dialect.op.execute.launch_sequence import Step, Workspace, reduction
-from cute_dialect.op.execute.variants import ReduceConfig, Variant
 from cute_dialect.op.problems.plan_operands import Operands, Type, as_planned, new_like, of_shape, read
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, LinearCombination, OutputOp
 from cute_dialect.op.pycutlass.operation_base import DescribedOperation

@@ -19,7 +19,7 @@ from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.epilogue.graph import Graph
-    from cute_dialect.op.execute.variants import Variant
+    from cute_dialect.op.execute.kernels import Variant
 
 __all__ = ["Visited", "arguments_for", "check_kernel", "example_graph", "is_of_sums", "visited"]
 

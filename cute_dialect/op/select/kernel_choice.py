@@ -27,13 +27,14 @@ from typing import NamedTuple, TypeAlias, TypeVar, cast
 from cute_dialect.errors import CuteError
 from cute_dialect.files import gpu_file_name, replace_file
 from cute_dialect.kernels.common.elements import swapped
+from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.runtime.settings import user_folder
 
 __all__ = [
-    "OF_BLOCKS", "Choice", "Problem", "TableError", "decode", "encode", "few_rows", "save", "shipped", "swapped_majors",
-    "table_path", "tuned",
+    "OF_BLOCKS", "Choice", "Problem", "TableError", "choice_of", "decode", "encode", "few_rows", "save", "shipped",
+    "swapped_majors", "table_path", "tuned",
 ]  # fmt: skip
 
 FORMAT = 1
@@ -167,6 +168,11 @@ class Choice(NamedTuple):
         across, along = -(-m // (c.tile[0] * c.cluster_m)), -(-n // (c.tile[1] * c.cluster_n))
         tiles = across * along * c.cluster * matrices
         return SplitConfig(c, self.parts).workspace(tiles), 2 * tiles
+
+
+def choice_of(config: ConvConfig) -> Choice:
+    """Return the GEMM kernel of a convolution kernel, which has another producer."""
+    return Choice(config.base, config.parts)
 
 
 def few_rows(config: SkinnyConfig) -> Choice:

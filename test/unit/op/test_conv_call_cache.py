@@ -18,6 +18,7 @@ from cute_dialect.op.conv import compute  # noqa: E402
 from cute_dialect.op.execute import gemm as products  # noqa: E402
 from cute_dialect.op.execute import recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
+from cute_dialect.op.execute.launcher import Launcher  # noqa: E402
 from cute_dialect.op.execute.recording import Launch  # noqa: E402
 from cute_dialect.op.functions import conv as functions  # noqa: E402
 from cute_dialect.op.select import gemm_dispatch  # noqa: E402
@@ -47,8 +48,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         monkeypatch.setattr(module, "gpu_of", lambda _: GPU)
     monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 7)
     monkeypatch.setattr(compute, "few_channels", lambda *_: None)
-    monkeypatch.setattr(compute, "conv_runner", lambda config, cpu=False: Told(config.name, found))
-    monkeypatch.setattr(products, "runner", lambda kernel_choice, cpu=False: Told(kernel_choice.name, found))
+    monkeypatch.setattr(compute, "kernel_of", lambda config, cpu=False: Told(config.name, found))
+    monkeypatch.setattr(products, "launcher_of", lambda v, cpu=False: Launcher(Told(v.name, found), v.recipe()))
     monkeypatch.setattr(functions, "KNOWN", KnownCalls())
     return found
 
@@ -77,8 +78,8 @@ def test_cached_calls_are_replayed(launched: list[Any], monkeypatch: pytest.Monk
         (lambda x, f, y: op.conv2d(x, f, None, 1, (1, 1), out=y), lambda d: (like, taps, grad)),
         (lambda x, f, y: op.conv2d_input(x.shape, f, y, 1, 1), lambda d: (grad, taps, d)),
         (lambda x, f, y: op.conv2d_weight(x, f.shape, y, 1, 1), lambda d: (like, grad, d)),
-        (lambda x, f, y: op.conv2d(x, one), lambda d: (like, one, d)),
-        (lambda x, f, y: op.conv2d_weight(x, one.shape, y), lambda d: (grad, like, d)),  # The GEMM swaps its operands.
+        (lambda x, f, y: op.conv2d(x, one), lambda d: (one, like, d)),  # The kernel computes the transposed GEMM.
+        (lambda x, f, y: op.conv2d_weight(x, one.shape, y), lambda d: (like, grad, d)),
     ]
     with torch.no_grad():
         for call, _ in calls:
@@ -220,7 +221,7 @@ def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
     from cute_dialect.op import kernel_prefetch
 
     made: list[Any] = []
-    monkeypatch.setattr(kernel_prefetch, "kernel_library", lambda kernel, elsewhere: made.append(kernel.name))
+    monkeypatch.setattr(kernel_prefetch.kernels, "library", lambda kernel, elsewhere: made.append(kernel.name))
     fused = op.explain(op.conv2d, (2, 8, 8, 64), (32, 3, 3, 64), padding=1, bias=(32,), activation="relu")
     each = op.explain(op.conv2d, (2, 8, 8, 64), (64, 3, 3, 1), groups=64)
     columns = op.explain(op.conv2d_weight, (2, 8, 8, 3), (32, 3, 3, 3), (2, 6, 6, 32))

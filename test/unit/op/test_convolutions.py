@@ -42,7 +42,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from cute_dialect.op.conv.choice import served
 
     found: list[str] = []
-    given, tiles = compute.conv_runner, compute.few_channels
+    given, tiles = compute.kernel_of, compute.few_channels
 
     def few(asked: Any, sms: int) -> Any:
         """Return the kernel of image tiles only where there is no other; further tests cover them."""
@@ -57,7 +57,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return given(config, cpu)
 
     monkeypatch.setattr(compute, "here", lambda: ("NVIDIA H200", 2))
-    monkeypatch.setattr(compute, "conv_runner", told)
+    monkeypatch.setattr(compute, "kernel_of", told)
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op.execute import kernel_cache, kernels, variants
+from cute_dialect.op.execute import kernel_cache, kernels
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.candidates import menu, suits
 from cute_dialect.op.select.cost_model import COSTS, predict, ranked
@@ -31,7 +31,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
     monkeypatch.setattr(kernel_cache, "load_or_compile", compiled)
     monkeypatch.setattr(kernels, "library", compiled)
-    monkeypatch.setattr(variants, "library", compiled)
     tuned.cache_clear()
     gemm_dispatch.forget_plans()
 

@@ -12,7 +12,7 @@ import pytest
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.execute import kernel_cache
-from cute_dialect.op.execute.kernels import any_text
+from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.select.gemm_dispatch import AnyConfig, any_config
 
 PROGRAM = """
@@ -54,7 +54,7 @@ def test_compiled_kernels_are_found_by_the_next_process(tmp_path: Path) -> None:
 
 
 def of(config: AnyConfig) -> str | None:
-    return kernel_cache._place(partial(any_text, config), "base", None)  # pyright: ignore[reportPrivateUsage]
+    return kernel_cache._place(partial(text_of, config), "base", None)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_cache_keys_of_configurations() -> None:
@@ -84,7 +84,7 @@ def test_invalid_entries_are_ignored(entry: str, tmp_path: Path, monkeypatch: py
     from cute_dialect.pipelines.cache import Cache
 
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
-    disk, text = Cache(str(tmp_path)), partial(any_text, any_config("f16", "f16", ("k", "k"), False, Epilogue()))
+    disk, text = Cache(str(tmp_path)), partial(text_of, any_config("f16", "f16", ("k", "k"), False, Epilogue()))
     place = kernel_cache._place(text, "base", None)  # pyright: ignore[reportPrivateUsage]
     assert place is not None
     disk.put_files(place, {"made.json": entry.encode()})

@@ -26,8 +26,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def failing(*_: object, **__: object) -> None:
         raise AssertionError("something is compiled")
 
-    for name in ("runner", "any_rows"):
-        monkeypatch.setattr(products, name, failing)
+    monkeypatch.setattr(products, "launcher_of", failing)
     monkeypatch.setattr(kernel_cache, "load_or_compile", failing)
     monkeypatch.setattr(cuda, "driver", lambda: Gpu())
     monkeypatch.setattr(occupancy, "clusters_at_once", lambda number, size: 120 // size)

@@ -14,7 +14,6 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op.execute import kernel_cache, kernels
-from cute_dialect.op.execute.grouped import library_of
 from cute_dialect.op.execute.kernel_cache import LIBRARIES
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import compiler
@@ -55,7 +54,7 @@ def test_calls_after_prefetch_do_not_compile(compiled: list[str], tmp_path: Path
     assert found.done() and compiled == []
     made = [kernels.library(op.choose(p)) for p in SMALL] + [kernels.library(fused.choice)]
     assert all("launch" in repr(k.kernel("launch")) and k.ptx for k in made)
-    assert odd.other is not None and kernels.any_rows_library(odd.other).ptx
+    assert odd.other is not None and kernels.library(odd.other).ptx
     assert compiled == []
     # A second process finds the kernel on disk and compiles nothing either.
     code = (
@@ -118,7 +117,7 @@ def test_prefetch_compiles_the_f32_split(compiled: list[str]) -> None:
     found = op.prefetch([wanted])
     assert len(found) == 3
     found.wait(300)
-    assert all([kernels.splitter_library(c).ptx for c in wanted.parts]) and compiled == []
+    assert all([kernels.library(c).ptx for c in wanted.parts]) and compiled == []
 
 
 @pytest.mark.parametrize("element", ["bf16", "f64"])
@@ -127,4 +126,4 @@ def test_kernels_of_grouped_gemms(compiled: list[str], element: str) -> None:
     pending = op.prefetch([found, found])
     assert len(pending) == 1
     pending.wait(300)
-    assert library_of(found.config).ptx and compiled == []
+    assert kernels.library(found.config).ptx and compiled == []

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op.execute.variants import compiled
+from cute_dialect.op.execute.kernels import compiled
 from cute_dialect.runtime.arrays import numpy_dtype
 
 PAGE = (Path(__file__).parents[3] / "docs" / "plans.md").read_text()

@@ -18,7 +18,6 @@ import pytest
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
-from cute_dialect.op.execute.kernels import Runner
 from cute_dialect.op.select.candidates import menu, suits
 from cute_dialect.op.select.cost_model import COSTS, ranked, write_costs
 from cute_dialect.op.select.kernel_choice import Problem, decode, encode
@@ -26,6 +25,7 @@ from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools import cute_bench
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench import sweep as bench_gemm_sweep
+from cute_dialect.tools.bench.kernels import Runner
 from cute_dialect.tools.bench.processes import Reporter, supervised
 from cute_dialect.tools.bench.runner import BenchError
 from cute_dialect.tools.bench.sweep import (

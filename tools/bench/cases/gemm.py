@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.op.arrays.operand_views import Matrix
-from cute_dialect.op.execute.kernels import Runner, any_text, run_any, text_of
+from cute_dialect.op.execute.kernels import share_of, text_of
+from cute_dialect.op.execute.launcher import ready
 from cute_dialect.op.select.candidates import suits
 from cute_dialect.op.select.cost_model import best, ranked
 from cute_dialect.op.select.cost_model import best as predicted
@@ -37,6 +38,7 @@ from cute_dialect.op.select.gemm_dispatch import AnyConfig, GemmDispatch, way_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem, save, shipped
 from cute_dialect.op.tuning import MARGIN, finals, space
 from cute_dialect.runtime.progress import track
+from cute_dialect.tools.bench.kernels import Runner
 from cute_dialect.tools.bench.runner import (
     BenchError,
     Benchmark,
@@ -444,11 +446,7 @@ def _kernel_of(way: GemmDispatch) -> Choice | AnyConfig:
 
 def build_random(folder: str, chip: str, count: int, seed: int) -> list[str]:
     kernels = [_kernel_of(way_for(p)) for p in random_problems(count, seed)]
-    return build_kernels({c.name: partial(_text_of, c) for c in kernels}, folder, chip)
-
-
-def _text_of(kernel: Choice | AnyConfig) -> str:
-    return text_of(kernel) if isinstance(kernel, Choice) else any_text(kernel)
+    return build_kernels({c.name: partial(text_of, c) for c in kernels}, folder, chip)
 
 
 def computed(way: GemmDispatch, kernel: Callable[..., object], a: Any, b: Any, c: Any) -> object:
@@ -467,7 +465,7 @@ def run_random(folder: str, *, runs: int, large: bool, say: Say, count: int, see
         name = kernel.name
         if name not in kernels:
             module = loaded(folder, name)
-            kernels[name] = run_any(kernel, module) if not isinstance(kernel, Choice) else Runner(kernel, module)
+            kernels[name] = Runner(kernel, module) if isinstance(kernel, Choice) else ready(module, share_of(kernel))
         ours = partial(computed, way, kernels[name])
         m, n, k = problem[:3]
         if 2.0 * m * n * k <= EXACT:

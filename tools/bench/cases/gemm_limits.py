@@ -31,7 +31,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.rows.sums import sum_text
-from cute_dialect.op.execute.kernels import Runner, text_of
+from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.select.cost_model import best, costs_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import compile as compile_cute
@@ -40,6 +40,7 @@ from cute_dialect.runtime import driver
 from cute_dialect.runtime.artifact import save_artifact
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.gemm import build_choices, check, inputs, peer_of, runner_of
+from cute_dialect.tools.bench.kernels import Runner
 from cute_dialect.tools.bench.processes import in_processes
 from cute_dialect.tools.bench.profile import steady_load
 from cute_dialect.tools.bench.runner import (

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig, warp_gemm_text
 from cute_dialect.kernels.gemm.sgemm import RUNGS, sgemm_text
-from cute_dialect.op.execute.kernels import run_any
+from cute_dialect.op.execute.kernels import share_of
+from cute_dialect.op.execute.launcher import ready
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.runner import (
     BenchError,
@@ -328,7 +329,7 @@ def _measured(
     calls: list[tuple[str, Callable[[], object]]] = []
     wanted = (a.double() @ b.double()).to(c.dtype)
     for name in names:
-        kernel = run_any(warp_configs()[name], loaded(folder, name))
+        kernel = ready(loaded(folder, name), share_of(warp_configs()[name]))
         c.fill_(77)
         kernel(a, b.t(), c)
         check_exact(f"{name} {size}", c, wanted)

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
-from cute_dialect.kernels.conv.few_results import FewResultsConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, chosen
-from cute_dialect.op.conv.compiled import kernel_text
 from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.op.epilogue.combination import LinearCombination
@@ -232,11 +230,11 @@ class NamedConv(NamedTuple):
         asked = ConvRequest(g, "f16", "f16")
         few = few_channels(asked)
         if isinstance(few, PartialWeights):
-            return {few.name: partial(kernel_text, few.kernel("f16"))}
-        if few is not None and self.problem.fused and not isinstance(few, FewResultsConfig):
+            return {few.name: partial(text_of, few.kernel("f16"))}
+        if few is not None and self.problem.fused:
             few = few._replace(epilogue=self._epilogue(g, forward=True))
         if few is not None:
-            return {few.name: partial(kernel_text, few)}
+            return {few.name: partial(text_of, few)}
         if self.problem.fused:
             asked = asked._replace(epilogue=self._epilogue(g, forward=self.problem.kind == "fprop"))
         left = narrow(asked, GPU)

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.split_tf32 import split_text
-from cute_dialect.op.execute.kernels import any_text, text_of
-from cute_dialect.op.execute.variants import Variant
+from cute_dialect.op.execute.kernels import Variant, text_of
 from cute_dialect.op.functions.scaled import scaled_kernel
 from cute_dialect.tools.bench.runner import (
     BenchError,
@@ -184,7 +183,7 @@ class Typed(NamedTuple):
         choice, other = found.choice, found.other
         if choice is None:
             assert other is not None
-            return {other.name: partial(any_text, other)}
+            return {other.name: partial(text_of, other)}
         texts: dict[str, Text] = {choice.name: partial(text_of, choice)}
         return texts | {c.name: partial(split_text, c) for c in found.parts}
 

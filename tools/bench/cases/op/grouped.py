@@ -13,7 +13,8 @@ import numpy as np
 
 from cute_dialect import op
 from cute_dialect.op.epilogue.combination import LinearCombination
-from cute_dialect.op.execute.grouped import name_of, planned, text_of
+from cute_dialect.op.execute.grouped import planned
+from cute_dialect.op.execute.kernels import name_of, text_of
 from cute_dialect.op.problems.grouped import GroupedArguments, Shapes
 from cute_dialect.op.select.grouped import average, choose_grouped
 from cute_dialect.tools.bench.runner import Text, Trial, check_limit, normal, unread
