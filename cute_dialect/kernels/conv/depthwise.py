@@ -27,8 +27,6 @@ from cute_dialect.kernels.epilogue.emit import Fused
 
 __all__ = ["DepthwiseConfig", "depthwise_text"]
 
-AT_ONCE = 6
-"""Elements of filters per thread in flight to shared memory."""
 SHARED = 32768
 """Bytes of shared memory for the filters of a block."""
 
@@ -62,6 +60,7 @@ class DepthwiseConfig(NamedTuple):
     # next registers, so that the code fits the instruction cache.
     shift: bool = False
     multiplier: int = 1  # filters per channel of the image
+    staged: int = 6  # elements of filters per thread in flight to shared memory
 
     @property
     def given(self) -> int:
@@ -100,7 +99,7 @@ class DepthwiseConfig(NamedTuple):
         more = f"-{self.epilogue.name}" if self.epilogue.active else ""
         tile = f"-{self.tile[0]}x{self.tile[1]}" + "r" * self.rolled + f"a{self.ahead}" * (self.ahead != 2)
         tile += "s" * self.shift + f"c{self.channels}" * (self.channels != 4) + f"h{self.held}" * (self.held != 16)
-        tile += f"m{self.multiplier}" * (self.multiplier > 1)
+        tile += f"m{self.multiplier}" * (self.multiplier > 1) + f"o{self.staged}" * (self.staged != 6)
         return f"depthwise-{kind}{self.element}-{self.output}-{self.window.name}{tile}{more}"
 
     def hits(self, i: int, pixels: range | None = None) -> list[Hit]:
@@ -281,18 +280,18 @@ def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> 
     )
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), filter.element_type)
     one, total = cute.make_layout(1), channels * taps
-    for start in range(cute.arch.thread_idx().x, total, config.threads * AT_ONCE):
-        held = cute.make_rmem_tensor((1, AT_ONCE), filter.element_type)
-        flags = cute.make_rmem_tensor((1, AT_ONCE), cute.Boolean)
+    for start in range(cute.arch.thread_idx().x, total, config.threads * config.staged):
+        held = cute.make_rmem_tensor((1, config.staged), filter.element_type)
+        flags = cute.make_rmem_tensor((1, config.staged), cute.Boolean)
         places = []
-        for i in cute.range_constexpr(AT_ONCE):
+        for i in cute.range_constexpr(config.staged):
             c, tap = divmod(start + i * config.threads, taps)
             r, s = divmod(tap, columns)
             places.append((c, s, r))
             flags[0, i] = (c < channels) & (first + c < filter.shape[0])
             at = filter[None, s, r].iterator + (first + c) * filter.stride[0]
             cute.copy(atom, cute.make_tensor(at, one), held[None, i], pred=flags[None, i])
-        for i in cute.range_constexpr(AT_ONCE):
+        for i in cute.range_constexpr(config.staged):
             at = filters[None, places[i][1], places[i][2]].iterator + places[i][0]
             cute.copy(atom, held[None, i], cute.make_tensor(at, one), pred=flags[None, i])
     return filters
