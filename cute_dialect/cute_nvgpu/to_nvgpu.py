@@ -42,9 +42,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.arch.atom import MmaAtom, Registers
-from cute_dialect.cute_nvgpu.cp_async.types import SimtAsyncCopyType
 from cute_dialect.cute_nvgpu.instruction_copy.lower import memory_address
-from cute_dialect.cute_nvgpu.matrix.types import MatrixCopyType
+from cute_dialect.cute_nvgpu.instruction_copy.types import MatrixCopyType, SimtAsyncCopyType
 from cute_dialect.cute_nvgpu.sync.lower import WAIT_HINT
 from cute_dialect.cute_nvgpu.sync.ops import ArchOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType

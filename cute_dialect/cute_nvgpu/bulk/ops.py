@@ -13,8 +13,7 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.layout import coalesce
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout
-from cute_dialect.cute_nvgpu.bulk.runs import DESTINATIONS
-from cute_dialect.cute_nvgpu.bulk.types import REDUCTIONS, reduced_as
+from cute_dialect.cute_nvgpu.bulk.types import DESTINATIONS, REDUCTIONS, reduced_as
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, PtrType, element_bits
 from cute_dialect.dialect.views import InstructionOp

@@ -1,6 +1,6 @@
 """``convert-cute-algo-to-arch`` lowering of copies with a bulk atom: one arch op per run of bytes.
 
-A run is contiguous on both sides (:mod:`.runs`). The arch op gets a view of the run on each side. For example,
+A run is contiguous on both sides (:mod:`.types`). The arch op gets a view of the run on each side. For example,
 
     cute.copy(%at, %g, %s) : (!cute_nvgpu.atom.bulk_copy<f32>,
         !cute.memref<f32, gmem, align<16>, "(64,8):(1,?{div=4})">, !cute.memref<f32, smem, align<16>, "(64,8):(1,68)">)
@@ -22,8 +22,7 @@ from xdsl.ir import SSAValue
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, raw_layout
 from cute_dialect.cute_nvgpu.bulk.ops import BulkCopyOp, BulkReduceOp
-from cute_dialect.cute_nvgpu.bulk.runs import needs_barrier, runs
-from cute_dialect.cute_nvgpu.bulk.types import BulkAtomType
+from cute_dialect.cute_nvgpu.bulk.types import BulkAtomType, needs_barrier, runs
 from cute_dialect.dialect import tiled, views
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import MemRefType

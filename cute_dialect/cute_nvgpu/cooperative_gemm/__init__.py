@@ -6,5 +6,5 @@ FAMILY = Family(
     __name__,
     ops={"ops": ("cute.cooperative_gemm",)},
     tile={"ops": "tile"},
-    uses=("instruction_copy", "matrix", "tiled_mma", "wgmma"),
+    uses=("instruction_copy", "tiled_mma", "wgmma"),
 )

@@ -28,8 +28,7 @@ from cute_dialect.cute_nvgpu.cooperative_gemm.ops import (
     cooperative_parts,
 )
 from cute_dialect.cute_nvgpu.instruction_copy.checks import check_copy
-from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
-from cute_dialect.cute_nvgpu.matrix.types import LdsmType, MatrixCopy
+from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType, LdsmType, MatrixCopy
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import GemmOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.cute_nvgpu.wgmma.ops import WgmmaCommitGroupOp, WgmmaFenceOp, WgmmaWaitGroupOp

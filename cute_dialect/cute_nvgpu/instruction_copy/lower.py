@@ -1,13 +1,24 @@
-"""Helpers of the lowerings of copy instructions."""
+"""``cute-to-base`` lowering of copies that are one instruction: ``cp.async``, matrix copies and shuffles."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
-from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
+from cute_dialect.cute_nvgpu.instruction_copy.types import (
+    InstructionCopyType,
+    MatrixCopyType,
+    ShuffleType,
+    SimtAsyncCopyType,
+)
 from cute_dialect.dialect.memory_types import MemRefType
-from cute_dialect.passes.lowering.types import pointer
-from cute_dialect.passes.lowering.walk import Lowering
+from cute_dialect.passes.lowering.packed import read_packed, write_packed
+from cute_dialect.passes.lowering.types import pointer, struct
+from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.upstream.nvvm import OPS, InlinePtxOp, LaneIdOp, ShflSyncOp, nvvm_attr
 
 
 def copy_atom(op: Operation) -> InstructionCopyType:
@@ -23,3 +34,89 @@ def memory_address(low: Lowering, tensor: SSAValue) -> SSAValue:
     assert isinstance(t, MemRefType)
     base = low.build.part(low.value(tensor), (0,), pointer(t.space))
     return low.swizzled(base, t.data.ptr.swizzle)
+
+
+def _cp_async(low: Lowering, op: Operation) -> None:
+    atom = copy_atom(op)
+    assert isinstance(atom, SimtAsyncCopyType)
+    source, destination = memory_address(low, op.operands[0]), memory_address(low, op.operands[1])
+    size = atom.data.bits // 8
+    read: SSAValue | None = None
+    if len(op.operands) == 3:
+        # Number of bytes to read; the instruction zero-fills the other bytes of the destination.
+        flag = low.value(op.operands[2])
+        whole, none = low.build.constant(size, i32), low.build.constant(0, i32)
+        read = low.build.once(("bytes", flag, size), lambda: arith.SelectOp(flag, whole, none))
+    cache = nvvm_attr("load_cache_modifier", "ca" if atom.data.cache == "always" else "cg")
+    low.build.add(OPS["cp.async.shared.global"](destination, source, read, size=size, modifier=cache))
+
+
+def _matrix_attributes(atom: MatrixCopyType) -> dict[str, object]:
+    return {
+        "layout": nvvm_attr("mma_layout", "col" if atom.data.transposed else "row"),
+        "shape": nvvm_attr("ld_st_matrix_shape", "m = 8, n = 8"),
+        "eltType": nvvm_attr("ld_st_matrix_elt_type", "b16"),
+    }
+
+
+def _ldmatrix(low: Lowering, op: Operation) -> None:
+    atom = copy_atom(op)
+    assert isinstance(atom, MatrixCopyType)
+    address = memory_address(low, op.operands[0])
+    n = atom.data.matrices
+    result = i32 if n == 1 else struct([i32] * n)
+    loaded = low.build.emit(
+        OPS["ldmatrix"](address, num=n, result_types=[result], **_matrix_attributes(atom))  # type: ignore[arg-type]
+    )
+    registers = [loaded] if n == 1 else [low.build.extract(loaded, (i,), i32) for i in range(n)]
+    write_packed(low, op.operands[1], registers)
+
+
+def _stmatrix(low: Lowering, op: Operation) -> None:
+    atom = copy_atom(op)
+    assert isinstance(atom, MatrixCopyType)
+    registers = read_packed(low, op.operands[0])
+    address = memory_address(low, op.operands[1])
+    low.build.add(OPS["stmatrix"](address, registers, **_matrix_attributes(atom)))  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------ register to register
+
+
+def _movmatrix(low: Lowering, op: Operation) -> None:
+    (register,) = read_packed(low, op.operands[0])
+    moved = InlinePtxOp("movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", [register], results=(i32,))
+    write_packed(low, op.operands[1], [low.build.emit(moved)])
+
+
+def _shuffle(low: Lowering, op: Operation) -> None:
+    atom = copy_atom(op)
+    assert isinstance(atom, ShuffleType)
+    build = low.build
+    held = read_packed(low, op.operands[0])
+    everyone, clamp = build.constant(-1, i32), build.constant(31, i32)
+    distance = atom.data.transpose
+    if distance == 0:
+        zero = build.constant(0, i32)
+        results = [build.emit(ShflSyncOp(everyone, held[0], zero, clamp, "idx", i32))]
+    else:
+        # A lane whose bit is set sends its first value and keeps the second; the other lanes send the second.
+        lane = build.once("lane", lambda: LaneIdOp())
+        n, zero = build.constant(distance, i32), build.constant(0, i32)
+        bit = build.once(("and", lane, n), lambda: arith.AndIOp(lane, n))
+        has = build.once(("has", bit), lambda: arith.CmpiOp(bit, zero, "ne"))
+        first, second = held
+        sent = build.emit(arith.SelectOp(has, first, second))
+        got = build.emit(ShflSyncOp(everyone, sent, n, clamp, "bfly", i32))
+        results = [build.emit(arith.SelectOp(has, got, first)), build.emit(arith.SelectOp(has, second, got))]
+    write_packed(low, op.operands[1], results)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "cute_nvgpu.arch.cp_async": _cp_async,
+    "cute_nvgpu.arch.ldmatrix": _ldmatrix,
+    "cute_nvgpu.arch.stmatrix": _stmatrix,
+    "cute_nvgpu.arch.movmatrix": _movmatrix,
+    "cute_nvgpu.arch.shuffle": _shuffle,
+}
+"""Op name -> lowering function."""

@@ -4,7 +4,7 @@ from cute_dialect.cute_nvgpu.family import Family
 
 FAMILY = Family(
     __name__,
-    types={"types": tuple(f"cute_nvgpu.atom.{n}" for n in ("universal_fma", "dot_product", "mma_sync"))},
+    types={"ops": tuple(f"cute_nvgpu.atom.{n}" for n in ("universal_fma", "dot_product", "mma_sync"))},
     ops={"ops": tuple(f"cute_nvgpu.arch.{n}" for n in ("fma", "dot_product", "mma_sync"))},
     lower={"ops": "lower"},
     atoms="tiled_mma.tile",

@@ -1,13 +1,88 @@
-"""Matrix instructions of one thread and of one warp: ``fma``, ``dp4a``, ``mma.sync``."""
+"""Matrix instructions of one thread and of one warp, and their atom types: ``fma``, ``dp4a``, ``mma.sync``."""
 
 from __future__ import annotations
 
-from xdsl.irdl import operand_def, prop_def
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
 
-from cute_dialect.cute_nvgpu.mma.types import DotProductType, MmaSyncType, UniversalFmaType
-from cute_dialect.cute_nvgpu.tiled_mma.instruction import MmaInstructionOp
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_attr_definition, operand_def, prop_def
+
+from cute_dialect.arch.errors import AtomError
+from cute_dialect.cute_nvgpu.tiled_mma.gemm import MmaInstructionOp
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, MmaKey
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.arch.atom import MmaAtom
+
+
+@cache
+def _rows_by_types(prefixes: tuple[str, ...]) -> dict[tuple[tuple[int, int, int], tuple[str, ...]], str]:
+    from cute_dialect.arch.atom import MmaAtom  # late: start-up
+    from cute_dialect.arch.table import ATOMS  # late: start-up
+
+    rows = [ATOMS[name] for name in ATOMS if name.startswith(prefixes)]
+    return {(r.shape_mnk, (r.d, r.a, r.b, r.c)): r.name for r in rows if isinstance(r, MmaAtom)}
+
+
+def _find_by_types(key: MmaKey, names: tuple[str, ...], prefix: str, what: str) -> MmaAtom:
+    from cute_dialect.arch.table import mma_atom  # late: start-up
+
+    rows = _rows_by_types((prefix,))
+    found = rows.get((key.shape, names))
+    if found is None:
+        known = "; ".join(f"{'x'.join(map(str, s))} ({','.join(t)})" for s, t in rows)
+        raise AtomError(
+            f"expected one of these {what}: {known}; got {'x'.join(map(str, key.shape))} ({','.join(names)})"
+        )
+    return mma_atom(found)
+
+
+@irdl_attr_definition
+class UniversalFmaType(MmaAtomType):
+    """``!cute_nvgpu.atom.universal_fma<1x1x1, (D,A,B,C)>``: ``fma`` of one thread; ``mad`` for i32."""
+
+    name = "cute_nvgpu.atom.universal_fma"
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        return _find_by_types(key, names, "UniversalFMA_", "multiply-adds")
+
+
+@irdl_attr_definition
+class DotProductType(MmaAtomType):
+    """``!cute_nvgpu.atom.dot_product<1x1x4, (i32,i8,i8,i32)>``: ``dp4a``; 1x1x2 with (i32,i16,i8,i32) is
+    ``dp2a.lo``.
+    """
+
+    name = "cute_nvgpu.atom.dot_product"
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        return _find_by_types(key, names, "SM61_", "dot products")
+
+
+@irdl_attr_definition
+class MmaSyncType(MmaAtomType):
+    """``!cute_nvgpu.atom.mma_sync<MxNxK, (D,A,B,C) [, major = (k|mn, k|mn)] [, saturate] [, xor|and]>``
+
+    ``saturate`` clamps integer accumulators to their range. ``xor`` and ``and`` select the operation on single bits,
+    before the population count. Majors other than ``(k, k)`` exist only for 8x8x4 with f16.
+    """
+
+    name = "cute_nvgpu.atom.mma_sync"
+    OPTIONS: ClassVar[frozenset[str]] = frozenset({"major", "saturate", "bit_op"})
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        from cute_dialect.arch.table import find_mma_sync  # late: start-up
+
+        return find_mma_sync(key.shape, names, key.majors, key.saturate, key.bit_op)
+
+
+ATTRS: list[type[Attribute]] = [UniversalFmaType, DotProductType, MmaSyncType]
 
 
 class _SeparateAccumulatorOp(MmaInstructionOp):

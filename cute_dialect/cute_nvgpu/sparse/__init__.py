@@ -4,7 +4,7 @@ from cute_dialect.cute_nvgpu.family import Family
 
 FAMILY = Family(
     __name__,
-    types={"types": ("cute_nvgpu.atom.mma_sp", "cute_nvgpu.atom.wgmma_sp")},
+    types={"ops": ("cute_nvgpu.atom.mma_sp", "cute_nvgpu.atom.wgmma_sp")},
     ops={
         "ops": (
             *(f"cute.tiled.mma.{n}" for n in ("layout_E_tv", "make_fragment_E", "partition_E", "partition_shape_E")),

@@ -6,9 +6,8 @@ FAMILY = Family(
     __name__,
     types={"types": ("cute.tiled_mma",)},
     ops={
-        "ops": ("cute.tiled.mma.*", "cute.make_tiled_mma"),
+        "ops": ("cute.tiled.mma.*", "cute.make_tiled_mma", *(f"cute.make_tiled_copy_{x}" for x in "ABC")),
         "gemm": ("cute.gemm",),
-        "copies": tuple(f"cute.make_tiled_copy_{x}" for x in "ABC"),
     },
-    tile={"ops": "tile", "gemm": "tile", "copies": "tile"},
+    tile={"ops": "tile", "gemm": "tile"},
 )

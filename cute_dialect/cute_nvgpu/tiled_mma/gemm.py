@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, traits_def
@@ -19,7 +19,8 @@ from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.dialect.typed_values import Properties, payload_text
-from cute_dialect.dialect.views import EffectOp, expect, expect_operands
+from cute_dialect.dialect.views import EffectOp, InstructionOp, expect, expect_operands
+from cute_dialect.spaces import AddressSpace
 
 _UNIT = Layout(1, 0)
 _RANKS = {
@@ -216,6 +217,53 @@ class GemmOp(EffectOp):
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         gemm_operands(operand_types)
         return []
+
+
+# --------------------------------------------------------------------------------------------------------- instructions
+
+
+class MmaInstructionOp(InstructionOp):
+    """One instruction ``D = A * B + C``. Each operand holds exactly the values of one atom."""
+
+    WRITES = "first"
+    OPERANDS: ClassVar[str] = "DABC"
+    FLAGS: ClassVar[int] = 0
+    """Maximum number of trailing operands that are not tensors."""
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless the operands match the atom."""
+        n = len(self.OPERANDS)
+        expect_operands(self.operand_types, n, n + self.FLAGS)
+        atom = self.properties["atom"]
+        assert isinstance(atom, MmaAtomType)
+        for i, (operand, t) in enumerate(zip(self.OPERANDS, self.operand_types)):
+            expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
+            assert isinstance(t, MemRefType)
+            check_one_atom(atom, operand, t)
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        return []
+
+
+def check_one_atom(atom: MmaAtomType, operand: str, t: MemRefType) -> None:
+    """Raise AlgebraError unless a tensor holds exactly the values of an operand in one atom."""
+    space = atom.operand_space(operand)
+    if t.space != space:
+        raise AlgebraError(f"expected {operand} in {space} for the atom {atom}, got {t.space}")
+    check_element(atom, operand, t)
+    layout = t.layout
+    if isinstance(layout, ComposedLayout) or not is_static(layout):
+        raise AlgebraError(f"expected a static plain layout of {operand}, got {payload_text(layout)}")
+    assert isinstance(layout, Layout)
+    wanted = atom_values(atom, operand)
+    if size(layout.shape) != wanted:
+        raise AlgebraError(
+            f"expected {wanted} values of {operand} for the atom {atom}, got {size(layout.shape)} in "
+            f"{payload_text(layout)}"
+        )
+    if space == AddressSpace.smem:
+        descriptor_of(atom, operand, t, layout)
 
 
 OPS = ops_of(__name__)

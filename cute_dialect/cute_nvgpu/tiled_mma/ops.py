@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
+from cute_dialect.algebra.tiled_mma import OPERAND_MODES
 from cute_dialect.algebra.trees import depth, is_static
 from cute_dialect.algebra.values import (
     UNDERSCORE,
@@ -29,10 +30,12 @@ from cute_dialect.algebra.values import (
     layout_modes,
 )
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType, element_name
+from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopyType
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory import rmem_type
-from cute_dialect.dialect.memory_types import MemRefType, TensorType
+from cute_dialect.dialect.memory_types import MemRefType, TensorType, element_bits
 from cute_dialect.dialect.tensor_lifting import tensor_with
+from cute_dialect.dialect.tile_copies import made_copy
 from cute_dialect.dialect.typed_values import Properties, payload_text, tracked
 from cute_dialect.dialect.types import CoordType, LayoutType, ShapeType
 from cute_dialect.dialect.views import (
@@ -129,7 +132,7 @@ def atom_values(atom: MmaAtomType, operand: str) -> int:
     For an operand in shared memory this is the number of elements of the whole tile.
 
     >>> from xdsl.dialects.builtin import f16, f32
-    >>> from cute_dialect.cute_nvgpu.mma.types import MmaSyncType
+    >>> from cute_dialect.cute_nvgpu.mma.ops import MmaSyncType
     >>> from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey
     >>> atom_values(MmaSyncType(MmaKey((16, 8, 16), (f32, f16, f16, f32))), "A")
     8
@@ -483,6 +486,67 @@ class LayoutCOp(LayoutTvOp, operand="C"):
     Example:
         %l = cute.tiled.mma.layout_C_tv(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>) -> !cute.layout<"((4,8,2,2),((2,2),(1,1))):((64,1,16,256),((32,8),(32,512)))">
     """  # noqa: E501
+
+
+# --------------------------------------------------------------------------------------------------------- tiled copies
+
+
+class _MakeFromMmaOp(OperandOp):
+    name = "cute.make_tiled_copy_{}"
+    atom = operand_def()
+    mma = operand_def()
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
+
+    def __init__(self, atom: SSAValue, mma: SSAValue):
+        self.build_inferred([atom, mma])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 2)
+        atom, mma = operand_types
+        expect(atom, CopyAtomType, 0, "a copy atom")
+        expect(mma, TiledMmaType, 1, "a !cute.tiled_mma")
+        assert isinstance(atom, CopyAtomType) and isinstance(mma, TiledMmaType)
+        element = mma.atom.element(cls.OPERAND)
+        # Accumulators may be converted to a narrower type before the copy.
+        if cls.OPERAND != "C" and element_bits(atom.element) != element_bits(element):
+            raise AlgebraError(f"expected an atom with elements as wide as {cls.OPERAND}'s {element}, got {atom}")
+        row, tiled = mma.atom.row, mma.tiling(cls.OPERAND)
+        if mma.atom.in_shared_memory(cls.OPERAND):
+            raise AlgebraError(
+                f"expected an operand {cls.OPERAND} in registers, because the copy writes it, got {mma.atom}"
+            )
+        i, j = OPERAND_MODES[cls.OPERAND]
+        layout = tiled.layout_tv(cls.OPERAND, row.layout(cls.OPERAND))
+        return [made_copy(atom, layout, (tiled.tile_size[i], tiled.tile_size[j]))]
+
+
+@cute_op
+class MakeTiledCopyAOp(_MakeFromMmaOp, operand="A"):
+    """Builds the tiled copy that moves exactly the fragments of operand A of a tiled MMA.
+
+    Syntax: ``%tc = cute.make_tiled_copy_A(%atom, %mma) : (ATOM, MMA) -> TC``
+
+    Inference:
+        The thread-value layout is that of A (``cute.tiled.mma.layout_A_tv``). The tile is that of the MMA in M and K.
+
+    Example:
+        %tc = cute.make_tiled_copy_A(%a, %mma) : (!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.tiled_copy<!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, layout_copy_tv = <"((4,8),((2,2,2),(1,1))):((32,1),((16,8,128),(16,256)))">, tiler_mn = <"[16:1;16:1]">>
+    """  # noqa: E501
+
+
+@cute_op
+class MakeTiledCopyBOp(_MakeFromMmaOp, operand="B"):
+    """Builds the tiled copy that moves exactly the fragments of operand B of a tiled MMA; see ``make_tiled_copy_A``."""
+
+
+@cute_op
+class MakeTiledCopyCOp(_MakeFromMmaOp, operand="C"):
+    """Builds the tiled copy that moves exactly the accumulators of a tiled MMA; see ``make_tiled_copy_A``.
+
+    The elements of the atom may be narrower than the accumulators, because results may be converted before the store.
+    """
 
 
 OPS = ops_of(__name__)

@@ -3,17 +3,31 @@
 Dimensions are in TMA order, contiguous first. For im2col they are (C, W, N), (C, W, H, N) or (C, W, H, D, N).
 
 Source: CUDA driver API, cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col; PTX ISA 9.0, 5.5 "Tensors".
+
+**Boxes.** One side is a coordinate tensor: its iterator holds the TMA coordinates of the tile, and its layout has
+strides in TMA dimensions. The other side is a tensor in shared memory. Shapes and strides of both sides are static; the
+iterator is not. For im2col the coordinates are those of the first pixel, because the following base pixels have no
+constant coordinate offset.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from xdsl.ir import Attribute
 
-from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.arch.errors import ArchError
-from cute_dialect.dialect.memory_types import element_bits
+from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
+from cute_dialect.algebra.trees import is_static
+from cute_dialect.algebra.values import Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
+from cute_dialect.arch.errors import ArchError, DescriptorError
+from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType, element_bits
+from cute_dialect.dialect.typed_values import payload_text
+from cute_dialect.spaces import AddressSpace
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.cute_nvgpu.tma.types import Im2colAtomType, TmaAtomType
+
 
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """Operations of a TMA reduction (PTX ISA 9.7.9.25.5.3)."""
@@ -231,3 +245,165 @@ def check_im2col(m: Im2colMap, writes: bool = False) -> None:
         raise AlgebraError(str(e)) from None
     if m.reduction:
         check_reduction(m.element, m.reduction)
+
+
+# ---------------------------------------------------------------------------------------------------------------- boxes
+
+
+class Box(NamedTuple):
+    """One instruction: TMA coordinates relative to the tile, and the offset from the shared-memory iterator in
+    elements.
+    """
+
+    coords: tuple[int, ...]
+    offset: int
+
+
+def loads(atom: Attribute) -> bool:
+    """Return True if the atom copies from global to shared memory."""
+    return atom.name.startswith("cute_nvgpu.atom.tma_load")
+
+
+def sides(operand_types: Sequence[Attribute]) -> tuple[CoordTensorType, MemRefType]:
+    """Return the coordinate side and the shared-memory side of ``(atom, source, destination)``. Raises AlgebraError."""
+    atom = operand_types[0]
+    there, here = (1, 2) if loads(atom) else (2, 1)
+    coords, smem = operand_types[there], operand_types[here]
+    if not isinstance(coords, CoordTensorType):
+        what = "source" if there == 1 else "destination"
+        raise AlgebraError(
+            f"operand #{there} must be a !cute.coord_tensor of TMA coordinates, the {what} of {atom.name}, got {coords}"
+        )
+    if not isinstance(smem, MemRefType) or smem.space != AddressSpace.smem:
+        raise AlgebraError(f"operand #{here} must be a !cute.memref in smem, got {smem}")
+    return coords, smem
+
+
+def shared_layout(smem: MemRefType) -> tuple[int, Layout, Leaf]:
+    """Return the swizzle width in bytes of a tensor, its layout without swizzle, and the offset in a composed layout.
+
+    Raises AlgebraError for a swizzle that TMA does not support.
+    """
+    from cute_dialect.arch.gmma import swizzle_width  # late: start-up
+
+    layout, bits = smem.layout, element_bits(smem.element)
+    try:
+        if isinstance(layout, ComposedLayout):
+            inner = layout.inner
+            if not isinstance(inner, Swizzle) or isinstance(layout.offset, tuple):
+                raise AlgebraError(f"expected a plain or a swizzled layout in smem, got {payload_text(layout)}")
+            return swizzle_width(inner, bits), layout.outer, layout.offset
+        swizzle = smem.data.ptr.swizzle
+        return (swizzle_width(swizzle) if swizzle is not None else 0), layout, 0
+    except DescriptorError as e:
+        raise AlgebraError(str(e)) from None
+
+
+def check_copy(operand_types: Sequence[Attribute]) -> None:
+    """Raise AlgebraError unless an atom of this type can copy between tensors of these types."""
+    if len(operand_types) != 3:
+        raise AlgebraError(
+            "a copy with a TMA atom takes no predicate tensor; "
+            "set one flag for all elements with cute.atom.set_value 'pred'"
+        )
+    plan(operand_types[0], *sides(operand_types))
+
+
+def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box]:
+    """Return the boxes of a copy. Raises AlgebraError that names the invalid side and the mode or dimension."""
+    pixels = cast("TmaAtomType | Im2colAtomType", atom).data
+    tile, here = _tile(pixels, coords, smem)
+    if isinstance(pixels, TmaMap):
+        return _boxes(pixels, tile, here, pixels.counts, pixels.strides)
+    found = _boxes(pixels, _numbered_pixels(tile), here, (pixels.channels, pixels.pixels), (1, 1))
+    if any(box.coords[1] for box in found):
+        raise AlgebraError(
+            f"expected a tile of {pixels.pixels} pixels, as in the tensor map, because one instruction must copy all "
+            f"pixels of the tile, got {payload_text(coords.layout)}"
+        )
+    return [Box((box.coords[0], *[0] * (pixels.rank - 1)), box.offset) for box in found]
+
+
+def _numbered_pixels(tile: Layout) -> Layout:
+    """Replace the stride 0 of the pixel modes of im2col coordinates with the strides of the pixel index.
+
+    >>> from cute_dialect.algebra.text import parse_layout
+    >>> _numbered_pixels(parse_layout("(64,(8,2)):(1@0,0)"))
+    Layout("(64,(8,2)):(1@0,(1@1,8@1))")
+    """
+    count = 1
+
+    def numbered(shape: IntTuple, stride: Stride) -> Stride:
+        nonlocal count
+        if isinstance(shape, tuple):
+            steps = stride if isinstance(stride, tuple) else (0,) * len(shape)
+            return tuple([numbered(n, d) for n, d in zip(shape, steps)])
+        if isinstance(stride, Basis):
+            if stride.path != (0,):
+                raise AlgebraError(
+                    "expected coordinates that step along dimension 0, the channels, and stride 0 for the pixels, got "
+                    f"{payload_text(tile)}"
+                )
+            return stride
+        assert isinstance(shape, int)
+        first, count = count, count * shape
+        return Basis(first, (1,)) if shape > 1 else 0
+
+    return raw_layout(tile.shape, numbered(tile.shape, tile.stride))
+
+
+def _boxes(
+    m: TmaMap | Im2colMap, tile: Layout, here: Layout, counts: Sequence[int], strides: Sequence[int]
+) -> list[Box]:
+    from cute_dialect.arch.tma_boxes import boxes  # late: start-up
+
+    try:
+        found = [Box(at, offset) for at, offset in boxes(tile, here, counts, strides)]
+    except ArchError as e:
+        raise AlgebraError(f"the boxes of the tensor map do not fill the tile: {e}") from None
+    size = element_bits(m.element) // 8
+    for box in found:
+        if box.offset * size % 128:
+            raise AlgebraError(f"expected boxes at multiples of 128 bytes in smem, got one at {box.offset * size}")
+    return found
+
+
+def _tile(m: TmaMap | Im2colMap, coords: CoordTensorType, smem: MemRefType) -> tuple[Layout, Layout]:
+    """Return the static layouts of both sides. Raises AlgebraError if they disagree with the tensor map."""
+    width, layout, inner = shared_layout(smem)
+    if smem.element != m.element:
+        raise AlgebraError(
+            f"expected smem elements of {m.element}, the element type of the tensor map, got {smem.element}"
+        )
+    if width != m.swizzle:
+        raise AlgebraError(
+            f"expected smem with a swizzle of {m.swizzle} bytes, the swizzle of the tensor map, got {width} ({smem})"
+        )
+    check_alignment(m, smem.alignment, str(smem))
+    size = element_bits(m.element) // 8
+    if divisibility(inner) * size % m.smem_alignment:
+        raise AlgebraError(
+            f"expected an offset in the composed layout that is a multiple of {m.smem_alignment // size} elements, "
+            f"the period of the swizzle, got {payload_text(smem.layout)}"
+        )
+    for what, given in (("coordinates", coords.layout), ("smem", layout)):
+        if isinstance(given, ComposedLayout) or not is_static(given):
+            raise AlgebraError(f"expected a static layout of {what}, got {payload_text(given)}")
+    it = coords.data.iter
+    rank = len(it) if isinstance(it, tuple) else 0
+    if rank != m.rank or any(isinstance(x, tuple) for x in it):  # type: ignore[union-attr]
+        raise AlgebraError(
+            f"expected an iterator of {m.rank} coordinates, one per dimension of the tensor map, got {payload_text(it)}"
+        )
+    assert isinstance(coords.layout, Layout)
+    return coords.layout, layout
+
+
+def check_alignment(m: TmaMap | Im2colMap, alignment: int, shown: str) -> None:
+    """Raise AlgebraError unless shared memory with this alignment in bytes can hold a tile of the map."""
+    if alignment % m.smem_alignment:
+        why = f"the period of its {m.swizzle}-byte swizzle" if m.swizzle else "as TMA requires"
+        raise AlgebraError(
+            f"expected smem aligned to {m.smem_alignment} bytes, {why}, got {alignment} bytes ({shown}); "
+            f"write align<{m.smem_alignment}>"
+        )

@@ -20,8 +20,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout, Swizzle, Tile, raw_layout
 from cute_dialect.arch.errors import ArchError
-from cute_dialect.cute_nvgpu.tma.boxes import check_alignment
-from cute_dialect.cute_nvgpu.tma.maps import Im2colMap, TmaMap, canonical, check_map
+from cute_dialect.cute_nvgpu.tma.maps import Im2colMap, TmaMap, canonical, check_alignment, check_map
 from cute_dialect.cute_nvgpu.tma.types import Im2colAtomType, TmaAtomType, TmaLoadType, TmaReduceType, TmaStoreType
 from cute_dialect.dialect.atom_types import is_tensor_map
 from cute_dialect.dialect.base import cute_op, ops_of

@@ -23,8 +23,8 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add
 from cute_dialect.algebra.trees import is_static, tree_get
 from cute_dialect.algebra.values import ComposedLayout, Layout, raw_layout
 from cute_dialect.arch.tensor_map import TensorMapSpec
-from cute_dialect.cute_nvgpu.tma import boxes as boxes_of
 from cute_dialect.cute_nvgpu.tma import im2col_ops as im2col
+from cute_dialect.cute_nvgpu.tma import maps as boxes_of
 from cute_dialect.cute_nvgpu.tma import ops as tma
 from cute_dialect.cute_nvgpu.tma.types import Im2colAtomType, TmaAtomType
 from cute_dialect.dialect import views

@@ -19,8 +19,15 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
-from cute_dialect.cute_nvgpu.tma.boxes import check_copy
-from cute_dialect.cute_nvgpu.tma.maps import REDUCTIONS, Im2colMap, TmaMap, canonical, check_im2col, check_map
+from cute_dialect.cute_nvgpu.tma.maps import (
+    REDUCTIONS,
+    Im2colMap,
+    TmaMap,
+    canonical,
+    check_copy,
+    check_im2col,
+    check_map,
+)
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import element_bits
 from cute_dialect.dialect.types import CoordType

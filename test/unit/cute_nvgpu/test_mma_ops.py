@@ -10,8 +10,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.cute_nvgpu.mma.ops import MmaSyncOp
-from cute_dialect.cute_nvgpu.mma.types import MmaSyncType
+from cute_dialect.cute_nvgpu.mma.ops import MmaSyncOp, MmaSyncType
 from cute_dialect.cute_nvgpu.tiled_mma import gemm
 from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey, TiledMmaType

@@ -18,7 +18,7 @@ import cute_dialect.lang as cute
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.cute_nvgpu.cooperative_gemm.ops import CooperativeGemmOp
 from cute_dialect.cute_nvgpu.sparse import ops as sparse_mma
-from cute_dialect.cute_nvgpu.sparse.types import MmaSpType
+from cute_dialect.cute_nvgpu.sparse.ops import MmaSpType
 from cute_dialect.cute_nvgpu.tiled_mma import gemm
 from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
