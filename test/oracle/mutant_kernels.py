@@ -29,6 +29,7 @@ from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.kernels.transpose_narrow import narrow_text
+from cute_dialect.kernels.transpose_unaligned import UnalignedPlan, unaligned_text
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DTYPES = {
@@ -175,6 +176,17 @@ def _mixed(reads: bool, *shapes: tuple[int, int]) -> Subject:
         f"transpose {'from' if reads else 'to'} aligned rows", lambda: mixed_text("f16", reads), "launch",
         [partial(make, s) for s in shapes], lambda x: bool((x[1] == x[0].T).all()),
     )  # fmt: skip
+
+
+def _unaligned(*shapes: tuple[int, int]) -> Subject:
+    """Transpose with aligned rows on neither side; shapes are those of A."""
+
+    def make(shape: tuple[int, int]) -> list[np.ndarray]:
+        a = _integers(np.random.default_rng(0), shape, "f16")
+        return [a, np.full(shape[::-1], np.nan, np.float16)]
+
+    text, problems = partial(unaligned_text, "f16", UnalignedPlan(4, 4, 64)), [partial(make, s) for s in shapes]
+    return Subject("transpose of unaligned rows", text, "launch", problems, lambda x: bool((x[1] == x[0].T).all()))
 
 
 def _packed_norm(n: int, *shapes: int) -> Subject:
@@ -326,6 +338,7 @@ def subjects() -> list[Subject]:
         _packed_norm(21, 97, 22),
         _mixed(True, (131, 72)),
         _mixed(False, (72, 131)),
+        _unaligned((33, 37), (41, 70)),
         _tma_copy(),
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
         _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),

@@ -7,8 +7,8 @@ from math import gcd
 from cute_dialect.kernels.rows.packed import is_packed_length
 from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
 from cute_dialect.op.execute.array_call import RowKernel
-from cute_dialect.op.functions import rows
 from cute_dialect.op.rows import kernels as row_kernels
+from cute_dialect.op.rows import transpose
 
 LENGTHS = (7, 768, 1001, 4096, 5003, 12289, 32768, 50257, 128256)
 MAPS = {
@@ -60,8 +60,12 @@ def packed_kernels() -> list[RowKernel]:
             found.append(row_kernels.packed_kernel(f"{call}_backward", element, n, "d" if "softmax" in call else "g"))
     for element, m, n in TRANSPOSES:
         vector = 4 if element == "f32" else 8
-        found.append(rows.narrow_kernel(element, min(m, n), gcd(vector, max(m, n)) if min(m, n) <= 32 else 1, m > n))
-    return [*found, *[rows.mixed_kernel(e, reads) for e in ("f32", "bf16", "f16") for reads in (True, False)]]
+        found.append(
+            transpose.narrow_kernel(element, min(m, n), gcd(vector, max(m, n)) if min(m, n) <= 32 else 1, m > n)
+        )
+    for e in ("f32", "bf16", "f16"):
+        found += [transpose.mixed_kernel(e, True), transpose.mixed_kernel(e, False), transpose.unaligned_kernel(e)]
+    return found
 
 
 def kernels() -> dict[str, RowKernel]:

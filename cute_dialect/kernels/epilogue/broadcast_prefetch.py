@@ -27,6 +27,8 @@ class Ahead(NamedTuple):
     columns: "AnyColumns"
     # For each wgmma instruction and each of the thread's two rows, one value per input.
     rows: list[list[list[Any]]]
+    # For each wgmma instruction the elements of matrices, if the epilogue is applied to a whole tile at once.
+    matrices: Sequence[Any] = ()
 
 
 class Columns:

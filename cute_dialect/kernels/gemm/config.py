@@ -131,8 +131,8 @@ class GemmConfig(NamedTuple):
     # touches a matrix. The next launch may start in the same way.
     dependent: bool = False
     scaled_columns: bool = False  # block scales of B are per column instead of per 128 columns
-    # Load the matrices that the epilogue reads for the next chunk before a chunk is stored, if chunks are stored one by
-    # one.
+    # Load the matrices that the epilogue reads early: those of the next chunk before a chunk is stored or, if the
+    # epilogue is applied to a whole tile, those of the tile before its main loop.
     prefetch: bool = False
 
     @property

@@ -370,18 +370,24 @@ class Result:
         return found if place.matrix is None else (*found, place.of[2])
 
     def ahead(self, place: Place) -> Any:
-        """Prefetch the epilogue's per-row and per-column operands of a tile."""
+        """Prefetch the epilogue's per-row and per-column operands of a tile.
+
+        With ``prefetch``, also load the matrices of an epilogue that is not applied :attr:`by_chunks`. Such an epilogue
+        would otherwise wait for each pair of elements.
+        """
         c = self.c
         if not c.epilogue.active:
             return None
         warp = cute.arch.warp_idx() % 4
         starts = [self.of_sums(place, atom, 0) for atom in range(c.atoms)]
         rows, first = [row + c.lanes.of_warp(warp) for row, _ in starts], starts[0][1]
-        return self.fused.ahead(c.tile[1], rows, first * self.twice, place.of[3])
+        found = self.fused.ahead(c.tile[1], rows, first * self.twice, place.of[3])
+        if found is None or self.by_chunks or not c.prefetch:
+            return found
+        return found._replace(matrices=[self.fetch(place, atom, 0, c.tile[1]) for atom in range(c.atoms)])
 
-    def fetch(self, piece: int, place: Place) -> Any:
-        """Load the matrices that the epilogue reads for a chunk."""
-        atom, column, width = self._pieces()[piece]
+    def fetch(self, place: Place, atom: int, column: int, width: int) -> Any:
+        """Load the matrices that the epilogue reads for some columns."""
         row, first = self.of_sums(place, atom, column)
         row = row + self.c.lanes.of_warp(cute.arch.warp_idx() % 4)
         return self.fused.fetch(width, row, first, place.of[3])
@@ -513,7 +519,8 @@ class Result:
         for atom in cute.range_constexpr(self.c.atoms):
             start = self.sums.iterator + columns // 2 * atom
             values = cute.make_tensor(start, cute.make_layout(columns // 2))
-            found.append(self.fuse(values, columns, place, atom, 0, ahead))
+            fetched = ahead.matrices[atom] if ahead is not None and ahead.matrices else None
+            found.append(self.fuse(values, columns, place, atom, 0, ahead, fetched))
         for piece in cute.range_constexpr(len(self._pieces())):
             atom, column, width = self._pieces()[piece]
             sums = self.stores[width].registers(found[atom], column // 2)
@@ -525,10 +532,12 @@ class Result:
         middle = len(pieces) // 2
         start, stop = (0, len(pieces)) if half is None else ((0, middle), (middle, len(pieces)))[half]
         prefetches = self.c.prefetch and self.by_chunks
-        following = self.fetch(start, place) if prefetches else None
+        following = self.fetch(place, *pieces[start]) if prefetches else None
         for i in cute.range_constexpr(start, stop):
             atom, column, width = pieces[i]
-            fetched, following = following, self.fetch(i + 1, place) if prefetches and i + 1 < stop else None
+            fetched, following = following, None
+            if prefetches and i + 1 < stop:
+                following = self.fetch(place, *pieces[i + 1])
             if self.wide and self.twice == 2:
                 start = self.sums.iterator + (self.c.tile[1] * atom + 2 * column) // 2
                 values = cute.make_tensor(start, cute.make_layout(width))

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from cute_dialect.arch.targets import DEFAULT_TARGET
 
 __all__ = [
-    "BITS", "HINTS", "OPS", "SHARED_MEMORY", "Plan", "RowConfig", "capacity", "check", "fewest_threads", "longest",
-    "row_class", "shared_bytes", "short_threads", "width",
+    "BITS", "HINTS", "MANY", "OPS", "PROCESSORS", "SHARED_MEMORY", "Plan", "RowConfig", "capacity", "check",
+    "fewest_threads", "longest", "row_class", "shared_bytes", "short_threads", "width",
 ]  # fmt: skip
 
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
@@ -44,8 +44,18 @@ SHARED_MEMORY = 224 * 1024
 PART = 32
 """Elements in registers that a thread processes while it waits for the next ones."""
 
+PROCESSORS = 132
+"""Multiprocessors of an H100 or H200."""
+
+MANY = 1 << 20
+"""Default number of rows: enough to fill a GPU with any number of rows per block."""
+
 LONG_ROW = 16384
 """Rows longer than this are partitioned according to :data:`LONG`."""
+
+
+FEW_VECTORS = 1024
+"""Vectors of each block above which another block shares one of few rows."""
 
 
 class RowPartition(NamedTuple):
@@ -199,13 +209,15 @@ def longest(op: str, element: str, takes: str = "") -> int:
     return max([MAX_THREADS * 8 * w, *(x.threads * x.chunks * x.cluster * w for x in ways)]) + w - 1
 
 
-def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
-    """Return the class of rows of ``n`` elements, with the partitioning that was fastest on an H200.
+def row_class(op: str, element: str, n: int, takes: str = "", rows: int = MANY) -> RowConfig:
+    """Return the class of ``rows`` rows of ``n`` elements, with the partitioning that was fastest on an H200.
 
-    ``takes`` lists the optional operands, as in :data:`OPS`.
+    ``takes`` lists the optional operands, as in :data:`OPS`. Clusters of blocks share each of few long rows.
 
     >>> row_class("layernorm", "f16", 131072)      # two rows at a time, half in shared memory, half in registers
     RowConfig(threads=512, chunks=4, rows=1, cluster=8, shared=2, groups=2, together=2, resident=0, stages=0, hint=0)
+    >>> [row_class("logsumexp_backward", "bf16", 100_000, rows=rows)[:4] for rows in (1, 30, 1000)]
+    [(1024, 2, 1, 8), (1024, 4, 1, 4), (512, 7, 1, 4)]
 
     Raises:
         ValueError: if no cluster can hold such a row.
@@ -220,6 +232,9 @@ def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
     if vectors <= 96:  # rows of a warp or a part of one
         threads = 16 if 32 < vectors <= 48 and not two else short_threads(element, n)
         return RowConfig(threads, -(-vectors // threads), 128 // threads)
+    spread = None if two else _few_rows(vectors, rows)
+    if spread is not None:
+        return spread
     kind = "two" if two else "odd layernorm" if op == "layernorm" and n % w else _LIKE[op]
     found = _long(kind, element, vectors) if n >= LONG_ROW + w or two else None
     if found is not None:
@@ -237,6 +252,16 @@ def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
         return RowConfig(512, -(-vectors // 512))
     threads = 32 * -(-vectors // (32 * chunks))
     return RowConfig(threads, -(-vectors // threads))
+
+
+def _few_rows(vectors: int, rows: int) -> RowConfig | None:
+    """Return the class of few long rows, with a cluster of blocks for each row, or None."""
+    cluster = 1
+    while cluster < MAX_CLUSTER and 2 * cluster * rows <= PROCESSORS and vectors > FEW_VECTORS * cluster:
+        cluster *= 2
+    threads = min(MAX_THREADS, _power_of_two(-(-vectors // (2 * cluster))))
+    chunks = -(-vectors // (threads * cluster))
+    return RowConfig(threads, chunks, cluster=cluster) if cluster > 1 and chunks <= 4 else None
 
 
 def _long(op: str, element: str, vectors: int) -> RowConfig | None:

@@ -21,7 +21,9 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.config import (
+    MANY,
     MAX_CLUSTER,
+    PROCESSORS,
     Plan,
     RowConfig,
     capacity,
@@ -526,19 +528,23 @@ AT_ONCE, THREADS = 4, 512
 """Vectors of a row that a thread processes at once; threads that share a long row."""
 
 
-def entropy_class(element: str, n: int) -> RowConfig:
-    """Return the class of rows of ``n`` elements.
+def entropy_class(element: str, n: int, rows: int = MANY) -> RowConfig:
+    """Return the class of ``rows`` rows of ``n`` elements. Several blocks share each of few long rows.
 
     >>> [entropy_class("bf16", n)[:3] for n in (8, 24, 100, 4096, 50257)]
     [(1, 1, 128), (2, 2, 64), (4, 3, 32), (128, 4, 1), (512, 4, 1)]
+    >>> [entropy_class("bf16", 100_000, rows).cluster for rows in (1, 30, 100)]
+    [8, 4, 1]
     """
     vectors = max(1, n // width(element))
     if vectors <= 128:  # rows of a warp or a part of one
         threads = min(32, 1 << (-(-vectors // (2 if vectors <= 4 else 5)) - 1).bit_length())
         threads = max(threads, fewest_threads(element, n))
         return RowConfig(threads, min(AT_ONCE, -(-vectors // threads)), 128 // threads)
-    threads = min(THREADS, 1 << (-(-vectors // AT_ONCE) - 1).bit_length())
-    return RowConfig(threads, AT_ONCE)
+    threads, cluster = min(THREADS, 1 << (-(-vectors // AT_ONCE) - 1).bit_length()), 1
+    while cluster < MAX_CLUSTER and 2 * cluster * rows <= PROCESSORS and vectors > cluster * threads * AT_ONCE:
+        cluster *= 2
+    return RowConfig(threads, AT_ONCE, cluster=cluster)
 
 
 def entropy_backward(
@@ -589,6 +595,8 @@ def entropy_backward(
     for j, (column, mine) in enumerate(place.edges):
         if mine and place.exists:
             y[place.source, column] = gradient(part(edges, j, 1).load(), column, mine)[0].to(memory.dtype)
+    if plan.config.cluster > 1:
+        cute.arch.cluster_wait()  # completes the arrival of Sharing
 
 
 @cute.jit
@@ -599,7 +607,8 @@ def launch_entropy(
     """Launch as many blocks as the rows need."""
     c = plan.config
     assert y.shape[0] == x.shape[0], "dx must have as many rows as x"
-    sizes = {"grid": cute.ceil_div(x.shape[0], c.rows), "block": c.block}
+    sizes = {"grid": cute.ceil_div(x.shape[0], c.rows) * c.cluster, "block": c.block}
+    sizes |= {"cluster": c.cluster} if c.cluster > 1 else {}
     anywhere = Plan(plan.op, plan.element, c, whole=False)
     vx, vy = (cute.promise_vectors(m, plan.width) for m in (x, y))
     entropy_kernel(plan)(vx, t, lse, g, count, vy, ignored, plan).launch(

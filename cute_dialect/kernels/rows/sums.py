@@ -17,7 +17,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.traced_text import printed
-from cute_dialect.kernels.rows.config import BITS, HINTS, MAX_THREADS, Plan, RowConfig, width
+from cute_dialect.kernels.rows.config import BITS, HINTS, MANY, MAX_THREADS, PROCESSORS, Plan, RowConfig, width
 from cute_dialect.kernels.rows.forward import LN_2, LOWEST, Softmax, Sums, add, pivot_of, power, same, wide
 from cute_dialect.kernels.rows.memory import Place, RowMemory, combined, part
 from cute_dialect.kernels.rows.sharing import Sharing
@@ -34,15 +34,11 @@ MOST, MOST_POWERS, LONG_POWERS = 512, 64, 8192
 """Largest numbers of threads that share a row: in general, and for rows of exponentials. The latter is doubled above
 ``LONG_POWERS`` vectors."""
 
-
-PROCESSORS = 132
-"""Multiprocessors of an H100 or H200."""
-
 MOST_BLOCKS, BLOCK_VECTORS = 8, 4
 """Largest number of blocks that share one of few long rows, and the fewest vectors of each of their threads."""
 
 
-def sum_class(element: str, n: int, op: str = "sum", rows: int = 1 << 20) -> RowConfig:
+def sum_class(element: str, n: int, op: str = "sum", rows: int = MANY) -> RowConfig:
     """Return the class of ``rows`` rows of ``n`` elements: threads, vectors in flight, rows per block.
 
     Exponentials need more computation per byte, which many small blocks hide better than a few large ones. Few rows
@@ -52,6 +48,8 @@ def sum_class(element: str, n: int, op: str = "sum", rows: int = 1 << 20) -> Row
     [(1, 1, 128), (4, 3, 32), (32, 4, 4), (128, 4, 1), (128, 4, 1), (512, 4, 1), (512, 4, 1)]
     >>> [sum_class("f16", n, "cross_entropy")[:3] for n in (333, 1000, 32768)]
     [(8, 6, 16), (32, 4, 4), (64, 4, 1)]
+    >>> [sum_class("f16", 539, "logsumexp", rows)[:3] for rows in (142, 10000)]
+    [(32, 3, 4), (16, 5, 8)]
     >>> [sum_class("f16", 32768, "cross_entropy", rows)[:3] for rows in (132, 295, 2000)]
     [(1024, 4, 1), (256, 4, 1), (64, 4, 1)]
     >>> [sum_class("f16", 160_000, rows=rows)[:4] for rows in (1, 40, 100)]
@@ -72,6 +70,8 @@ def sum_class(element: str, n: int, op: str = "sum", rows: int = 1 << 20) -> Row
             threads, together = _up(vectors, 6), 2
         else:
             threads, together = _up(vectors, 3.5), 1
+        while threads < min(32, vectors) and rows < PROCESSORS * (128 // threads) * together:
+            threads, together = 2 * threads, 1
         return RowConfig(threads, -(-vectors // threads), 128 // threads, together=together)
     if powers:
         threads = MOST_POWERS * (2 if vectors > LONG_POWERS else 1)

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from math import gcd, inf, nan
+from math import inf, nan
 from typing import TYPE_CHECKING, Any, overload
 
 from cute_dialect.kernels.rows.sums import loss_parts
-from cute_dialect.kernels.transpose import BYTES, transpose_text
-from cute_dialect.kernels.transpose_mixed import mixed_text
-from cute_dialect.kernels.transpose_narrow import VECTOR_COLUMNS, most_columns, narrow_text
+from cute_dialect.kernels.transpose import BYTES
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -29,6 +27,7 @@ from cute_dialect.op.rows.arguments import as_rows, check_number, norm_arguments
 from cute_dialect.op.rows.kernels import choose_kernels, loss_kernel
 from cute_dialect.op.rows.label_smoothing import check_classes, of_classes
 from cute_dialect.op.rows.launch import launch_rows
+from cute_dialect.op.rows.transpose import choose_transpose
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "cross_entropy", "cross_entropy_with_lse", "layer_norm", "log_softmax", "logsumexp", "mapped", "max", "mean",
-    "narrow_kernel", "normed", "rms_norm", "softmax", "sum", "summed", "transpose",
+    "normed", "rms_norm", "softmax", "sum", "summed", "transpose",
 ]  # fmt: skip
 
 _KNOWN = {name: KnownCalls(tf32=False) for name in (*MAPS, *NORMS, *NUMBERS, "transpose")}
@@ -374,52 +373,10 @@ def transpose(x: Array, *, out: Array = None, device: object = None, **unknown: 
         raise UnsupportedError("transpose: x requires a gradient, but transpose() has none; use x.t().contiguous()")
     y = one.result(one.x.shape[::-1], out="out")
     if 0 not in one.x.shape:
-        given = _narrow(one.x, view_of(y)) or _mixed(one.x, view_of(y)) or (
-            RowKernel(f"transpose-{one.element}", transpose_text, (one.element,)), one.x, view_of(y),
-        )  # fmt: skip
-        one.launch(*given)
+        one.launch(*choose_transpose(one.x, view_of(y)))
         if out is None and device is None:
             one.remember(_KNOWN["transpose"], (), (x,), y)
     return y
-
-
-def narrow_kernel(element: str, n: int, unit: int, tall: bool) -> RowKernel:
-    """Return the kernel that transposes a matrix with ``n`` columns (``tall``) or to one.
-
-    ``unit`` is the number of elements to whose multiples rows of the other matrix are aligned.
-    """
-    name = f"transpose-{element}-{'from' if tall else 'to'}-{n}-{unit}"
-    return RowKernel(name, narrow_text, (element, n, unit, tall))
-
-
-def _narrow(x: ArrayView, y: ArrayView) -> tuple[RowKernel, ArrayView, ArrayView] | None:
-    """Return the transpose kernel for few columns or few rows, and its arguments, or None if it does not apply."""
-    for tall, narrow, wide in ((True, x, y), (False, y, x)):
-        (rows, n), (step, each) = narrow.shape, narrow.strides
-        vector = 16 // BYTES[x.dtype]
-        if n > most_columns(x.dtype) or rows * n >= 1 << 30 or narrow.pointer % 16 or each != 1 or step != n:
-            continue
-        if wide.strides[1] != 1 or rows < vector:
-            continue
-        unit = gcd(vector, wide.strides[0] if n > 1 else vector, wide.pointer // BYTES[x.dtype])
-        kernel = narrow_kernel(x.dtype, n, unit if n <= VECTOR_COLUMNS else 1, tall)
-        flat = narrow._replace(shape=(rows * n,), strides=(1,))
-        return kernel, flat, wide
-    return None
-
-
-def mixed_kernel(element: str, reads: bool) -> RowKernel:
-    """Return the kernel that transposes if the rows of only one matrix, with ``reads`` the source, are aligned."""
-    return RowKernel(f"transpose-{element}-aligned-{'a' if reads else 'b'}", mixed_text, (element, reads))
-
-
-def _mixed(x: ArrayView, y: ArrayView) -> tuple[RowKernel, ArrayView, ArrayView] | None:
-    """Return the transpose kernel if the rows of only one matrix are aligned, and its arguments, or None."""
-    size = BYTES[x.dtype]
-    if size not in (2, 4) or x.strides[1] != 1 or y.strides[1] != 1:
-        return None
-    reads, writes = (v.pointer % 16 == 0 and v.strides[0] * size % 16 == 0 for v in (x, y))
-    return None if reads == writes else (mixed_kernel(x.dtype, reads), x, y)
 
 
 # ---------------------------------------------------------------------------------------------------- row to number

@@ -210,8 +210,10 @@ def cross_entropy_backward(
         )
         total = None if count is None else one.numbers(count)
         packed = one.packed_rows(one.x, one.view_of(dx))
-        make = entropy_kernel if packed is None else packed_entropy_kernel
-        kernel = make(one.element, n, of_loss, count is not None)
+        if packed is None:
+            kernel = entropy_kernel(one.element, n, of_loss, count is not None, rows)
+        else:
+            kernel = packed_entropy_kernel(one.element, n, of_loss, count is not None)
         of_x, of_dx = (one.matrix("x"), one.matrix_of(dx)) if packed is None else packed
         one.launch(kernel, of_x, one.flat("target"), one.flat("lse"), each, total, of_dx, ignore_index)
         if device is None:

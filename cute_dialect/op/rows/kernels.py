@@ -12,7 +12,7 @@ from math import gcd
 from typing import NamedTuple
 
 from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig, combine_parts_text
-from cute_dialect.kernels.rows.config import RowConfig, capacity, row_class, width
+from cute_dialect.kernels.rows.config import MANY, PROCESSORS, RowConfig, capacity, row_class, width
 from cute_dialect.kernels.rows.forward import row_text
 from cute_dialect.kernels.rows.gradients import (
     entropy_backward_text,
@@ -39,9 +39,6 @@ MANY_BLOCKS = 256
 
 SOME_BLOCKS = 16
 """Up to this number of partial sums per column, a thread adds up all of them."""
-
-PROCESSORS = 132
-"""Multiprocessors of an H100 or H200."""
 
 BLOCKS_ON_CPU = 2
 """Blocks on the interpreter: more than one, and few enough that each has several rows."""
@@ -89,13 +86,15 @@ def choose_kernels(p: RowProblem, processors: int | None = PROCESSORS) -> RowCho
         case _ if p.call in SUMS:
             kernels, config = (sum_kernel(p.call, element, n, p.rows),), sum_class(element, n, p.call, p.rows)
         case _ if p.call.startswith(LOSS):
-            kernels, config = (entropy_kernel(element, n, element, True),), entropy_class(element, n)
+            kernels = (entropy_kernel(element, n, element, True, p.rows),)
+            config = entropy_class(element, n, p.rows)
         case _ if p.is_norm_gradient:
             kernels = (norm_kernel(p.call.removesuffix("_backward"), element, n, p.takes),)
             config, groups = gradient_class(element, n, p.takes), norm_blocks(element, n, p.takes, p.rows, processors)
             lengths = capacity(element, config)
         case _:
-            kernels, config = (row_kernel(p.call, element, n, p.takes),), row_class(p.op, element, n, p.takes)
+            kernels = (row_kernel(p.call, element, n, p.takes, p.rows),)
+            config = row_class(p.op, element, n, p.takes, p.rows)
             lengths = capacity(element, config)
     columns = p.takes.strip("r") if p.is_norm_gradient else ""
     if columns:
@@ -109,20 +108,20 @@ def choose_kernels(p: RowProblem, processors: int | None = PROCESSORS) -> RowCho
 # ------------------------------------------------------------------------------------------------ rows in registers
 
 
-def row_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
-    """Return the kernel of softmax, log_softmax or a norm for rows of ``n`` elements.
+def row_kernel(call: str, element: str, n: int, takes: str = "", rows: int = MANY) -> RowKernel:
+    """Return the kernel of softmax, log_softmax or a norm for ``rows`` rows of ``n`` elements.
 
     >>> row_kernel("rms_norm", "bf16", 5000, "w").name == row_kernel("rms_norm", "bf16", 5001, "w").name
     True
     """
     op = call.replace("_norm", "norm")
-    config = row_class(op, element, n, takes)
+    config = row_class(op, element, n, takes, rows)
     name = f"rows-{op}{'-' + takes if takes else ''}-{element}-{config.name}"
-    return RowKernel(name, _row_text, (op, element, n, takes))
+    return RowKernel(name, _row_text, (op, element, n, takes, config))
 
 
-def _row_text(op: str, element: str, n: int, takes: str) -> str:
-    return row_text(op, element, n, takes=takes)
+def _row_text(op: str, element: str, n: int, takes: str, config: RowConfig) -> str:
+    return row_text(op, element, n, config, takes=takes)
 
 
 def sum_kernel(call: str, element: str, n: int, rows: int) -> RowKernel:
@@ -137,10 +136,11 @@ def loss_kernel(element: str, mean: bool, step: str = "all") -> RowKernel:
     return RowKernel(f"rows-losses-{element}-{kind}", loss_text, (element, mean, step), "launch_losses")
 
 
-def entropy_kernel(element: str, n: int, of_loss: str, mean: bool) -> RowKernel:
-    """Return the kernel of the cross entropy gradient for rows of ``n`` elements."""
-    name = f"rows-cross_entropy_backward-{element}-{of_loss}{'-mean' if mean else ''}-{entropy_class(element, n).name}"
-    return RowKernel(name, entropy_backward_text, (element, n, of_loss, mean), "launch_entropy")
+def entropy_kernel(element: str, n: int, of_loss: str, mean: bool, rows: int = MANY) -> RowKernel:
+    """Return the kernel of the cross entropy gradient for ``rows`` rows of ``n`` elements."""
+    config = entropy_class(element, n, rows)
+    name = f"rows-cross_entropy_backward-{element}-{of_loss}{'-mean' if mean else ''}-{config.name}"
+    return RowKernel(name, entropy_backward_text, (element, n, of_loss, mean, config), "launch_entropy")
 
 
 def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:

@@ -59,12 +59,20 @@ class Work(NamedTuple):
     written: float = 0.0  # bits of results other than D that kernels may store like D
     scattered: float = 0.0  # bits of other results
     reduced: float = 0.0  # number of row reductions
-    prefetched: float = 0.0  # bits of ``read`` that kernels which store by chunks may prefetch
+    prefetched: float = 0.0  # bits of ``read`` that kernels may prefetch
+    whole: bool = False  # the epilogue is applied to all columns of a tile at once
 
     @property
     def prefetch_limit(self) -> int:
         """Most accumulator registers per thread of kernels that prefetch; with more, registers spill."""
-        return 0 if not self.prefetched else 128 if self.instructions <= 40 else 96
+        if self.whole or self.instructions > 40:
+            return self.prefetch_limit_whole
+        return 128 if self.prefetched else 0
+
+    @property
+    def prefetch_limit_whole(self) -> int:
+        """As :attr:`prefetch_limit`, for kernels that apply any epilogue to a whole tile, such as deferred stores."""
+        return 96 if self.prefetched else 0
 
 
 NO_WORK = Work()
@@ -292,11 +300,14 @@ def _epilogue(found: Menu, f: _Fixed, x: Costs, p: CostQuery, work: Work) -> tup
     pipes = (instructions**4 + (work.specials * x.epilogue_special) ** 4) ** 0.25
     atoms = np.where((found.rows == 256) | (f.turns & (found.rows == 128)), 2, 1)
     registers = atoms * found.columns / 2  # accumulator registers per thread
-    moved = work.read / 16 * x.epilogue_read * np.where(registers >= 176, x.epilogue_read_full, 1.0)
+    # An epilogue that is applied to a whole tile holds the accumulator and the result, and spills earlier.
+    full = np.where(registers >= (112 if work.whole else 176), x.epilogue_read_full, 1.0)
+    moved = work.read / 16 * x.epilogue_read * full
     if work.prefetched:
-        by_chunks = ~(f.deferred | f.swapped | f.few | f.split | f.stream) & (found.rows != 192)
-        ahead = work.prefetched / 16 * x.epilogue_prefetched
-        moved = np.where(by_chunks & (registers <= work.prefetch_limit), ahead, moved)
+        may = ~(f.swapped | f.few | f.split | f.stream) & (found.rows != 192)
+        # Converted results that wait for a deferred store take half as many registers as the accumulator.
+        fits = np.where(f.deferred, 1.5 * registers <= work.prefetch_limit_whole, registers <= work.prefetch_limit)
+        moved = np.where(may & fits, work.prefetched / 16 * x.epilogue_prefetched, moved)
     staged = ~(f.few | f.split | f.stream)
     # The blocks that share a few-rows tile do not speed up stores by lanes.
     by_lanes = np.where(f.few, found.parts, 1) * x.epilogue_scattered
@@ -564,13 +575,14 @@ def work_of(epilogue: Epilogue | None, output: str) -> Work:
         sum(n for like, n in bits if not like),
         float(sum(x.reduce != "" and x.axis == "n" for x in graph.outputs)),
         0 if epilogue is None or BITS[output] == 32 else _prefetched_bits(epilogue),
+        graph.reduces,
     )
 
 
 def _prefetched_bits(epilogue: Epilogue) -> int:
     """Return the bits of a 16-bit matrix that may be prefetched; more matrices take too many registers."""
     graph = epilogue.graph
-    if graph is None or graph.paired or graph.reduces or epilogue.whole_tiles:
+    if graph is None or graph.paired or epilogue.whole_tiles:
         return 0
     read = [x for x in graph.inputs if x.kind == "aux"]
     bits = sum(BITS.get(x.element, 32) for x in read)

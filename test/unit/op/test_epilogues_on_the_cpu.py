@@ -229,6 +229,25 @@ def test_two_results_of_the_transposed_problem(m: int, n: int) -> None:
     assert all(torch.equal(found[name].double(), want[name]) for name in want)
 
 
+@pytest.mark.parametrize(
+    ("name", "reduced"), [("64x96-c1t-q9", True), ("64x96-c2d-q10", False), ("128x96-c1-q6", True)]
+)
+def test_matrices_are_prefetched_for_whole_tiles(name: str, reduced: bool) -> None:
+    """An epilogue that is applied to a whole tile reads matrices that were loaded before the main loop."""
+
+    def function(accum: Any, skip: Any, bias: Any) -> Any:
+        x = accum * skip + bias
+        return {"D": x, "r": reduced_sum(x + skip, -1)} if reduced else {"D": x}
+
+    a, b, args = integers(140, 72), integers(72, 104), {"skip": integers(140, 104), "bias": integers(104)}
+    found = menu(Problem(140, 104, 72, "f16", "f16", "k", "n"))
+    choice = next(c for c in found if c.name == f"f16-f16-kn-{name}")
+    choice = choice._replace(config=choice.config._replace(prefetch=True))
+    done = op.mm(a, b, epilogue=function, args=args, kernel=choice, checks=("race", "sync", "oob", "uninit"))
+    want = function(a.double() @ b.double(), **doubles(args))
+    assert all(torch.equal(done[x].double(), want[x].reshape(done[x].shape)) for x in want)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["128x128-c1t-q6", "256x160-n2-u1"])
 def test_prefetched_matrices(name: str) -> None:
@@ -261,7 +280,10 @@ def heavy(accum: Any, skip: Any) -> Any:
         ("192x128-c1", lambda accum, skip: accum + skip, f16, False),
         ("128x256-c2d", lambda accum, skip: accum + skip, f16, False),
         ("128x128-c1t-q6", lambda accum, skip: accum + skip, f32, False),
+        # An epilogue that is applied to a whole tile at once also holds the result.
         ("128x128-c1t-q6", lambda accum, skip: {"D": accum + skip, "r": reduced_sum(accum, -1)}, f16, False),
+        ("64x160-c1t-q6", lambda accum, skip: {"D": accum + skip, "r": reduced_sum(accum, -1)}, f16, True),
+        ("64x96-c2d-q10", lambda accum, skip: accum + skip, f16, True),
     ],
 )  # fmt: skip
 def test_kernels_that_prefetch(tile: str, function: Any, skips: torch.dtype, prefetches: bool) -> None:

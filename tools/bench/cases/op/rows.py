@@ -84,7 +84,7 @@ class Rows(NamedTuple):
         if call in ("sum", "logsumexp", "cross_entropy"):
             found = [row_kernels.sum_kernel(call, self.element, self.n, self.rows)]
         else:
-            found = [row_kernels.row_kernel(call, self.element, self.n, takes)]
+            found = [row_kernels.row_kernel(call, self.element, self.n, takes, self.rows)]
         if call == "cross_entropy":
             steps = ("all",) if loss_parts(self.rows) == 1 else ("first", "last")
             found += [row_kernels.loss_kernel(self.element, True, step) for step in steps]
@@ -95,9 +95,9 @@ class Rows(NamedTuple):
     def _gradients(self) -> list[RowKernel]:
         """Return the kernels of the backward pass."""
         if self.call == "cross_entropy":
-            return [row_kernels.entropy_kernel(self.element, self.n, self.element, True)]
+            return [row_kernels.entropy_kernel(self.element, self.n, self.element, True, self.rows)]
         if "softmax" in self.call:
-            return [row_kernels.row_kernel(f"{self.call}_backward", self.element, self.n, "d")]
+            return [row_kernels.row_kernel(f"{self.call}_backward", self.element, self.n, "d", self.rows)]
         norm = row_kernels.norm_kernel(self.call, self.element, self.n, self.vectors)
         blocks = row_kernels.norm_blocks(self.element, self.n, self.vectors, self.rows)
         return [norm, row_kernels.column_kernel(self.element, self.vectors, blocks)]
