@@ -3,7 +3,7 @@
 Three kernels run one after the other. :func:`backward_launches` returns them with their operands::
 
     for launch in backward_launches(config):
-        kernel = compile(launch.text(config)).kernel("launch")
+        kernel = compile(launch.text(config)).kernel(launch.host)
         kernel(*[operands[name] for name in launch.operands])
 
 Operands by name, in the order of a launch. A launch lists only those that the configuration uses.
@@ -15,7 +15,7 @@ Operands by name, in the order of a launch. A launch lists only those that the c
 ``k``, ``v``, ``dk``, ``dv`` (Sk, D, Hk, B) views, likewise
 ``lse``, ``dlse``            (Sq, Hq, B) views of f32: log-sum-exps of the forward pass, and their gradient
 ``stats``, ``dq_sum``,       uninitialized workspaces: C-contiguous arrays of the types and shapes that
-``turns``                    :meth:`.BackwardConfig.workspaces` returns, at multiples of 128 bytes
+``turns``                    :meth:`.BackwardConfig.workspaces` returns, at multiples of 16 bytes
 ``of_queries``, ``of_keys``  (B + 1,) arrays of i32: boundaries of packed sequences
 ``queries``                  queries of a sequence; the largest number for packed sequences
 ``keys``                     keys of a sequence; the largest number for packed sequences
@@ -31,18 +31,41 @@ The caller handles empty arrays itself: each of B, Hq, Sq and Sk must be positiv
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
+from cute_dialect.kernels.attention.backward_consumer import BackwardConsumer
+from cute_dialect.kernels.attention.backward_producer import BackwardProducer, DqWriter
+from cute_dialect.kernels.attention.backward_rows import (
+    LOG2_E,
+    begins_type,
+    delta_text,
+    dq_sum_type,
+    dq_text,
+    matrix_type,
+    stats_type,
+)
+from cute_dialect.kernels.attention.backward_tiles import KeyProblem, KeyTiles
+from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.lang import hopper, pipeline, utils
+from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
-__all__ = ["BackwardLaunch", "backward_launches", "backward_text", "delta_text", "dq_text"]
+__all__ = ["BackwardLaunch", "backward_launches", "backward_text"]
+
+DEFAULT = BackwardConfig()
+
+_REGISTERS = (24, 240)
+"""Registers per thread of the producer warpgroup and of a consumer."""
 
 
 class BackwardLaunch(NamedTuple):
     """One of the launches of the backward."""
 
-    name: str  # name of the kernel
+    name: str  # name of the configuration and the kernel
     text: Callable[[BackwardConfig], str]  # its source, traced for a configuration
+    host: str  # name of its host function
     operands: tuple[str, ...]  # names of the arguments of its host function
 
 
@@ -55,32 +78,131 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
     turns = ("turns",) if c.deterministic else ()
     of_queries, of_keys = (("of_queries",), ("of_keys",)) if c.packed else ((), ())
     dlse = ("dlse",) if c.dlse else ()
+    first = ("out", "dout", "lse", *dlse, "stats", "dq_sum", *turns, *of_queries, "queries")
+    main = ("q", "k", "v", "dout", "stats", "dq_sum", *turns, "dk", "dv", *of_queries, *of_keys)
     return (
-        BackwardLaunch(
-            c.name + "-delta", delta_text,
-            ("out", "dout", "lse", *dlse, "stats", "dq_sum", *turns, *of_queries, "queries"),
+        BackwardLaunch(f"{c.name}-delta", delta_text, "launch_delta", first),
+        BackwardLaunch(c.name, backward_text, "launch", (*main, "queries", "keys", "scale", "left", "right")),
+        BackwardLaunch(f"{c.name}-dq", dq_text, "launch_dq", ("dq_sum", "dq", *of_queries, "queries", "scale")),
+    )
+
+
+@cute.jit
+def launch(
+    Q: cute.Tensor, K: cute.Tensor, V: cute.Tensor, dO: cute.Tensor, stats: cute.Tensor, dq_sum: cute.Tensor,
+    dK: cute.Tensor, dV: cute.Tensor, of_queries: cute.Tensor | None, of_keys: cute.Tensor | None,
+    queries: cute.Int32, keys: cute.Int32, scale: cute.Float32, left: cute.Int32, right: cute.Int32,
+    config: cute.Constexpr[Any] = DEFAULT,
+):  # fmt: skip
+    """Launch the main kernel of a configuration. The module describes the arguments."""
+    c = config
+    c.check()
+    dtype = number(c.element)
+    modes, source = warpgroup.OperandMajorMode, warpgroup.OperandSource
+    splits_rows = c.tile_m == 128
+    mmas = (
+        hopper.make_trivial_tiled_mma(
+            dtype, dtype, modes.K, modes.K, cute.Float32, (c.consumers, 1, 1), (64, c.tile_m)
         ),
-        BackwardLaunch(
-            c.name, backward_text,
-            (
-                "q", "k", "v", "dout", "stats", "dq_sum", *turns, "dk", "dv", *of_queries, *of_keys, "queries",
-                "keys", "scale", "left", "right",
-            ),
+        hopper.make_trivial_tiled_mma(
+            dtype, dtype, modes.K, modes.MN, cute.Float32, (c.consumers, 1, 1), (64, c.head), source.RMEM
         ),
-        BackwardLaunch(c.name + "-dq", dq_text, ("dq_sum", "dq", *of_queries, "queries", "scale")),
+        hopper.make_trivial_tiled_mma(
+            dtype, dtype, modes.K, modes.MN, cute.Float32,
+            (c.consumers, 1, 1) if splits_rows else (1, c.consumers, 1),
+            (64, c.head if splits_rows else c.head // c.consumers),
+        ),
     )  # fmt: skip
+    rows = utils.LayoutEnum.ROW_MAJOR
+    rings = (
+        hopper.make_smem_layout_a(rows, (c.tile_n, None, c.head), dtype, 1),
+        hopper.make_smem_layout_a(rows, (c.tile_n, None, c.head), dtype, 1),
+        hopper.make_smem_layout_b(rows, (None, c.tile_m, c.head), dtype, c.q_stages),
+        hopper.make_smem_layout_b(rows, (None, c.tile_m, c.head), dtype, c.grad_stages),
+    )
+    tiles = (c.tile_n, c.tile_n, c.tile_m, c.tile_m)
+    tmas = tuple([_load_map(x, ring, (n, c.head)) for x, ring, n in zip((K, V, Q, dO), rings, tiles)])
+    batch = cute.size(of_keys) - 1 if c.packed else K.shape[3]
+    count = cute.ceil_div(keys, c.tile_n)
+    problem = KeyProblem(
+        queries, keys, K.shape[2], Q.shape[2] // K.shape[2], (of_queries, of_keys) if c.packed else None, left, right,
+        count, KeyProblem.units_of(c, count, K.shape[2], batch),
+    )  # fmt: skip
+    backward(tmas, rings, mmas, stats, dq_sum, dK, dV, problem, scale * LOG2_E, scale, config).launch(
+        grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True
+    )
 
 
-def delta_text(c: BackwardConfig) -> str:
-    """Trace the kernel that computes the row statistics and clears ``dq_sum``."""
-    raise NotImplementedError(c.name)
+def _load_map(x: Any, ring: Any, tile: tuple[int, int]) -> Any:
+    """Return the TMA atom that loads tiles of each head and sequence, and its coordinate tensor."""
+    stage = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), 4)
+    layout = cute.make_composed_layout(ring.inner, 0, stage)
+    return cpasync.make_tiled_tma_atom(cpasync.G2S(), x, layout, (*tile, 1, 1), l2_promotion=128)
 
 
-def backward_text(c: BackwardConfig) -> str:
-    """Trace the kernel that computes dk and dv, and adds dq to ``dq_sum``."""
-    raise NotImplementedError(c.name)
+@cute.kernel(min_blocks=1)
+def backward(
+    tmas: Any, rings: Any, mmas: Any, stats: cute.Tensor, dq_sum: cute.Tensor, dK: cute.Tensor, dV: cute.Tensor,
+    problem: KeyProblem, factor: cute.Float32, scale: cute.Float32, config: cute.Constexpr[Any],
+):  # fmt: skip
+    c, tiles = config, KeyTiles(config, problem)
+    warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
+    if cute.arch.thread_idx().x == 0:
+        for atom, _ in tmas:
+            cpasync.prefetch_descriptor(atom)
+    operands = [cute.smem_tensor(atom.value_type, ring.outer, 1024, ring.inner) for (atom, _), ring in zip(tmas, rings)]
+    sK, _, sQ, sG = operands
+    dtype = number(c.element)
+    x_layout = hopper.make_smem_layout_a(
+        utils.LayoutEnum.ROW_MAJOR, (c.tile_m, None, c.tile_n), dtype, c.ds_stages
+    )  # fmt: skip
+    sX = cute.smem_tensor(dtype, x_layout.outer, 1024, x_layout.inner)
+    sXt = cute.make_tensor(sX.iterator, cute.select(x_layout.outer, [1, 0, 2]))
+    buffers = (4, 128, 1 if c.red else c.dq_values // 4, c.consumers)
+    s_dq = cute.smem_tensor(cute.Float32, cute.make_layout(buffers), 128)
+    s_stats = cute.smem_tensor(cute.Float32, cute.make_layout((2 * c.tile_m, c.q_stages)), 128)
+    everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
+    pipes = [
+        pipeline.PipelineTmaAsync.create(
+            num_stages=stages, producer_group=1, consumer_group=everyone, tx_count=size, defer_sync=True
+        )
+        for stages, size in (
+            (1, c.key_bytes), (1, c.key_bytes), (c.q_stages, c.query_bytes + 8 * c.tile_m),
+            (c.grad_stages, c.query_bytes),
+        )
+    ]  # fmt: skip
+    cute.arch.sync_threads()
+    # The kernel may start while the previous one runs. All threads wait for that kernel before they touch memory.
+    cute.arch.griddepcontrol_wait()
+    cute.arch.griddepcontrol_launch_dependents()
+    if warp_group == 0:
+        cute.arch.setmaxregister_decrease(_REGISTERS[0])
+        if warp == 0:
+            if cute.arch.elect_one():
+                producers = [pipe.make_producer() for pipe in pipes]
+                BackwardProducer(c, tiles, tmas, operands, producers, stats, s_stats).run()
+        elif warp <= (0 if c.red else c.consumers):
+            DqWriter(c, tiles, warp - 1, s_dq, dq_sum).run()
+    else:
+        cute.arch.setmaxregister_increase(_REGISTERS[1])
+        consumers = [pipe.make_consumer() for pipe in pipes]
+        smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, s_stats, s_dq)
+        BackwardConsumer(
+            c, tiles, warp_group - 1, mmas, smem, consumers, (dK, dV), dq_sum, factor, scale
+        ).run()  # fmt: skip
 
 
-def dq_text(c: BackwardConfig) -> str:
-    """Trace the kernel that converts ``dq_sum`` to dq."""
-    raise NotImplementedError(c.name)
+def _transposed(x: Any) -> Any:
+    """Return the view of tiles in shared memory as MN-major operands."""
+    return cute.make_tensor(x.iterator, cute.select(x.layout, [1, 0, 2]))
+
+
+@printed
+def backward_text(config: BackwardConfig | None = None) -> cute.Compiled:
+    """Trace the kernel ``@backward`` and its host function ``@launch``."""
+    c = config or DEFAULT
+    matrix, begins = matrix_type(c), begins_type(c)
+    return cute.trace(
+        launch, matrix, matrix, matrix, matrix, stats_type(c), dq_sum_type(c), matrix, matrix, begins, begins,
+        cute.Int32, cute.Int32, cute.Float32, cute.Int32, cute.Int32, config=c,
+    )  # fmt: skip

@@ -18,7 +18,15 @@ BACKWARD_HEADS = (64, 128)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
 
 _FLAGS = {"end": "from_end", "packed": "packed", "dlse": "dlse", "ordered": "deterministic"}
-_LETTERS = {"q": "q_stages", "g": "grad_stages", "x": "ds_stages", "r": "red", "pairs": "pairs", "sms": "sms"}
+_LETTERS = {
+    "q": "q_stages",
+    "g": "grad_stages",
+    "x": "ds_stages",
+    "r": "red",
+    "a": "ahead",
+    "pairs": "pairs",
+    "sms": "sms",
+}
 """Words of a kernel's name -> the fields that they set."""
 
 
@@ -37,6 +45,9 @@ class BackwardConfig(NamedTuple):
     q_stages: int = 2  # stages of Q, with the row statistics
     grad_stages: int = 2  # stages of dO
     ds_stages: int = 2  # buffers of dS; with one, consumers synchronize twice in a step
+    # When the scores of a step start: 0 at its begin; 1, 2 before dq of the previous step is stored, with a redundant
+    # MMA at the end of a tile (1) or a copy of the step (2).
+    ahead: int = 1
     red: bool = False  # add dq to global memory from registers, instead of through shared memory
     # With a mask on one side, a block takes key tiles in pairs of equal total length.
     pairs: bool = True
@@ -79,6 +90,11 @@ class BackwardConfig(NamedTuple):
         stats = self.q_stages * 2 * self.tile_m * 4
         ds = self.ds_stages * self.tile_m * self.tile_n * 2
         return 2 * self.key_bytes + (self.q_stages + self.grad_stages) * self.query_bytes + stats + ds + staged
+
+    @property
+    def dq_values(self) -> int:
+        """Registers of a consumer thread for its part of a tile of dq."""
+        return self.tile_m * self.head // (128 * self.consumers)
 
     @property
     def registers(self) -> int:

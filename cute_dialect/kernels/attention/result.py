@@ -14,7 +14,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.tiles import Place
 
-__all__ = ["Rows"]
+__all__ = ["Rows", "packed_words", "row_pieces", "store_row"]
 
 
 class Rows:
@@ -29,25 +29,13 @@ class Rows:
         if c.split:
             self._store_parts(place, row, sums, logs, lane)
             return
-        words = cute.make_rmem_tensor(c.value_head // 4, cute.Int32)
-        plain = cute.make_tensor(sums.iterator, cute.make_layout(c.value_head // 2))
-        words.store(plain.load().to(self.out.element_type).bitcast(cute.Int32))
+        words = packed_words(sums, c.value_head, self.out.element_type)
         for half in cute.range_constexpr(2):
             at = place.row + row + 8 * half
             # All lanes take part in the exchange, including those of rows past the end.
-            pieces = [
-                _exchanged([words[2 * (4 * i + j) + half] for j in range(4)], lane) for i in range(c.value_head // 32)
-            ]
+            pieces = row_pieces(words, half, c.value_head, lane)
             if at < place.queries:
-                line = self.out[place.query_start + at, None, place.head, place.matrix]
-                for i in cute.range_constexpr(c.value_head // 32):
-                    # the bounds check of a thread is the same for all pieces
-                    if lane * 8 < self.out.shape[1] - 32 * i:
-                        eight = cute.make_rmem_tensor(4, cute.Int32)
-                        for j in cute.range_constexpr(4):
-                            eight[j] = pieces[i][j]
-                        target = cute.local_tile(line, (8,), (4 * i + lane,))
-                        cute.autovec_copy(eight, cute.recast_tensor(target, cute.Int32))
+                store_row(self.out[place.query_start + at, None, place.head, place.matrix], pieces, lane)
                 if c.lse and lane == 0:
                     self.lse[place.query_start + at, place.head, place.matrix] = logs[half]
 
@@ -63,6 +51,45 @@ class Rows:
                         cute.autovec_copy(plain[None, half, i], cute.local_tile(line, (2,), (4 * i + lane,)))
                 if lane == 0:
                     self.lse[at, place.head, place.matrix] = logs[half]
+
+
+def packed_words(sums: Any, columns: int, element: Any) -> Any:
+    """Return accumulators of 64 rows and some columns rounded to the element type, two per 32-bit word."""
+    words = cute.make_rmem_tensor(columns // 4, cute.Int32)
+    plain = cute.make_tensor(sums.iterator, cute.make_layout(columns // 2))
+    words.store(plain.load().to(element).bitcast(cute.Int32))
+    return words
+
+
+def row_pieces(words: Any, half: int, columns: int, lane: Any) -> list[list[Any]]:
+    """Return, for every 32 columns, the words of the 8 adjacent columns that this lane stores.
+
+    Args:
+        words: See :func:`packed_words`.
+        half: 0 for the upper of the lane's two rows, 1 for the lower one.
+        columns: Columns of the accumulator.
+        lane: Index of the lane among the four of a row.
+    """
+    return [_exchanged([words[2 * (4 * i + j) + half] for j in range(4)], lane) for i in range(columns // 32)]
+
+
+def store_row(line: Any, pieces: list[list[Any]], lane: Any, first: Any = 0) -> None:
+    """Store the pieces of a row to a line of global memory, without those past its end.
+
+    Args:
+        line: The line, (D,).
+        pieces: See :func:`row_pieces`.
+        lane: Index of the lane among the four of a row.
+        first: Index of the first piece in the line.
+    """
+    for i, piece in enumerate(pieces):
+        # the bounds check of a thread is the same for all pieces
+        if lane * 8 < line.shape[0] - 32 * (first + i):
+            eight = cute.make_rmem_tensor(4, cute.Int32)
+            for j in cute.range_constexpr(4):
+                eight[j] = piece[j]
+            target = cute.local_tile(line, (8,), (4 * (first + i) + lane,))
+            cute.autovec_copy(eight, cute.recast_tensor(target, cute.Int32))
 
 
 def _exchanged(words: list[Any], lane: Any) -> list[Any]:

@@ -121,6 +121,8 @@ def _is_visible(value: Any, tracer: Any) -> bool:
     from cute_dialect.lang.control.branches import regions  # late: start-up
 
     home = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    if home is None:  # A loop discarded its first trace, with this value.
+        return False
     opened = [tracer.entry, tracer.block]
     for region in regions(tracer):
         opened += [getattr(region, "saved", None), *getattr(region, "blocks", [])[-1:], getattr(region, "body", None)]

@@ -1,0 +1,310 @@
+"""Consumer warpgroup of the backward of attention: 64 keys of a block's tile, for all queries that see them.
+
+Rows of the scores are keys, so that the MMAs leave P^T and dS^T in registers just as those for dv and dk read them.
+Only dq needs dS in shared memory, because it adds over the keys of all consumers. A step has five MMAs::
+
+    S^T  = K Q^T               P^T  = exp2(factor S^T - log2(e) lse)
+    dP^T = V dO^T              dS^T = P^T (dP^T - delta)
+    dv  += P^T dO              runs while dS^T is computed
+    dk  += dS^T Q              runs while the consumers wait for each other's dS
+    dq   = dS K                goes to the writer through shared memory, while S^T of the next step runs
+"""
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.attention.backward_config import BackwardConfig
+from cute_dialect.kernels.attention.backward_producer import DQ_EMPTY, DQ_FULL
+from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles
+from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
+from cute_dialect.kernels.attention.tiles import nothing_of
+from cute_dialect.lang.nvgpu import warpgroup
+
+__all__ = ["BackwardConsumer"]
+
+_DS = 1
+"""The named barrier after which dS of all consumers is in shared memory."""
+
+
+class BackwardConsumer:
+    """A consumer warpgroup.
+
+    Args:
+        c, tiles: Configuration and scheduler.
+        group: Index of the consumer.
+        mmas: Tiled MMAs of the scores, of dk and dv, and of dq.
+        smem: K, V, Q and dO in shared memory; K, Q and dO transposed; dS, and dS transposed; the statistics; the
+            buffers of dq.
+        rings: Those of K, V, Q and dO.
+        results: dk and dv in global memory.
+        dq_sum: Accumulator of dq in global memory.
+        factor, scale: Factor of the scores in powers of two, and of the gradients.
+    """
+
+    def __init__(
+        self, c: BackwardConfig, tiles: KeyTiles, group: Any, mmas: Any, smem: Any, rings: Any, results: Any,
+        dq_sum: Any, factor: Any, scale: Any,
+    ):  # fmt: skip
+        self.c, self.tiles, self.group, self.results, self.factor, self.scale = c, tiles, group, results, factor, scale
+        self.dq_sum = dq_sum
+        self.mma_s, self.mma_kv, self.mma_dq = mma_s, mma_kv, mma_dq = mmas
+        self.of_k, self.of_v, self.of_q, self.of_grad = rings
+        sK, sV, sQ, sG, sKt, sQt, sGt, sX, sXt, self.s_stats, self.s_dq = smem
+        part_s, part_kv, part_dq = (mma.get_slice(group * 128) for mma in mmas)
+        self.k = mma_s.make_fragment_A(part_s.partition_A(_of_two_slots(sK)))
+        self.v = mma_s.make_fragment_A(part_s.partition_A(_of_two_slots(sV)))
+        self.q = mma_s.make_fragment_B(part_s.partition_B(sQ))
+        self.grad = mma_s.make_fragment_B(part_s.partition_B(sG))
+        self.qt = mma_kv.make_fragment_B(part_kv.partition_B(sQt))
+        self.gradt = mma_kv.make_fragment_B(part_kv.partition_B(sGt))
+        self.x = mma_dq.make_fragment_A(part_dq.partition_A(sX))
+        self.kt = mma_dq.make_fragment_B(part_dq.partition_B(_of_two_slots(sKt)))
+        self.thread = cute.arch.thread_idx().x % 128
+        store = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(True, 4), sX.element_type)
+        self.store_ds = cute.make_tiled_copy_C(store, mma_s).get_slice(group * 128 + self.thread)
+        self.stored_ds = self.store_ds.partition_D(sXt)
+        lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
+        self.row, self.column = group * 64 + warp * 16 + lane // 4, lane % 4 * 2
+        self.buffer = cute.Int32(0)
+
+    def run(self) -> None:
+        """Compute dk and dv of all tiles of this block."""
+        at = self.tiles.first()
+        while self.tiles.is_there(at):
+            place = self.tiles.place(at)
+            if place.first < place.last:
+                self._tile(place)
+            elif place.row < place.keys:
+                self._store_zeros(place)
+            at = self.tiles.following(at)
+
+    def _tile(self, place: KeyPlace) -> None:
+        # Accumulators are allocated where they are used, so that loops carry only those that stay in use.
+        c, mma = self.c, self.mma_kv
+        dk, dv = (mma.make_fragment_C(mma.partition_shape_C((c.tile_n, c.head))) for _ in range(2))
+        k = self.of_k.wait_and_advance()
+        q = self.of_q.wait_and_advance()
+        head, tile = place.head * self.tiles.problem.sharing, place.first
+        steps = (place.last - place.first) * self.tiles.problem.sharing
+        if c.ahead:
+            scores = self._accumulator()
+            warpgroup.fence()
+            self._multiply_keys(scores, q, tile)
+            v = self.of_v.wait_and_advance()
+            for i in range(steps - (c.ahead == 2)):
+                more = True if c.ahead == 2 else i + 1 < steps
+                q = self._step(place, q, head, tile, scores, dk, dv, i > 0, more)
+                head, tile = _following(place, head, tile)
+            if c.ahead == 2:
+                self._step(place, q, head, tile, scores, dk, dv, steps > 1, False)
+            else:
+                warpgroup.wait_group(0, scores)
+        else:
+            v = self.of_v.wait_and_advance()
+            for i in range(steps):
+                if i > 0:
+                    q = self.of_q.wait_and_advance()
+                scores = self._accumulator()
+                warpgroup.fence()
+                self._multiply_keys(scores, q, tile)
+                self._step(place, q, head, tile, scores, dk, dv, i > 0, False)
+                head, tile = _following(place, head, tile)
+        k.release()
+        v.release()
+        self._store(place, dk, dv)
+
+    def _accumulator(self) -> Any:
+        """Return an accumulator of this consumer's scores."""
+        return self.mma_s.make_fragment_C(self.mma_s.partition_shape_C((self.c.tile_n, self.c.tile_m)))
+
+    def _operand(self) -> Any:
+        """Return the A operand of the MMAs of dk and dv."""
+        return self.mma_kv.make_fragment_A(self.mma_kv.partition_shape_A((self.c.tile_n, self.c.tile_m)))
+
+    def _multiply_keys(self, scores: Any, q: Any, tile: Any) -> None:
+        at = (None, None, None)
+        cute.gemm(self.mma_s, scores, self.k[(*at, nothing_of(tile))], self.q[(*at, q.index)], accumulate=False)
+        warpgroup.commit_group()
+
+    def _step(
+        self, place: KeyPlace, q: Any, head: Any, tile: Any, scores: Any, dk: Any, dv: Any, adds: Any, more: Any,
+    ) -> Any:  # fmt: skip
+        """Process a tile of queries, whose scores are under way.
+
+        Args:
+            place: Tile of keys.
+            q: Slot of the queries.
+            head, tile: Their head and tile.
+            scores, dk, dv: Accumulators.
+            adds: True if dk and dv hold the sums of earlier steps.
+            more: True if another step follows. Unless it is False when the kernel is traced, start its scores.
+
+        Returns:
+            The slot of the next step.
+        """
+        c, at = self.c, (None, None, None)
+        dp, weights, ds = self._accumulator(), self._operand(), self._operand()
+        grad = self.of_grad.wait_and_advance()
+        if c.ahead:
+            warpgroup.wait_group(0, scores)
+        warpgroup.fence()
+        cute.gemm(self.mma_s, dp, self.v[(*at, nothing_of(tile))], self.grad[(*at, grad.index)], accumulate=False)
+        warpgroup.commit_group()
+        logs = self._statistic(q, 0)
+        if not c.ahead:
+            warpgroup.wait_group(1, scores)
+        powers = self._powers(scores, logs)
+        self._mask(powers, place, tile)
+        _round(powers, weights)
+        warpgroup.fence()
+        cute.gemm(self.mma_kv, dv, weights, self.gradt[(*at, grad.index)], accumulate=adds)
+        warpgroup.commit_group()
+        warpgroup.wait_group(1, dp)
+        grads = self._gradients(powers, dp, self._statistic(q, 1))
+        if c.ahead:
+            warpgroup.wait_group(0, dv)
+        _round(grads, ds)
+        if c.ds_stages == 1:
+            # The consumers have passed the last barrier, but may still read dS.
+            cute.arch.barrier(_DS, 128 * c.consumers)
+        plain = cute.make_tensor(ds.iterator, scores.layout)
+        cute.copy(self.store_ds, self.store_ds.retile(plain), self.stored_ds[(*at, self.buffer)])
+        cute.arch.fence_proxy("async.shared", space="cta")
+        following = q
+        if more:
+            following = self.of_q.wait_and_advance()
+        warpgroup.fence()
+        cute.gemm(self.mma_kv, dk, ds, self.qt[(*at, q.index)], accumulate=adds)
+        warpgroup.commit_group()
+        cute.arch.barrier(_DS, 128 * c.consumers)
+        dq = self.mma_dq.make_fragment_C(self.mma_dq.partition_shape_C((c.tile_m, c.head)))
+        warpgroup.fence()
+        cute.gemm(self.mma_dq, dq, self.x[(*at, self.buffer)], self.kt[(*at, nothing_of(tile))], accumulate=False)
+        warpgroup.commit_group()
+        if more is False:
+            warpgroup.wait_group(0, dq, dk, dv)
+        else:
+            self._multiply_keys(scores, following, tile)
+            warpgroup.wait_group(1, dq, dk, dv)
+        grad.release()
+        q.release()
+        self._store_dq(dq, head, place.tile + tile)
+        if c.ds_stages == 2:
+            self.buffer = self.buffer ^ 1
+        return following
+
+    def _statistic(self, q: Any, which: int) -> Any:
+        """Return the log-sum-exps (0) or deltas (1) of this thread's columns: two of every eight."""
+        c = self.c
+        found = cute.make_rmem_tensor((2, c.tile_m // 8), cute.Float32)
+        here = cute.make_tensor(
+            self.s_stats.iterator + (q.index * (2 * c.tile_m) + which * c.tile_m + self.column),
+            cute.make_layout((2, c.tile_m // 8), stride=(1, 8)),
+        )
+        cute.autovec_copy(here, found)
+        return found
+
+    def _powers(self, scores: Any, logs: Any) -> Any:
+        """Return the probabilities."""
+        found = cute.make_rmem_tensor(cute.size(scores), cute.Float32)
+        for i in cute.range_constexpr(cute.size(scores)):
+            power = cute.math.fma(scores[i], self.factor, -logs[i % 2 + i // 4 * 2])
+            found[i] = cute.math.exp2(power, fastmath=True)
+        return found
+
+    def _gradients(self, powers: Any, dp: Any, deltas: Any) -> Any:
+        """Return the gradients of the scores, from those of the probabilities."""
+        found = cute.make_rmem_tensor(cute.size(dp), cute.Float32)
+        for i in cute.range_constexpr(cute.size(dp)):
+            found[i] = powers[i] * (dp[i] - deltas[i % 2 + i // 4 * 2])
+        return found
+
+    def _mask(self, powers: Any, place: KeyPlace, tile: Any) -> None:
+        """Set the probabilities of keys that a query does not see, and of keys past the end, to 0."""
+        c, p = self.c, self.tiles.problem
+        left, right = c.bounded
+        key = place.row + self.group * 64
+        own = tile * c.tile_m + self.tiles.shift(place)
+        cut = key + 64 > place.keys
+        if right:
+            cut = cut | (key + 63 > own + p.right)
+        if left:
+            cut = cut | (key < own + c.tile_m - 1 - p.left)
+        if cut:
+            for half in cute.range_constexpr(2):
+                at = place.row + self.row + 8 * half
+                # Columns of this thread are counted from its first one.
+                low = at - own - self.column - p.right if right else cute.Int32(0)
+                low = cute.Int32(c.tile_m) if at >= place.keys else low
+                high = at - own - self.column + p.left if left else None
+                for column in cute.range_constexpr(c.tile_m // 4):
+                    i, x = column // 2 * 4 + half * 2 + column % 2, column // 2 * 8 + column % 2
+                    value = powers[i]
+                    value = value if x >= low else cute.Float32(0.0)
+                    if high is not None:
+                        value = value if x <= high else cute.Float32(0.0)
+                    powers[i] = value
+
+    def _store_dq(self, dq: Any, head: Any, tile: Any) -> None:
+        """Pass this thread's part of dq to the writer of this consumer, or add it to global memory."""
+        if self.c.red:
+            line = self.dq_sum[head, tile, None]
+            for i in cute.range_constexpr(self.c.dq_values):
+                at = (self.group * self.c.dq_values + i) * 128 + self.thread
+                cute.arch.red(line.iterator + at, dq[i])
+            return
+        cute.arch.barrier(DQ_EMPTY + self.group, 160)
+        values = cute.make_tensor(dq.iterator, cute.make_layout((4, self.c.dq_values // 4)))
+        for i in cute.range_constexpr(self.c.dq_values // 4):
+            cute.autovec_copy(values[None, i], self.s_dq[None, self.thread, i, self.group])
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.barrier_arrive(DQ_FULL + self.group, 160)
+
+    def _store(self, place: KeyPlace, dk: Any, dv: Any) -> None:
+        for i in cute.range_constexpr(cute.size(dk)):
+            dk[i] = dk[i] * self.scale
+        lane = cute.arch.lane_idx() % 4
+        for target, sums in zip(self.results, (dk, dv)):
+            words = packed_words(sums, self.c.head, target.element_type)
+            for half in cute.range_constexpr(2):
+                at = place.row + self.row + 8 * half
+                pieces = row_pieces(words, half, self.c.head, lane)
+                if at < place.keys:
+                    store_row(target[place.key_start + at, None, place.head, place.matrix], pieces, lane)
+
+    def _store_zeros(self, place: KeyPlace) -> None:
+        """Store the gradients of keys that no query sees."""
+        zeros = cute.make_rmem_tensor(4, cute.Int32)
+        zeros.fill(0)
+        pieces, lane = [[zeros[j] for j in range(4)]] * (self.c.head // 32), cute.arch.lane_idx() % 4
+        for target in self.results:
+            for half in cute.range_constexpr(2):
+                at = place.row + self.row + 8 * half
+                if at < place.keys:
+                    store_row(target[place.key_start + at, None, place.head, place.matrix], pieces, lane)
+
+
+def _following(place: KeyPlace, head: Any, tile: Any) -> tuple[Any, Any]:
+    """Return the head and the query tile of the next step."""
+    wraps = tile + 1 == place.last
+    return head + 1 if wraps else head, place.first if wraps else tile + 1
+
+
+def _round(values: Any, target: Any) -> None:
+    """Round accumulators to the A operand of an MMA."""
+    flat = cute.make_tensor(target.iterator, cute.make_layout(cute.size(target)))
+    plain = cute.make_tensor(values.iterator, cute.make_layout(cute.size(values)))
+    flat.store(plain.load().to(flat.element_type))
+
+
+def _of_two_slots(x: Any) -> Any:
+    """Return a tile of shared memory with a second slot, which does not exist and is never used.
+
+    The slot index is 0, but ptxas must not know it (:func:`.tiles.nothing_of`). Otherwise it would keep the descriptors
+    of all MMAs with the tile in registers for the whole loop, and spill others.
+    """
+    layout = cute.append(cute.select(x.layout, [0, 1]), cute.make_layout(2, stride=cute.size(x.layout)))
+    return cute.make_tensor(x.iterator, layout)

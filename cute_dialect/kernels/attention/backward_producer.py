@@ -1,0 +1,126 @@
+"""Producer warpgroup of the backward of attention: a warp that loads operands, and warps that add up dq.
+
+The first warp fills the rings of Q and dO by TMA, in the order in which consumers use them, after the tiles of K and V.
+Each of the following warps serves one consumer: it adds the consumer's part of dq, which is in shared memory, to global
+memory.
+"""
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.attention.backward_config import BackwardConfig
+from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles
+from cute_dialect.kernels.attention.producer import Loaded
+from cute_dialect.lang.nvgpu import cpasync
+
+__all__ = ["DQ_EMPTY", "DQ_FULL", "BackwardProducer", "DqWriter"]
+
+DQ_FULL, DQ_EMPTY = 2, 4
+"""First of the named barriers of each consumer's buffer of dq."""
+
+
+class BackwardProducer:
+    """Producer of the operands: one thread.
+
+    Args:
+        c, tiles: Configuration and scheduler.
+        tmas, smem, rings: Those of K, V, Q and dO.
+        stats: Row statistics in global memory.
+        s_stats: Their ring in shared memory, with the stages of Q.
+    """
+
+    def __init__(
+        self, c: BackwardConfig, tiles: KeyTiles, tmas: Any, smem: Any, rings: Any, stats: Any, s_stats: Any
+    ):  # fmt: skip
+        self.c, self.tiles, self.stats, self.s_stats = c, tiles, stats, s_stats
+        sizes = (c.tile_n, c.tile_n, c.tile_m, c.tile_m)
+        self.k, self.v, self.q, self.grad = (
+            Loaded(tma, tensor, (rows, c.head), 0) for tma, tensor, rows in zip(tmas, smem, sizes)
+        )
+        self.of_k, self.of_v, self.of_q, self.of_grad = rings
+        self.bulk = cute.make_copy_atom(cpasync.CopyBulkG2SOp(), cute.Float32)
+
+    def run(self) -> None:
+        """Load the operands of all tiles of this block."""
+        at = self.tiles.first()
+        while self.tiles.is_there(at):
+            place = self.tiles.place(at)
+            if place.first < place.last:
+                self._tile(place)
+            at = self.tiles.following(at)
+
+    def _tile(self, place: KeyPlace) -> None:
+        batch = place.matrix
+        self._bring(self.k, self.of_k, place.key_start + place.row, place.head, batch)
+        sharing = self.tiles.problem.sharing
+        head = place.head * sharing
+        self._queries(place, head, place.first)
+        self._bring(self.v, self.of_v, place.key_start + place.row, place.head, batch)
+        self._grads(place, head, place.first)
+        for tile in range(place.first + 1, place.last):
+            self._queries(place, head, tile)
+            self._grads(place, head, tile)
+        for other in range(1, sharing):
+            for tile in range(place.first, place.last):
+                self._queries(place, head + other, tile)
+                self._grads(place, head + other, tile)
+
+    def _queries(self, place: KeyPlace, head: Any, tile: Any) -> None:
+        slot = self.of_q.acquire_and_advance()
+        self.q.fetch(slot.index, slot.barrier, place.query_start + tile * self.c.tile_m, head, place.matrix)
+        source = self.stats[head, place.tile + tile, None]
+        cute.copy(self.bulk, source, self.s_stats[None, slot.index], tma_bar_ptr=slot.barrier)
+
+    def _grads(self, place: KeyPlace, head: Any, tile: Any) -> None:
+        self._bring(self.grad, self.of_grad, place.query_start + tile * self.c.tile_m, head, place.matrix)
+
+    def _bring(self, matrix: Loaded, ring: Any, row: Any, head: Any, batch: Any) -> None:
+        slot = ring.acquire_and_advance()
+        matrix.fetch(slot.index, slot.barrier, row, head, batch)
+
+
+class DqWriter:
+    """A warp that adds one consumer's parts of dq to global memory.
+
+    Args:
+        c, tiles: Configuration and scheduler.
+        group: Index of the consumer.
+        s_dq: The buffers of all consumers in shared memory.
+        dq_sum: The accumulator in global memory.
+    """
+
+    def __init__(self, c: BackwardConfig, tiles: KeyTiles, group: Any, s_dq: Any, dq_sum: Any):
+        self.c, self.tiles, self.group, self.s_dq, self.dq_sum = c, tiles, group, s_dq, dq_sum
+        self.add = cute.make_copy_atom(cpasync.CopyReduceBulkS2GOp("add"), cute.Float32)
+        self.leads = cute.arch.lane_idx() == 0
+
+    def run(self) -> None:
+        """Add the parts of all steps of this block."""
+        at = self.tiles.first()
+        while self.tiles.is_there(at):
+            place = self.tiles.place(at)
+            sharing = self.tiles.problem.sharing
+            if place.first < place.last:
+                for other in range(sharing):
+                    for tile in range(place.first, place.last):
+                        self._step(place, place.head * sharing + other, tile)
+            at = self.tiles.following(at)
+        if self.leads:
+            # The writes must complete before the block exits, not only the reads.
+            cute.arch.cp_async_bulk_wait_group(0)
+
+    def _step(self, place: KeyPlace, head: Any, tile: Any) -> None:
+        if self.leads:
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
+        cute.arch.sync_warp()
+        cute.arch.barrier_arrive(DQ_EMPTY + self.group, 160)
+        cute.arch.barrier(DQ_FULL + self.group, 160)
+        if self.leads:
+            line = self.dq_sum[head, place.tile + tile, None]
+            size = 128 * self.c.dq_values
+            part = cute.make_tensor(self.s_dq.iterator + self.group * size, cute.make_layout(size))
+            cute.copy(self.add, part, cute.local_tile(line, (size,), (self.group,)))
+            cute.arch.cp_async_bulk_commit_group()

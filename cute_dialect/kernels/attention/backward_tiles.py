@@ -1,0 +1,134 @@
+"""Tile scheduler of the backward of attention: the keys and heads of each block, and the queries that see them."""
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.attention.backward_config import BackwardConfig
+
+__all__ = ["KeyPlace", "KeyProblem", "KeyTiles", "QueryPlace", "query_place"]
+
+
+class KeyProblem(NamedTuple):
+    """Sizes of a launch. The host computes them, so that they need no registers."""
+
+    queries: Any  # of a sequence; the largest number for packed sequences
+    keys: Any  # likewise
+    heads: Any  # key heads
+    sharing: Any  # query heads per key head
+    begins: Any  # boundaries of queries and of keys of packed sequences
+    left: Any  # keys that a query sees before its own
+    right: Any  # keys that a query sees after its own
+    tiles: Any  # tiles of keys of a head
+    units: Any  # work items: tiles of all heads, or pairs of tiles
+
+    @staticmethod
+    def units_of(c: BackwardConfig, tiles: Any, heads: Any, batch: Any) -> Any:
+        """Return the number of work items: tiles or pairs of tiles."""
+        return (cute.ceil_div(tiles, 2) if c.takes_pairs else tiles) * heads * batch
+
+
+class KeyPlace(NamedTuple):
+    """A block's tile of keys."""
+
+    head: Any  # key head
+    row: Any  # first key in the sequence
+    queries: Any  # of the sequence
+    keys: Any  # of the sequence
+    query_start: Any  # offset of the sequence's queries in memory
+    key_start: Any  # offset of the sequence's keys in memory
+    matrix: Any  # index of the sequence's matrix
+    tile: Any  # index of the sequence's first query tile in the workspaces
+    first: Any  # first query tile that sees the keys
+    last: Any  # end of these query tiles
+
+
+class KeyTiles:
+    """The tiles of all blocks. Tiles of one head are adjacent, so that its queries stay in the L2.
+
+    If the mask bounds keys on one side, the number of queries that see a tile grows or falls along the keys. A block
+    therefore takes tiles in pairs of equal total length, as :class:`.tiles.Tiles` does.
+    """
+
+    def __init__(self, c: BackwardConfig, problem: KeyProblem):
+        self.c, self.problem = c, problem
+        self.tiles = cute.assume(problem.tiles, range=(0, None))
+        self.paired = c.takes_pairs
+        self.per_head = cute.ceil_div(self.tiles, 2) if self.paired else self.tiles
+
+    def grid(self) -> Any:
+        """Return the number of blocks to launch."""
+        return cute.min(self.problem.units, self.c.sms)
+
+    def first(self) -> Any:
+        """Return the index of this block's first tile, or twice the index of its first pair."""
+        return cute.arch.block_idx().x * (2 if self.paired else 1)
+
+    def is_there(self, at: Any) -> Any:
+        """Return True if a tile index is in range."""
+        return at < self.problem.units * (2 if self.paired else 1)
+
+    def following(self, at: Any) -> Any:
+        """Return the index of this block's next tile."""
+        step = cute.arch.grid_dim().x
+        return at + (step * 2 - 1 if (at & 1) != 0 else 1) if self.paired else at + step
+
+    def place(self, at: Any) -> KeyPlace:
+        """Return the coordinates of a tile. One that does not exist starts past the last key, and no query sees it."""
+        p, c = self.problem, self.c
+        unit = cute.assume(at // 2 if self.paired else at, range=(0, None))
+        line, tile = divmod(unit, self.per_head)
+        if self.paired:
+            other = self.tiles - 1 - tile
+            tile = (self.tiles if tile == other else other) if (at & 1) != 0 else tile
+        batch, head = divmod(cute.assume(line, range=(0, None)), p.heads)
+        where = query_place(c, p.begins, p.queries, batch)
+        keys, key_start = p.keys, cute.Int32(0)
+        if c.packed:
+            of_keys = p.begins[1]
+            key_start = of_keys[batch]
+            keys = of_keys[batch + 1] - key_start
+        row = tile * c.tile_n
+        low, high = cute.Int32(0), where.queries
+        shift = keys - where.queries if c.from_end else 0
+        left, right = c.bounded
+        if right:
+            low = cute.max(row - shift - p.right, 0)
+        if left:
+            high = cute.min(high, cute.min(row + c.tile_n, keys) - shift + p.left)
+        first = low // c.tile_m
+        last = cute.ceil_div(cute.max(high, 0), c.tile_m)
+        last = first if row >= keys else cute.max(first, last)
+        return KeyPlace(
+            head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last
+        )  # fmt: skip
+
+    def shift(self, place: KeyPlace) -> Any:
+        """Return the key aligned with the first query of a sequence."""
+        return place.keys - place.queries if self.c.from_end else 0
+
+
+class QueryPlace(NamedTuple):
+    """The queries of a sequence."""
+
+    queries: Any  # number of queries
+    query_start: Any  # their offset in memory
+    matrix: Any  # index of the sequence's matrix
+    tile: Any  # index of the first query tile in the workspaces
+
+
+def query_place(c: BackwardConfig, begins: Any, queries: Any, batch: Any) -> QueryPlace:
+    """Return the queries of a sequence.
+
+    Args:
+        c: Configuration.
+        begins: Boundaries of the queries of packed sequences, first in a tuple, or None.
+        queries: Queries of a sequence that is not packed.
+        batch: Index of the sequence.
+    """
+    if not c.packed:
+        return QueryPlace(queries, cute.Int32(0), batch, batch * cute.ceil_div(queries, c.tile_m))
+    start = begins[0][batch]
+    return QueryPlace(begins[0][batch + 1] - start, start, 0, start // c.tile_m + batch)

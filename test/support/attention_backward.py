@@ -1,0 +1,118 @@
+"""Backward of attention on the interpreter: runs of its kernels, and a float64 reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from cute_dialect.kernels.attention.backward import backward_launches
+from cute_dialect.kernels.attention.backward_config import BackwardConfig
+from cute_dialect.pipelines import compile
+
+CHECKS = ("race", "uninit", "sync", "oob")
+DTYPES: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
+TYPES: dict[str, Any] = {"f32": np.float32, "i32": np.int32}
+
+
+def normal(*shape: int, dtype: Any = ml_dtypes.bfloat16, seed: int = 0) -> Any:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
+
+
+def visible(queries: int, keys: int, left: int | None, right: int | None, shift: int) -> Any:
+    """Return the (queries, keys) pairs that a mask shows. Query 0 is aligned with key ``shift``."""
+    own, at = np.arange(queries)[:, None] + shift, np.arange(keys)[None]
+    seen = np.ones((queries, keys), bool)
+    if left is not None:
+        seen &= at >= own - left
+    if right is not None:
+        seen &= at <= own + right
+    return seen
+
+
+def forward(q: Any, k: Any, v: Any, scale: float, seen: Any) -> tuple[Any, Any]:
+    """Return the result and the log-sum-exps of (S, H, D) arrays, in float64."""
+    q, k, v = (x.astype(np.float64).swapaxes(0, 1) for x in (q, k, v))
+    k, v = (np.repeat(x, len(q) // len(x), 0) for x in (k, v))
+    scores = np.where(seen, q @ k.swapaxes(1, 2) * scale, -np.inf)
+    most = scores.max(-1, keepdims=True, initial=-1e30)
+    powers = np.exp(scores - most)
+    total = powers.sum(-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        logs = np.where(total > 0, most + np.log(total), -np.inf)[..., 0]
+    return np.where(total > 0, powers @ v / np.where(total > 0, total, 1), 0).swapaxes(0, 1), logs.T
+
+
+def gradients(q: Any, k: Any, v: Any, dout: Any, dlse: Any, scale: float, seen: Any) -> tuple[Any, Any, Any]:
+    """Return dq, dk and dv of (S, H, D) arrays, in float64."""
+    out, lse = forward(q, k, v, scale, seen)
+    heads = k.shape[1]
+    q, k, v, dout, out = (x.astype(np.float64).swapaxes(0, 1) for x in (q, k, v, dout, out))
+    k, v = (np.repeat(x, len(q) // heads, 0) for x in (k, v))
+    lse = lse.T[..., None]
+    p = np.where(seen & (lse > -np.inf), np.exp(q @ k.swapaxes(1, 2) * scale - np.where(lse > -np.inf, lse, 0)), 0)
+    delta = (dout * out).sum(-1, keepdims=True) - (0 if dlse is None else dlse.T[..., None])
+    ds = p * (dout @ v.swapaxes(1, 2) - delta) * scale
+    dk, dv = ds.swapaxes(1, 2) @ q, p.swapaxes(1, 2) @ dout
+    dk, dv = (x.reshape(heads, -1, *x.shape[1:]).sum(1) for x in (dk, dv))
+    return (ds @ k).swapaxes(0, 1), dk.swapaxes(0, 1), dv.swapaxes(0, 1)
+
+
+def run(c: BackwardConfig, operands: dict[str, Any], numbers: dict[str, Any], **options: Any) -> tuple[Any, Any, Any]:
+    """Run the kernels on (B, S, H, D) arrays with poisoned results and workspaces, and return dq, dk and dv.
+
+    Args:
+        c: Configuration.
+        operands: q, k, v, out, dout (B, S, H, D), lse, dlse (B, S, H), of_queries, of_keys.
+        numbers: queries, keys, scale, left and right.
+        options: Options of the interpreter.
+    """
+    dtype = operands["q"].dtype
+    results = {f"d{x}": np.full(operands[x].shape, np.nan, dtype) for x in "qkv"}
+    batch, rows, heads, _ = operands["q"].shape
+    sequences = len(operands["of_queries"]) - 1 if c.packed else batch
+    spaces = {
+        name: np.full(shape, np.nan if kind == "f32" else 1 << 30, TYPES[kind])
+        for name, (kind, shape) in c.workspaces(rows, heads, sequences).items()
+    }
+    given = {**operands, **results}
+    given = {
+        name: x if x.ndim == 1 else x.transpose(1, 2, 0) if x.ndim == 3 else x.transpose(1, 3, 2, 0)
+        for name, x in given.items() if x is not None
+    }  # fmt: skip
+    given |= spaces | numbers
+    for launch in backward_launches(c):
+        module = compile(launch.text(c), emit="base", filename=f"{launch.name}.mlir")
+        module.kernel(launch.host)(*[given[name] for name in launch.operands], device="cpu", checks=CHECKS, **options)
+    return results["dq"], results["dk"], results["dv"]
+
+
+def errors(found: Any, want: Any) -> list[float]:
+    """Return the largest error of each gradient relative to its largest value."""
+    return [
+        float(np.abs(x.astype(np.float64) - y).max() / max(float(np.abs(y).max()), 1e-30)) for x, y in zip(found, want)
+    ]
+
+
+def dense(
+    c: BackwardConfig, batch: int, heads: int, key_heads: int, queries: int, keys: int, size: int,
+    window: tuple[int, int] = (0, 0), **options: Any,
+) -> list[float]:  # fmt: skip
+    """Return the errors of the gradients of random (B, S, H, D) arrays."""
+    dtype = DTYPES[c.element]
+    q, dout = (normal(batch, queries, heads, size, dtype=dtype, seed=i) for i in (0, 3))
+    k, v = (normal(batch, keys, key_heads, size, dtype=dtype, seed=i) for i in (1, 2))
+    dlse = normal(batch, queries, heads, dtype=np.float32, seed=4) if c.dlse else None
+    bounds = [x if is_bounded else None for x, is_bounded in zip(window, c.bounded)]
+    seen = visible(queries, keys, bounds[0], bounds[1], keys - queries if c.from_end else 0)
+    scale = float(np.float32(size**-0.5))
+    both = [forward(*x, scale, seen) for x in zip(q, k, v)]
+    operands = {
+        "q": q, "k": k, "v": v, "out": np.stack([x[0] for x in both]).astype(dtype), "dout": dout,
+        "lse": np.stack([x[1] for x in both]).astype(np.float32), "dlse": dlse,
+    }  # fmt: skip
+    numbers = {"queries": queries, "keys": keys, "scale": scale, "left": window[0], "right": window[1]}
+    found = run(c, operands, numbers, **options)
+    each = [gradients(q[i], k[i], v[i], dout[i], None if dlse is None else dlse[i], scale, seen) for i in range(batch)]
+    return errors(found, [np.stack(x) for x in zip(*each)])

@@ -1,0 +1,88 @@
+"""Kernels of the backward of attention on the interpreter, compared with float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attention_backward import dense
+
+from cute_dialect.kernels.attention.backward import backward_launches, backward_text
+from cute_dialect.kernels.attention.backward_config import (
+    BACKWARD_HEADS,
+    BackwardConfig,
+    backward_config_named,
+    default_backward_config,
+)
+from cute_dialect.pipelines import compile
+
+LIMITS = {"bf16": 1e-2, "f16": 1.25e-3}
+"""Largest error of a gradient relative to its largest value."""
+
+CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
+    # configuration; batch, heads, key heads, queries, keys, head size; window; options of the interpreter
+    ("attention-backward-bf16-64-right-128x128", (1, 2, 1, 20, 30, 64), (0, 0), {}),
+    ("attention-backward-bf16-128-full-64x128", (1, 1, 1, 70, 100, 128), (0, 0), {"schedule": "adversarial"}),
+    ("attention-backward-bf16-128-right-64x128-sms1", (1, 2, 1, 130, 140, 128), (0, 0), {"schedule": "adversarial"}),
+    ("attention-backward-bf16-128-right-64x128-a0-sms1", (2, 1, 1, 150, 140, 120), (0, 0), {"schedule": "random"}),
+    ("attention-backward-bf16-128-right-64x128-a2-sms1", (1, 1, 1, 150, 140, 128), (0, 0), {"schedule": "reverse"}),
+    ("attention-backward-bf16-64-right-end-dlse-128x128-sms3", (2, 2, 2, 70, 200, 64), (0, 0), {"schedule": "random"}),
+    ("attention-backward-f16-64-full-128x128", (1, 1, 1, 129, 300, 40), (0, 0), {}),
+    ("attention-backward-bf16-128-both-64x128-x1-sms2", (1, 2, 2, 200, 190, 96), (30, 20), {"schedule": "random"}),
+    ("attention-backward-bf16-128-left-64x128-sms2", (1, 1, 1, 200, 330, 128), (30, 20), {}),
+    ("attention-backward-bf16-128-right-end-64x128", (1, 1, 1, 200, 30, 128), (0, 0), {}),
+    ("attention-backward-bf16-64-full-128x128-r1-sms3", (1, 4, 1, 150, 140, 64), (0, 0), {}),
+]
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample(*[CASES[0][0]])
+@pytest.mark.parametrize(("name", "shape", "window", "options"), CASES, ids=[case[0] for case in CASES])
+def test_gradients(name: str, shape: Any, window: Any, options: Any) -> None:
+    c = backward_config_named(name)
+    found = dense(c, *shape, window=window, seed=1, **options)
+    assert max(found) < LIMITS[c.element], found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head", BACKWARD_HEADS)
+@pytest.mark.parametrize("mask", ["full", "right"])
+def test_wgmma_is_not_serialized(head: int, mask: str) -> None:
+    c = default_backward_config("bf16", head, mask)
+    report = compile(backward_text(c), filename=f"{c.name}.mlir").report
+    assert "C75" not in report, report
+
+
+def test_names_of_configurations() -> None:
+    default = BackwardConfig()
+    others = [default._replace(**{field: other}) for field, other in (
+        ("element", "f16"), ("head", 64), ("mask", "left"), ("from_end", True), ("packed", True), ("dlse", True),
+        ("deterministic", True), ("tile_m", 80), ("q_stages", 3), ("grad_stages", 1), ("ds_stages", 1), ("ahead", 0),
+        ("red", True), ("pairs", False), ("sms", 1),
+    )]  # fmt: skip
+    assert {next(f for f in default._fields if getattr(default, f) != getattr(c, f)) for c in others} == {
+        *default._fields
+    } - {"tile_n"}
+    assert len({c.name for c in (default, *others)}) == 1 + len(others)
+    assert all([backward_config_named(c.name) == c for c in others])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"element": "f32"}, "use 'bf16' or 'f16'"), ({"head": 80}, "head is 80"), ({"mask": "no"}, "mask is 'no'"),
+        ({"tile_n": 64}, "the tile is 64x64"), ({"q_stages": 1}, "at least 2"), ({"grad_stages": 5}, "shared memory"),
+        ({"tile_m": 128}, "shared memory"),
+        ({"tile_m": 128, "ds_stages": 1, "grad_stages": 1, "red": True}, "registers"),
+    ],
+)  # fmt: skip
+def test_configurations_that_no_kernel_supports(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BackwardConfig()._replace(**fields).check()
+
+
+def test_launches_name_their_operands() -> None:
+    c = BackwardConfig(packed=True, dlse=True)
+    first, main, last = (set(launch.operands) for launch in backward_launches(c))
+    assert first & main == {"dout", "stats", "dq_sum", "of_queries", "queries"}
+    assert main & last == {"dq_sum", "of_queries", "queries", "scale"}
