@@ -96,10 +96,10 @@ class BackwardConsumer:
             v = self.of_v.wait_and_advance()
             for i in range(steps - (c.ahead == 2)):
                 more = True if c.ahead == 2 else i + 1 < steps
-                q = self._step(place, q, head, tile, scores, dk, dv, i > 0, more)
+                q = self._step(place, q, head, tile, scores, dk, dv, i > 0, more, starts=True)
                 head, tile = _following(place, head, tile)
             if c.ahead == 2:
-                self._step(place, q, head, tile, scores, dk, dv, steps > 1, False)
+                self._step(place, q, head, tile, scores, dk, dv, steps > 1, False, starts=False)
             else:
                 warpgroup.wait_group(0, scores)
         else:
@@ -110,7 +110,7 @@ class BackwardConsumer:
                 scores = self._accumulator()
                 warpgroup.fence()
                 self._multiply_keys(scores, q, tile)
-                self._step(place, q, head, tile, scores, dk, dv, i > 0, False)
+                self._step(place, q, head, tile, scores, dk, dv, i > 0, False, starts=False)
                 head, tile = _following(place, head, tile)
         k.release()
         v.release()
@@ -131,6 +131,7 @@ class BackwardConsumer:
 
     def _step(
         self, place: KeyPlace, q: Any, head: Any, tile: Any, scores: Any, dk: Any, dv: Any, adds: Any, more: Any,
+        *, starts: bool,
     ) -> Any:  # fmt: skip
         """Process a tile of queries, whose scores are under way.
 
@@ -140,7 +141,8 @@ class BackwardConsumer:
             head, tile: Their head and tile.
             scores, dk, dv: Accumulators.
             adds: True if dk and dv hold the sums of earlier steps.
-            more: True if another step follows. Unless it is False when the kernel is traced, start its scores.
+            more: True if another step follows in this tile.
+            starts: Start the scores of the next step.
 
         Returns:
             The slot of the next step.
@@ -184,11 +186,11 @@ class BackwardConsumer:
         warpgroup.fence()
         cute.gemm(self.mma_dq, dq, self.x[(*at, self.buffer)], self.kt[(*at, nothing_of(tile))], accumulate=False)
         warpgroup.commit_group()
-        if more is False:
-            warpgroup.wait_group(0, dq, dk, dv)
-        else:
+        if starts:
             self._multiply_keys(scores, following, tile)
             warpgroup.wait_group(1, dq, dk, dv)
+        else:
+            warpgroup.wait_group(0, dq, dk, dv)
         grad.release()
         q.release()
         self._store_dq(dq, head, place.tile + tile)
