@@ -14,9 +14,8 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, cast
 
-from cute_dialect.lang.calls.compile import trace
+from cute_dialect.lang.calls.compile import examples_of, trace
 from cute_dialect.lang.calls.decorators import KernelFunction
-from cute_dialect.lang.calls.examples import examples_of
 from cute_dialect.lang.calls.traced import Traced
 from cute_dialect.lang.tracing.errors import CompileError
 from cute_dialect.pipelines.compilation import LoweringError

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from cute_dialect.explore.collect import compiled
 from cute_dialect.explore.runs import Run, copy_of, default_text, run
 from cute_dialect.lang.calls.arguments import unpack
-from cute_dialect.lang.calls.compile import trace
+from cute_dialect.lang.calls.compile import examples_of, trace
 from cute_dialect.lang.calls.compiled import observed
-from cute_dialect.lang.calls.examples import examples_of
-from cute_dialect.lang.calls.target import running_on
+from cute_dialect.lang.calls.options import running_on
 from cute_dialect.lang.tracing.errors import CompileError
 from cute_dialect.pipelines.compilation import read_text
 from cute_dialect.pipelines.compiler import parse_module
@@ -30,8 +29,8 @@ from cute_dialect.tools.run_inputs import SpecError, make_arguments
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from cute_dialect.lang.calls.compile import Example
     from cute_dialect.lang.calls.compiled import Compiled
-    from cute_dialect.lang.calls.examples import Example
     from cute_dialect.lang.calls.traced import Traced
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 

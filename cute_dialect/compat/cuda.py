@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
-from cute_dialect.lang.calls.target import default_device
+from cute_dialect.lang.calls.options import default_device
 from cute_dialect.lang.values.annotations import Stream
 from cute_dialect.runtime.driver import CudaError
 

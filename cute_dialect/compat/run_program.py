@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import Any
 
 from cute_dialect.compat.unsupported import LATER_CHIPS, STATEMENTS, VENDOR, refused
-from cute_dialect.lang.calls.target import running_on
+from cute_dialect.lang.calls.options import running_on
 from cute_dialect.runtime.driver import CudaError, driver
 from cute_dialect.runtime.settings import word
 

@@ -15,7 +15,7 @@ from functools import wraps
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from cute_dialect.lang.calls.target import current_target
+from cute_dialect.lang.calls.options import current_target
 
 __all__ = ["CudaOnCpu", "TorchOnCpu", "import_with", "on_cpu"]
 

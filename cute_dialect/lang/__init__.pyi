@@ -20,6 +20,7 @@ from cute_dialect.lang import utils as utils
 from cute_dialect.lang.calls.arguments import make_ptr as make_ptr
 from cute_dialect.lang.calls.compile import compile as compile
 from cute_dialect.lang.calls.compile import compile_async as compile_async
+from cute_dialect.lang.calls.compile import example as example
 from cute_dialect.lang.calls.compile import explain as explain
 from cute_dialect.lang.calls.compile import precompile as precompile
 from cute_dialect.lang.calls.compile import trace as trace
@@ -27,7 +28,6 @@ from cute_dialect.lang.calls.compiled import Compiled as Compiled
 from cute_dialect.lang.calls.compiled import load as load
 from cute_dialect.lang.calls.decorators import jit as jit
 from cute_dialect.lang.calls.decorators import kernel as kernel
-from cute_dialect.lang.calls.examples import example as example
 from cute_dialect.lang.calls.generics import generic as generic
 from cute_dialect.lang.calls.options import EnableAssertions as EnableAssertions
 from cute_dialect.lang.calls.options import EnableTVMFFI as EnableTVMFFI
@@ -37,6 +37,8 @@ from cute_dialect.lang.calls.options import KeepCUBIN as KeepCUBIN
 from cute_dialect.lang.calls.options import KeepPTX as KeepPTX
 from cute_dialect.lang.calls.options import OptLevel as OptLevel
 from cute_dialect.lang.calls.options import PtxasOptions as PtxasOptions
+from cute_dialect.lang.calls.options import current_target as current_target
+from cute_dialect.lang.calls.options import target as target
 from cute_dialect.lang.calls.promises import promise as promise
 from cute_dialect.lang.calls.promises import promise_vectors as promise_vectors
 from cute_dialect.lang.calls.runtime_tensor import SymInt as SymInt
@@ -44,8 +46,6 @@ from cute_dialect.lang.calls.runtime_tensor import from_dlpack as from_dlpack
 from cute_dialect.lang.calls.runtime_tensor import sym_int as sym_int
 from cute_dialect.lang.calls.runtime_tensor import sym_int32 as sym_int32
 from cute_dialect.lang.calls.runtime_tensor import sym_int64 as sym_int64
-from cute_dialect.lang.calls.target import current_target as current_target
-from cute_dialect.lang.calls.target import target as target
 from cute_dialect.lang.control.builtins import const_expr as const_expr
 from cute_dialect.lang.control.builtins import dsl_user_op as dsl_user_op
 from cute_dialect.lang.control.builtins import dynamic_expr as dynamic_expr

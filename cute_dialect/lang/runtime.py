@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cute_dialect.lang.calls.compiled import load as load_module
+from cute_dialect.lang.calls.options import current_target
 from cute_dialect.lang.calls.runtime_tensor import (
     FakeStream,
     RuntimePointer,
@@ -13,7 +14,6 @@ from cute_dialect.lang.calls.runtime_tensor import (
     make_fake_tensor,
     make_ptr,
 )
-from cute_dialect.lang.calls.target import current_target
 
 Pointer = RuntimePointer
 """The name in CuTe DSL."""

@@ -86,7 +86,7 @@ def _names(case: Case) -> dict[str, Any]:
 
 def said_by(case: Case) -> list[str]:
     """Run a case in the interpreter; return the class and the text of its error."""
-    from cute_dialect.lang.calls.target import running_on
+    from cute_dialect.lang.calls.options import running_on
 
     text = "\n".join(case.lines).rstrip() + "\n"
     _remember(case.file, text)

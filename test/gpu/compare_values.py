@@ -177,7 +177,7 @@ def _instructions() -> Iterator[tuple[Case, list[tuple[int, ...]], list[list[int
     from xdsl.parser import Parser
 
     from cute_dialect.interp.instructions.ptx import SCALAR_ROWS
-    from cute_dialect.interp.instructions.ptx_rows import Words, expand
+    from cute_dialect.interp.instructions.ptx_text import Words, expand
     from cute_dialect.ir.context import make_context
 
     n = 0

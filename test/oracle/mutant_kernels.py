@@ -13,6 +13,7 @@ import numpy as np
 
 from cute_dialect.kernels.conv.config import Window
 from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
+from cute_dialect.kernels.conv.few_results import FewResultsConfig, few_results_text
 from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
@@ -321,6 +322,26 @@ DIRECT = DirectConfig(
 )  # fmt: skip
 
 
+def _few_results(config: FewResultsConfig, *pixels: int) -> Subject:
+    """Sum the channels of each group, for some numbers of pixels, with two blocks."""
+    g, c, k = config.groups, config.depth, config.width
+
+    def make(count: int) -> list[Any]:
+        rng = np.random.default_rng(count)
+        x, f = _integers(rng, (count, g * c), "f16"), _integers(rng, (g * c * k,), "f16")
+        return [x.T, f, np.full((count, g * k), np.nan, np.float16).T, 2]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        x, f, y = (a.astype(np.float64) for a in arrays[:3])
+        exact = np.einsum("gcp,gkc->gkp", x.reshape(g, c, -1), f.reshape(g, k, c)).reshape(g * k, -1)
+        return bool((y == exact).all())
+
+    return Subject(
+        "convolution of few results", lambda: few_results_text(config), "launch", [partial(make, n) for n in pixels],
+        right,
+    )  # fmt: skip
+
+
 def _partials(m: int, n: int, parts: int) -> Callable[[], list[np.ndarray]]:
     return lambda: [np.full(parts * m * n, np.nan, np.float32), np.zeros(2, np.int32)]
 
@@ -366,6 +387,7 @@ def subjects() -> list[Subject]:
             RowConfig(128, 2, shared=1, groups=1, together=2),
         ),
         _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),
+        _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
         _gemm("GEMM sm_90", lambda: gemm_text(SMALL), (256, 256, 320)),
         _gemm("GEMM sm_90, one block", lambda: gemm_text(SINGLE), (100, 200, 200)),

@@ -17,7 +17,7 @@ from value_reference import LAYOUTS, SIZES, accepts
 
 from cute_dialect.interp import run_function
 from cute_dialect.interp.instructions.ptx import SCALAR_ROWS
-from cute_dialect.interp.instructions.ptx_rows import Row, Words, expand
+from cute_dialect.interp.instructions.ptx_text import Row, Words, expand
 from cute_dialect.ir.context import make_context
 
 

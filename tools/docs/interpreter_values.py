@@ -17,7 +17,7 @@ from cute_dialect.interp.instructions import (
     moves,
     ptx_scalars,
 )
-from cute_dialect.interp.instructions.ptx_rows import Row, expand
+from cute_dialect.interp.instructions.ptx_text import Row, expand
 from cute_dialect.tools.docs import generate
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "interpreter-values.md"

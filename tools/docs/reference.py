@@ -466,9 +466,9 @@ PAGES: Mapping[str, Page] = {
         "Kernels and launches",
         "Decorators, compilation, control flow and printing. The guide is [language.md](../language.md).",
         (
-            _lang("Decorators", "calls.decorators", "calls.generics", "calls.examples", "rewrite.user_code",
+            _lang("Decorators", "calls.decorators", "calls.generics", "rewrite.user_code",
                   "control.builtins"),
-            _lang("Compilation", "calls.compile", "calls.compiled", "calls.target"),
+            _lang("Compilation", "calls.compile", "calls.compiled"),
             _lang("Compiler options", "calls.options", intro="Pass them as `cute.compile[option, …](function, …)`."),
             _lang("Annotations of parameters", "values.annotations"),
             _lang("Loops", "control.loops"),

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from xdsl.ir import BlockArgument
 
-from cute_dialect.interp.compiler.cfg import compile_region
+from cute_dialect.interp.compiler.cfg import HARD, Patience, compile_region, exits_of
 from cute_dialect.interp.compiler.function_compiler import FnCompiler, RegionCode
-from cute_dialect.interp.compiler.nontermination import HARD, Patience, exits_of
 from cute_dialect.interp.errors import Fault, attr_of
 from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.values import POISON, Mask, Regs, Undefined, Value, merge, normalise, truth, unsigned

@@ -21,8 +21,7 @@ from cute_dialect.interp.errors import (
     op_text,
 )
 from cute_dialect.interp.machine.group import Group
-from cute_dialect.interp.memory.allocations import local_allocation
-from cute_dialect.interp.memory.provenance import Pieces
+from cute_dialect.interp.memory.allocations import Pieces, local_allocation
 from cute_dialect.interp.types import Leaf, Type, type_of
 from cute_dialect.interp.values import POISON, Regs, Value
 from cute_dialect.ir.diagnostics import location_frames

@@ -17,7 +17,7 @@ from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.values import POISON, Pending, Regs, Undefined, Value
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.reports.flops import FlopCount
+    from cute_dialect.interp.reports.run_report import FlopCount
 
 Step: TypeAlias = Callable[[Regs, Group], None]
 GenStep: TypeAlias = Callable[[Regs, Group], Generator[Wait, None, None]]

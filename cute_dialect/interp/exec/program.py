@@ -1,4 +1,4 @@
-"""Functions of a module, compiled on demand for one launch, and its globals: their addresses and initial bytes."""
+"""Functions of a module, compiled on demand for one launch, its globals, and the table of builders of ops."""
 
 from __future__ import annotations
 
@@ -9,21 +9,71 @@ import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.compiler.cfg import compile_region
+from cute_dialect.interp.compiler.control import (
+    compile_execute_region,
+    compile_for,
+    compile_if,
+    compile_index_switch,
+    compile_while,
+)
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Function, result_types
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
+from cute_dialect.interp.instructions import (
+    async_copies,
+    bulk_copies,
+    calls,
+    conversions,
+    float_ops,
+    gpu,
+    integer_ops,
+    matrix,
+    memory,
+    moves,
+    ptx,
+    vectors,
+    warp,
+    wgmma,
+)
 from cute_dialect.interp.instructions.moves import literal
-from cute_dialect.interp.instructions.table import OPS, PREFIXES
 from cute_dialect.interp.machine.machine import Machine
-from cute_dialect.interp.memory.addresses import SHARED, SMEM_ORIGIN
-from cute_dialect.interp.memory.allocations import Allocations, shared_allocations
-from cute_dialect.interp.memory.provenance import Segment, parameters
+from cute_dialect.interp.memory.allocations import Allocations, Segment, parameters, shared_allocations
+from cute_dialect.interp.memory.buffers import SHARED, SMEM_ORIGIN
 from cute_dialect.interp.types import Type, round_up, size_of, type_of
 from cute_dialect.interp.values import Array
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Operation
 
-    from cute_dialect.interp.reports.flops import FlopCount
+    from cute_dialect.interp.reports.run_report import FlopCount
+
+__all__ = ["Program", "symbol_name"]
+
+
+OPS: dict[str, Builder] = {
+    "scf.if": compile_if,
+    "scf.for": compile_for,
+    "scf.while": compile_while,
+    "scf.execute_region": compile_execute_region,
+    "scf.index_switch": compile_index_switch,
+    **integer_ops.OPS,
+    **float_ops.OPS,
+    **moves.OPS,
+    **vectors.OPS,
+    **memory.OPS,
+    **gpu.OPS,
+    **warp.OPS,
+    **conversions.OPS,
+    **matrix.OPS,
+    **async_copies.OPS,
+    **bulk_copies.OPS,
+    **wgmma.OPS,
+    **ptx.OPS,
+    **calls.OPS,
+}
+"""The builders that compile ops, by op name."""
+
+PREFIXES: tuple[tuple[str, Builder], ...] = gpu.PREFIXES
+"""Op families that one builder compiles, by prefix of the name."""
 
 
 class Program:
@@ -248,6 +298,3 @@ def _initial(op: Operation, t: object, size: int) -> Array:
         raw_leaf = np.ascontiguousarray(np.asarray(v, leaf.dtype)).reshape(-1).view(np.uint8)
         data[off : off + len(raw_leaf)] = raw_leaf
     return data
-
-
-__all__ = ["Program", "symbol_name"]

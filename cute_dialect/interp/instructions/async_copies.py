@@ -22,7 +22,7 @@ from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, 
 from cute_dialect.interp.machine.barriers import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at, shared_at
 from cute_dialect.interp.machine.group import AsyncCopy, Group, Wait
 from cute_dialect.interp.memory.accesses import Site, check_written, load, locate, store
-from cute_dialect.interp.memory.addresses import SHARED
+from cute_dialect.interp.memory.buffers import SHARED
 from cute_dialect.interp.race.flags import Sync
 from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Mask, Regs, Value, to_lanes

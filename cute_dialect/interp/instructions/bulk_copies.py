@@ -21,11 +21,10 @@ from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, no_effect, number
 from cute_dialect.interp.machine.barriers import Block, MBarrier, find_mbarrier, shared_at
 from cute_dialect.interp.machine.group import Group, Wait
-from cute_dialect.interp.machine.transfers import BulkGroups, Transfer
+from cute_dialect.interp.machine.machine import BulkGroups, Transfer
 from cute_dialect.interp.memory.accesses import Site
-from cute_dialect.interp.memory.addresses import SHARED, SMEM_ORIGIN, WINDOW_BITS
-from cute_dialect.interp.memory.buffers import WRITTEN, Buffer
-from cute_dialect.interp.memory.provenance import MAPPED
+from cute_dialect.interp.memory.allocations import MAPPED
+from cute_dialect.interp.memory.buffers import SHARED, SMEM_ORIGIN, WINDOW_BITS, WRITTEN, Buffer
 from cute_dialect.interp.memory.tensor_map import MAP_BYTES, TensorMap, combined, read_shared, units_of, write_shared
 from cute_dialect.interp.types import int_leaf
 from cute_dialect.interp.values import Array, Regs, to_lanes

@@ -11,11 +11,10 @@ import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import InterpError, attr_of
-from cute_dialect.interp.instructions.float_math import to_int
+from cute_dialect.interp.instructions.lane_math import to_int
 from cute_dialect.interp.instructions.moves import bits_of, enum_word, from_bits
-from cute_dialect.interp.instructions.ptx_rows import KINDS, Row, Rows, Words
 from cute_dialect.interp.instructions.ptx_scalars import canonical, finish, flush
-from cute_dialect.interp.instructions.ptx_text import not_modelled
+from cute_dialect.interp.instructions.ptx_text import KINDS, Row, Rows, Words, not_modelled
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.rounding import FORMATS, TO_INTEGER, exact_f64, narrow, rounded, wide_int
 from cute_dialect.interp.types import int_leaf

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
-from cute_dialect.interp.compiler.poison_flags import promise
+from cute_dialect.interp.compiler.undefined import promise
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
-from cute_dialect.interp.instructions.float_math import FUNCTIONS, compare, minmax, rounded_once, to_int
+from cute_dialect.interp.instructions.lane_math import FUNCTIONS, compare_floats, minmax_floats, rounded_once, to_int
 from cute_dialect.interp.instructions.moves import not_negative
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.rounding import narrow, wide_int
@@ -120,7 +120,7 @@ def _ordered(largest: bool, nan_wins: bool) -> Callable[[Value, Value], object]:
     """
 
     def f(a: Value, b: Value) -> object:
-        r = minmax(np.asarray(a), np.asarray(b), largest, nan_wins)
+        r = minmax_floats(np.asarray(a), np.asarray(b), largest, nan_wins)
         return r if r.ndim else r[()]
 
     return f
@@ -160,7 +160,7 @@ def _compare(c: FnCompiler, op: Operation) -> None:
             _ = x == y  # Raises for poison.
             R[d] = word == "true"
             return
-        r = compare(word, x, y)
+        r = compare_floats(word, x, y)
         R[d] = r if r.ndim else bool(r)
 
     c.emit(op, step)

@@ -18,9 +18,9 @@ from cute_dialect.interp.instructions.memory_order import fence_of_op, fence_of_
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, no_effect, number
 from cute_dialect.interp.machine.group import Group, Wait
-from cute_dialect.interp.memory.addresses import GENERIC, WINDOW_BITS
+from cute_dialect.interp.memory.buffers import GENERIC, WINDOW_BITS
+from cute_dialect.interp.race.clocks import WAIT
 from cute_dialect.interp.race.flags import Fence
-from cute_dialect.interp.race.pdl import WAIT
 from cute_dialect.interp.types import int_leaf
 from cute_dialect.interp.values import Regs, active_uniform, to_lanes, truth
 

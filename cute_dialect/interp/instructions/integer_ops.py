@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
-from cute_dialect.interp.compiler.poison_flags import Report, Text, promise
+from cute_dialect.interp.compiler.undefined import Report, Text, promise
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
-from cute_dialect.interp.instructions.integer_math import (
+from cute_dialect.interp.instructions.lane_math import (
     COMPARISONS,
     Integer,
     count_ones,

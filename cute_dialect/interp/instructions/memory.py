@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
-from cute_dialect.interp.compiler.poison_flags import Offset, promise_address
+from cute_dialect.interp.compiler.undefined import Offset, promise_address
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
 from cute_dialect.interp.instructions.memory_order import order_of_op, order_of_ptx
 from cute_dialect.interp.instructions.moves import enum_word, ints_of
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled, number
 from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.memory.accesses import Site, check_written, load, locate, store
-from cute_dialect.interp.memory.addresses import (
+from cute_dialect.interp.memory.buffers import (
     GENERIC,
     GLOBAL,
     LOCAL,

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
-from cute_dialect.interp.compiler.poison_flags import late_slot, only_selected, picked, promise
-from cute_dialect.interp.compiler.undefined import unwritten
+from cute_dialect.interp.compiler.undefined import late_slot, only_selected, picked, promise, unwritten
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.types import Leaf, Type, type_of

@@ -29,12 +29,22 @@ from cute_dialect.interp.instructions import (
     matrix,
     memory,
     ptx_scalars,
-    sparse,
     warp,
     wgmma,
 )
-from cute_dialect.interp.instructions.ptx_rows import Row, Rows, bits, handler_of, put, typed
-from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled, parse
+from cute_dialect.interp.instructions.ptx_text import (
+    Handler,
+    Row,
+    Rows,
+    Statement,
+    Text,
+    bits,
+    handler_of,
+    not_modelled,
+    parse,
+    put,
+    typed,
+)
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, to_lanes
@@ -218,7 +228,6 @@ SCALAR_ROWS: tuple[Row, ...] = (*ptx_scalars.INTEGER_ROWS, *ptx_scalars.FLOAT_RO
 _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
     (re.compile(pattern), handler)
     for pattern, handler in (
-        *sparse.TABLE,
         *async_copies.TABLE,
         *wgmma.TABLE,
         *bulk_copies.TABLE,

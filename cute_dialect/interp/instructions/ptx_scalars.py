@@ -18,8 +18,8 @@ from functools import partial
 import numpy as np
 
 from cute_dialect.interp.errors import Fault
-from cute_dialect.interp.instructions import float_math
-from cute_dialect.interp.instructions.integer_math import (
+from cute_dialect.interp.instructions import lane_math
+from cute_dialect.interp.instructions.lane_math import (
     COMPARISONS,
     Integer,
     count_ones,
@@ -32,7 +32,7 @@ from cute_dialect.interp.instructions.integer_math import (
     minmax,
     reverse_bits,
 )
-from cute_dialect.interp.instructions.ptx_rows import KINDS, Row, Words
+from cute_dialect.interp.instructions.ptx_text import KINDS, Row, Words
 from cute_dialect.interp.rounding import FORMATS, narrow
 from cute_dialect.interp.values import Array
 
@@ -69,7 +69,7 @@ def finish(m: Words, x: Array) -> Array:
 
 def _rounded(kind: str) -> Callable[..., Array]:
     def compute(m: Words, *given: Array) -> Array:
-        r = float_math.rounded_once(kind, m.type, m.mode, *(flush(m, x).astype(np.float64) for x in given))
+        r = lane_math.rounded_once(kind, m.type, m.mode, *(flush(m, x).astype(np.float64) for x in given))
         return r if m.type == "f64" else finish(m, r)
 
     return compute
@@ -91,7 +91,7 @@ def _rcp(m: Words, a: Array) -> Array:
 
 
 def _approximate(name: str) -> Callable[..., Array]:
-    f = float_math.FUNCTIONS[name]
+    f = lane_math.FUNCTIONS[name]
 
     def compute(m: Words, a: Array) -> Array:
         return finish(m, narrow(np.asarray(f(flush(m, a).astype(np.float64))), m.type))
@@ -117,7 +117,7 @@ def _float_minmax(m: Words, a: Array, b: Array) -> Array:
     sign = np.signbit(x) ^ np.signbit(y)
     if "abs" in m:
         x, y = np.abs(x), np.abs(y)
-    r = float_math.minmax(x, y, m.all[0] == "max", "NaN" in m)
+    r = lane_math.minmax_floats(x, y, m.all[0] == "max", "NaN" in m)
     if "abs" in m:
         r = np.where(np.isnan(r), r, np.where(sign, -r, r)).astype(r.dtype)
     return canonical(r)
@@ -135,7 +135,7 @@ def compare(m: Words, a: Array, b: Array) -> Array:
     word = m.all[1]
     if a.dtype.kind in "iu":
         return np.asarray(COMPARISONS[_UNSIGNED.get(word, word)](a, b))
-    return float_math.compare(word, flush(m, a), flush(m, b))
+    return lane_math.compare_floats(word, flush(m, a), flush(m, b))
 
 
 def _combined(m: Words, a: Array, b: Array, c: Array | None = None) -> Array:

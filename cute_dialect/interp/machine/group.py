@@ -10,15 +10,14 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.machine.machine import Counter, Dim3, Machine
 from cute_dialect.interp.memory.accesses import Site
-from cute_dialect.interp.memory.addresses import LOCAL_WINDOW, place
-from cute_dialect.interp.memory.buffers import WRITTEN, Buffer, GlobalMemory
+from cute_dialect.interp.memory.buffers import LOCAL_WINDOW, WRITTEN, Buffer, GlobalMemory, place
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Mask, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cute_dialect.interp.machine.transfers import BulkGroups
+    from cute_dialect.interp.machine.machine import BulkGroups
     from cute_dialect.interp.memory.accesses import Part
     from cute_dialect.interp.race.clocks import WarpClocks
 

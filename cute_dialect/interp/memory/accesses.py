@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, PoisonUse
-from cute_dialect.interp.memory.addresses import (
+from cute_dialect.interp.memory.buffers import (
     GENERIC,
     GLOBAL_BASE,
     GLOBAL_SPACES,
@@ -21,7 +21,10 @@ from cute_dialect.interp.memory.addresses import (
     SHARED_SPACES,
     SHARED_WINDOW,
     SMEM_ORIGIN,
+    UNWRITTEN,
     WINDOW_BITS,
+    WRITTEN,
+    Buffer,
     misaligned,
     oob_global,
     oob_local,
@@ -29,7 +32,6 @@ from cute_dialect.interp.memory.addresses import (
     padding,
     readonly,
 )
-from cute_dialect.interp.memory.buffers import UNWRITTEN, WRITTEN, Buffer
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import POISON, Array, Origin, Poison, Undefined, Value, to_lanes
 
@@ -37,8 +39,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from cute_dialect.interp.machine.group import Group
-    from cute_dialect.interp.memory.allocations import Allocation
-    from cute_dialect.interp.memory.provenance import Parameter
+    from cute_dialect.interp.memory.allocations import Allocation, Parameter
 
 
 _OR = np.bitwise_or.reduce

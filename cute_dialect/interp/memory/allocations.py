@@ -1,25 +1,53 @@
-"""Tensors in shared and local memory: names and coordinates for diagnostics.
+"""Tensors in shared and local memory, and the allocations that pointers are based on.
 
 A kernel lowered from cute IR lists each `alloc_smem` in its attribute `cute.smem`, with offset and tensor type. An
 `llvm.alloca` that holds a register tensor has the attribute `cute.tensor`. A byte offset is described as `element (3,
 17) of %sA`. For that, the pointer's swizzle is undone on the byte and the layout's swizzle on the index, and the layout
 is searched for the index. All this happens only when a report is made.
+
+**Provenance of pointers.** Arrays are adjacent in shared memory: another static array, the next stage, the barriers. A
+piece is the allocation that a pointer is based on. Pieces are propagated while a function is compiled. They start at
+`llvm.mlir.addressof` and `llvm.alloca`, and follow the arithmetic that LLVM's "pointer aliasing rules" (LangRef) allow.
+These are getelementptr, casts to and from integers, their sums, masks and swizzles, select, and results of `scf.if` and
+`scf.for`. `cute.smem` lists the tensors in a segment; the pointer to a tensor is the address of its segment plus a
+constant. The bounds end up as two numbers of a `Site`, so nothing is tracked at run time.
+
+A pointer may be based on several pieces, or come from memory, a call or a block argument. It is then bounded only by
+all of shared or local memory. The same holds for the address of a whole segment, which serves to compute swizzled
+addresses and descriptors. (The memory that one descriptor covers must be inside one tensor.)
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from cute_dialect.interp.errors import attr_of, location_text, op_name, value_name
+from cute_dialect.interp.errors import Fault, attr_of, location_text, op_name, value_name
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Operation
 
     from cute_dialect.algebra.values import IntTuple
+    from cute_dialect.interp.compiler.function_compiler import FnCompiler
+    from cute_dialect.interp.memory.accesses import Site
+
+__all__ = [
+    "MAPPED",
+    "Allocation",
+    "Allocations",
+    "Parameter",
+    "Piece",
+    "Pieces",
+    "Segment",
+    "local_allocation",
+    "parameters",
+    "shared_allocations",
+    "unwritten_cell",
+]
+
 
 _TYPE = re.compile(r'!cute\.memref<(!?[\w.]+), \w+(?:, align<\d+>)?(?:, (S<[-\d,]*>))?, "(.*)">')
 MAX_SEARCHED = 1 << 22  # largest layout, in elements, that is searched for a coordinate
@@ -183,4 +211,201 @@ def local_allocation(op: Operation, start: int, size: int) -> Allocation:
     return Allocation(value_name(hint, op) if hint else "an alloca", start, size, text if isinstance(text, str) else "")
 
 
-__all__ = ["Allocation", "Allocations", "local_allocation", "shared_allocations", "unwritten_cell"]
+# ----------------------------------------------------------------------------------------------- provenance of pointers
+
+
+class Segment(NamedTuple):
+    """The address of a symbol in shared memory.
+
+    `tensors` comes from `cute.smem`; if empty, the segment is one array.
+    """
+
+    name: str
+    start: int
+    size: int
+    tensors: Allocations
+
+    def at(self, offset: int) -> Allocation | None:
+        """Return the tensor at a byte offset in the segment, or the segment itself if it is one array."""
+        if not self.tensors.known:
+            return Allocation(f"@{self.name}", self.start, self.size)
+        return self.tensors.at(self.start + offset)
+
+
+class Parameter(NamedTuple):
+    """A pointer parameter, and the attributes that restrict accesses to its memory.
+
+    `promises` contains llvm.readonly, llvm.writeonly and llvm.readnone, and for a kernel llvm.noalias (LangRef,
+    "Parameter Attributes"). Memory of a noalias argument that is modified may be accessed only through that argument.
+    """
+
+    number: int
+    promises: frozenset[str]
+    in_kernel: bool
+
+    def check(self, site: Site) -> None:
+        """Raise Fault if an attribute forbids an access through the pointer."""
+        wrong = {
+            "llvm.readonly": site.store,
+            "llvm.writeonly": not site.store or site.atomic,
+            "llvm.readnone": True,
+        }
+        broken = next((name for name, is_ in wrong.items() if is_ and name in self.promises), "")
+        if broken:
+            raise Fault("promise", f"{site.verb} through {self.name}, which is declared {broken}")
+
+    @property
+    def name(self) -> str:
+        """The parameter as it appears in messages."""
+        return f"argument {self.number}" if self.number >= 0 else "a tensor map"
+
+
+# The memory of a tensor map is distinct from all pointer parameters of a kernel.
+MAPPED = Parameter(-1, frozenset(), True)
+Piece = Allocation | Segment | Parameter
+_PROMISES = frozenset({"llvm.readonly", "llvm.writeonly", "llvm.readnone", "llvm.noalias"})
+
+
+def parameters(func: Operation) -> list[Parameter]:
+    """Return the parameters of a function, empty if none has such an attribute."""
+    in_kernel = any(attr_of(func, name) is not None for name in ("gpu.kernel", "nvvm.kernel"))
+    dicts = getattr(attr_of(func, "arg_attrs"), "data", ())
+    out = [Parameter(i, _PROMISES & set(d.data), in_kernel) for i, d in enumerate(dicts)]
+    return out if any(p.promises for p in out) else []
+
+
+class Pieces:
+    """The pieces of the slots of a function during compilation, and the sites that they bound."""
+
+    def __init__(self, segments: Mapping[str, Segment]) -> None:
+        self.segments = segments
+        self.of: dict[int, Piece] = {}
+        self.promised = False  # True if a parameter of a kernel has such an attribute
+        self.bounded: list[Site] = []
+
+    def allocation(self, slot: int) -> Allocation | None:
+        """Return the allocation that an address in a slot must be inside of, None if unknown."""
+        piece = self.of.get(slot)
+        return piece if isinstance(piece, Allocation) else None
+
+    def bound(self, site: Site, slot: int) -> None:
+        """Bound a site by the allocation or parameter of the pointer in a slot."""
+        piece = self.of.get(slot)
+        if isinstance(piece, Parameter):
+            site.parameter = piece
+            self.bounded.append(site)
+        owner = self.allocation(slot)
+        if owner is not None:
+            site.bound(owner)
+            self.bounded.append(site)
+
+    def enter(self, arguments: Sequence[int], initial: Sequence[int]) -> tuple[int, int]:
+        """Begin a loop.
+
+        Its arguments are assumed to have the pieces of their initial values. Returns a mark for `leave`.
+        """
+        for a, i in zip(arguments, initial):
+            self._set(a, self.of.get(i))
+        return max(arguments, default=-1), len(self.bounded)
+
+    def leave(
+        self, mark: tuple[int, int], arguments: Sequence[int], last: Sequence[int], results: Sequence[int]
+    ) -> None:
+        """End a loop. If an argument changes its piece, all pieces found in the body are dropped."""
+        if any(_either(self.of.get(a), self.of.get(s)) is None for a, s in zip(arguments, last) if a in self.of):
+            self.of = {s: p for s, p in self.of.items() if s <= mark[0] and s not in arguments}
+            for site in self.bounded[mark[1] :]:
+                site.bound(None)
+                site.parameter = None
+        for a, r in zip(arguments, results):
+            self._set(r, self.of.get(a))
+
+    def join(self, results: Sequence[int], first: Sequence[int], second: Sequence[int]) -> None:
+        """Set the pieces of results that are one of two values, if both have the same piece."""
+        for i, r in enumerate(results):
+            self._set(r, _either(self.of.get(first[i]), self.of.get(second[i])))
+
+    def step(self, base: int, result: int, offset: int | None) -> None:
+        """Set the piece of a pointer plus an offset. `offset` is None if it is only known at run time."""
+        piece = self.of.get(base)
+        if isinstance(piece, Segment):
+            piece = None if offset is None else piece.at(offset)
+        self._set(result, piece)
+
+    def note(self, c: FnCompiler, op: Operation) -> None:
+        """Propagate the pieces of a compiled op's operands to its result."""
+        rule = RULES.get(op_name(op))
+        if rule is not None:
+            slots = c.slots.get(op.results[0])
+            if slots is not None and len(slots) == 1:
+                self._set(slots[0], rule(self, c, op))
+
+    def takes(self, slot: int, parameter: Parameter) -> None:
+        """Record that a slot holds the pointer of a parameter."""
+        self._set(slot, parameter)
+        self.promised = parameter.in_kernel
+
+    def _set(self, slot: int, piece: Piece | None) -> None:
+        if piece is not None:
+            self.of[slot] = piece
+
+    def operand(self, c: FnCompiler, op: Operation, number: int) -> Piece | None:
+        """Return the piece of an operand, None if unknown."""
+        slots = c.slots.get(op.operands[number], ())
+        return self.of.get(slots[0]) if len(slots) == 1 else None
+
+
+Rule = Callable[[Pieces, "FnCompiler", "Operation"], "Piece | None"]
+
+
+def _addressof(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
+    ref = attr_of(op, "global_name")
+    segment = pieces.segments.get(str(getattr(getattr(ref, "root_reference", ref), "data", ref)))
+    return segment if segment is None or segment.tensors.known else segment.at(0)
+
+
+def _alloca(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
+    return c.fn.allocas[-1]
+
+
+def _first(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
+    """Return the piece of an op that does not change the address."""
+    return pieces.operand(c, op, 0)
+
+
+def _integer(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
+    """Return the piece of an address converted to an integer. None for a segment, which may become any tensor in it."""
+    piece = pieces.operand(c, op, 0)
+    return None if isinstance(piece, Segment) else piece
+
+
+def _sum(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
+    """Return the piece of an address plus a number. The sum of two addresses has none."""
+    first, second = pieces.operand(c, op, 0), pieces.operand(c, op, 1)
+    return first if second is None else second if first is None else None
+
+
+def _difference(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
+    return None if pieces.operand(c, op, 1) is not None else pieces.operand(c, op, 0)
+
+
+def _select(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
+    return _either(pieces.operand(c, op, 1), pieces.operand(c, op, 2))
+
+
+def _either(first: Piece | None, second: Piece | None) -> Piece | None:
+    """Return the piece of a value that is one of two."""
+    return first if first == second else None
+
+
+RULES: dict[str, Rule] = {
+    "llvm.mlir.addressof": _addressof,
+    "llvm.alloca": _alloca,
+    "llvm.ptrtoint": _integer,
+    **dict.fromkeys(("llvm.inttoptr", "llvm.addrspacecast", "llvm.bitcast", "nvvm.mapa"), _first),
+    **dict.fromkeys(("arith.extsi", "arith.extui", "arith.trunci", "llvm.sext", "llvm.zext", "llvm.trunc"), _first),
+    **dict.fromkeys(("arith.addi", "arith.ori", "arith.xori", "arith.andi"), _sum),
+    **dict.fromkeys(("llvm.add", "llvm.or", "llvm.xor", "llvm.and"), _sum),
+    **dict.fromkeys(("arith.subi", "llvm.sub"), _difference),
+    **dict.fromkeys(("arith.select", "llvm.select"), _select),
+}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, location_text, op_name, op_text
-from cute_dialect.interp.memory.addresses import SMEM_ORIGIN
+from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 from cute_dialect.interp.race.clocks import ClusterClocks
 from cute_dialect.interp.race.flags import Flags
 from cute_dialect.interp.race.history import Shadow

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo
     from cute_dialect.interp.machine.barriers import Block
     from cute_dialect.interp.machine.group import Group, Wait
-    from cute_dialect.interp.machine.machine import Machine
-    from cute_dialect.interp.machine.transfers import Transfer
+    from cute_dialect.interp.machine.machine import Machine, Transfer
     from cute_dialect.interp.machine.wgmma import Instruction, Warpgroup
 
 __all__ = ["Copy", "Phase", "Product", "Recorder", "Slice", "Timeline"]

@@ -24,8 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from cute_dialect.dialect.base import CuteOp
 from cute_dialect.dialect.memory_types import TensorType, element_bits
 from cute_dialect.dialect.types import CuteType
-from cute_dialect.interp.validation.cute_values import evaluate_cute, formatted, printed
-from cute_dialect.interp.validation.scalars import (
+from cute_dialect.interp.validation.cute_values import (
     POISON,
     Number,
     OutOfSteps,
@@ -34,7 +33,10 @@ from cute_dialect.interp.validation.scalars import (
     Value,
     decided,
     evaluate_arith,
+    evaluate_cute,
     flatten,
+    formatted,
+    printed,
 )
 from cute_dialect.upstream.llvm_types import LLVMStructType
 

@@ -23,9 +23,17 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout
 from cute_dialect.dialect.memory_types import ConstrainedIntType, CoordTensorType, MemRefType, PtrType
 from cute_dialect.dialect.types import CuteType, Payload
-from cute_dialect.interp.validation.cute_values import printed
+from cute_dialect.interp.validation.cute_values import (
+    POISON,
+    Number,
+    OutOfSteps,
+    Undefined,
+    Unsupported,
+    Value,
+    flatten,
+    printed,
+)
 from cute_dialect.interp.validation.evaluator import Evaluator, arranged
-from cute_dialect.interp.validation.scalars import POISON, Number, OutOfSteps, Undefined, Unsupported, Value, flatten
 
 RETRIES = 20
 """Number of times a sample is redrawn because the original is undefined on it or runs too long."""

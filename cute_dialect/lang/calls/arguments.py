@@ -13,9 +13,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.lang.calls import runtime_tensor
-from cute_dialect.lang.calls.arrays import element_bytes, is_array, raw_type, type_of_element
-from cute_dialect.lang.calls.constant_keys import static_key
-from cute_dialect.lang.calls.runtime_tensor import FakeStream, RuntimePointer, RuntimeTensor
+from cute_dialect.lang.calls.cache.keys import static_key
+from cute_dialect.lang.calls.runtime_tensor import (
+    FakeStream,
+    RuntimePointer,
+    RuntimeTensor,
+    element_bytes,
+    is_array,
+    raw_type,
+    type_of_element,
+)
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import active
 from cute_dialect.lang.values.annotations import (

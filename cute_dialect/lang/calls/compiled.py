@@ -1,4 +1,8 @@
-"""A compiled specialization of a function, with its IR, PTX, cubin and reports."""
+"""A compiled specialization of a function, with its IR, PTX, cubin and reports; compilation of traced modules.
+
+The cache key of a traced module is its text without locations, with the pipeline and its options.  Code that only moved
+hits the cache, unless its kernels have assertions, which print their source lines.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,7 @@ from cute_dialect.arch.targets import default_features, find_target
 from cute_dialect.errors import UsageError
 from cute_dialect.lang.calls.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
 from cute_dialect.lang.calls.cache.dependencies import Watched
-from cute_dialect.lang.calls.compile_traced import artifact_key, compile_traced
-from cute_dialect.lang.calls.target import default_checks, default_device
+from cute_dialect.lang.calls.options import default_checks, default_device
 from cute_dialect.lang.machine.printf import HostTexts
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, NotCompiled
 from cute_dialect.lang.tracing.recorder import recorded
@@ -35,18 +38,93 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
 
     from cute_dialect.interp import RunReport
     from cute_dialect.lang.calls.cache.disk import Found, Plan
-    from cute_dialect.lang.calls.host import Program
-    from cute_dialect.lang.calls.host_only import Outputs
+    from cute_dialect.lang.calls.host import Outputs, Program
     from cute_dialect.lang.calls.options import Options
     from cute_dialect.pipelines.compilation import Emit
+    from cute_dialect.pipelines.request import CompileRequest
     from cute_dialect.runtime.bound_call import BoundCall
-    from cute_dialect.runtime.launch import Kernel
+    from cute_dialect.runtime.launch import CompiledModule, Kernel
+
+__all__ = [
+    "CompileResult",
+    "Compiled",
+    "Outcome",
+    "artifact_key",
+    "compile_traced",
+    "explained",
+    "kernel_assertions",
+    "load",
+    "observed",
+]
 
 
-__all__ = ["Compiled", "Outcome", "explained", "load", "observed"]
+# ---------------------------------------------------------------------------------------- compilation of traced modules
+
+
+class CompileResult(NamedTuple):
+    """A compiled module, and its cache key; None if it is not cached."""
+
+    module: CompiledModule
+    key: str | None
+
+
+def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
+    """Return the cache key of a traced module."""
+    return _request(_text(module), options, emit).key_of_text()
+
+
+def _request(source: str | ModuleOp, options: Options, emit: Emit) -> CompileRequest:
+    """Return the request for a traced module, or for its text."""
+    from cute_dialect.pipelines.request import CompileRequest  # late: start-up
+
+    if emit == "base":
+        return CompileRequest(source, emit=emit, cache=options.cache, ptxas=options.ptxas)
+    return CompileRequest(
+        source, chip=options.chip, opt_level=options.opt_level, lineinfo=options.lineinfo, emit=emit,
+        cache=options.cache, ptxas=options.ptxas,
+    )  # fmt: skip
+
+
+def _text(module: ModuleOp) -> str:
+    """Return the text of a module, with the source lines of its kernels' assertions, which GPU code prints."""
+    from cute_dialect.ir.printing import ir_text  # late: start-up
+
+    text = ir_text(module, source_names=True)
+    places = [place for op in kernel_assertions(module) for place in _places(op)] if "cf.assert" in text else []
+    return "".join([text, *places])
+
+
+def kernel_assertions(module: ModuleOp) -> list[Operation]:
+    """Return the assertions in a module's kernels."""
+    from cute_dialect.ir.editing import all_ops  # late: start-up
+
+    kernels = [op for op in module.ops if op.name == "gpu.module"]
+    return [op for kernel in kernels for op in all_ops(kernel) if op.name == "cf.assert"]
+
+
+def _places(op: Operation) -> list[str]:
+    from cute_dialect.ir.diagnostics import location_frames  # late: start-up
+
+    return [f"// {f.function} {f.position.file}:{f.position.line}\n" for f in location_frames(op.location)]
+
+
+def compile_traced(
+    module: ModuleOp, options: Options, emit: Emit, *, keep_stages: bool = False, elsewhere: bool = False
+) -> CompileResult:
+    """Compile a traced module, or load it from the compile cache.
+
+    ``elsewhere``: compile in another process.  Raises :class:`cute_dialect.errors.CompileError`.
+    """
+    from cute_dialect.pipelines.compiler import compile_in_worker, compile_module  # late: start-up
+
+    text = _text(module) if options.cache and emit != "base" and not keep_stages and not options.lineinfo else None
+    request = _request(module, options, emit)._replace(text=text, keep_stages=keep_stages)
+    made = compile_in_worker(request) if elsewhere else compile_module(request)
+    return CompileResult(made, None if text is None else request.key_of_text())
 
 
 STAGES = {
@@ -557,8 +635,6 @@ CALL_OPTIONS = (
     "stream", "device", "checks", "reports", "schedule", "seed", "max_steps", "blocks", "progress", "unwritten",
 )  # fmt: skip
 """Options of a call, besides the function's arguments. A parameter of the same name takes precedence."""
-
-Launcher = Callable[..., Any]
 
 
 # ---------------------------------------------------------------------------------------------------- report of a trace

@@ -76,7 +76,7 @@ class JitFunction(_Decorated):
         result = kind.run(call.values, options)
         if not own and options.keys() <= {"stream"} and kind.is_on_gpu:
             from cute_dialect.lang.calls.cache.fast_path import learn  # late: start-up
-            from cute_dialect.lang.calls.target import remember_quick_calls  # late: start-up
+            from cute_dialect.lang.calls.options import remember_quick_calls  # late: start-up
 
             learn(self.methods if receiver else self, kind, args, watch=True)
             remember_quick_calls(self)
@@ -101,7 +101,7 @@ class KernelFunction(_Decorated):
     def find_launch(self, launch: Launch, grid: Any, sizes: dict[str, Any], options: Any = None) -> Compiled:
         """Return the specialization for a launch outside a host function."""
         from cute_dialect.lang.calls.arguments import NumberSpec  # late: start-up
-        from cute_dialect.lang.calls.constant_keys import static_key  # late: start-up
+        from cute_dialect.lang.calls.cache.keys import static_key  # late: start-up
         from cute_dialect.lang.calls.specializations import read_call  # late: start-up
 
         call = read_call(self, launch.args, launch.kwargs, receiver=launch.receiver)

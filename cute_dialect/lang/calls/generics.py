@@ -18,8 +18,8 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 from cute_dialect.errors import UsageError
-from cute_dialect.lang.calls.arrays import is_array, type_of_element
-from cute_dialect.lang.calls.constant_keys import static_key
+from cute_dialect.lang.calls.cache.keys import static_key
+from cute_dialect.lang.calls.runtime_tensor import is_array, type_of_element
 from cute_dialect.lang.calls.traced import Traced, plain
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.annotations import (

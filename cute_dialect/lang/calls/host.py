@@ -1,7 +1,16 @@
-"""Tracing of host functions, and of each kernel at its launch, into one module."""
+"""Tracing of host functions, and of each kernel at its launch, into one module.
+
+A kernel gets its own objects, built from its parameters: containers and instances among its arguments are taken apart.
+Objects without dynamic values are shared with the host.  Two references to one object on the host are references to one
+object in the kernel.
+
+A host function without launches runs on the interpreter like one thread, on arrays in CPU memory: the traced body
+becomes a kernel of one thread.  The numbers that it returns are written to arrays of one element.
+"""
 
 from __future__ import annotations
 
+import copy
 import dis
 import re
 import warnings
@@ -13,12 +22,11 @@ from cute_dialect.lang.calls.arguments import STREAM, Spec, named, rebuild, symb
 from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Outcome
 from cute_dialect.lang.calls.function_traces import host_function, kernel_function
 from cute_dialect.lang.calls.generics import generic_names, reify
-from cute_dialect.lang.calls.host_only import as_kernel, launch_it
-from cute_dialect.lang.calls.kernel_parameters import argument_form
 from cute_dialect.lang.calls.options import options_of
 from cute_dialect.lang.calls.promises import Promised
 from cute_dialect.lang.calls.specializations import head_of
 from cute_dialect.lang.control.errors import arguments_error, similar
+from cute_dialect.lang.control.mutable_state import kept_in
 from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.machine.printf import HostTexts, take_host_texts
 from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
@@ -30,14 +38,18 @@ from cute_dialect.lang.tracing.tracer import (
     device_block,
     empty_module,
     finishes_errors,
+    function_op,
+    op_class,
     parse_type,
     trace_boundary,
 )
 from cute_dialect.lang.values.annotations import TensorAnnotation, is_number_type, without_none
 from cute_dialect.lang.values.dtypes import Int32, Numeric
-from cute_dialect.lang.values.dynamic import Form, is_dynamic
-from cute_dialect.lang.values.forms import form_of
+from cute_dialect.lang.values.dynamic import Dynamic, Form, is_dynamic, made_of
+from cute_dialect.lang.values.forms import ConstForm, form_of
 from cute_dialect.lang.values.numeric import refuse_in_launcher
+from cute_dialect.lang.values.tensors import TensorForm
+from cute_dialect.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,8 +60,241 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.options import Options
     from cute_dialect.lang.calls.specializations import Call
     from cute_dialect.lang.calls.traced import Traced
+    from cute_dialect.runtime.launch import Kernel
 
-__all__ = ["Launch", "Program", "converted", "symbol", "trace_host", "trace_launch"]
+__all__ = [
+    "Launch",
+    "Outputs",
+    "Program",
+    "argument_form",
+    "as_kernel",
+    "converted",
+    "launch_it",
+    "symbol",
+    "trace_host",
+    "trace_launch",
+]
+
+
+# ------------------------------------------------------------------------------------------------- arguments of kernels
+
+
+class ObjectForm(Form):
+    """The form of an object and everything it holds: the tree of its dynamic leaves."""
+
+    __slots__ = ("leaves", "types", "value")
+
+    def __init__(self, value: object, leaves: dict[int, Form]):
+        self.value = value
+        self.leaves = leaves
+        self.types: tuple[Attribute, ...] = tuple(t for form in leaves.values() for t in form.types)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectForm) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return hash((ObjectForm, id(self.value)))
+
+    def take(self, value: object) -> list[SSAValue]:
+        found = _dynamic_leaves(value)
+        return [leaf for at, form in self.leaves.items() for leaf in form.take(found[at])]
+
+    def make(self, leaves: Sequence[SSAValue]) -> object:
+        return _rebuilt(self.value, dict(zip(self.leaves, made_of(self.leaves.values(), leaves))))
+
+
+def argument_form(value: object) -> Form:
+    """Return the form of a kernel's argument."""
+    if isinstance(value, Dynamic):
+        return value.__cute_form__()
+    leaves = {key: leaf.__cute_form__() for key, leaf in _dynamic_leaves(value).items()}
+    # Constant coordinates are not parameters, but each function needs its own value for them.
+    leaves = {key: form for key, form in leaves.items() if form.types or isinstance(form, TensorForm)}
+    return ObjectForm(value, leaves) if leaves else ConstForm(value)
+
+
+def _dynamic_leaves(value: object) -> dict[int, Dynamic]:
+    """Return the dynamic values reachable from an object, by identity, in order of first reach."""
+    found: dict[int, Dynamic] = {}
+    seen: set[int] = set()
+
+    def walk(x: Any) -> None:
+        if isinstance(x, Dynamic):
+            found.setdefault(id(x), x)
+            return
+        held = x if isinstance(x, tuple) else kept_in(x)
+        if held is None or id(x) in seen:
+            return
+        seen.add(id(x))
+        for part in held.values() if isinstance(held, dict) else held:
+            walk(part)
+
+    walk(value)
+    return found
+
+
+def _rebuilt(value: object, made: dict[int, Any]) -> Any:
+    """Return a copy of ``value`` with its dynamic values replaced. Parts without dynamic values are shared."""
+    done: dict[int, Any] = dict(made)
+
+    def changes(x: Any, seen: set[int]) -> bool:
+        if id(x) in made:
+            return True
+        held = x if isinstance(x, tuple) else kept_in(x)
+        if held is None or id(x) in seen:
+            return False
+        seen.add(id(x))
+        return any(changes(part, seen) for part in (held.values() if isinstance(held, dict) else held))
+
+    def again(x: Any) -> Any:
+        if id(x) in done:
+            return done[id(x)]
+        if isinstance(x, Dynamic) or not changes(x, set()):
+            return x
+        if isinstance(x, tuple):
+            parts = [again(part) for part in x]
+            result: Any = tuple(parts) if type(x) is tuple else type(x)(*parts)
+            done[id(x)] = result
+            return result
+        held: Any = kept_in(x)
+        result = done[id(x)] = copy.copy(x)
+        if isinstance(held, set):
+            result.clear()
+            result.update(again(part) for part in held)
+            return result
+        for slot in list(held) if isinstance(held, dict) else range(len(held)):
+            if isinstance(x, list | dict):
+                result[slot] = again(held[slot])
+            else:
+                object.__setattr__(result, slot, again(held[slot]))
+        return result
+
+    return again(value)
+
+
+# ------------------------------------------------------------------------------------------- functions without launches
+
+
+class Outputs:
+    """The return value of such a function, with placeholders for the numbers that it computes."""
+
+    def __init__(self, tree: Any, numbers: Sequence[Any], *, empty: bool):
+        self.tree = tree
+        self.numbers = tuple(numbers)
+        self.empty = empty
+
+    def run(self, kernel: Kernel | None, leaves: Sequence[Any], options: dict[str, Any]) -> Any:
+        """Run the function and return its value."""
+        if self.empty or kernel is None:
+            return self.tree
+        import numpy as np
+
+        found = [np.zeros(1, numpy_dtype(kind.mlir_type)) for kind in self.numbers]
+        own = {k: v for k, v in options.items() if k != "stream"}
+        kernel(*leaves, *found, device="cpu", **own)
+        return _filled(self.tree, [kind.exactly(x[0].item()).value for kind, x in zip(self.numbers, found)])
+
+
+class _At:
+    """Placeholder of a computed number."""
+
+    def __init__(self, index: int):
+        self.index = index
+
+
+def _filled(tree: Any, numbers: Sequence[Any]) -> Any:
+    if isinstance(tree, _At):
+        return numbers[tree.index]
+    if isinstance(tree, tuple):
+        parts = [_filled(x, numbers) for x in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    if isinstance(tree, list):
+        return [_filled(x, numbers) for x in tree]
+    if isinstance(tree, dict):
+        return {k: _filled(x, numbers) for k, x in tree.items()}
+    return tree
+
+
+def as_kernel(tracer: Tracer, result: Any) -> Outputs:
+    """Write the numbers of a result to additional parameters, at the end of the traced function."""
+    from xdsl.traits import is_side_effect_free
+
+    numbers: list[Any] = []
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Numeric) and not value.is_static:
+            _write(tracer, value)
+            numbers.append(type(value))
+            return _At(len(numbers) - 1)
+        if isinstance(value, tuple):
+            parts = [walk(x) for x in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        if isinstance(value, list):
+            return [walk(x) for x in value]
+        if isinstance(value, dict):
+            return {k: walk(x) for k, x in value.items()}
+        if form_of(value).types:
+            raise CompileError(
+                "F117", f"a host function can return numbers and compile-time values, not {type(value).__name__}"
+            )
+        return value
+
+    tree = walk(result)
+    # Without results, pure computations need not run: their arrays may be on a GPU or have no memory.
+    empty = not numbers and all(is_side_effect_free(op) for op in tracer.entry.ops)
+    return Outputs(tree, numbers, empty=empty)
+
+
+def _write(tracer: Tracer, value: Any) -> None:
+    kind = type(value)
+    place = tracer.entry.insert_arg(parse_type(f'!cute.memref<{kind.mlir_type}, gmem, "1:1">'), len(tracer.entry.args))
+    place.name_hint = f"result_{len(tracer.entry.args)}"
+    zero = tracer.static('!cute.coord<"0">')
+    tracer.op("cute.memref.store", [place, zero, value.ssa])
+
+
+def launch_it(module: ModuleOp, name: str, outputs: Outputs) -> None:
+    """Turn the traced host function into a kernel of one thread, and add a host function that launches it."""
+    from xdsl.dialects.builtin import (
+        DenseArrayBase,
+        IntegerAttr,
+        SymbolRefAttr,
+        UnitAttr,
+        i32,
+    )
+    from xdsl.ir import Block, Region
+
+    function = next(op for op in module.body.block.ops if op.name == "func.func")
+    body = function.regions[0]
+    types = [a.type for a in body.blocks[0].args]
+    end = body.blocks[0].last_op
+    assert end is not None
+    end.detach()
+    end.erase()
+    function.detach()
+    region = Region()
+    body.move_blocks(region)
+    attributes = {"gpu.kernel": UnitAttr(), "known_block_size": DenseArrayBase.from_list(i32, [1, 1, 1])}
+    kernel = function_op("gpu.func", name, types, attributes, region)
+    region.blocks[0].add_op(op_class("gpu.return").create())
+    device_block(module).add_op(kernel)
+    block = Block(arg_types=types)
+    for mine, old in zip(block.args, region.blocks[0].args):
+        mine.name_hint = old.name_hint
+    one = op_class("arith.constant").create(result_types=[i32], properties={"value": IntegerAttr(1, i32)})
+    launch = op_class("gpu.launch_func").create(
+        operands=[*[one.results[0]] * 6, *block.args],
+        properties={
+            "kernel": SymbolRefAttr("kernels", [name]),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, len(types), 0]),
+        },
+    )  # fmt: skip
+    block.add_ops([one, launch, op_class("func.return").create()])
+    module.body.block.add_op(function_op("func.func", name, types, {}, Region(block)))
+
+
+# ------------------------------------------------------------------------------------------ host functions and launches
+
 
 YIELD = dis.opmap["YIELD_VALUE"]
 

@@ -1,30 +1,148 @@
-"""Compilation options, as objects, as text, and combined.
+"""Compilation options, as objects, as text, and combined; the target architecture, and the default device of calls.
 
 ::
 
     cute.compile[cute.OptLevel(2), cute.GenerateLineInfo(True)](f, x)
     cute.compile(f, x, options="--opt-level 2 --generate-line-info")
     @cute.jit(options="--opt-level 2")              # for every specialization; options of cute.compile override it
+
+    CUTE_CHIP=sm_90a     the architecture if there is no GPU to query
+    CUTE_DEVICE=cpu      calls run on the interpreter
+
+>>> with target("sm_80"):
+...     current_target()
+'sm_80'
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.arch.targets import TARGETS
-from cute_dialect.lang.calls.target import current_target, default_device
+from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS, default_features, find_target
 from cute_dialect.lang.tracing.errors import CompileError
-from cute_dialect.runtime.settings import flag
+from cute_dialect.lang.tracing.tracer import active
+from cute_dialect.runtime.driver import CudaError, NoGpuError, driver
+from cute_dialect.runtime.settings import flag, word
 
 if TYPE_CHECKING:
     from cute_dialect.lang.calls.traced import Traced
 
 __all__ = [
-    "CompileOption", "EnableAssertions", "EnableTVMFFI", "GPUArch", "GenerateLineInfo", "KeepCUBIN", "KeepPTX",
-    "OptLevel", "Options", "PtxasOptions", "options_of", "said",
-]  # fmt: skip
+    "CompileOption",
+    "EnableAssertions",
+    "EnableTVMFFI",
+    "GPUArch",
+    "GenerateLineInfo",
+    "KeepCUBIN",
+    "KeepPTX",
+    "OptLevel",
+    "Options",
+    "PtxasOptions",
+    "current_target",
+    "default_device",
+    "forget_quick_calls",
+    "options_of",
+    "remember_quick_calls",
+    "said",
+    "target",
+]
+
+
+# ---------------------------------------------------------------------------------------------------- target and device
+
+
+_chosen: ContextVar[str | None] = ContextVar("cute_dialect_target", default=None)
+_quick: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Functions with a cached call, which is recognized without querying the target."""
+
+
+@contextmanager
+def target(chip: str) -> Generator[None]:
+    """Compile for ``chip`` within the ``with`` block: ``with cute.target("sm_80"): …``."""
+    find_target(chip, default_features(chip))
+    forget_quick_calls()
+    token = _chosen.set(chip)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+        forget_quick_calls()
+
+
+def remember_quick_calls(function: Any) -> None:
+    """Register a function with a cached call."""
+    _quick.add(function)
+
+
+def forget_quick_calls() -> None:
+    """Discard all cached calls, so that each function looks up its specialization at the next call."""
+    for function in list(_quick):
+        function.forget()
+    _quick.clear()
+
+
+def current_target() -> str:
+    """Return the target architecture: that of :func:`target`, of the GPU, of ``CUTE_CHIP``, or sm_90a."""
+    tracer = active()
+    if tracer is not None:
+        return tracer.chip
+    return _chosen.get() or _gpus_chip() or word("CUTE_CHIP") or DEFAULT_CHIP
+
+
+@lru_cache(maxsize=1)
+def _gpus_chip() -> str | None:
+    """Return the architecture of the first GPU, or None."""
+    try:
+        major, minor = driver().capability(0)
+    except (NoGpuError, CudaError):
+        return None
+    return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+
+
+_devices: list[str] = []
+"""The devices set by ``running_on``, innermost last."""
+
+
+def default_device() -> str:
+    """Return the device of calls without ``device=``."""
+    return _devices[-1] if _devices else word("CUTE_DEVICE", ("gpu", "cpu")) or "gpu"
+
+
+_without_checks: list[bool] = []
+
+
+def default_checks() -> str:
+    """Return the checks of calls on the interpreter that name none: ``CUTE_CHECKS``, else ``auto``."""
+    return "none" if _without_checks else word("CUTE_CHECKS") or "auto"
+
+
+@contextmanager
+def without_checks() -> Generator[None]:
+    """Run calls that name no checks without any, in all threads: times are measured."""
+    _without_checks.append(True)
+    try:
+        yield
+    finally:
+        _without_checks.pop()
+
+
+@contextmanager
+def running_on(device: str) -> Generator[None]:
+    """Set the device of calls without ``device=`` within the ``with`` block, in all threads."""
+    _devices.append(device)
+    try:
+        yield
+    finally:
+        _devices.remove(device)
+
+
+# -------------------------------------------------------------------------------------------------------------- options
 
 
 class Options(NamedTuple):
@@ -108,8 +226,8 @@ def said(text: str, given: Sequence[CompileOption] = ()) -> dict[type[CompileOpt
     """
     found = {type(o): o.value for o in given}
     words = iter(shlex.split(text))
-    for word in words:
-        name, _, value = word.lstrip("-").partition("=")
+    for option in words:
+        name, _, value = option.lstrip("-").partition("=")
         if len(name) == 2 and name[0] == "O":
             name, value = "O", name[1]
         kind = _WORDS.get(name)
@@ -118,7 +236,7 @@ def said(text: str, given: Sequence[CompileOption] = ()) -> dict[type[CompileOpt
             continue
         if kind is None or (value and kind not in _WITH_VALUE):
             names = ", ".join(f"--{n}" for n in _WORDS if len(n) > 1)
-            raise CompileError("F103", f"options: unknown option '{word}'", hint=f"options: {names}")
+            raise CompileError("F103", f"options: unknown option '{option}'", hint=f"options: {names}")
         if kind in _WITH_VALUE:
             value = value or next(words, "")
             found[kind] = int(value) if kind is OptLevel and value.isdigit() else value
@@ -168,7 +286,7 @@ def _ptxas(text: object) -> tuple[str, ...]:
     words = tuple(shlex.split(text)) if isinstance(text, str) else ()
     if not words or not words[0].startswith("-"):
         raise CompileError("F103", f"PtxasOptions takes text such as '-dlcm=cg', got {text!r}")
-    for word in words:
-        if word.partition("=")[0] in _OWN or word[:2] == "-O":
-            raise CompileError("F103", f"PtxasOptions: '{word}' is set by the compiler and cannot be given")
+    for option in words:
+        if option.partition("=")[0] in _OWN or option[:2] == "-O":
+            raise CompileError("F103", f"PtxasOptions: '{option}' is set by the compiler and cannot be given")
     return words

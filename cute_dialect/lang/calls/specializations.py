@@ -10,19 +10,17 @@ from __future__ import annotations
 import inspect
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.calls.arguments import Spec, StaticSpec, spec_of
 from cute_dialect.lang.calls.cache.dependencies import Watched, watched_by
 from cute_dialect.lang.calls.cache.disk import plan_of
-from cute_dialect.lang.calls.compile_traced import kernel_assertions
-from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Compiled
-from cute_dialect.lang.calls.constant_keys import restored, snapshot, static_key
+from cute_dialect.lang.calls.cache.keys import restored, snapshot, static_key
+from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Compiled, kernel_assertions
 from cute_dialect.lang.calls.generics import Reified, reify
-from cute_dialect.lang.calls.options import Options
-from cute_dialect.lang.calls.target import current_target
+from cute_dialect.lang.calls.options import Options, current_target
 from cute_dialect.lang.calls.traced import plain
 from cute_dialect.lang.rewrite.user_code import is_users_function
 from cute_dialect.lang.tracing.errors import KernelTypeError
@@ -274,8 +272,3 @@ def split_options(traced: Traced, kwargs: dict[str, Any]) -> tuple[dict[str, Any
     own = head_of(traced).signature.parameters
     options = {k: v for k, v in kwargs.items() if k in CALL_OPTIONS and k not in own}
     return {k: v for k, v in kwargs.items() if k not in options}, options
-
-
-def described(kinds: Sequence[Compiled]) -> Mapping[str, Compiled]:
-    """Return specializations by their description."""
-    return {repr(k): k for k in kinds}

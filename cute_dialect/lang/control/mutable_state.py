@@ -109,7 +109,7 @@ _USERS: set[type] = set()
 """User-defined classes among those in ``_KINDS``. The search continues from an instance to its class."""
 _WITH_DICT: set[type] = set()
 """Subclasses of containers whose instances have attributes in addition to elements."""
-_CALLS = ("cute_dialect.lang.calls.decorators", "cute_dialect.lang.calls.traced")
+_CALLS = ("cute_dialect.lang.calls.decorators", "cute_dialect.lang.calls.decorators")
 """The modules of decorated functions."""
 _FOREIGN = frozenset(("xdsl", "mlir", "numpy", "torch", "jax", "jaxlib", "cupy", "cuda", "ml_dtypes"))
 _SLOT_NAMES: dict[type, tuple[str, ...]] = {}

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from cute_dialect.errors import CuteError
 from cute_dialect.lang.calls.compile import compile_async
 from cute_dialect.lang.calls.decorators import JitFunction
-from cute_dialect.lang.calls.target import default_device, without_checks
+from cute_dialect.lang.calls.options import default_device, without_checks
 from cute_dialect.lang.lib import tuned_tables
 from cute_dialect.lang.lib.timing import GpuClock, HostClock, Measure, contest, differs
 from cute_dialect.lang.lib.tuned_tables import Candidate

@@ -41,7 +41,6 @@ __all__ = [
     "counted",
     "cute_type",
     "dynamic_leaves_of",
-    "dynamic_numbers",
     "filled",
     "from_ssa",
     "has_underscore",
@@ -145,13 +144,6 @@ def tree_text(tree: object) -> str:
     if tree is None or isinstance(tree, slice):
         return "_"
     return str(tree)
-
-
-def dynamic_numbers(x: object) -> list[Numeric]:
-    """Return the run-time numbers in an int tuple or a layout, in storage order."""
-    numbers: list[Numeric] = []
-    _split(x, numbers)
-    return numbers
 
 
 def _split(x: Any, numbers: list[Numeric]) -> Any:

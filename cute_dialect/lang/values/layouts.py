@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, divisibility, width_of
 from cute_dialect.algebra.text import TextError, parse_composed_layout, to_text
@@ -55,7 +55,6 @@ __all__ = [
     "AnyLayout",
     "ComposedLayout",
     "Layout",
-    "Operand",
     "Swizzle",
     "apply",
     "from_value",
@@ -69,15 +68,6 @@ __all__ = [
     "make_ordered_layout",
     "make_swizzle",
 ]
-
-
-class Operand(Protocol):
-    """An operand of an op: a layout, a tensor, or a :class:`Tree`."""
-
-    @property
-    def ssa(self) -> SSAValue:
-        """Its SSA value."""
-        ...
 
 
 def _is_open(coord: Any) -> bool:

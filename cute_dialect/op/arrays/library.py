@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from cute_dialect.lang.calls.target import default_device
+from cute_dialect.lang.calls.options import default_device
 from cute_dialect.op.arrays.dtypes import torch_name
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, numpy_dtype, stream_of, view_of

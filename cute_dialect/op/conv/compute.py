@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.conv.config import WGRAD, ConvConfig, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
+from cute_dialect.kernels.conv.few_results import FewResultsConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.image_layouts import (
     aligned_vector,
@@ -25,12 +26,13 @@ from cute_dialect.op.arrays.image_layouts import (
     views_last,
 )  # fmt: skip
 from cute_dialect.op.arrays.library import Library, Where, chosen_device, read_all
-from cute_dialect.op.conv.channel_padding import narrow, narrowed, of_taps
+from cute_dialect.op.conv.channel_padding import copy_result, narrow, narrowed, of_taps, with_padded_groups
 from cute_dialect.op.conv.choice import ConvRequest, chosen, has_epilogue, pads_channels
 from cute_dialect.op.conv.depthwise import depthwise
 from cute_dialect.op.conv.direct import direct
 from cute_dialect.op.conv.few_channels import FewChannels, few_channels
-from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
+from cute_dialect.op.conv.few_results import few_results
+from cute_dialect.op.conv.gemm_time import grouped_gemm, of_group
 from cute_dialect.op.conv.im2col_gemm import finish, sums_for, unfolded
 from cute_dialect.op.conv.kernel_override import config_for, slices_of
 from cute_dialect.op.conv.operands import as_taken, read, stored
@@ -246,7 +248,7 @@ def _launch(
         _, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         request = ConvRequest(g, ready.element, ready.output, epilogue=epilogue, parts=slices_of(given.split_k))
         few = few_channels(request, sms)
-        if few is not None and _few_channels(call, ready, rows, extras, found, few, epilogue):
+        if few is not None and _few_channels(call, ready, rows, extras, found, few, epilogue, sms):
             return
     if extras.alpha != 0.0 and not g.is_product:
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
@@ -270,12 +272,26 @@ def _launch(
             return
         plain = found is None and ready.c is None and ready.bias is None and not extras.activation
         chooses = config is None and given.kernel is None and ready.arithmetic != "3xtf32"
-        if plain and chooses and is_faster_by_group(asked, gpu, sms):
+        grouped = grouped_gemm(asked, gpu, sms) if plain and chooses and g.groups > 1 else None
+        if grouped is not None and grouped.groups > 1:
+            wide = chosen(asked._replace(geometry=grouped), gpu, sms)
+            assert wide is not None
+            _by_padded_groups(call, ready, rows, extras, grouped, wide)
+            return
+        if grouped is not None:
             _by_group(call, ready, rows, given, extras)
             return
     if config is None:
         unfolded(call, ready, rows, extras, found, given.kernel)
         return
+    _launch_gemm(call, ready, rows, extras, found, config)
+
+
+def _launch_gemm(
+    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, config: ConvConfig
+) -> None:
+    """Launch a GEMM with im2col loads, on copies of arrays that it cannot read or write."""
+    library = call.where.library
     ready = _with_whole_chunks(call, ready, config)
     ready = _with_aligned_rows(call, ready)
     image, other = read(library, ready, config)
@@ -330,6 +346,18 @@ def _with_aligned_rows(call: Call, ready: Prepared) -> Prepared:
     return ready._replace(**found)
 
 
+def _by_padded_groups(
+    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, padded: Geometry, config: ConvConfig
+) -> None:
+    """Launch the kernel of all groups, on copies with padded groups."""
+    library, g = call.where.library, ready.geometry
+    shape = padded.matrix
+    wide = rows if padded.output == g.output else library.strided(shape, (shape[1], 1), rows.dtype, rows)
+    _launch_gemm(call, with_padded_groups(call, ready, padded), wide, extras, None, config)
+    if wide is not rows:
+        copy_result(call, wide, rows, g, padded)
+
+
 def _by_group(
     call: Call, ready: Prepared, rows: ArrayView, given: ConvOptions, extras: LinearCombination
 ) -> None:  # fmt: skip
@@ -351,7 +379,7 @@ def _by_group(
 
 def _few_channels(
     call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, few: FewChannels,
-    epilogue: Epilogue,
+    epilogue: Epilogue, sms: int,
 ) -> bool:  # fmt: skip
     """Launch a kernel for few channels per group; return False if the kernel cannot store to the result.
 
@@ -366,11 +394,13 @@ def _few_channels(
         return True
     if aligned == 0 or (isinstance(few, DepthwiseConfig) and aligned < few.channels):
         return False
-    apart = not of_elements(epilogue)
+    apart = not of_elements(epilogue) or (isinstance(few, FewResultsConfig) and epilogue.active)
     operands = [] if apart else _operands(library, ready, extras, found, epilogue, 0, rows)[0]
     sums = sums_for(library, ready, rows) if apart else rows
     output, made = (sums.dtype, Epilogue()) if apart else (few.output, epilogue)
-    if isinstance(few, DepthwiseConfig):
+    if isinstance(few, FewResultsConfig):
+        few_results(call, ready, sums, few._replace(output=output), sms)
+    elif isinstance(few, DepthwiseConfig):
         depthwise(call, ready, sums, few._replace(output=output, epilogue=made), operands)
     else:
         direct(call, ready, sums, few._replace(output=output, epilogue=made), operands)

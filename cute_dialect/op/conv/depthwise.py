@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
@@ -105,15 +106,18 @@ def _unrolled(config: DepthwiseConfig, rows: int) -> DepthwiseConfig | None:
         rows: number of threads, if each had one row.
     """
     units = config.window.strides if config.gradient else (1, 1)
-    for columns in dict.fromkeys((config.tile[1], -(-_COLUMNS // units[1]) * units[1])):
+    # Filters in shared memory leave registers for the loads; a tile of one row reads each filter once per column.
+    helds = dict.fromkeys((config.held, min(config.held, _FEW_TAPS)))
+    shapes = product(helds, dict.fromkeys((config.tile[1], -(-_COLUMNS // units[1]) * units[1])))
+    for held, columns in shapes:
         threads = rows * config.tile[1] // columns
         height = next((n for n in _UNROLLED if threads <= _SMALL * n), 0)
         if not height:
-            return None
-        found = config._replace(rolled=False, shift=False, tile=(-(-height // units[0]) * units[0], columns))
+            continue
+        found = config._replace(rolled=False, shift=False, tile=(-(-height // units[0]) * units[0], columns), held=held)
         found = found._replace(ahead=max(1, len({hit.at for hit in found.hits(0)}) - 1))
         if height * prod(found.window.taps) * columns * found.channels > _SHORT:
-            return None
+            continue
         if found.registers <= _MOST_UNROLLED:
             return found if found.registers <= _FEW_REGISTERS else found._replace(threads=192)
     return None

@@ -16,7 +16,8 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct import DirectConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
-from cute_dialect.op.conv import direct, direct_weights
+from cute_dialect.kernels.conv.few_results import FewResultsConfig
+from cute_dialect.op.conv import direct, direct_weights, few_results
 from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, served
 from cute_dialect.op.conv.depthwise import depthwise_config
@@ -27,7 +28,7 @@ from cute_dialect.op.problems.conv import of_pixels
 
 __all__ = ["FewChannels", "few_channels", "microseconds_of"]
 
-FewChannels: TypeAlias = DepthwiseConfig | DirectConfig | PartialWeights
+FewChannels: TypeAlias = DepthwiseConfig | DirectConfig | FewResultsConfig | PartialWeights
 
 _WIDE = 32
 """Channels per group above which an im2col GEMM may be faster, if it supports the problem."""
@@ -55,7 +56,10 @@ def few_channels(asked: ConvRequest, sms: int = 132) -> FewChannels | None:
         or direct_config(of_pixels(g), asked.element, asked.output, sms)
     )
     alone = isinstance(found, PartialWeights) and isinstance(found.config, DepthwiseWeightsConfig)
-    if found is None or alone or isinstance(found, DepthwiseConfig):
+    if alone or isinstance(found, DepthwiseConfig):
+        return found
+    found = _few_results(asked, found, sms) or found
+    if found is None or isinstance(found, FewResultsConfig):
         return found
     if g.groups == 1:
         return found if _is_faster(asked, found, sms) else None
@@ -66,18 +70,34 @@ def few_channels(asked: ConvRequest, sms: int = 132) -> FewChannels | None:
     return found if microseconds_of(asked, found, sms) < margin * gemm_microseconds(asked, sms=sms) else None
 
 
+def _few_results(asked: ConvRequest, tiles: DirectConfig | PartialWeights | None, sms: int) -> FewResultsConfig | None:
+    """Return the kernel of few results per pixel if it is predicted to be faster than image tiles and a GEMM."""
+    found = few_results.few_results_config(asked.geometry, asked.element, asked.output, sms)
+    if found is None:
+        return None
+    others = gemm_microseconds(asked, sms=sms)
+    if tiles is not None:
+        of_tiles = microseconds_of(asked, tiles, sms)
+        others = min(others, of_tiles) if asked.geometry.groups == 1 else of_tiles
+    return found if few_results.microseconds(asked.geometry, found, sms) < others else None
+
+
 def _is_faster(asked: ConvRequest, found: DirectConfig | PartialWeights, sms: int) -> bool:
     """Return True if image tiles are faster than a GEMM for a convolution without groups."""
     g = asked.geometry
-    folded = not g.is_product and narrow(asked, sms=sms) is not None
+    folded = g.kind != DGRAD and not g.is_product and narrow(asked, sms=sms) is not None
     column = g.kind != DGRAD and g.window.taps[-1] == 1 and g.taps > 1 and g.filter[-1] in (8, 16, 32, 64)
     margin = _FOLDED if folded or column else _FASTER  # narrow() may have folded the window into a column
     return microseconds_of(asked, found, sms) < margin * gemm_microseconds(asked, sms=sms)
 
 
-def microseconds_of(asked: ConvRequest, found: DirectConfig | PartialWeights, sms: int = 132) -> float:
-    """Return the predicted time of image tiles."""
+def microseconds_of(
+    asked: ConvRequest, found: DirectConfig | FewResultsConfig | PartialWeights, sms: int = 132
+) -> float:
+    """Return the predicted time of image tiles, or of dot products."""
     g = of_pixels(asked.geometry)
+    if isinstance(found, FewResultsConfig):
+        return few_results.microseconds(asked.geometry, found, sms)
     if isinstance(found, DirectConfig):
         return direct.microseconds(g, found, sms)
     assert isinstance(found.config, DirectWeightsConfig)

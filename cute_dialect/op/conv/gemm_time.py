@@ -9,19 +9,21 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.op.conv.channel_padding import narrow
+from cute_dialect.op.conv.channel_padding import narrow, padded_groups
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, pads_channels
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.select.cost_model import costs_of, predict
 from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Problem
+from cute_dialect.op.select.mma_sync_model import copies, predict_unaligned
 
-__all__ = ["MOST_LAUNCHES", "gemm_microseconds", "is_faster_by_group", "of_group"]
+__all__ = ["MOST_LAUNCHES", "gemm_microseconds", "grouped_gemm", "of_group"]
 
 _COPY, _LAUNCH = 1.7e6, 3.0
 """Bytes per microsecond that a copy reads and writes, and microseconds per launch."""
@@ -32,9 +34,7 @@ _FOLDED = 3.4e6
 _LOAD = 10e-6
 """Microseconds per im2col load of a pixel, with all multiprocessors together."""
 _PADDED = 2
-"""Speed of the kernel that pads rows, compared with a copy by the array library."""
-_UNALIGNED, _UNALIGNED_BLOCK = 0.037, 5.5
-"""Microseconds per element of K, and per block of 128 x 128, if TMA cannot read the operands.
+"""Speed of the kernel that pads rows, compared with a copy by the array library.
 
 All are fitted to times of random convolutions on an H200.
 """
@@ -50,12 +50,13 @@ def gemm_microseconds(asked: ConvRequest, gpu: str = "", sms: int = 132) -> floa
     if left is not None:
         found = chosen_with_time(asked._replace(geometry=left), gpu, sms)
         assert found is not None
-        moved = (prod(g.image) + prod(left.image)) * BITS[asked.element] / 8
-        return found[0] + 3 * _LAUNCH + moved / _FOLDED
+        moved = sum(prod(x.result if g.kind == DGRAD else x.image) for x in (g, left)) * BITS[asked.element] / 8
+        stored = _pads(asked, g.image, False) if g.kind == DGRAD else 0.0
+        return found[0] + 3 * _LAUNCH + moved / _FOLDED + stored
     found = chosen_with_time(asked, gpu, sms)
     if found is None:
-        columns = _columns(asked, gpu, sms)
-        return min(columns, _by_group(asked, gpu, sms) or columns) if plain else columns
+        columns, grouped = _columns(asked, gpu, sms), _grouped(asked, gpu, sms) if plain else None
+        return columns if grouped is None else min(columns, grouped[0])
     if pads_channels(g, asked.channels):
         moved = prod(g.image[:-1]) * (g.image[-1] + asked.channels) * BITS[asked.element] / 8
         return max(found[0], _loads(asked, found[1])) + _LAUNCH + moved / _FOLDED
@@ -85,13 +86,51 @@ def of_group(g: Geometry) -> Geometry:
     return g._replace(image=image, filter=(result[-1], *g.filter[1:]), result=result, groups=1)
 
 
-def is_faster_by_group(asked: ConvRequest, gpu: str = "", sms: int = 132) -> bool:
-    """Return True if a launch per group with im2col loads is faster than columns of all groups.
+def grouped_gemm(asked: ConvRequest, gpu: str = "", sms: int = 132) -> Geometry | None:
+    """Return the convolution that im2col loads compute for groups that they do not support; None for columns.
 
-    im2col loads of all groups at once may not support the channels of a group.
+    It is the convolution of one group, launched once per group, or the convolution of all groups with padded channels.
+
+    >>> from cute_dialect.op.problems.conv import geometry
+    >>> g = geometry("conv2d", "fprop", (8, 56, 56, 140), (134, 3, 3, 70), 1, 1, 1, 2)
+    >>> grouped_gemm(ConvRequest(g, "f16", "f16")).groups
+    1
     """
-    found = _by_group(asked, gpu, sms)
-    return found is not None and found < _columns(asked, gpu, sms)
+    found = _grouped(asked, gpu, sms)
+    return None if found is None or found[0] >= _columns(asked, gpu, sms) else found[1]
+
+
+def _grouped(asked: ConvRequest, gpu: str, sms: int) -> tuple[float, Geometry] | None:
+    """Return the faster one of a launch per group and padded groups, with its time; None if neither is possible."""
+    found = [*_padded_groups(asked, gpu, sms)]
+    if (time := _by_group(asked, gpu, sms)) is not None:
+        found.append((time, of_group(asked.geometry)))
+    return min(found, key=lambda x: x[0], default=None)
+
+
+def _padded_groups(asked: ConvRequest, gpu: str, sms: int) -> Iterator[tuple[float, Geometry]]:
+    """Yield convolutions whose groups have more channels and filters, with the times that include the copies."""
+    g, bits = asked.geometry, BITS[asked.element]
+    c, k = g.filter[-1], g.filter[0] // g.groups
+    if g.groups == 1 or g.is_product or bits != 16 or BITS[asked.output] != 16:
+        return
+    steps = (8, 16, 32, 64) if g.kind == FPROP else (8,)  # a load reads the largest power of two of channels
+    filters = -(-k // (64 if g.kind == DGRAD else 8)) * (64 if g.kind == DGRAD else 8)
+    for channels in dict.fromkeys(-(-c // step) * step for step in steps):
+        padded = padded_groups(g, channels, filters)
+        wide = asked._replace(geometry=padded, width=0)
+        found = None if (channels, filters) == (c, k) else chosen_with_time(wide, gpu, sms)
+        if found is not None:
+            time = max(found[0], _loads(wide, found[1]))
+            arrays = [(g.image, padded.image), (g.filter, padded.filter), (g.result, padded.result)]
+            result = {FPROP: 2, DGRAD: 0, WGRAD: 1}[g.kind]
+            for i, (before, after) in enumerate(arrays):
+                if before != after:
+                    by_library = i == result or (i == 1 and filters != k)  # the filter is cleared first
+                    moved = (prod(before) + prod(after)) * bits / 8
+                    launches = 2 if by_library and i != result else 1
+                    time += launches * _LAUNCH + moved / (_COPY if by_library else _FOLDED)
+            yield time, padded
 
 
 def _by_group(asked: ConvRequest, gpu: str, sms: int) -> float | None:
@@ -135,14 +174,15 @@ def _product(asked: ConvRequest, gpu: str, sms: int) -> float:
     problem = Problem(m, n, depth, asked.element, asked.output, a, b, g.groups)
     choice = choose(problem, sms, gpu)
     time = predict(choice, problem, costs_of(gpu, sms))
-    read = {FPROP: (c, c), DGRAD: (k, c), WGRAD: (c, k)}[g.kind]
-    if all(x * BITS[asked.element] % 128 == 0 for x in read):
+    bits = BITS[asked.element]
+    lines = {FPROP: ((c, m), (c, n)), DGRAD: ((k, m), (c, n)), WGRAD: ((k, m), (c, n))}[g.kind]
+    unaligned = [g.groups * rows * depth * bits // 8 for line, rows in lines if line * bits % 128]
+    if not unaligned:
         return time
+    by_copies = time + copies(unaligned, transposed=False)
     blocks = g.groups * -(-m // 128) * -(-n // 128)
-    moved = _copied(asked, g.groups * (m * n + m * depth + n * depth))
-    if 4 * blocks <= sms and depth >= 8192:  # operands are copied for split-K
-        return time + _LAUNCH + 2 * moved
-    return max(moved, -(-blocks // sms) * (depth * _UNALIGNED + _UNALIGNED_BLOCK)) + _LAUNCH
+    is_long = 4 * blocks <= sms and depth >= 8192
+    return by_copies if is_long else min(by_copies, predict_unaligned(problem, sms))
 
 
 def _columns(asked: ConvRequest, gpu: str, sms: int) -> float:

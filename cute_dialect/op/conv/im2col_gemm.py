@@ -53,7 +53,8 @@ def unfolded(
     simple, plain = alone and at_once >= images, alone and g.kind != WGRAD
     sums = rows if simple or plain else sums_for(library, ready, rows)
     made = sums
-    if g.groups == 1 and not matrix(sums).is_tma_storable():
+    stored = g.is_product and simple and extras.plain  # GEMM kernels store it directly
+    if g.groups == 1 and not stored and not matrix(sums).is_tma_storable():
         made = with_padded_rows(library, sums.shape, sums.dtype, sums)  # fast GEMM kernels need aligned rows
     how = extras if sums is rows else extras.of_sums()
     first = True
@@ -224,6 +225,8 @@ def _factor(library: Library, other: ArrayView, g: Geometry) -> ArrayView:
     grouped = other._replace(
         shape=(g.groups, per_k, *shape[1:]), strides=(per_k * row, row, *taps, channel)
     )  # fmt: skip
+    if g.kind == DGRAD and g.groups == g.taps == 1 and 1 in (row, channel):  # op.mm copies what it cannot read
+        return other._replace(shape=(1, per_k, per_c), strides=(per_k * row, row, channel))
     if g.kind == DGRAD:  # (groups, taps, K, C)
         order = (0, *range(2, len(shape)), 1, len(shape))
         turned = grouped._replace(

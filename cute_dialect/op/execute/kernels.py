@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
     from cute_dialect.kernels.conv.direct import DirectConfig
     from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
+    from cute_dialect.kernels.conv.few_results import FewResultsConfig
     from cute_dialect.kernels.gemm.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
@@ -52,7 +53,7 @@ __all__ = [
 ]  # fmt: skip
 
 PlainKernel: TypeAlias = (
-    "DepthwiseConfig | DepthwiseWeightsConfig | DirectConfig | DirectWeightsConfig | UnfoldConfig"
+    "DepthwiseConfig | DepthwiseWeightsConfig | DirectConfig | DirectWeightsConfig | FewResultsConfig | UnfoldConfig"
 )  # fmt: skip
 """A convolution without a GEMM: depthwise or direct, its gradient of the filters, or unfolding."""
 
@@ -76,6 +77,7 @@ GENERATORS: Mapping[str, str] = {
     "DepthwiseWeightsConfig": "conv.depthwise_weights:depthwise_weights_text",
     "DirectConfig": "conv.direct:direct_text",
     "DirectWeightsConfig": "conv.direct_weights:direct_weights_text",
+    "FewResultsConfig": "conv.few_results:few_results_text",
     "GroupedConfig": "gemm.grouped:grouped_text",
     "ListedConfig": "gemm.pointer_array:listed_text",
     "ProblemsConfig": "gemm.pointer_array_setup:problems_text",

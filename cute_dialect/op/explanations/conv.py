@@ -22,13 +22,14 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct import DirectConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
+from cute_dialect.kernels.conv.few_results import FewResultsConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.image_layouts import aligned_vector, lines_suit, strides_of, views_last
 from cute_dialect.op.conv.channel_padding import narrow, written
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, has_epilogue, pads_channels, problem_of
 from cute_dialect.op.conv.few_channels import few_channels
-from cute_dialect.op.conv.gemm_time import is_faster_by_group, of_group
+from cute_dialect.op.conv.gemm_time import grouped_gemm
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
 from cute_dialect.op.conv.kernel_override import slices_of
 from cute_dialect.op.conv.partial_weights import PartialWeights
@@ -123,7 +124,7 @@ def explain_convolution(
         added = None if ready.c is None else extras.c
         made = epilogue_of(name, extras._replace(c=added), *g.matrix, *of_bias, ready.output)
     left = None if ready.arithmetic == "3xtf32" else narrow(asked, gpu, sms)
-    fits = has_epilogue(g, made) and (left is None or kind == FPROP or not made.active)
+    fits = has_epilogue(g, made) and (left is None or kind != WGRAD or not made.active)
     asked = asked._replace(geometry=left or g, epilogue=made if fits else Epilogue())
     product = (left or g).is_product
     found = None if ready.arithmetic == "3xtf32" or product else chosen_with_time(asked, gpu, sms)
@@ -135,17 +136,21 @@ def explain_convolution(
     other: PlainKernel | None = None
     few = None if ready.arithmetic == "3xtf32" else few_channels(asked._replace(geometry=g), sms)
     if few is not None:
-        in_kernel = of_elements(made) and not isinstance(few, PartialWeights)
+        in_kernel = of_elements(made) and not isinstance(few, FewResultsConfig | PartialWeights)
         apart = made.active and not in_kernel
         of_result = "f32" if apart else ready.output
         other = few.kernel(of_result) if isinstance(few, PartialWeights) else few
-        if not isinstance(other, DepthwiseWeightsConfig | DirectWeightsConfig):
+        if isinstance(other, FewResultsConfig):
+            other = other._replace(output=of_result)
+        elif not isinstance(other, DepthwiseWeightsConfig | DirectWeightsConfig):
             other = other._replace(epilogue=Epilogue() if apart else made)
         depthwise = isinstance(other, DepthwiseConfig | DepthwiseWeightsConfig)
         time, config, kernel = 0.0, None, other.name
         why = "each channel has its own filter" if depthwise else "a group has few channels"
         if g.groups == 1:
             why = "tiles of the image are predicted to be the fastest"
+        if isinstance(few, FewResultsConfig):
+            why = "a pixel has few results, which are dot products"
         if isinstance(few, PartialWeights) and few.rows > 1:
             why += f"; a second kernel adds {few.rows} rows of partial sums"
         least = getattr(other, "given", 1) if depthwise else 1
@@ -160,15 +165,25 @@ def explain_convolution(
         if pads_channels(left or g, config.width):
             copied = list(NAMES[kind])
         if left is not None:
-            why, copied = f"the columns of the filter are folded into {left.filter[-1]} channels; {why}", ["columns"]
-            sizes["columns"] = prod(left.image) * numpy_dtype(ready.image.dtype).itemsize
-            wide = ready.image._replace(shape=left.image, strides=strides_of(left.image))
+            shape = left.result if kind == DGRAD else left.image
+            why, copied = f"the columns of the filter are folded into {shape[-1]} channels; {why}", ["columns"]
+            sizes["columns"] = prod(shape) * numpy_dtype(ready.image.dtype).itemsize
+            wide = ready.image._replace(shape=shape, strides=strides_of(shape))
             other = written(g, left, ready.image, wide).config
-    elif not made.active and ready.arithmetic != "3xtf32" and is_faster_by_group(asked, gpu, sms):
-        found = chosen_with_time(asked._replace(geometry=of_group(g)), gpu, sms)
+    elif not made.active and ready.arithmetic != "3xtf32" and (grouped := grouped_gemm(asked, gpu, sms)) is not None:
+        found = chosen_with_time(asked._replace(geometry=grouped), gpu, sms)
         assert found is not None
-        time, config = g.groups * found[0], found[1]
+        time, config = (g.groups if grouped.groups == 1 else 1) * found[0], found[1]
         kernel, why = config.name, f"a launch for each of {g.groups} groups is predicted to be the fastest"
+        if grouped.groups > 1:
+            channels = f"{grouped.filter[-1]} channels and {grouped.filter[0] // g.groups} filters"
+            why = f"copies with {channels} per group are predicted to be the fastest"
+            shapes = {
+                "x": (g.image, grouped.image),
+                "f": (g.filter, grouped.filter),
+                "grad_y": (g.result, grouped.result),
+            }
+            copied = [n for n in NAMES[kind] if shapes[n][0] != shapes[n][1]]
     elif g.is_product:
         time, config, kernel, why, copied = 0.0, None, "a GEMM", "there is one tap, see op.mm", []
     else:

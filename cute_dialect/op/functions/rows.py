@@ -22,7 +22,7 @@ from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.rows import MAPS, NORMS, NUMBERS, RowProblem
+from cute_dialect.op.problems.rows import FUNCTIONS, RowProblem
 from cute_dialect.op.rows.arguments import as_rows, check_number, norm_arguments, one_dimension
 from cute_dialect.op.rows.kernels import choose_kernels, loss_kernel
 from cute_dialect.op.rows.label_smoothing import check_classes, of_classes
@@ -43,10 +43,9 @@ __all__ = [
     "normed", "rms_norm", "softmax", "sum", "summed", "transpose",
 ]  # fmt: skip
 
-_KNOWN = {name: KnownCalls(tf32=False) for name in (*MAPS, *NORMS, *NUMBERS, "transpose")}
-"""Cached calls by function."""
-_LOSSES = KnownCalls(tf32=False)
-"""Cached calls of ``cross_entropy``: of the losses with gradients, and of all results without."""
+_KNOWN = {name: KnownCalls(tf32=False) for name in (*FUNCTIONS, "transpose")}
+"""Cached calls by function.  Those of ``cross_entropy`` return the losses with gradients, all results without."""
+_LOSSES = _KNOWN["cross_entropy"]
 
 
 def _operators(call: str, out: Any, *arrays: Any) -> Any:

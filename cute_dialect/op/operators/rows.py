@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from cute_dialect.op.functions import rows
+from cute_dialect.op.problems.rows import NUMBERS_BY_KERNEL
 from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.torch.autograd import no_settings
 from cute_dialect.op.torch.registry import CUTE
@@ -211,24 +212,17 @@ def fake_row_number(call: str, x: Tensor, keepdim: bool) -> Tensor:
 def keep_row(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.call, x, ctx.keepdim = inputs
     ctx.shape, ctx.settings = x.shape, no_settings
-    if ctx.call in _BACKWARD:
+    if ctx.call in NUMBERS_BY_KERNEL:
         ctx.save_for_backward(x, output)
 
 
-def max_backward(dy: Tensor, x: Tensor) -> Tensor:
-    return row_grads.number_backward("max", dy, x, device=_device(x))
-
-
-def logsumexp_backward(dy: Tensor, x: Tensor) -> Tensor:
-    return row_grads.number_backward("logsumexp", dy, x, device=_device(x))
-
-
-_BACKWARD = ("max", "logsumexp")
-"""Functions whose gradient is an operator."""
+def number_backward(call: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the function that computes the gradient from the row."""
+    return lambda dy, x: row_grads.number_backward(call, dy, x, device=_device(x))
 
 
 def row_gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
-    if ctx.call not in _BACKWARD:
+    if ctx.call not in NUMBERS_BY_KERNEL:
         dy = dy if ctx.keepdim else dy.unsqueeze(-1)
         return None, (dy / ctx.shape[-1] if ctx.call == "mean" else dy).expand(ctx.shape), None
     x, y = ctx.saved_tensors

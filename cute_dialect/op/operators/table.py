@@ -8,7 +8,7 @@ operators.  Eager calls with gradients use autograd nodes of the same functions.
 from __future__ import annotations
 
 from cute_dialect.op.operators import attention, conv, gemm, grouped, merge_attention, rows
-from cute_dialect.op.problems.rows import MAPS
+from cute_dialect.op.problems.rows import MAPS, NUMBERS_BY_KERNEL
 from cute_dialect.op.torch.gradients import slope
 from cute_dialect.op.torch.registry import Operator, register
 
@@ -159,8 +159,10 @@ OPERATORS = (
         "row_number", "(str call, Tensor x, bool keepdim) -> Tensor", rows.row_number, rows.fake_row_number,
         rows.keep_row, rows.row_gradient,
     ),
-    Operator("max_backward", "(Tensor dy, Tensor x) -> Tensor", rows.max_backward, rows.fake_like(1)),
-    Operator("logsumexp_backward", "(Tensor dy, Tensor x) -> Tensor", rows.logsumexp_backward, rows.fake_like(1)),
+    *(
+        Operator(f"{call}_backward", "(Tensor dy, Tensor x) -> Tensor", rows.number_backward(call), rows.fake_like(1))
+        for call in NUMBERS_BY_KERNEL
+    ),
 )  # fmt: skip
 
 register(OPERATORS)

@@ -17,16 +17,42 @@ from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_lengt
 from cute_dialect.kernels.rows.streamed import OPERATIONS
 from cute_dialect.op.errors import UnsupportedError
 
-__all__ = ["FUNCTIONS", "LOSS", "MAPS", "NORMS", "NUMBERS", "RowProblem"]
+__all__ = [
+    "FUNCTIONS", "LOSS", "MAPS", "NORMS", "NUMBERS", "NUMBERS_BY_KERNEL", "ROW_FUNCTIONS", "RowFunction", "RowProblem",
+]  # fmt: skip
 
-MAPS = ("softmax", "log_softmax")
-"""Functions from a row to a row; the gradient, ``…_backward``, is computed from the result."""
-NORMS = ("rms_norm", "layer_norm")
-NUMBERS = ("sum", "mean", "max", "logsumexp")
-"""Functions from a row to a number."""
+
+class RowFunction(NamedTuple):
+    """A row function with kernels of its own.
+
+    The kind selects its arguments, the operands of its torch operator and of its gradient, and the check of shapes.
+    """
+
+    name: str  # of the function, of its torch operator and of its kernels
+    kind: str
+    """``map`` from a row to a row, whose gradient is computed from the result; ``number`` from a row to a number;
+    ``norm`` with a weight, a bias and a residual; ``loss`` with a target per row."""
+    has_gradient: bool = True  # a kernel computes the gradient, ``…_backward``; torch computes that of sums
+
+
+ROW_FUNCTIONS = (
+    RowFunction("softmax", "map"),
+    RowFunction("log_softmax", "map"),
+    RowFunction("rms_norm", "norm"),
+    RowFunction("layer_norm", "norm"),
+    RowFunction("sum", "number", has_gradient=False),
+    RowFunction("mean", "number", has_gradient=False),
+    RowFunction("max", "number"),
+    RowFunction("logsumexp", "number"),
+    RowFunction("cross_entropy", "loss"),
+)
+"""The row functions.  Operators, gradients, caches of calls and explanations are derived from this table."""
+
+FUNCTIONS = tuple([f.name for f in ROW_FUNCTIONS])
+MAPS, NORMS, NUMBERS = (tuple([f.name for f in ROW_FUNCTIONS if f.kind == kind]) for kind in ("map", "norm", "number"))
+NUMBERS_BY_KERNEL = tuple([f.name for f in ROW_FUNCTIONS if f.kind == "number" and f.has_gradient])
+"""Functions from a row to a number whose gradient has a kernel."""
 LOSS = "cross_entropy"
-FUNCTIONS = (*MAPS, *NORMS, *NUMBERS, LOSS)
-"""Row functions that have kernels of their own and are explained by :func:`cute_dialect.op.explain`."""
 
 
 class RowProblem(NamedTuple):

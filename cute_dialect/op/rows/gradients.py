@@ -16,7 +16,7 @@ from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_lengt
 from cute_dialect.op.errors import DtypeError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls
-from cute_dialect.op.problems.rows import LOSS, MAPS, NORMS, RowProblem
+from cute_dialect.op.problems.rows import ROW_FUNCTIONS, RowProblem
 from cute_dialect.op.rows.kernels import choose_kernels, column_kernel, entropy_kernel, packed_entropy_kernel
 from cute_dialect.op.rows.launch import launch_rows, launch_streamed, processors_of
 
@@ -25,7 +25,7 @@ __all__ = [
     "rms_norm_backward", "softmax_backward",
 ]  # fmt: skip
 
-_KNOWN = {name: KnownCalls(tf32=False) for name in (*MAPS, *NORMS, LOSS, "max", "logsumexp")}
+_KNOWN = {f.name: KnownCalls(tf32=False) for f in ROW_FUNCTIONS if f.has_gradient}
 """Cached calls by function."""
 
 
@@ -60,7 +60,7 @@ def mapped_backward(call: str, dy: Any, y: Any, device: object = None) -> Any:
 
 
 def number_backward(call: str, dy: Any, x: Any, *, device: object = None) -> Any:
-    """Return the gradient of ``x`` from that of ``call``, which is ``max`` or ``logsumexp`` of each row.
+    """Return the gradient of ``x`` from that of ``call``, a number of each row.
 
     Equal maxima share the gradient, as in ``torch.amax``.  ``dy`` has one element per row.
     """

@@ -33,7 +33,14 @@ from cute_dialect.op.select.configurations import KernelRequest, wanted
 from cute_dialect.op.select.cost_model import NO_WORK, Costs, best, costs_of, predict, ranked, tell_clusters, work_of
 from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, tuned
-from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_cut, predict_exact
+from cute_dialect.op.select.mma_sync_model import (
+    Cut,
+    copies,
+    cut_for,
+    predict_cut,
+    predict_exact,
+    predict_unaligned,
+)
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -177,7 +184,8 @@ def way_of(
         copied += ["out"] * (not out.is_tma_storable())
         readable = not copied or sums != "" or (output != element and epilogue is None)
         readable |= copied == ["out"] and epilogue is None
-        readable |= epilogue is None and _is_long(problem, sms)
+        unaligned = [x for x in (a, b) if not x.suits_tma()]
+        readable |= epilogue is None and (_is_long(problem, sms) or _pads_sooner(problem, unaligned, gpu, sms))
     else:  # any operand can be copied
         readable = True
         problem, copied = _read_along_k(problem, a, b, out, epilogue)
@@ -320,6 +328,14 @@ def _is_long(p: Problem, sms: int) -> bool:
     """
     blocks = p.matrices * -(-p.m // 128) * -(-p.n // 128)
     return p.k >= 8192 and 4 * blocks <= sms
+
+
+def _pads_sooner(p: Problem, unaligned: list[Matrix], gpu: str, sms: int) -> bool:
+    """Return True if padded copies of unaligned f16 or bf16 operands and wgmma are predicted to be the fastest."""
+    if any(x.address % 4 for x in unaligned):  # these are copied element by element
+        return False
+    by_copies = copies(_bytes(unaligned), transposed=False) + predict(choose(p, sms, gpu), p, costs_of(gpu, sms))
+    return by_copies < predict_unaligned(p, sms)
 
 
 def _warps_sooner(

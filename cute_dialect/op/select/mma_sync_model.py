@@ -23,7 +23,7 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.select.cost_model import COSTS, Costs
 from cute_dialect.op.select.kernel_choice import Problem
 
-__all__ = ["WARP_COSTS", "Cut", "WarpCosts", "copies", "cut_for", "predict_cut", "predict_exact"]
+__all__ = ["WARP_COSTS", "Cut", "WarpCosts", "copies", "cut_for", "predict_cut", "predict_exact", "predict_unaligned"]
 
 
 class WarpCosts(NamedTuple):
@@ -50,6 +50,10 @@ class WarpCosts(NamedTuple):
     pad: float = 4.0  # launch that copies operands to 16-byte aligned lines
     padded: float = 2.0e6  # bytes per microsecond of that copy
     host: float = 4.0  # extra host time of a call with copies that is counted, of 200 us
+    unaligned: float = 0.037  # K step of one element, of f16 and bf16 whose rows TMA cannot read
+    unaligned_block: float = 5.5  # rest of a block of 128 x 128
+    unaligned_launch: float = 3.0
+    unaligned_bytes: float = 1.7e6  # bytes per microsecond that are read and written
 
 
 WARP_COSTS = WarpCosts()
@@ -179,6 +183,18 @@ def predict_exact(p: Problem, costs: Costs = COSTS) -> float:
     of_all = -(-blocks // costs.sms)
     step = 4 * x.f32_large * (x.f32_alone if of_all == 1 else 1.0)
     return x.launch + x.latency + of_all * (_steps(p) * step + 128 * 128 * 4 / x.stored)
+
+
+def predict_unaligned(p: Problem, sms: int = 132) -> float:
+    """Return the predicted time of an f16 or bf16 GEMM whose rows TMA cannot read, in microseconds.
+
+    >>> p = Problem(2645, 79, 63)
+    >>> predict_unaligned(p) < predict_unaligned(p._replace(k=800))
+    True
+    """
+    x, blocks = WARP_COSTS, p.matrices * -(-p.m // 128) * -(-p.n // 128)
+    moved = p.matrices * (p.m * p.n + p.m * p.k + p.n * p.k) * 2 / x.unaligned_bytes
+    return x.unaligned_launch + max(moved, -(-blocks // sms) * (p.k * x.unaligned + x.unaligned_block))
 
 
 def copies(sizes: list[int], *, transposed: bool) -> float:

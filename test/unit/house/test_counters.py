@@ -11,7 +11,7 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 935,
-    "lines": 188_000,
+    "lines": 188_600,
     "# fmt: skip": 1_060,
     "Any": 6_760,
     f"functions with {MANY} or more parameters": 117,

@@ -12,8 +12,8 @@ import numpy as np
 from interp_support import DSMEM, kernel, run_kernel
 
 from cute_dialect.interp import Pointer, RunReport, TensorMap
-from cute_dialect.interp.memory.addresses import SMEM_ORIGIN
 from cute_dialect.interp.memory.arguments import Argument
+from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 
 MAP = "!llvm.ptr {llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant}"
 

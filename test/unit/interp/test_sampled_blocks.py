@@ -11,7 +11,7 @@ from interp_corpus import KERNELS
 from interp_support import DSMEM, kernel, run_kernel
 
 from cute_dialect.interp import InterpError, Pointer, Progress, RunReport, TensorMap
-from cute_dialect.interp.exec.blocks import choose
+from cute_dialect.interp.exec.launch import choose
 from cute_dialect.tools.cute_run import main
 from cute_dialect.tools.run_check import CheckError, check
 

@@ -13,8 +13,7 @@ from interp_support import DSMEM, kernel, run_kernel
 from cute_dialect.arch.tensor_map import Im2colMapSpec
 from cute_dialect.interp import InterpError, Pointer, TensorMap
 from cute_dialect.interp.errors import Fault
-from cute_dialect.interp.memory.addresses import SMEM_ORIGIN
-from cute_dialect.interp.memory.buffers import Buffer
+from cute_dialect.interp.memory.buffers import SMEM_ORIGIN, Buffer
 from cute_dialect.interp.memory.tensor_map import read_shared, write_shared
 
 MAP = "!llvm.ptr {llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant}"

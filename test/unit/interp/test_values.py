@@ -18,7 +18,7 @@ from interp_support import parse
 from cute_dialect.interp import InterpError, run_function
 from cute_dialect.interp.instructions.calls import ptx_name
 from cute_dialect.interp.instructions.ptx import SCALAR_ROWS
-from cute_dialect.interp.instructions.ptx_rows import Words, expand
+from cute_dialect.interp.instructions.ptx_text import Words, expand
 from cute_dialect.interp.rounding import exact_f64, fma_f64
 from cute_dialect.pipelines.ptxas import assemble
 from cute_dialect.tools.docs import interpreter_values

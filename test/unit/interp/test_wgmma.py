@@ -12,7 +12,7 @@ from cute_dialect.algebra.values import AnyLayout
 from cute_dialect.arch.descriptors import derive
 from cute_dialect.arch.gmma import smem_tile
 from cute_dialect.interp import InterpError, Pointer
-from cute_dialect.interp.memory.addresses import SMEM_ORIGIN
+from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 
 DTYPES = {
     "f16": np.dtype(np.float16),

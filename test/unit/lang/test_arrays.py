@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cute_dialect.lang.calls.arrays import raw_type
+from cute_dialect.lang.calls.runtime_tensor import raw_type
 from cute_dialect.runtime.arrays import ArrayView
 from cute_dialect.runtime.binding import MAX_EXTENT_I32
 

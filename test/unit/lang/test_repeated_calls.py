@@ -13,7 +13,7 @@ import pytest
 from pipelines_support import FakeDriver
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.calls import target
+from cute_dialect.lang.calls import options
 from cute_dialect.runtime import driver
 from cute_dialect.runtime.binding import StrideError
 
@@ -81,10 +81,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     monkeypatch.setenv("CUTE_CACHE", "0")
     monkeypatch.setattr(driver, "driver", lambda: fake)
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
-    target._gpus_chip.cache_clear()
+    options._gpus_chip.cache_clear()
     run.cache_clear()
     yield fake
-    target._gpus_chip.cache_clear()
+    options._gpus_chip.cache_clear()
 
 
 def test_repeated_calls_are_not_inspected(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:

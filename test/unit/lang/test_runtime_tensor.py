@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.calls.arrays import raw_type
+from cute_dialect.lang.calls.runtime_tensor import raw_type
 from cute_dialect.runtime.arrays import view_of
 from cute_dialect.runtime.binding import (
     AlignmentError,

@@ -336,7 +336,7 @@ def test_choices() -> None:
     odd = op.explain(op.conv2d, (19, 79, 79, 324), (40, 5, 7, 81), stride=2, padding=(1, 6), dilation=2, groups=4)
     assert "rpx" in odd.kernel and [n for n, _ in odd.copies] == ["x", "f"]
     large = op.explain(op.conv2d, (22, 77, 77, 138), (114, 7, 7, 69), padding=3, groups=2)
-    assert "c69k57-1p4" in large.kernel and "rpx" in large.kernel
+    assert large.config is not None and large.config.groups and "80 channels and 64 filters" in large.why
     pixels = op.explain(op.conv2d_input, (106, 55, 55, 3), (9, 1, 1, 3), (106, 55, 55, 9))
     assert pixels.kernel.startswith("direct-dgrad-f16-f16-1x1-c3k9")
     column = op.explain(op.conv2d_input, (80, 174, 174, 8), (16, 7, 1, 8), (80, 174, 174, 16), padding=(3, 0))
@@ -370,12 +370,48 @@ def test_odd_groups_of_many_channels(
     """The im2col columns of a group get padded rows for TMA, or each group has its own launch."""
     from cute_dialect.op.conv import compute
 
-    monkeypatch.setattr(compute, "is_faster_by_group", lambda *_: apart)
+    given = compute.of_group
+    monkeypatch.setattr(compute, "grouped_gemm", lambda x, *_: given(x.geometry) if apart else None)
     rng = np.random.default_rng(30)
     h = how(0, stride, groups=2)
     x, f = small(rng, 2, 5, 6, 2 * 65), small(rng, 2 * 67, *taps, 65)
     check_all_directions(rng, x, f, h)
     assert not kernels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("c", "k", "groups", "stride", "kinds"),
+    [(37, 24, 2, 1, "w"), (69, 57, 2, 1, "fdw"), (70, 64, 2, 2, "fw"), (64, 57, 3, 1, "fdw")],
+)
+def test_padded_groups(
+    c: int, k: int, groups: int, stride: int, kinds: str, kernels: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies with 8 or 64 channels and filters more per group, and results without the padding."""
+    from cute_dialect.op.conv import compute, gemm_time
+
+    found, given = list[str](), compute.conv_runner
+    monkeypatch.setattr(compute, "few_channels", lambda *_: None)
+    monkeypatch.setattr(compute, "conv_runner", lambda c, cpu: found.append(c.name) or given(c, cpu))
+    monkeypatch.setattr(compute, "grouped_gemm", lambda *of: min(gemm_time._padded_groups(*of), default=(0.0, None))[1])
+    rng, h = np.random.default_rng(c), how(1, stride, groups=groups)
+    x, f = small(rng, 1, 4, 5, c * groups), small(rng, k * groups, 2, 3, c)
+    y = small(rng, *forward(x, f, h).shape)
+    dx, df = gradients(x, f, y, h)
+    if "f" in kinds:
+        x[0, 2, 3, c - 1] = np.nan  # does not reach the other group
+        want = forward(x, f, h)
+        finite, out = np.isfinite(want), np.full(want.shape, -7, np.float16)
+        op.conv2d(x, f, **h.arguments, **CHECKS, out=out)
+        assert (out[finite] == want[finite]).all() and np.isnan(out[~finite]).all() and not finite.all()
+        x[0, 2, 3, c - 1] = 1
+        df = gradients(x, f, y, h)[1]
+    if "d" in kinds:
+        out = np.full(dx.shape, np.nan, np.float16)
+        assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS, out=out) == dx).all()
+    out = np.full(df.shape, np.nan, np.float16)
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS, out=out) == df).all()
+    assert [name[0] for name in found] == list(kinds) and not kernels
 
 
 @pytest.mark.slow

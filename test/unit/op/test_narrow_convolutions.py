@@ -56,6 +56,38 @@ def test_forward_and_gradient(name: str, launched: list[str]) -> None:
     assert [n.split("-")[0][0] for n in launched if f"-{taps}-" in n + "-"] == list(kinds)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("of_x", "of_f", "h", "kernels"),
+    [
+        ((1, 5, 6, 13), (3, 2, 3, 13), How((1, 0), (0, 1), (2, 1), (1, 1), 1, True), 2),
+        ((2, 6, 7, 24), (8, 3, 4, 24), How((1, 2), (2, 1), (1, 1), (1, 1), 1), 2),
+        ((1, 9, 11, 16), (5, 2, 3, 16), How((1, 0), (0, 3), (2, 3), (1, 2), 1, True), 2),
+        ((1, 9, 11, 16), (5, 1, 3, 16), How((0, 0), (0, 3), (1, 3), (1, 2), 1), 0),
+        ((2, 23, 24), (9, 3, 24), how(1, 2, rank=1), 0),
+        ((1, 5, 4, 6, 8), (4, 2, 2, 3, 8), how(1, 2, rank=3), 2),
+    ],
+)
+def test_gradient_of_few_filters(
+    of_x: tuple[int, ...], of_f: tuple[int, ...], h: How, kernels: int, launched: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The gradient of an image reads the output's gradient under all taps of a filter row as channels of a pixel."""
+    from cute_dialect.op.conv import channel_padding
+
+    channel_padding.narrow.cache_clear()
+    monkeypatch.setattr(channel_padding, "_is_faster_folded", lambda *_: True)
+    rng = np.random.default_rng(of_x[-1])
+    x, f = small(rng, *of_x), small(rng, *of_f)
+    y, c = small(rng, *forward(x, f, h).shape), small(rng, *of_x)
+    want, function = gradients(x, f, y, h)[0], getattr(op, f"conv{len(of_x) - 2}d_input")
+    out = np.full(want.shape, np.nan, np.float16)
+    assert (function(x.shape, f, y, **h.arguments, **CHECKS, out=out) == want).all()
+    assert (function(x.shape, f, y, **h.arguments, **CHECKS, c=c, alpha=2.0) == 2 * want + c).all()
+    channel_padding.narrow.cache_clear()
+    assert len(launched) == kernels and all(name.startswith("dgrad-") and "x1-" in name for name in launched)
+
+
 @pytest.mark.parametrize(
     ("channels", "dtype", "width"),
     [
@@ -114,6 +146,9 @@ def test_epilogues(launched: list[str]) -> None:
 
 def test_explained() -> None:
     """``explain`` reports the kernel of the reduced convolution, and the columns that are written first."""
+    few = op.explain(op.conv2d_input, (44, 18, 18, 840), (8, 7, 7, 840), (44, 9, 9, 8), stride=2, padding=3)
+    assert few.kernel.startswith("dgrad-f16-f16-7x1-p3x0-s2x1-") and "folded into 56 channels" in few.why
+    assert few.copies == (("columns", 44 * 9 * 18 * 56 * 2),)
     found = op.explain(op.conv2d, (32, 224, 224, 3), (64, 7, 7, 3), stride=2, padding=3)
     assert found.kernel.startswith("fprop-f16-f16-7x1-p3x0-s2x1-") and found.why.startswith(
         "the columns of the filter are folded"

@@ -32,7 +32,7 @@ from time import perf_counter
 from typing import Any, cast
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.calls.compile_traced import compile_traced
+from cute_dialect.lang.calls.compiled import compile_traced
 from cute_dialect.lang.calls.options import Options
 from cute_dialect.lang.calls.specializations import read_call
 from cute_dialect.op.select.timing import compare, host_overhead

@@ -26,7 +26,7 @@ from itertools import islice
 from operator import is_
 from typing import Any, NamedTuple, cast
 
-from cute_dialect.lang.calls.constant_keys import Same, fields_of
+from cute_dialect.lang.calls.cache.keys import Same, fields_of
 from cute_dialect.lang.calls.traced import BoundMethod, plain
 from cute_dialect.lang.rewrite.source import Read, codes_in, reads_of
 from cute_dialect.lang.rewrite.user_code import is_users_class, is_users_function, is_users_module

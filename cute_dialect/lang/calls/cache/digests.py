@@ -27,7 +27,7 @@ from functools import lru_cache
 from typing import Any
 
 from cute_dialect.lang.calls.arguments import ArraySpec, NumberSpec, PointerSpec, Spec, StaticSpec, StreamSpec, TreeSpec
-from cute_dialect.lang.calls.constant_keys import fields_of
+from cute_dialect.lang.calls.cache.keys import fields_of
 from cute_dialect.lang.calls.runtime_tensor import SymInt
 from cute_dialect.lang.calls.traced import BoundMethod, Traced
 from cute_dialect.lang.rewrite.source import Read, codes_in, content_of, reads_of, text_of

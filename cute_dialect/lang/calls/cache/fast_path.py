@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.lang.calls.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, TreeSpec
 from cute_dialect.lang.calls.cache.dependencies import Entry, Watched, can_change, never_changes, unchanged_since
-from cute_dialect.lang.calls.constant_keys import static_key
+from cute_dialect.lang.calls.cache.keys import static_key
 from cute_dialect.lang.calls.runtime_tensor import RuntimeTensor
 from cute_dialect.runtime.fast_call import MISSING, Constants, Opening, QuickCall, Watch
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
+from cute_dialect.kernels.conv.few_results import FewResultsConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, chosen
@@ -231,7 +232,7 @@ class NamedConv(NamedTuple):
         few = few_channels(asked)
         if isinstance(few, PartialWeights):
             return {few.name: partial(text_of, few.kernel("f16"))}
-        if few is not None and self.problem.fused:
+        if few is not None and self.problem.fused and not isinstance(few, FewResultsConfig):
             few = few._replace(epilogue=self._epilogue(g, forward=True))
         if few is not None:
             return {few.name: partial(text_of, few)}

@@ -12,12 +12,18 @@ from collections.abc import Hashable
 from enum import Enum
 from typing import Any
 
-from cute_dialect.lang.calls.arrays import is_array
+from cute_dialect.lang.calls.runtime_tensor import is_array
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.dynamic import Dynamic
 
-__all__ = ["Same", "fields_of", "restored", "snapshot", "static_key"]
+__all__ = [
+    "Same",
+    "fields_of",
+    "restored",
+    "snapshot",
+    "static_key",
+]
 
 
 class Same:
