@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import NOWHERE, new_memory, pool_of
@@ -30,7 +30,7 @@ from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.binding import ReadOnlyError
 from cute_dialect.runtime.device_memory import host_bytes, is_writable, span
 
-__all__ = ["Copies", "check_results", "joined", "one_view", "table_like"]
+__all__ = ["Copies", "TableLaunch", "check_results", "joined", "one_view", "table_launch", "table_like"]
 
 _STEP = 1 << 20
 """Maximum stride of the third mode in bytes.  It fits 32 bits in elements, and 2^31 strides reach 2 PiB."""
@@ -129,6 +129,50 @@ def table_like(host: Any, like: ArrayView) -> ArrayView:
             while len(_TABLES) > _KEPT // 2:
                 _TABLES.popitem(last=False)
     return found
+
+
+class TableLaunch(NamedTuple):
+    """A launch of some GEMMs of a table: ``launch(stream, a, b, d, problems, turns, 0, *more)``."""
+
+    launch: Callable[..., object]
+    here: Any  # mask of the GEMMs that it computes
+    turns: int  # address of the tile schedule
+    more: tuple[int, ...]  # further fixed addresses
+    keep: object = None  # the arrays at the fixed addresses
+
+
+def table_launch(
+    table: Any, operands: Sequence[tuple[int, Any, int]], parts: Sequence[TableLaunch], like: ArrayView
+) -> Callable[..., None]:  # fmt: skip
+    """Return ``launch(stream, *addresses)``, which computes the GEMMs of a table on matrices at other addresses.
+
+    The addresses of an operand are given in the order of its GEMMs.  Each is written to the table as the distance from
+    the lowest one.
+
+    Args:
+        table: the GEMMs.
+        operands: for A, B and D the column of the table, the indices of the GEMMs that access it, and its bytes per
+            element.
+        like: an array in the memory where tables are.
+    """
+    import numpy as np
+
+    def launch(stream: int, *addresses: int) -> None:
+        there, bases = table.copy(), list[int]()
+        for column, live, item in operands:
+            mine = np.array(addresses[: len(live)], np.int64)
+            addresses = addresses[len(live) :]
+            # Kernels do not read an operand that no GEMM has, so any address will do.
+            bases.append(int(mine.min()) if len(live) else bases[0] if bases else addresses[-1])
+            there[live, column] = (mine - bases[-1]) // item
+        for part in parts:
+            mine = there
+            if not part.here.all():
+                mine = there.copy()
+                mine[~part.here, 0] = 0
+            part.launch(stream, *bases, table_like(mine, like).pointer, part.turns, 0, *part.more)
+
+    return launch
 
 
 def _wait_for_all(like: ArrayView) -> None:

@@ -281,8 +281,8 @@ class Recording:
     def _keep_used(self, result: Any, views: bool) -> None:
         """Drop allocations that no step uses.
 
-        An allocation used by exactly one step must be a result, and a result must be used by a step.  Otherwise an
-        operation that was not recorded reads or writes it.
+        An allocation used by exactly one step must be a result, and a result must be used by a step unless it is empty.
+        Otherwise an operation that was not recorded reads or writes it.
         """
         steps: dict[int, int] = {}
         for kind, to, of in self._steps:
@@ -293,6 +293,8 @@ class Recording:
         kept: list[Any] = []
         for i, t in enumerate(self._made, len(self._tensors)):
             count, returned = steps.get(i, 0), _is_in(t, result, views)
+            if returned and not t.numel():
+                count = 2  # Steps neither read nor write it.
             if (count == 1 and not returned) or (count == 0 and returned):
                 raise _Unknown
             kept += [t] * (count > 0)

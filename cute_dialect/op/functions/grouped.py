@@ -29,7 +29,7 @@ from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeErro
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.call_cache import KnownCalls, is_traced
 from cute_dialect.op.execute.grouped import SCHEDULES, computed
-from cute_dialect.op.execute.pointer_array_calls import PointerArrayCalls
+from cute_dialect.op.execute.recording import Recording
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.functions.gemm import bmm
 from cute_dialect.op.keywords import check_keywords
@@ -92,9 +92,9 @@ def listed_mm(
             _check(g)
             return lists_with_gradients(listed_mm, g, device, stream, run)
     if how is not None:
-        done = LISTS.again(g.a, g.b, how)
+        done = LISTS.again(how, *g.a, *g.b)
         if done is not None:
-            return done
+            return list(done)
     others = dict(run or {})
     callback = others.pop("report", None)
     options: Any = others | ({} if device is None else {"device": device})
@@ -114,7 +114,7 @@ def listed_mm(
     return results if g.out is None else g.out
 
 
-LISTS = PointerArrayCalls()
+LISTS = KnownCalls(tf32=False)
 """Cached calls."""
 
 
@@ -130,22 +130,21 @@ def _how(g: GroupedArguments) -> object:
     by_switch = g.a[0].dtype == torch.float32 and g.extras.math == "default"  # torch's global flag selects tf32 or f32.
     if usual != _USUAL or alpha == 0.0 or by_switch or torch.compiler.is_dynamo_compiling():
         return None
-    return alpha, g.extras.activation, g.dtype, g.extras.math, g.extras.accumulator
+    return len(g.a), alpha, g.extras.activation, g.dtype, g.extras.math, g.extras.accumulator
 
 
 _USUAL = GroupedArguments(None, None, {})
 
 
 def _remember(g: GroupedArguments, how: object, done: GroupArguments, results: Sequence[Any]) -> None:
-    """Record a call of plain tensors on a GPU."""
-    torch: Any = sys.modules["torch"]
-    plain = all([type(t) in (torch.Tensor, torch.nn.Parameter) and t.is_cuda for t in (*g.a, *g.b)])
-    if not plain or any([t.data_ptr() % 16 for t in results]):
-        return
-    prepared = done.prepared()
-    if prepared is not None:
-        table, columns, parts, like, keep = prepared
-        LISTS.remember(g.a, g.b, how, results, table, columns, parts, like, keep)
+    """Cache a call of plain tensors on a GPU."""
+    launch = None if done.on_cpu else done.prepared()
+    if launch is not None:
+        recording = Recording([*g.a, *g.b])
+        for d in results:
+            recording.make(d)
+        recording.launch(launch)
+        LISTS.remember(how, [*g.a, *g.b], recording, tuple(results))
 
 
 def _arguments(g: GroupedArguments, kind: _Kind, which: Sequence[int], stream: object, options: Any) -> GroupArguments:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.gemm.pointer_array import COLUMNS, ListedConfig
+from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError, named
 from cute_dialect.op.execute.arguments import Arguments, Transfer, check_gpu, on_the_cpu
 from cute_dialect.op.execute.kernels import Variant
-from cute_dialect.op.execute.pointer_array_calls import Slice
-from cute_dialect.op.execute.pointer_arrays import Copies, check_results, table_like
+from cute_dialect.op.execute.pointer_arrays import Copies, TableLaunch, check_results, table_launch, table_like
+from cute_dialect.op.execute.recording import Launch
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, check
 from cute_dialect.op.problems.pointer_table import Laid, extents_of, laid_flat, sizes_of, tiles_of, turns_of
 from cute_dialect.op.pycutlass.arguments import each_matrix
@@ -194,22 +195,19 @@ class GroupArguments(Arguments):
             self.kernels.append(variant.name)
         return report
 
-    def prepared(self) -> tuple[Any, tuple[int, int, int], list[Slice], ArrayView, object] | None:
-        """Return the data for replays at other addresses, or None if the call cannot be replayed.
+    def prepared(self) -> Launch | None:
+        """Return a launch of the call on torch tensors at other addresses, or None if there is none.
 
-        The data are the table, its columns of A, B and D, the launches, an array in the table's memory, and objects
-        to keep alive.  A call can be replayed if the host schedules tiles and the kernels read A and B only.
+        A call can be replayed if the host schedules tiles and the kernels read A and B only.
         """
         if not self.grouped.listed.host or not any(self.sizes):
             return None
-        columns = tuple([COLUMNS.index(n) for n in ("a", "b", "c")])
         laid = self._laid(self.found)
         if laid.c is not None or laid.bias is not None or self.numbers.device is not None or self.grouped.flipped:
             return None
         import numpy as np
 
-        parts: list[Slice] = []
-        keep: list[object] = []
+        parts: list[TableLaunch] = []
         for kernel, variant, given in self._calls(laid):
             launch = kernel.by_address(*given)
             config = variant.configured
@@ -217,9 +215,16 @@ class GroupArguments(Arguments):
                 return None
             turns, *more = (cast(ArrayView, x) for x in (given[4], *given[6:]))
             here = np.array([size == config.size for size in self.sizes])
-            parts.append(Slice(launch, here, turns.pointer, tuple([x.pointer for x in more])))
-            keep.append(given[4:])
-        return laid.table, cast("tuple[int, int, int]", columns), parts, laid.d, keep
+            parts.append(TableLaunch(launch, here, turns.pointer, tuple([x.pointer for x in more]), given[4:]))
+        of_d = (laid.table[:, 0] > 0) & (laid.table[:, 1] > 0)
+        lives = [np.flatnonzero(x) for x in (of_d & (laid.table[:, 2] > 0), of_d & (laid.table[:, 2] > 0), of_d)]
+        operands = [
+            (COLUMNS.index(column), live, SIZES[getattr(self.found[0], name).dtype])
+            for name, column, live in zip("abd", "abc", lives)
+        ]
+        arrays = [getattr(self.found[i], name) for name, live in zip("abd", lives) for i in live]
+        run = table_launch(laid.table.copy(), operands, parts, laid.d._replace(keep=None))
+        return Launch(run, tuple(arrays), 15)
 
     def bind(self) -> Callable[..., None]:
         """Return a function that only launches the kernels on these operands, which must be in GPU memory."""

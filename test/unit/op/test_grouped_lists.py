@@ -15,8 +15,10 @@ from refused_calls import OnGpu
 from cute_dialect import op
 from cute_dialect.kernels.gemm.pointer_array import COLUMNS
 from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig, problems_text
+from cute_dialect.op.execute import recording
+from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.kernel_cache import load_or_compile
-from cute_dialect.op.execute.pointer_array_calls import PointerArrayCalls, Slice
+from cute_dialect.op.execute.pointer_arrays import TableLaunch, table_launch
 from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments
 from cute_dialect.runtime.arrays import view_of
 
@@ -388,14 +390,13 @@ def test_explained() -> None:
     assert "found by the host, longest K first" in str(told)
 
 
-def test_cached_calls_of_lists() -> None:
+def test_cached_calls_of_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     sizes = [(3, 8, 8), (0, 8, 8), (2, 16, 0), (5, 16, 24)]
     a, b = [torch.ones(m, k) for m, _, k in sizes], [torch.ones(k, n) for _, n, k in sizes]
     results = [torch.zeros(m, n) for m, n, _ in sizes]
     table = np.zeros((4, len(COLUMNS)), np.int64)
     table[:, :3] = sizes
-    like = view_of(np.zeros(1, np.int32))
     launched: list[tuple[int, ...]] = []
     tables: list[np.ndarray] = []
 
@@ -405,13 +406,22 @@ def test_cached_calls_of_lists() -> None:
         tables.append(np.array(there).reshape(table.shape))
 
     here = np.array([True, False, True, False])
-    parts = [Slice(launch, here, 1, ()), Slice(launch, ~here, 2, (3,))]
-    calls = PointerArrayCalls(lambda number: 77)
+    parts = [TableLaunch(launch, here, 1, ()), TableLaunch(launch, ~here, 2, (3,))]
     columns = [COLUMNS.index(n) for n in ("a", "b", "c")]
-    assert calls.again(a, b, "as ever") is None
-    calls.remember(a, b, "as ever", results, table, columns, parts, like)
+    lives = [0, 3], [0, 3], [0, 2, 3]
+    operands = [(column, np.array(live), 4) for column, live in zip(columns, lives)]
+    run = table_launch(table, operands, parts, view_of(np.zeros(1, np.int32)))
+    monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 77)
+    record = recording.Recording([*a, *b])
+    for d in results:
+        record.make(d)
+    given = [x[i] for x, live in zip((a, b, results), lives) for i in live]
+    record.launch(recording.Launch(run, tuple(given), 15))
+    calls = KnownCalls(tf32=False)
+    assert calls.again("as ever", *a, *b) is None
+    calls.remember("as ever", [*a, *b], record, tuple(results))
     x, y = [t + 1 for t in a], [t + 1 for t in b]
-    found = calls.again(x, y, "as ever")
+    found = calls.again("as ever", *x, *y)
     assert found is not None and [tuple(d.shape) for d in found] == [(m, n) for m, n, _ in sizes]
     assert [(g[0], *g[5:]) for g in launched] == [(77, 1, 0), (77, 2, 0, 3)]
     for given, mine, rows in zip(launched, tables, ([3, 0, 2, 0], [0, 0, 0, 5])):
@@ -420,6 +430,6 @@ def test_cached_calls_of_lists() -> None:
             where = [base + 4 * int(mine[i, c]) for base, c in zip(given[1:4], columns)]
             assert where == [t[i].data_ptr() for t in (x, y, found)]
         assert given[3] + 4 * int(mine[2, columns[2]]) == found[2].data_ptr()
-    assert calls.again(x, y, "otherwise") is None and calls.again(x[:3], y[:3], "as ever") is None
+    assert calls.again("otherwise", *x, *y) is None
     x[0] = torch.zeros(25)[1:].view(3, 8)  # Another alignment misses the cache.
-    assert calls.again(x, y, "as ever") is None and len(calls) == 1 and len(launched) == 2
+    assert calls.again("as ever", *x, *y) is None and len(calls) == 1 and len(launched) == 2
