@@ -14,10 +14,10 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, cast
 
+from cute_dialect.errors import CompileError
 from cute_dialect.lang.calls.compile import examples_of, trace
 from cute_dialect.lang.calls.decorators import KernelFunction
 from cute_dialect.lang.calls.traced import Traced
-from cute_dialect.lang.tracing.errors import CompileError
 from cute_dialect.pipelines.compilation import LoweringError
 from cute_dialect.tools.check_mlir import finding_of
 from cute_dialect.tools.check_report import Finding, Related

@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.output = options.output or f"{os.path.splitext(os.path.basename(options.file))[0]}.html"
     if os.path.isdir(options.output) or not options.output.endswith((".html", ".htm")):
         parser.error(f"-o: expected a file that ends in .html, got '{options.output}'")
-    from cute_dialect.lang.tracing.errors import CompileError  # late: start-up
+    from cute_dialect.errors import CompileError  # late: start-up
     from cute_dialect.tools.explore_subjects import ExploreError, SourceError  # late: start-up
 
     try:

@@ -12,13 +12,13 @@ from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from cute_dialect.errors import CompileError
 from cute_dialect.explore.collect import compiled
 from cute_dialect.explore.runs import Run, copy_of, default_text, run
 from cute_dialect.lang.calls.arguments import unpack
 from cute_dialect.lang.calls.compile import examples_of, trace
 from cute_dialect.lang.calls.compiled import observed
 from cute_dialect.lang.calls.options import running_on
-from cute_dialect.lang.tracing.errors import CompileError
 from cute_dialect.pipelines.compilation import read_text
 from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.runtime.binding import LaunchError

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from traced import Traced
 
-from cute_dialect.lang.tracing.errors import CuteError
+from cute_dialect.errors import CuteError
 from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32
 
 HEADER = """

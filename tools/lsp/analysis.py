@@ -26,7 +26,7 @@ from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, Source
 from cute_dialect.ir.parsing import parse_module
 from cute_dialect.ir.verifier import verify
-from cute_dialect.lang.values.numeric import Numeric
+from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.tools.check_mlir import check_source
 from cute_dialect.tools.check_python import Unchecked, check_python
 from cute_dialect.tools.check_report import Finding

@@ -35,8 +35,8 @@ from cute_dialect.lang.values.annotations import (
     without_none,
 )
 from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Int64, Numeric, NumericType, Uint64
-from cute_dialect.lang.values.pointers import pointer_to
-from cute_dialect.lang.values.tensors import Pointer, Tensor
+from cute_dialect.lang.values.pointers import Pointer, pointer_to
+from cute_dialect.lang.values.tensors import Tensor
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 from cute_dialect.runtime.binding import DtypeError, RangeError, ShapeError
 
@@ -46,21 +46,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.runtime_tensor import SymInt
     from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.signature_types import Int
-
-__all__ = [
-    "ArraySpec",
-    "NumberSpec",
-    "PointerSpec",
-    "Spec",
-    "StaticSpec",
-    "StreamSpec",
-    "TreeSpec",
-    "make_ptr",
-    "named",
-    "rebuild",
-    "spec_of",
-    "unpack",
-]
 
 
 class Spec:

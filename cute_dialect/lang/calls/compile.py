@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from cute_dialect.errors import CompileError
 from cute_dialect.lang.calls.compiled import Compiled
 from cute_dialect.lang.calls.decorators import JitFunction, KernelFunction
 from cute_dialect.lang.calls.generics import generic_names
@@ -22,7 +23,7 @@ from cute_dialect.lang.calls.options import CompileOption, default_device, optio
 from cute_dialect.lang.calls.runtime_tensor import make_fake_compact_tensor, sym_int
 from cute_dialect.lang.calls.specializations import head_of, read_call
 from cute_dialect.lang.calls.traced import BoundMethod, Traced
-from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
+from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import finishes_errors
 from cute_dialect.lang.values.annotations import TensorAnnotation, annotations_of, is_number_type
 from cute_dialect.lang.values.dtypes import NumericType
@@ -32,17 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cute_dialect.lang.values.signature_types import Int, Shape
-
-__all__ = [
-    "Example",
-    "compile",
-    "compile_async",
-    "example",
-    "examples_of",
-    "explain",
-    "precompile",
-    "trace",
-]
 
 
 class _Compile:

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.arch.targets import default_features, find_target
-from cute_dialect.errors import UsageError
+from cute_dialect.errors import CompileError, UsageError
 from cute_dialect.lang.calls.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
 from cute_dialect.lang.calls.cache.dependencies import Watched
 from cute_dialect.lang.calls.options import default_checks, default_device
 from cute_dialect.lang.machine.printf import HostTexts
-from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, NotCompiled
+from cute_dialect.lang.tracing.errors import KernelTypeError, NotCompiled
 from cute_dialect.lang.tracing.recorder import recorded
 from cute_dialect.lang.tracing.source_location import user_frames
 from cute_dialect.lang.tracing.tracer import finishes_errors
@@ -48,19 +48,6 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.request import CompileRequest
     from cute_dialect.runtime.bound_call import BoundCall
     from cute_dialect.runtime.launch import CompiledModule, Kernel
-
-__all__ = [
-    "CompileResult",
-    "Compiled",
-    "Outcome",
-    "artifact_key",
-    "compile_traced",
-    "explained",
-    "kernel_assertions",
-    "load",
-    "observed",
-]
-
 
 # ---------------------------------------------------------------------------------------- compilation of traced modules
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.host import Launch, Program
     from cute_dialect.lang.calls.specializations import Kinds
 
-__all__ = ["JitFunction", "KernelFunction", "jit", "kernel"]
-
 
 class _Decorated(Traced):
     """A decorated function with generic parameters and cached calls."""

@@ -17,10 +17,11 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.errors import CompileError
 from cute_dialect.lang.control.errors import explained, translated
 from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.machine.elect import varies_by_thread
-from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, MergeError, StaticError, UnboundError
+from cute_dialect.lang.tracing.errors import KernelTypeError, MergeError, StaticError, UnboundError
 from cute_dialect.lang.tracing.source_location import place_of_location
 from cute_dialect.lang.tracing.tracer import LaunchFacts, Tracer, activate, device_block, function_op, locate
 from cute_dialect.tracebacks import is_full
@@ -28,9 +29,6 @@ from cute_dialect.tracebacks import is_full
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, Block, Operation, SSAValue
-
-__all__ = ["check_dominance", "check_partitions", "host_function", "kernel_function"]
-
 
 # ------------------------------------------------------------------------------------------------------------ dominance
 

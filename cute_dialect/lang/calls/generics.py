@@ -34,8 +34,6 @@ from cute_dialect.lang.values.annotations import (
 from cute_dialect.lang.values.dtypes import NumericType
 from cute_dialect.runtime.arrays import view_of
 
-__all__ = ["Reified", "generic", "generic_names", "reify"]
-
 
 class Reified(NamedTuple):
     """A function with its generic parameters set, and its annotations."""

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from inspect import CO_GENERATOR, signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.errors import CompileError, Place
 from cute_dialect.lang.calls.arguments import STREAM, Spec, named, rebuild, symbol_places
 from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Outcome
 from cute_dialect.lang.calls.function_traces import host_function, kernel_function
@@ -29,7 +30,7 @@ from cute_dialect.lang.control.errors import arguments_error, similar
 from cute_dialect.lang.control.mutable_state import kept_in
 from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.machine.printf import HostTexts, take_host_texts
-from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
+from cute_dialect.lang.tracing.errors import KernelTypeError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.source_location import place_at, place_of_location, user_places
 from cute_dialect.lang.tracing.tracer import (
     LaunchFacts,
@@ -61,20 +62,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.specializations import Call
     from cute_dialect.lang.calls.traced import Traced
     from cute_dialect.runtime.launch import Kernel
-
-__all__ = [
-    "Launch",
-    "Outputs",
-    "Program",
-    "argument_form",
-    "as_kernel",
-    "converted",
-    "launch_it",
-    "symbol",
-    "trace_host",
-    "trace_launch",
-]
-
 
 # ------------------------------------------------------------------------------------------------- arguments of kernels
 

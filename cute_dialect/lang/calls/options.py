@@ -25,34 +25,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS, default_features, find_target
-from cute_dialect.lang.tracing.errors import CompileError
+from cute_dialect.errors import CompileError
 from cute_dialect.lang.tracing.tracer import active
 from cute_dialect.runtime.driver import CudaError, NoGpuError, driver
 from cute_dialect.runtime.settings import flag, word
 
 if TYPE_CHECKING:
     from cute_dialect.lang.calls.traced import Traced
-
-__all__ = [
-    "CompileOption",
-    "EnableAssertions",
-    "EnableTVMFFI",
-    "GPUArch",
-    "GenerateLineInfo",
-    "KeepCUBIN",
-    "KeepPTX",
-    "OptLevel",
-    "Options",
-    "PtxasOptions",
-    "current_target",
-    "default_device",
-    "forget_quick_calls",
-    "options_of",
-    "remember_quick_calls",
-    "said",
-    "target",
-]
-
 
 # ---------------------------------------------------------------------------------------------------- target and device
 

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
 
-__all__ = ["Promised", "promise", "promise_vectors"]
-
-
 class Promised(Dynamic):
     """A tensor of a host function with a promised layout. The kernel receives it as an ordinary tensor."""
 

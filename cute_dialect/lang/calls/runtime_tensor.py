@@ -29,29 +29,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import NumericType
     from cute_dialect.lang.values.signature_types import Array
 
-__all__ = [
-    "MAX_STATIC",
-    "VECTOR_BYTES",
-    "FakeStream",
-    "RuntimePointer",
-    "RuntimeTensor",
-    "SymInt",
-    "element_bytes",
-    "from_dlpack",
-    "is_array",
-    "leading_dimension",
-    "make_fake_compact_tensor",
-    "make_fake_stream",
-    "make_fake_tensor",
-    "make_ptr",
-    "raw_type",
-    "sym_int",
-    "sym_int32",
-    "sym_int64",
-    "type_of_element",
-]
-
-
 # ----------------------------------------------------------------------------------------------------------- raw arrays
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.host import Program
     from cute_dialect.lang.calls.traced import Traced
 
-__all__ = ["CacheInfo", "Call", "Kinds", "read_call"]
-
 MOST = 512
 """Number of specializations of one function kept in memory."""
 MOST_OF_ONE = 32

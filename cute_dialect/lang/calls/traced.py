@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.compiled import Compiled
     from cute_dialect.lang.calls.specializations import CacheInfo, Kinds
 
-__all__ = ["BoundMethod", "Config", "Traced", "plain"]
-
 
 class Traced:
     """Base class of decorated functions: the Python function and the options of the decorator."""

@@ -26,8 +26,6 @@ from cute_dialect.lang.tracing.errors import MergeError
 from cute_dialect.lang.tracing.source_location import is_machinery_class
 from cute_dialect.lang.tracing.tracer import trace_boundary
 
-__all__ = ["Surroundings", "is_read_later"]
-
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _ENDS = frozenset(
     ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD",

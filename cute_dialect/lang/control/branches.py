@@ -19,12 +19,12 @@ from cute_dialect.lang.control.mutable_state import (
     set_part,
 )
 from cute_dialect.lang.rewrite.desugaring import VALUE
+from cute_dialect.lang.tracing.emission import emit
 from cute_dialect.lang.tracing.errors import MergeError, StaticError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.dtypes import Boolean, Numeric
 from cute_dialect.lang.values.dynamic import Dynamic, Form
 from cute_dialect.lang.values.forms import form_of, is_value
-from cute_dialect.lang.values.numeric import emit
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -33,34 +33,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.rewrite.analysis import Site
     from cute_dialect.lang.tracing.tracer import Tracer
-
-__all__ = [
-    "Branch",
-    "Lost",
-    "Merger",
-    "Open",
-    "blank",
-    "both",
-    "check_depth",
-    "check_iterator",
-    "check_unmoved",
-    "consumers",
-    "either",
-    "equal",
-    "erase",
-    "inverted",
-    "is_dynamic_truth",
-    "pick",
-    "place_name",
-    "regions",
-    "remember_lost",
-    "select",
-    "slots_of",
-    "truth_of",
-    "unchanged",
-    "unequal",
-]
-
 
 _CHEAP = """
     addi subi muli andi ori xori shli cmpi cmpf select addf subf mulf negf extsi extui trunci extf truncf sitofp uitofp

@@ -20,15 +20,6 @@ from cute_dialect.lang.values.dtypes import Boolean, Float32, Float64, Int32, In
 from cute_dialect.lang.values.dynamic import Dynamic, is_dynamic
 from cute_dialect.lang.values.numeric import binary
 
-__all__ = [
-    "OVERLAYS",
-    "const_expr",
-    "contains",
-    "dsl_user_op",
-    "dynamic_expr",
-]
-
-
 # -------------------------------------------------------------------------------------------------------------- markers
 
 

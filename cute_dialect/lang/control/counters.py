@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.tracing.tracer import Tracer
 
-__all__ = ["Counter", "choose_counter"]
-
 _MOST_LONG_STEP = 1 << 20
 """Steps up to this size need 2**43 iterations to wrap a 64-bit distance."""
 

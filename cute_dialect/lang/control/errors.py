@@ -18,20 +18,18 @@ from functools import lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.errors import CompileError, Place
 from cute_dialect.lang.control.branches import Lost, regions
 from cute_dialect.lang.rewrite.convert import is_converted
 from cute_dialect.lang.rewrite.desugaring import VALUE
 from cute_dialect.lang.rewrite.source import parsed
 from cute_dialect.lang.rewrite.user_code import is_convertible
-from cute_dialect.lang.tracing.errors import CompileError, MergeError, Place, StaticError, UnboundError
+from cute_dialect.lang.tracing.errors import MergeError, StaticError, UnboundError
 from cute_dialect.lang.tracing.source_location import is_machinery, is_user_code, place_at
 
 if TYPE_CHECKING:
     from cute_dialect.lang.rewrite.analysis import Site
     from cute_dialect.lang.tracing.tracer import Tracer
-
-__all__ = ["RAISE", "PythonError", "arguments_error", "as_ours", "explained", "translated"]
-
 
 # ------------------------------------------------------------------------------------------------------ Python's errors
 

@@ -15,38 +15,26 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from cute_dialect.errors import CompileError
 from cute_dialect.files import PACKAGE
 from cute_dialect.lang.control.branches import both, check_iterator, consumers, inverted, regions
 from cute_dialect.lang.control.counters import choose_counter
 from cute_dialect.lang.control.mutable_state import Snapshot, U, same
 from cute_dialect.lang.control.runtime_loops import Attached, Rolled
 from cute_dialect.lang.rewrite.convert import is_converted
-from cute_dialect.lang.tracing.errors import CompileError, LimitError, LoopError, StaticError, SyntaxErrorInKernel
+from cute_dialect.lang.tracing.errors import LimitError, LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.recorder import remark
 from cute_dialect.lang.tracing.tracer import locate
 from cute_dialect.lang.values.dtypes import Boolean, Int32
 from cute_dialect.lang.values.dynamic import is_dynamic
-from cute_dialect.lang.values.numeric import as_number, literal, promoted
+from cute_dialect.lang.values.folding import literal
+from cute_dialect.lang.values.numeric import as_number, promoted
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from cute_dialect.lang.rewrite.analysis import Site
     from cute_dialect.lang.tracing.tracer import Tracer
-
-__all__ = [
-    "MOST_TURNS",
-    "For",
-    "GeneratorFor",
-    "LoopRange",
-    "StaticFor",
-    "UnrolledRange",
-    "consumers",
-    "loop_over",
-    "loop_range",
-    "range_constexpr",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------- ranges
 

@@ -56,27 +56,6 @@ from cute_dialect.lang.values.forms import ConstForm, TupleForm, form_of, is_val
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
-__all__ = [
-    "LIMIT",
-    "ContainerForm",
-    "Snapshot",
-    "U",
-    "UnsaidForm",
-    "carried_form",
-    "empty_like",
-    "holds_containers",
-    "is_mutable",
-    "kept_in",
-    "names_read",
-    "parts_of",
-    "replaced_in",
-    "same",
-    "set_part",
-    "shaped_like",
-    "shared_in",
-]
-
-
 LIMIT = 20_000
 """Maximum number of objects that a snapshot may reach."""
 

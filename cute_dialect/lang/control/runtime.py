@@ -16,6 +16,7 @@ from cute_dialect.files import PACKAGE
 from cute_dialect.lang.control.branches import (
     Branch,
     both,
+    consumers,
     either,
     equal,
     inverted,
@@ -26,7 +27,7 @@ from cute_dialect.lang.control.branches import (
     unequal,
 )
 from cute_dialect.lang.control.builtins import OVERLAYS, contains
-from cute_dialect.lang.control.loops import For, GeneratorFor, StaticFor, consumers, loop_over
+from cute_dialect.lang.control.loops import For, GeneratorFor, StaticFor, loop_over
 from cute_dialect.lang.control.mutable_state import U
 from cute_dialect.lang.control.while_loops import While
 from cute_dialect.lang.rewrite.analysis import Site
@@ -37,8 +38,6 @@ from cute_dialect.lang.tracing.tracer import active
 from cute_dialect.lang.values.dtypes import Boolean, NumericType
 from cute_dialect.lang.values.dynamic import Dynamic, is_dynamic
 from cute_dialect.lang.values.numeric import is_number
-
-__all__ = ["Hooks", "Text", "callee", "callee_of_op", "converted"]
 
 YES, NO = (1,), (0,)
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {

@@ -32,7 +32,6 @@ from cute_dialect.lang.control.mutable_state import (
     carried_form,
     holds_containers,
     is_mutable,
-    is_value,
     put,
     replaced_in,
     same,
@@ -41,15 +40,13 @@ from cute_dialect.lang.control.mutable_state import (
 from cute_dialect.lang.rewrite.desugaring import VALUE
 from cute_dialect.lang.tracing.errors import LoopError, MergeError
 from cute_dialect.lang.values.dynamic import Form
-from cute_dialect.lang.values.forms import form_of
+from cute_dialect.lang.values.forms import form_of, is_value
 
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation, SSAValue
 
     from cute_dialect.lang.rewrite.analysis import Site
     from cute_dialect.lang.tracing.tracer import Tracer
-
-__all__ = ["MOST_ROUNDS", "Attached", "Retrace", "Rolled", "show_prints"]
 
 MOST_ROUNDS = 8
 """Number of times that a body is traced before an error is raised."""

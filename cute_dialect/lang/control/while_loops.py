@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.rewrite.analysis import Site
     from cute_dialect.lang.tracing.tracer import Tracer
 
-__all__ = ["While"]
-
 MOST_STATIC_TESTS = 1 << 16
 
 

@@ -33,8 +33,6 @@ from cute_dialect.lang.tracing.tracer import active
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, stream_of, view_of
 from cute_dialect.runtime.settings import flag
 
-__all__ = ["Autotuned", "TuneError", "Tuned", "autotune"]
-
 
 class TuneError(CuteError, ValueError):
     """A function cannot be tuned as requested."""

@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.tensors import Tensor
 
-__all__ = [
-    "TensorMapManager", "TensorMapUpdateMode", "copy_tensormap", "cp_fence_tma_desc_release", "fence_tma_desc_acquire",
-    "fence_tma_desc_release", "update_tma_descriptor",
-]  # fmt: skip
-
 _WORDS = MAP_BYTES // 8
 
 

@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["GpuClock", "HostClock", "Measure", "contest", "differs", "is_slower"]
-
 _Name = TypeVar("_Name", bound=Hashable)
 _Run = TypeVar("_Run")
 Measure = Callable[[_Run, int], Sequence[float]]

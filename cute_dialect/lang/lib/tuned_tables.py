@@ -18,8 +18,6 @@ from typing import Any, cast
 from cute_dialect.files import gpu_file_name, replace_file
 from cute_dialect.runtime.settings import user_folder
 
-__all__ = ["Candidate", "find", "path_of", "read", "save"]
-
 _FORMAT = 1
 Candidate = Mapping[str, Any]
 """Values of the autotuned parameters."""

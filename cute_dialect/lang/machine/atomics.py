@@ -8,7 +8,7 @@ from cute_dialect.lang.machine.instructions import REGISTER_TYPES, emit_ptx
 from cute_dialect.lang.machine.operands import emit_machine, in_kernel, pointer
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import Numeric, type_of_mlir
-from cute_dialect.lang.values.numeric import literal
+from cute_dialect.lang.values.folding import literal
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
@@ -16,23 +16,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.signature_types import Number
-
-__all__ = [
-    "atomic_add",
-    "atomic_and",
-    "atomic_cas",
-    "atomic_exch",
-    "atomic_fmax",
-    "atomic_fmin",
-    "atomic_max",
-    "atomic_min",
-    "atomic_or",
-    "atomic_xor",
-    "element",
-    "load",
-    "red",
-    "store",
-]
 
 
 def element(ptr: object, at: SSAValue, value: object, what: str) -> Any:
@@ -66,7 +49,7 @@ def _access(
             t.op("cute.memref.store", [view, where, value])
             return None
         return kind.of(t.value("cute.memref.load", [view, where]))
-    from cute_dialect.lang.values.tensors import Pointer  # late: start-up
+    from cute_dialect.lang.values.pointers import Pointer  # late: start-up
 
     if kind.mlir_type not in REGISTER_TYPES:
         raise KernelTypeError("F253", f"{what}: sem and cop need elements of 16 to 64 bits, got {kind!r}")

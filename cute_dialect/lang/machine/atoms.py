@@ -26,23 +26,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.layouts import Layout
     from cute_dialect.lang.values.signature_types import Value
 
-__all__ = [
-    "Atom",
-    "CopyAtom",
-    "CopyOp",
-    "LeafForm",
-    "MmaAtom",
-    "MmaOp",
-    "RecordForm",
-    "check_target",
-    "element_text",
-    "make_atom",
-    "make_copy_atom",
-    "make_mma_atom",
-    "refuse",
-]
-
-
 # ------------------------------------------------------------------------------------------------------------- forms
 
 
@@ -306,7 +289,7 @@ class CopyAtom(Atom):
     @property
     def value_type(self) -> type[Numeric]:
         """The element type."""
-        from cute_dialect.lang.values.tensors import element_class  # late: start-up
+        from cute_dialect.lang.values.pointers import element_class  # late: start-up
 
         return element_class(self.type.element)
 

@@ -33,16 +33,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.signature_types import Int
 
-__all__ = [
-    "autovec_copy",
-    "basic_copy",
-    "basic_copy_if",
-    "cooperative_copy",
-    "copy",
-    "copy_atom_call",
-    "prefetch",
-]
-
 # -------------------------------------------------------------------------------------------------------------- copying
 
 _STATE = {"tma_bar_ptr": "tma_bar", "mcast_mask": "multicast_mask", "cache_policy": "cache_hint"}

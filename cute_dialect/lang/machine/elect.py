@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.tracing.tracer import Tracer
 
-__all__ = ["has_chosen", "issues", "one_of_the_warp", "varies_by_thread", "varies_in_a_warp"]
-
 _OWN = ("nvvm.read.ptx.sreg.tid.", "nvvm.read.ptx.sreg.laneid", "cute_nvgpu.arch.lane_id", "cute_nvgpu.arch.elect_one")
 """Ops whose result may differ between the threads of a warp."""
 

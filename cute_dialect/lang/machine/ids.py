@@ -9,29 +9,10 @@ from cute_dialect.lang.machine.warps import make_warp_uniform
 from cute_dialect.lang.tracing.emission import require_chip
 from cute_dialect.lang.tracing.tracer import parse_type
 from cute_dialect.lang.values.dtypes import Boolean, Int32
-from cute_dialect.lang.values.numeric import Facts
+from cute_dialect.lang.values.folding import Facts
 
 if TYPE_CHECKING:
     from cute_dialect.lang.tracing.tracer import Tracer
-
-__all__ = [
-    "Dim3",
-    "block_dim",
-    "block_idx",
-    "block_idx_in_cluster",
-    "block_in_cluster_dim",
-    "block_in_cluster_idx",
-    "canonical_warp_idx_sync",
-    "cluster_dim",
-    "cluster_idx",
-    "cluster_size",
-    "elect_one",
-    "grid_dim",
-    "lane_idx",
-    "thread_idx",
-    "warp_idx",
-    "warpgroup_idx",
-]
 
 WARP_SIZE = 32
 """Threads per warp."""

@@ -20,31 +20,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Int32
     from cute_dialect.lang.values.signature_types import Int, Number, Value
 
-__all__ = [
-    "REGISTER_TYPES",
-    "add_packed_f32x2",
-    "clock64",
-    "emit_ptx",
-    "exp",
-    "exp2",
-    "fma_packed_f32x2",
-    "fmax",
-    "fmin",
-    "globaltimer",
-    "inline_ptx",
-    "log2_approx",
-    "mul_packed_f32x2",
-    "nanosleep",
-    "opaque",
-    "prmt",
-    "rcp_approx",
-    "rsqrt_approx",
-    "smid",
-    "sqrt_approx",
-    "tanh_approx",
-]
-
-
 # ----------------------------------------------------------------------------------------------------------- inline PTX
 
 
@@ -77,7 +52,7 @@ def inline_ptx(text: str, *operands: Number, result: Any = None, side_effects: b
     for kind in results:
         if not (isinstance(kind, type) and issubclass(kind, Numeric)) or kind.mlir_type not in REGISTER_TYPES:
             raise KernelTypeError("F251", f"cute.arch.inline_ptx: result must be a type of 16 to 64 bits, got {kind!r}")
-    from cute_dialect.lang.values.tensors import Pointer  # late: start-up
+    from cute_dialect.lang.values.pointers import Pointer  # late: start-up
 
     numbers = [x.toint() if isinstance(x, Pointer) else as_number(x) for x in operands]
     for i, number in enumerate(numbers):

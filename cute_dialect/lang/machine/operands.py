@@ -21,8 +21,6 @@ from cute_dialect.spaces import AddressSpace
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation, SSAValue
 
-__all__ = ["as_attribute", "emit_machine", "in_kernel", "instruction", "operand", "pointer", "tensor_operand"]
-
 
 def in_kernel(what: str) -> Any:
     """Return the tracer of the kernel being traced.  Raises F119 in a host function, which has no threads."""

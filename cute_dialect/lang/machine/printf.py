@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Condition, Value
     from cute_dialect.lang.values.vectors import TensorSSA
 
-__all__ = ["HostTexts", "assert_", "breakpoint", "pretty_str", "print_tensor", "printf", "take_host_texts", "trap"]
-
 MAX_ARGUMENTS = 32
 """Maximum number of arguments of device printf (CUDA C++ Programming Guide, "Formatted Output")."""
 

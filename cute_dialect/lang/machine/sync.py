@@ -19,43 +19,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Condition, Int, Number
 
 
-__all__ = [
-    "barrier",
-    "barrier_arrive",
-    "cluster_arrive",
-    "cluster_arrive_relaxed",
-    "cluster_wait",
-    "cp_async_bulk_commit_group",
-    "cp_async_bulk_wait_group",
-    "cp_async_commit_group",
-    "cp_async_mbarrier_arrive",
-    "cp_async_mbarrier_arrive_noinc",
-    "cp_async_wait_group",
-    "fence_acq_rel_cluster",
-    "fence_acq_rel_cta",
-    "fence_acq_rel_gpu",
-    "fence_acq_rel_sys",
-    "fence_proxy",
-    "fence_view_async_shared",
-    "griddepcontrol_launch_dependents",
-    "griddepcontrol_wait",
-    "map_dsmem_ptr",
-    "mbarrier_arrive",
-    "mbarrier_arrive_and_expect_tx",
-    "mbarrier_conditional_try_wait",
-    "mbarrier_expect_tx",
-    "mbarrier_init",
-    "mbarrier_init_fence",
-    "mbarrier_inval",
-    "mbarrier_try_wait",
-    "mbarrier_wait",
-    "setmaxregister_decrease",
-    "setmaxregister_increase",
-    "store_async",
-    "sync_threads",
-    "sync_warp",
-]
-
 # ------------------------------------------------------------------------------------------------------- barriers
 
 sync_threads = instruction(

@@ -27,20 +27,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Int, LayoutLike, Tiler, Value
     from cute_dialect.lang.values.tensors import Tensor
 
-__all__ = [
-    "ThrCopy",
-    "TiledCopy",
-    "make_cotiled_copy",
-    "make_tiled_copy",
-    "make_tiled_copy_A",
-    "make_tiled_copy_B",
-    "make_tiled_copy_C",
-    "make_tiled_copy_C_atom",
-    "make_tiled_copy_D",
-    "make_tiled_copy_S",
-    "make_tiled_copy_tv",
-]
-
 
 class TiledCopy(Tiled):
     """A copy of tiles by many threads: an atom, the assignment of values to threads, and the tile that they cover.

@@ -39,23 +39,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.signature_types import Condition, Int, LayoutLike, Shape, Tiler
 
-__all__ = [
-    "ThrMma",
-    "Tiled",
-    "TiledMma",
-    "atoms",
-    "atoms_for",
-    "gemm",
-    "make_tiled_mma",
-    "mma_atom_call",
-    "partition_view",
-    "sparse_gemm",
-    "static_payload",
-    "thread_coord",
-    "tiled_mma_text",
-]
-
-
 # -------------------------------------------------------------------------------- base class and operands of partitions
 
 

@@ -37,21 +37,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Coord, LayoutLike, Shape, Tiler
     from cute_dialect.lang.values.tensors import Tensor
 
-__all__ = [
-    "Im2colOp",
-    "TmaOp",
-    "create_tma_multicast_mask",
-    "make_im2col_tma_atom",
-    "make_layout_image_mask",
-    "make_tiled_tma_atom",
-    "make_tiled_tma_atom_A",
-    "make_tiled_tma_atom_B",
-    "prefetch_columns",
-    "prefetch_descriptor",
-    "tma_partition",
-]
-
-
 MAP_BYTES, MAP_ALIGNMENT = 128, 64
 """Size and alignment of a tensor map in bytes."""
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.tensors import Tensor
 
 
-__all__ = ["SmemLayoutAtomKind", "commit_group", "fence", "make_smem_layout_atom", "wait_group"]
-
-
 class SmemLayoutAtomKind(StrEnum):
     """Shared memory layouts of ``wgmma`` operands: the contiguous mode, and the width of the swizzle in bytes."""
 

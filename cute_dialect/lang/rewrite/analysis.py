@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from cute_dialect.errors import Place
 from cute_dialect.lang.rewrite.user_code import attributes_of
-from cute_dialect.lang.tracing.errors import Place
-
-__all__ = ["Names", "Site", "analyse", "forget_names", "free_stores", "names_in", "stored"]
 
 NO_NAMES: frozenset[str] = frozenset()
 

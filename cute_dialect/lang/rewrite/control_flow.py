@@ -30,8 +30,6 @@ from cute_dialect.lang.rewrite.expressions import RUNTIME, Expressions, deferred
 from cute_dialect.lang.rewrite.source import FunctionNode
 from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel
 
-__all__ = ["Rewriter"]
-
 Position = dict[str, Any]
 _WITH_SUITES = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
 

@@ -13,14 +13,13 @@ from inspect import CO_GENERATOR
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.errors import CompileError
 from cute_dialect.lang.rewrite.control_flow import Rewriter
 from cute_dialect.lang.rewrite.desugaring import without_carries
 from cute_dialect.lang.rewrite.expressions import RUNTIME
 from cute_dialect.lang.rewrite.source import class_of, codes_in, compiled_in, node_of, text_of
-from cute_dialect.lang.tracing.errors import CompileError, SyntaxErrorInKernel
+from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel
 from cute_dialect.lang.tracing.recorder import called
-
-__all__ = ["Conversion", "conversion_of", "is_converted"]
 
 if TYPE_CHECKING:
     from cute_dialect.lang.rewrite.analysis import Site

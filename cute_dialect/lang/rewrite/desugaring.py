@@ -41,24 +41,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from cute_dialect.errors import Place
 from cute_dialect.lang.rewrite.analysis import names_in, place_in
 from cute_dialect.lang.rewrite.source import FunctionNode
-from cute_dialect.lang.tracing.errors import Place, SyntaxErrorInKernel
-
-__all__ = [
-    "DEEPEST",
-    "DELETE",
-    "LOAD",
-    "RETURNED",
-    "STORE",
-    "VALUE",
-    "Counter",
-    "Patterns",
-    "asked",
-    "remove_jumps",
-    "without_carries",
-]
-
+from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel
 
 # ----------------------------------------------------------------------------------------------------- match statements
 

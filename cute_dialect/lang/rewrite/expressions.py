@@ -17,8 +17,6 @@ from cute_dialect.lang.rewrite.desugaring import LOAD, STORE, Counter, at
 from cute_dialect.lang.rewrite.source import BOUND_TO_THE_FRAME
 from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel
 
-__all__ = ["RUNTIME", "Expressions", "deferred", "load", "method", "store"]
-
 RUNTIME = ".rt"
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",

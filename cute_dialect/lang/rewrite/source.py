@@ -27,22 +27,8 @@ from sys import version_info
 from types import CodeType
 from typing import Any, NamedTuple, TypeAlias
 
-from cute_dialect.lang.tracing.errors import Place, SyntaxErrorInKernel
-
-__all__ = [
-    "BOUND_TO_THE_FRAME",
-    "FunctionNode",
-    "Read",
-    "class_of",
-    "codes_in",
-    "compiled_in",
-    "content_of",
-    "node_of",
-    "parsed",
-    "reads_of",
-    "text_of",
-]
-
+from cute_dialect.errors import Place
+from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel
 
 # -------------------------------------------------------------------------------------------------------------- parsing
 

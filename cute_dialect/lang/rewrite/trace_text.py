@@ -23,12 +23,6 @@ from cute_dialect.lang.rewrite.source import parsed
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation, SSAValue
 
-__all__ = [
-    "comments_of",
-    "type_names",
-]
-
-
 # ------------------------------------------------------------------------------------------------------------- comments
 
 

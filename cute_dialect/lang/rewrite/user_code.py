@@ -18,21 +18,6 @@ from typing import Any, TypeVar
 from cute_dialect.files import PACKAGE
 from cute_dialect.lang.tracing.source_location import is_kernel_code
 
-__all__ = [
-    "asked_for",
-    "attributes_of",
-    "convert_package",
-    "has_convertible_globals",
-    "is_asked_for",
-    "is_convertible",
-    "is_convertible_class",
-    "is_installed",
-    "is_users_class",
-    "is_users_function",
-    "is_users_module",
-    "native",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 _LIBRARIES = tuple(
     str(Path(p)) + "/" for key in ("stdlib", "platstdlib", "purelib", "platlib") if (p := sysconfig.get_path(key))

@@ -15,20 +15,6 @@ if TYPE_CHECKING:
 
     from xdsl.ir import Attribute, SSAValue
 
-__all__ = [
-    "alike",
-    "concatenated",
-    "emit",
-    "extract",
-    "fastmath",
-    "float_flags",
-    "no_wrap_flags",
-    "require_chip",
-    "shaped",
-    "shuffle",
-    "vector_of_length",
-]
-
 FLAGS = ("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "fast")
 """Fast-math flags (LLVM LangRef, "Fast-Math Flags")."""
 

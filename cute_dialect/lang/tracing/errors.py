@@ -12,23 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from cute_dialect.errors import CompileError, CuteError, Place
-
-__all__ = [
-    "CompileError",
-    "CuteError",
-    "KernelTypeError",
-    "LayoutError",
-    "LimitError",
-    "LoopError",
-    "MergeError",
-    "NotCompiled",
-    "Place",
-    "StaticError",
-    "SyntaxErrorInKernel",
-    "UnboundError",
-]
-
+from cute_dialect.errors import CompileError, Place
 
 _ABOUT_LAYOUTS = ("F24", "F25")
 """Prefixes of the codes whose messages name layouts."""

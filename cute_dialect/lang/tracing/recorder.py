@@ -15,9 +15,7 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.runtime.driver import CudaError, driver
 
 if TYPE_CHECKING:
-    from cute_dialect.lang.tracing.errors import Place
-
-__all__ = ["Recorder", "called", "multiprocessors", "recorded", "remark", "said"]
+    from cute_dialect.errors import Place
 
 
 class Recorder:

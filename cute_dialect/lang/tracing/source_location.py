@@ -9,30 +9,13 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
+from cute_dialect.errors import Place
 from cute_dialect.files import PACKAGE
-from cute_dialect.lang.tracing.errors import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xdsl.dialects.builtin import LocationAttr
-
-__all__ = [
-    "holds",
-    "is_kernel_code",
-    "is_library",
-    "is_machinery",
-    "is_machinery_class",
-    "is_package_class",
-    "is_user_code",
-    "location",
-    "place_at",
-    "place_of",
-    "place_of_frame",
-    "place_of_location",
-    "user_frames",
-    "user_places",
-]
 
 _MACHINERY = tuple(f"lang/{p}/" for p in ("tracing", "values", "rewrite", "control", "machine", "calls"))
 _TRACING = f"{PACKAGE}lang/tracing/"

@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from cute_dialect.errors import CuteError
-from cute_dialect.lang.tracing.errors import CompileError, LayoutError, Place
+from cute_dialect.errors import CompileError, CuteError, Place
+from cute_dialect.lang.tracing.errors import LayoutError
 from cute_dialect.lang.tracing.source_location import (
     holds,
     is_library,
@@ -32,24 +32,6 @@ if TYPE_CHECKING:
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-
-__all__ = [
-    "KERNELS",
-    "LaunchFacts",
-    "Tracer",
-    "activate",
-    "active",
-    "context",
-    "current",
-    "device_block",
-    "empty_module",
-    "finish_error",
-    "finishes_errors",
-    "function_op",
-    "locate",
-    "parse_type",
-    "trace_boundary",
-]
 
 
 class LaunchFacts(NamedTuple):

@@ -14,11 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import NumericType, type_of_mlir
 
-__all__ = [
-    "Constexpr", "Coord", "Generic", "IntTuple", "Shape", "Stream", "Stride", "TensorAnnotation", "Tile",
-    "annotations_of",
-]  # fmt: skip
-
 
 class _Subscripted:
     """A subscripted annotation class: ``C[x, …]``."""

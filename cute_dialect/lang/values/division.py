@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Int
 
 
-__all__ = ["FastDivmodDivisor", "assume", "fast_divmod_create_divisor"]
-
-
 def assume(
     x: Int, divby: int | None = None, *, align: int | None = None, range: tuple[Int | None, Int | None] | None = None
 ) -> Int:

@@ -17,37 +17,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.values.folding import Facts
 
-__all__ = [
-    "NUMBER_TYPES",
-    "BFloat16",
-    "Boolean",
-    "Float",
-    "Float4E2M1FN",
-    "Float6E2M3FN",
-    "Float6E3M2FN",
-    "Float8E4M3FN",
-    "Float8E5M2",
-    "Float8E8M0FNU",
-    "Float16",
-    "Float32",
-    "Float64",
-    "Int4",
-    "Int8",
-    "Int16",
-    "Int32",
-    "Int64",
-    "Integer",
-    "Numeric",
-    "NumericType",
-    "TFloat32",
-    "Uint4",
-    "Uint8",
-    "Uint16",
-    "Uint32",
-    "Uint64",
-    "type_of_mlir",
-]  # fmt: skip
-
 
 class NumericType(type):
     """Metaclass of the number types."""

@@ -24,21 +24,6 @@ from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-__all__ = [
-    "LATER_METHODS",
-    "OPERATORS",
-    "VALUE_CLASSES",
-    "Dynamic",
-    "Form",
-    "give_operators",
-    "is_dynamic",
-    "later_methods",
-    "made_of",
-    "method_of",
-    "ufunc",
-]
-
-
 # ------------------------------------------------------------------------------------------------------ NumPy functions
 
 

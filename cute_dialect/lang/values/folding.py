@@ -37,27 +37,6 @@ from cute_dialect.lang.values.dtypes import (
 if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
 
-__all__ = [
-    "PYTHON",
-    "SIGNS",
-    "Facts",
-    "absolute_facts",
-    "binary_facts",
-    "converted_facts",
-    "divided_static",
-    "facts_of",
-    "fitted",
-    "folded",
-    "is_natural",
-    "joined_facts",
-    "known_facts",
-    "least_greatest",
-    "literal",
-    "power_of_floats",
-    "rounded_up",
-]
-
-
 NumberClass = type[Numeric]
 
 SIGNS = {

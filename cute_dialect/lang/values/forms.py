@@ -16,20 +16,6 @@ from cute_dialect.lang.values.numeric import as_number
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
-__all__ = [
-    "ConstForm",
-    "NumberForm",
-    "RecordForm",
-    "TupleForm",
-    "form_of",
-    "is_value",
-    "join_static",
-    "same_static",
-    "structural_form",
-    "widen_static",
-]
-
-
 NumberClass = type[Numeric]
 
 

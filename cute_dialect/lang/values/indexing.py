@@ -21,9 +21,10 @@ from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, Stati
 from cute_dialect.lang.tracing.tracer import active, current
 from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.dynamic import Dynamic, method_of
+from cute_dialect.lang.values.folding import facts_of, literal
 from cute_dialect.lang.values.int_tuples import Tree, from_ssa
 from cute_dialect.lang.values.layouts import make_layout
-from cute_dialect.lang.values.numeric import as_number, binary, compare, facts_of, is_number, literal
+from cute_dialect.lang.values.numeric import as_number, binary, compare, is_number
 from cute_dialect.lang.values.tensors import Tensor, make_tensor
 from cute_dialect.lang.values.tuple_arithmetic import product
 
@@ -31,19 +32,6 @@ if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from cute_dialect.lang.values.tensors import Tensor
-
-__all__ = [
-    "check_access",
-    "check_part",
-    "coord_text",
-    "has_open_mode",
-    "is_static_coord",
-    "normalised",
-    "read",
-    "stored_value",
-    "write",
-]
-
 
 # ---------------------------------------------------------------------------------------------------- coordinates
 

@@ -32,28 +32,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.values.signature_types import Coord, IntTuple
 
-__all__ = [
-    "LAYOUT_CLASSES",
-    "E",
-    "ScaledBasis",
-    "Tree",
-    "congruent",
-    "counted",
-    "cute_type",
-    "dynamic_leaves_of",
-    "filled",
-    "from_ssa",
-    "has_underscore",
-    "is_tree",
-    "leaves",
-    "map_tree",
-    "modes_of",
-    "numbers_of",
-    "to_ssa",
-    "tree_of",
-    "tree_text",
-]  # fmt: skip
-
 DIVISOR_CAP = 1 << 30
 """Largest divisor recorded in types."""
 

@@ -35,15 +35,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Coord, Int, IntTuple, LayoutLike, Shape, Tiler
 
 
-__all__ = [
-    "blocked_product", "coalesce", "complement", "composition", "domain_offset", "filter", "filter_zeros",
-    "flat_divide", "flat_product", "left_inverse", "local_partition", "local_tile", "logical_divide", "logical_product",
-    "max_alignment", "max_common_layout", "max_common_vector", "nullspace", "outer_partition", "raked_product",
-    "recast_layout", "right_inverse", "tile_to_shape", "tiled_divide", "tiled_product", "zipped_divide",
-    "zipped_product",
-]  # fmt: skip
-
-
 def _tiler(x: Any) -> Any:
     """Return the second operand of a divide: a layout unchanged, a tree as a tiler."""
     return x if isinstance(x, AnyLayout) else as_layout(x) if isinstance(x, str) else Tree(x, "tiler")

@@ -51,24 +51,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.values.signature_types import Coord, Int, IntTuple, LayoutLike, Shape, Stride
 
-__all__ = [
-    "AnyLayout",
-    "ComposedLayout",
-    "Layout",
-    "Swizzle",
-    "apply",
-    "from_value",
-    "is_layout",
-    "layout",
-    "make_composed_layout",
-    "make_identity_layout",
-    "make_layout",
-    "make_layout_like",
-    "make_layout_tv",
-    "make_ordered_layout",
-    "make_swizzle",
-]
-
 
 def _is_open(coord: Any) -> bool:
     """Return True if None leaves a mode of a coordinate open."""

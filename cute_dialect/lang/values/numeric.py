@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.errors import CompileError
 from cute_dialect.lang.tracing.emission import (
     alike,
     concatenated,
@@ -34,7 +35,7 @@ from cute_dialect.lang.tracing.emission import (
     shaped,
     shuffle,
 )
-from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
+from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.source_location import user_places
 from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values import dtypes
@@ -59,7 +60,6 @@ from cute_dialect.lang.values.dynamic import Dynamic, give_operators, method_of
 from cute_dialect.lang.values.folding import (
     PYTHON,
     SIGNS,
-    Facts,
     absolute_facts,
     binary_facts,
     checked_shift,
@@ -77,34 +77,6 @@ if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from cute_dialect.lang.tracing.tracer import Tracer
-
-__all__ = [
-    "Facts",
-    "absolute",
-    "alike",
-    "as_number",
-    "binary",
-    "bits_as",
-    "cast_ssa",
-    "compare",
-    "compare_ssa",
-    "computing",
-    "convert",
-    "divided",
-    "emit",
-    "facts_of",
-    "inverted",
-    "is_number",
-    "literal",
-    "negated",
-    "pair",
-    "power",
-    "power_of",
-    "promoted",
-    "refuse_in_launcher",
-    "shaped",
-]
-
 
 # --------------------------------------------------------------------------------------------- conversion of SSA values
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cute_dialect.algebra.values import Swizzle
     from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["Pointer", "PointerForm", "element_class", "pointer_text", "pointer_to", "recast_ptr"]
-
 
 def element_class(element: Attribute) -> type[Numeric]:
     """Return the number type of an MLIR element type. Signless integers are signed."""

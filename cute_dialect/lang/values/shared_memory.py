@@ -37,23 +37,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.signature_types import LayoutLike
 
-__all__ = [
-    "Align",
-    "Field",
-    "MemRange",
-    "SmemAllocator",
-    "Struct",
-    "StructView",
-    "TensorField",
-    "UnionSmem",
-    "alloc_smem",
-    "dynamic_smem_size",
-    "get_dyn_smem",
-    "smem_tensor",
-    "struct",
-    "union_smem",
-]
-
 
 def smem_tensor(
     element_type: type[Numeric], layout: LayoutLike, byte_alignment: int | None = None, swizzle: Swizzle | None = None

@@ -13,10 +13,6 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-__all__ = [
-    "Array", "Condition", "Coord", "Int", "IntTuple", "LayoutLike", "Number", "Shape", "Stride", "Tiler", "Value",
-]  # fmt: skip
-
 Array: TypeAlias = Any
 """An array of torch, numpy, cupy, or a library with DLPack or the CUDA array interface."""
 Int: TypeAlias = Any

@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Coord, LayoutLike, Shape
     from cute_dialect.lang.values.vectors import TensorSSA
 
-__all__ = [
-    "Pointer", "Tensor", "clear", "make_identity_tensor", "make_rmem_tensor", "make_rmem_tensor_like",
-    "make_tensor", "recast_tensor",
-]  # fmt: skip
-
 
 class Tensor(Dynamic):
     """Memory or coordinates with a layout: ``t[c]`` reads, ``t[c] = x`` writes, ``t[None, i]`` slices."""

@@ -35,13 +35,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Condition, Coord, Int, IntTuple, LayoutLike, Shape
 
 
-__all__ = [
-    "ceil_div", "colex_less", "crd2idx", "elem_add", "elem_less", "elem_sub", "equal", "gcd", "idx2crd",
-    "increment_coord", "lex_less", "min_dim", "product", "product_each", "product_like", "round_up", "shape_div",
-    "tuple_max",
-]  # fmt: skip
-
-
 def _all_ints(*trees: Any) -> bool:
     return all(type(leaf) is int for tree in trees for leaf in leaves(tree))
 

@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Coord, Int, IntTuple, LayoutLike, Shape, Stride
 
 
-__all__ = [
-    "append", "append_ones", "back", "cosize", "depth", "dice", "flatten", "flatten_to_tuple", "front",
-    "get", "group_modes", "is_major", "is_static", "prepend", "prepend_ones", "rank", "repeat",
-    "repeat_as_tuple", "repeat_like", "select", "shape", "size", "size_in_bytes", "slice_", "transform_leaf",
-    "tuple_cat", "unflatten", "weakly_congruent",
-]  # fmt: skip
-
-
 def _path(mode: Any) -> list[int] | None:
     if mode is None:
         return None

@@ -29,27 +29,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.values.signature_types import Coord, Number, Shape, Value
 
-__all__ = [
-    "MAX_ELEMENTS",
-    "ReductionOp",
-    "TensorSSA",
-    "all_",
-    "any_",
-    "arange",
-    "broadcast_shape",
-    "concat",
-    "empty_like",
-    "full",
-    "full_like",
-    "load",
-    "mapped",
-    "ones_like",
-    "store",
-    "vector_of",
-    "where",
-    "zeros_like",
-]
-
 NumberClass = type[Numeric]
 
 MAX_ELEMENTS = 1024

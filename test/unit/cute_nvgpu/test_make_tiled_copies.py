@@ -10,8 +10,8 @@ import pytest
 import cute_dialect.lang as cute
 from cute_dialect.algebra.text import to_text
 from cute_dialect.algebra.tiled_mma import OPERAND_MODES
+from cute_dialect.errors import CuteError
 from cute_dialect.lang.nvgpu import CopyUniversalOp, warp
-from cute_dialect.lang.tracing.errors import CuteError
 
 LDSM4 = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), cute.Float16)
 LDSM2 = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 2), cute.Float16)

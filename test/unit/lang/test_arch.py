@@ -13,8 +13,8 @@ from front_tensors import when
 from tracing import run_kernel_on_cpu, text_of, trace_kernel
 
 import cute_dialect.lang as cute
+from cute_dialect.errors import CuteError
 from cute_dialect.lang.calls.function_traces import host_function
-from cute_dialect.lang.tracing.errors import CuteError
 from cute_dialect.lang.tracing.tracer import empty_module
 
 arch = cute.arch

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
+from cute_dialect.errors import CuteError
 from cute_dialect.interp import InterpError
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync
-from cute_dialect.lang.tracing.errors import CuteError
 
 M, N = 16, 64
 

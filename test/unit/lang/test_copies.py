@@ -10,7 +10,7 @@ from front_tensors import identity_tensor, run_on_arrays, shared_tensor, view, w
 from tracing import text_of, trace_kernel
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.tracing.errors import CuteError
+from cute_dialect.errors import CuteError
 from cute_dialect.lang.values.tensors import Tensor
 
 nvgpu = cute.nvgpu

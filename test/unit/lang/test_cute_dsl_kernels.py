@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.tracing.errors import CuteError
+from cute_dialect.errors import CuteError
 
 
 @cute.struct

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from traced import Traced
 
+from cute_dialect.errors import CuteError
 from cute_dialect.lang.control.runtime import converted
-from cute_dialect.lang.tracing.errors import CuteError, StaticError
+from cute_dialect.lang.tracing.errors import StaticError
 from cute_dialect.lang.values.dtypes import Int32
 
 

@@ -7,9 +7,9 @@ import pytest
 
 import cute_dialect.lang as cute
 from cute_dialect.compat.mlir import nvvm
+from cute_dialect.errors import CuteError
 from cute_dialect.interp import InterpError
 from cute_dialect.lang import utils
-from cute_dialect.lang.tracing.errors import CuteError
 
 SIZES = [(128, 128, 64, 1), (1, 300, 65, 1), (300, 200, 0, 1), (64, 64, 8, 1)]
 TILE, CLUSTER = (64, 128, 64), (2, 1)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from tracing import run_kernel_on_cpu, text_of, trace_kernel
 
-from cute_dialect.lang.tracing.errors import CuteError
+from cute_dialect.errors import CuteError
 from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values.dtypes import Boolean, Float32, Int8, Int32, Numeric, Uint8
-from cute_dialect.lang.values.tensors import Pointer, Tensor
+from cute_dialect.lang.values.pointers import Pointer
+from cute_dialect.lang.values.tensors import Tensor
 
 VECTOR = '!cute.memref<f32, gmem, "32:1">'
 

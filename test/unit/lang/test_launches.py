@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
+from cute_dialect.errors import CompileError
+from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import current, parse_type
 
 pytest.importorskip("cute_dialect.lang.values.tensors")

@@ -12,7 +12,7 @@ from test_numbers import Kernel
 from tracing import run_kernel_on_cpu, trace_kernel
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.tracing.errors import CompileError
+from cute_dialect.errors import CompileError
 from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.int_tuples import to_ssa
 

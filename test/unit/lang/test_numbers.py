@@ -14,7 +14,8 @@ import pytest
 from tracing import run_kernel_on_cpu, text_of, trace_kernel
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.tracing.errors import CompileError, MergeError
+from cute_dialect.errors import CompileError
+from cute_dialect.lang.tracing.errors import MergeError
 from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values.dtypes import NUMBER_TYPES
 from cute_dialect.lang.values.forms import form_of

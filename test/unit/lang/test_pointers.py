@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tracing import run_kernel_on_cpu, text_of, trace_kernel
 
+from cute_dialect.errors import CuteError
 from cute_dialect.lang.calls.arguments import make_ptr
-from cute_dialect.lang.tracing.errors import CuteError
 from cute_dialect.lang.values.dtypes import Float16, Float32, Int16, Int32, Int64
 from cute_dialect.lang.values.pointers import recast_ptr
 from cute_dialect.lang.values.tensors import Tensor

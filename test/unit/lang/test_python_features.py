@@ -11,7 +11,8 @@ import pytest
 from traced import Traced
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.tracing.errors import CompileError, LayoutError
+from cute_dialect.errors import CompileError
+from cute_dialect.lang.tracing.errors import LayoutError
 from cute_dialect.lang.values.dtypes import Int32
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from traced import Traced
 
+from cute_dialect.errors import CuteError
 from cute_dialect.lang.control.aliases import is_read_later
-from cute_dialect.lang.tracing.errors import CuteError
 from cute_dialect.lang.values.dtypes import Boolean, Int32
 
 

@@ -9,7 +9,7 @@ import pytest
 from tracing import run_kernel_on_cpu, trace_kernel
 
 from cute_dialect import lang as cute
-from cute_dialect.lang.tracing.errors import CuteError
+from cute_dialect.errors import CuteError
 from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.dtypes import Float32, Int4, Int32, Uint8
 from cute_dialect.lang.values.tensors import Tensor

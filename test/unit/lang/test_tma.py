@@ -10,8 +10,8 @@ from front_tensors import shared_tensor
 from tracing import text_of, trace_kernel
 
 import cute_dialect.lang as cute
+from cute_dialect.errors import CuteError
 from cute_dialect.lang.control.runtime import converted
-from cute_dialect.lang.tracing.errors import CuteError
 from cute_dialect.lang.values.tensors import Tensor
 
 cpasync = cute.nvgpu.cpasync

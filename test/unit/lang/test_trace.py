@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tracing import run_kernel_on_cpu, text_of, trace_kernel
 
-from cute_dialect.lang.tracing.errors import CompileError, KernelTypeError
+from cute_dialect.errors import CompileError
+from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import current
 from cute_dialect.lang.values.dtypes import Float32, Int32, Uint32
 

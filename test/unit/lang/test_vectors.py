@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tracing import run_kernel_on_cpu, trace_kernel
 
-from cute_dialect.lang.tracing.errors import CuteError, MergeError
+from cute_dialect.errors import CuteError
+from cute_dialect.lang.tracing.errors import MergeError
 from cute_dialect.lang.values import vectors as vf
 from cute_dialect.lang.values.dtypes import (
     BFloat16,

@@ -32,15 +32,6 @@ from cute_dialect.lang.rewrite.source import Read, codes_in, reads_of
 from cute_dialect.lang.rewrite.user_code import is_users_class, is_users_function, is_users_module
 from cute_dialect.lang.values.dtypes import Numeric
 
-__all__ = [
-    "Entry",
-    "Watched",
-    "can_change",
-    "never_changes",
-    "unchanged_since",
-    "watched_by",
-]
-
 
 class Entry(NamedTuple):
     """An object that a trace read by name, compared by identity before each call.

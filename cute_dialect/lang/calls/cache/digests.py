@@ -36,8 +36,6 @@ from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.dynamic import Dynamic
 from cute_dialect.pipelines.cache import contents
 
-__all__ = ["NoDigest", "Walk", "digest_of"]
-
 _MOST = 50_000
 """Maximum number of parts of a value."""
 _SMALL = 4096

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.traced import Traced
     from cute_dialect.runtime.artifact import Artifact
 
-__all__ = ["Found", "Plan", "plan_of"]
-
 KIND = "kind.json"
 """The file name of an entry."""
 _FORMAT = 2

@@ -22,8 +22,6 @@ from cute_dialect.runtime.fast_call import MISSING, Constants, Opening, QuickCal
 if TYPE_CHECKING:
     from cute_dialect.lang.calls.compiled import Compiled
 
-__all__ = ["constants_of", "learn", "other_call"]
-
 _RECENT = 4
 
 

@@ -17,14 +17,6 @@ from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.dynamic import Dynamic
 
-__all__ = [
-    "Same",
-    "fields_of",
-    "restored",
-    "snapshot",
-    "static_key",
-]
-
 
 class Same:
     """A value compared by identity. It is kept alive, so that its id is not reused."""
