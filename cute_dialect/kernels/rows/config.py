@@ -19,22 +19,15 @@ from typing import NamedTuple
 from cute_dialect.arch.targets import DEFAULT_TARGET
 
 __all__ = [
-    "BITS", "HINTS", "MANY", "OPS", "PROCESSORS", "SHARED_MEMORY", "Plan", "RowConfig", "capacity", "check",
+    "BITS", "HINTS", "MANY", "PROCESSORS", "SHARED_MEMORY", "Plan", "RowConfig", "capacity", "check",
     "fewest_threads", "longest", "row_class", "shared_bytes", "short_threads", "width",
 ]  # fmt: skip
 
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
 """Supported element types -> their bits."""
 
-OPS = {
-    "softmax": "", "log_softmax": "", "rmsnorm": "wr", "layernorm": "wbr", "softmax_backward": "d",
-    "log_softmax_backward": "d", "max_backward": "g", "logsumexp_backward": "g",
-}  # fmt: skip
-"""Operations -> their optional operands: weights (w) and a bias (b) of a row's length, the gradient of one number per
-row (g), and a second row. This is a residual (r), which is added first, or the gradient of a result (d)."""
-
 TWO = "rd"
-"""The operands that are second rows."""
+"""The operands that are second rows: a residual (r), which is added first, or the gradient of a result (d)."""
 
 MAX_THREADS, MAX_CLUSTER = DEFAULT_TARGET.threads, DEFAULT_TARGET.cluster
 
@@ -94,7 +87,6 @@ LONG: dict[tuple[str, int], tuple[RowPartition, ...]] = {
     ),
 }  # fmt: skip
 """Operation and bits of an element -> partitionings; the first that fits is used."""
-_LIKE = {op: "layernorm" if op == "layernorm" else "softmax" for op in OPS}
 
 
 HINTS = ("", "L1::evict_first", "L1::no_allocate")
@@ -204,7 +196,7 @@ def has_two(takes: str) -> bool:
 
 def longest(op: str, element: str, takes: str = "") -> int:
     """Return the length of the longest rows that an operation supports."""
-    kind = "two" if has_two(takes) else f"odd {op}" if op == "layernorm" else _LIKE[op]
+    kind = "two" if has_two(takes) else "odd layernorm" if op == "layernorm" else "softmax"
     w, ways = width(element), LONG.get((kind, BITS[element]), ())
     return max([MAX_THREADS * 8 * w, *(x.threads * x.chunks * x.cluster * w for x in ways)]) + w - 1
 
@@ -212,7 +204,8 @@ def longest(op: str, element: str, takes: str = "") -> int:
 def row_class(op: str, element: str, n: int, takes: str = "", rows: int = MANY) -> RowConfig:
     """Return the class of ``rows`` rows of ``n`` elements, with the partitioning that was fastest on an H200.
 
-    ``takes`` lists the optional operands, as in :data:`OPS`. Clusters of blocks share each of few long rows.
+    ``takes`` lists the optional operands, as ``OPERANDS`` of the operation does. Clusters of blocks share each of few
+    long rows.
 
     >>> row_class("layernorm", "f16", 131072)      # two rows at a time, half in shared memory, half in registers
     RowConfig(threads=512, chunks=4, rows=1, cluster=8, shared=2, groups=2, together=2, resident=0, stages=0, hint=0)
@@ -222,8 +215,6 @@ def row_class(op: str, element: str, n: int, takes: str = "", rows: int = MANY) 
     Raises:
         ValueError: if no cluster can hold such a row.
     """
-    if op not in OPS:
-        raise ValueError(f"operation '{op}' is not supported; use one of {', '.join(OPS)}")
     w = width(element)
     if n < 1:
         raise ValueError(f"rows must have at least one element, got {n}")
@@ -235,7 +226,8 @@ def row_class(op: str, element: str, n: int, takes: str = "", rows: int = MANY) 
     spread = None if two else _few_rows(vectors, rows)
     if spread is not None:
         return spread
-    kind = "two" if two else "odd layernorm" if op == "layernorm" and n % w else _LIKE[op]
+    kind = "layernorm" if op == "layernorm" else "softmax"
+    kind = "two" if two else "odd layernorm" if kind == "layernorm" and n % w else kind
     found = _long(kind, element, vectors) if n >= LONG_ROW + w or two else None
     if found is not None:
         return found
@@ -280,12 +272,7 @@ def _long(op: str, element: str, vectors: int) -> RowConfig | None:
 
 def check(op: str, element: str, config: RowConfig, takes: str = "") -> None:
     """Raise ValueError if no kernel supports a configuration."""
-    if op not in OPS:
-        raise ValueError(f"operation '{op}' is not supported; use one of {', '.join(OPS)}")
     w = width(element)
-    unknown = [x for x in takes if x not in OPS[op]]
-    if unknown:
-        raise ValueError(f"{op}: operands '{takes}' are not supported; use some of '{OPS[op]}'")
     c = config
     if c.threads > 32 and c.threads % 32:
         raise ValueError(f"threads is {c.threads}; more than a warp must be a multiple of 32")
@@ -328,9 +315,9 @@ def shared_bytes(element: str, config: RowConfig) -> int:
 class Plan:
     """Static parameters of a kernel: an operation, an element type, a class.
 
-    ``takes`` lists the optional operands, as in :data:`OPS`. ``whole`` rows consist of aligned vectors in all matrices.
-    Otherwise rows have any alignment, and the elements before the first vector and after the last, the *edges*, are
-    distributed one by one.
+    ``takes`` lists the optional operands, as ``OPERANDS`` of the operation does. ``whole`` rows consist of aligned
+    vectors in all matrices. Otherwise rows have any alignment, and the elements before the first vector and after the
+    last, the *edges*, are distributed one by one.
 
     Chunk ``i`` of a thread is vector ``i * sharing + thread`` of the row, so that a warp reads 512 contiguous bytes.
     The first ``shared`` chunks are in shared memory, the others in registers.

@@ -19,11 +19,11 @@ with any alignment.
 
 import functools
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.traced_text import printed
-from cute_dialect.kernels.rows.config import OPS, Plan, RowConfig, capacity, check, has_two, row_class
+from cute_dialect.kernels.rows.config import Plan, RowConfig, capacity, check, has_two, row_class
 from cute_dialect.kernels.rows.memory import Line, Place, RowMemory, combined, mapped, part
 from cute_dialect.kernels.rows.sharing import Sharing
 from cute_dialect.lang.values.dtypes import type_of_mlir
@@ -106,6 +106,12 @@ class Sums:
     the rows. ``over_lanes`` and ``merged`` combine partial results, and ``element`` computes elements of the result.
     """
 
+    OPERANDS: ClassVar[str] = ""
+    """Optional operands: weights (w) and a bias (b) of a row's length, a residual (r), which is added first, the
+    gradient of a result as rows (d) or as one number per row (g)."""
+    PADDING: ClassVar[float] = 0.0
+    """Value of elements past the end of a row."""
+
     def __init__(self, memory: RowMemory, lines: list[Line], eps: Any = None):
         self.memory, self.lines, self.eps = memory, lines, eps
         self.plan, self.lanes = memory.plan, memory.sharing.lanes
@@ -130,6 +136,8 @@ class Sums:
 
 class RmsNorm(Sums):
     """``x / sqrt(mean square + eps) * w``."""
+
+    OPERANDS = "wr"
 
     def of_warp(self) -> list[Any]:
         """Return the sum of squares of each row."""
@@ -156,6 +164,8 @@ class RmsNorm(Sums):
 
 class Softmax(Sums):
     """``e^(x - m) / sum``. Each warp has its own maximum ``m`` until the exchange of (maximum, sum)."""
+
+    PADDING = -inf
 
     keeps = True
     """Keep the exponentials if registers allow."""
@@ -241,6 +251,8 @@ class LayerNorm(Sums):
     and the squared deviations from its own mean (Chan, Golub, LeVeque 1979). The number of elements follows from the
     row length.
     """
+
+    OPERANDS = "wbr"
 
     def __init__(self, memory: RowMemory, lines: list[Line], eps: Any = None):
         super().__init__(memory, lines, eps)
@@ -354,6 +366,8 @@ class LayerNorm(Sums):
 class SoftmaxBackward(Sums):
     """``y (dy - sum of y dy)``, from the result ``y`` of softmax and its gradient."""
 
+    OPERANDS = "d"
+
     def of_warp(self) -> list[Any]:
         """Return the sum over the row."""
         (line,) = self.lines
@@ -402,6 +416,8 @@ class LogSumBackward(Softmax):
     If an element is plus infinity, the gradient is NaN there and 0 at finite elements, as in torch.
     """
 
+    OPERANDS = "g"
+
     def of_row(self, numbers: list[Any]) -> None:
         """Set the statistics of the row: maximum, and gradient divided by the sum."""
         self.m, total = numbers
@@ -417,6 +433,8 @@ class MaxBackward(Sums):
 
     A partial result is a maximum and the number of elements that are equal to it. A row with NaN has NaN gradients.
     """
+
+    OPERANDS, PADDING = "g", -inf
 
     def of_warp(self) -> list[Any]:
         """Return the maximum and its count, first per thread and part, then over the warp."""
@@ -469,6 +487,14 @@ OPERATIONS = {"softmax": Softmax, "log_softmax": LogSoftmax, "rmsnorm": RmsNorm,
 OPERATIONS |= {"softmax_backward": SoftmaxBackward, "log_softmax_backward": LogSoftmaxBackward}
 OPERATIONS |= {"max_backward": MaxBackward, "logsumexp_backward": LogSumBackward}
 
+
+def operands_of(op: str) -> str:
+    """Return the optional operands of an operation.  Raises ValueError for an unknown one."""
+    if op not in OPERATIONS:
+        raise ValueError(f"operation '{op}' is not supported; use one of {', '.join(OPERATIONS)}")
+    return OPERATIONS[op].OPERANDS
+
+
 # --------------------------------------------------------------------------------------------------------- kernels
 
 
@@ -477,6 +503,7 @@ def rows_kernel(
 ):  # fmt: skip
     """Process the rows of this block. All loads of a row are in flight at once."""
     memory = RowMemory(plan, Sharing(plan.config, plan.messages), x, [v for v in (w, b) if v is not None], y)
+    memory.neutral = OPERATIONS[plan.op].PADDING
     memory.added = r if "r" in plan.takes else None
     if "g" in plan.takes:
         memory.of_rows, r = r, None
@@ -560,7 +587,7 @@ def kernel_of(plan: Plan) -> Any:
 def row_program(
     op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, takes: str | None = None
 ) -> cute.Compiled:  # fmt: skip
-    """Compile an operation of :data:`OPS` for the class of rows of ``n`` elements.
+    """Compile an operation of :data:`OPERATIONS` for the class of rows of ``n`` elements.
 
     The program is called as ``program(x, r, w, b, y, s, eps)`` without those that it does not take. ``w`` and ``b``
     have as many elements as a row, and 16-byte aligned addresses. With a residual ``r``, the norm is that of ``s = x +
@@ -577,7 +604,9 @@ def row_program(
     Raises:
         ValueError: if the configuration does not fit.
     """
-    takes = OPS.get(op, "").replace("r", "") if takes is None else takes
+    takes = operands_of(op).replace("r", "") if takes is None else takes
+    if not set(takes) <= set(operands_of(op)):
+        raise ValueError(f"{op}: operands '{takes}' are not supported; use some of '{operands_of(op)}'")
     config = row_class(op, element, n, takes) if config is None else config
     check(op, element, config, takes)
     dtype = type_of_mlir(element)

@@ -13,7 +13,6 @@ register holds an element from its first use to its last.
 
 from collections.abc import Callable
 from itertools import pairwise
-from math import inf
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
@@ -27,10 +26,6 @@ __all__ = ["Line", "Place", "RowMemory", "combined", "mapped", "part", "shifted"
 
 STEP = 4
 """Elements that are converted to ``f32`` at once when a row is written in parts, to limit registers."""
-
-
-_OF_MAXIMUM = ("softmax", "log_softmax", "max_backward", "logsumexp_backward")
-"""Operations that compute the maximum of a row."""
 
 
 class Place(NamedTuple):
@@ -128,7 +123,8 @@ class RowMemory:
         self.dtype: Any = type_of_mlir(plan.element)
         self.of_rows: Any = None
         """The gradient of a number per row, or None."""
-        self.neutral = -inf if plan.op in _OF_MAXIMUM else 0.0
+        self.neutral = 0.0
+        """Value of elements past the end of a row."""
         # This thread's first element in a row, and in the part of a row that the block has.
         self.first, self.first_in_block = sharing.thread * plan.width, sharing.tid * plan.width
         cache = LoadCacheMode.GLOBAL

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.traced_text import printed
-from cute_dialect.kernels.rows.config import OPS, has_two, width
-from cute_dialect.kernels.rows.forward import LN_2, LOWEST, add, equal, pivot_of, power, tree, wide
+from cute_dialect.kernels.rows.config import has_two, width
+from cute_dialect.kernels.rows.forward import LN_2, LOWEST, OPERATIONS, add, equal, pivot_of, power, tree, wide
 from cute_dialect.kernels.rows.packed_tile import LANES, RowTile
 from cute_dialect.kernels.rows.sums import SUMS
 from cute_dialect.lang.values.dtypes import type_of_mlir
@@ -258,9 +258,9 @@ def packed_text(op: str, element: str, n: int, takes: str = "") -> cute.Compiled
     if op not in MAPPED and op not in NUMBERS:
         raise ValueError(f"operation '{op}' is not supported; use one of {', '.join([*MAPPED, *NUMBERS])}")
     check_length(element, n)
-    unknown = [x for x in takes if x not in OPS.get(op, "")]
-    if unknown:
-        raise ValueError(f"{op}: operands '{takes}' are not supported; use some of '{OPS.get(op, '')}'")
+    operands = OPERATIONS[op].OPERANDS if op in OPERATIONS else ""
+    if not set(takes) <= set(operands):
+        raise ValueError(f"{op}: operands '{takes}' are not supported; use some of '{operands}'")
     dtype = type_of_mlir(element)
     flat = cute.Tensor[dtype, "(?):(1)", "align<16>"]
     w, b = (flat if x in takes else None for x in "wb")
@@ -369,4 +369,4 @@ def packed_entropy_text(element: str, n: int, of_loss: str = "", mean: bool = Fa
     return cute.trace(launch_entropy_backward, flat, targets, numbers, g, count, flat, cute.Int32, plan)
 
 
-assert {*MAPPED} <= {*OPS} and {*NUMBERS, "cross_entropy"} == {*SUMS}
+assert {*MAPPED} <= {*OPERATIONS} and {*NUMBERS, "cross_entropy"} == {*SUMS}

@@ -55,7 +55,7 @@ __all__ = ["explain"]
 
 _OF_ROWS = frozenset([
     *[getattr(rows, name) for name in FUNCTIONS],
-    *[getattr(gradients, f"{name}_backward") for name in (*MAPS, *NORMS, LOSS)],
+    *[getattr(gradients, f"{name}_backward", None) for name in (*MAPS, *NORMS, LOSS)],
 ])  # fmt: skip
 """Row functions, and gradients of row functions that can be called directly."""
 

@@ -17,8 +17,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.gemm.sgemm import RUNGS, sgemm_text
-from cute_dialect.kernels.rows.config import OPS
-from cute_dialect.kernels.rows.forward import row_text
+from cute_dialect.kernels.rows.forward import OPERATIONS, row_text
 from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.pipelines import compile as compile_cute
@@ -137,7 +136,7 @@ def test_family(name: str) -> None:
 
 
 def test_every_row_operation_is_covered() -> None:
-    assert set(ROWS) == {"sum", *(op for op in OPS if "backward" not in op)}
+    assert set(ROWS) == {"sum", *(op for op in OPERATIONS if "backward" not in op)}
 
 
 def test_index_arithmetic_that_wraps() -> None:

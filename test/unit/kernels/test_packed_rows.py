@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.rows.config import OPS
+from cute_dialect.kernels.rows.forward import OPERATIONS
 from cute_dialect.kernels.rows.packed import is_packed_length, packed_entropy_text, packed_text
 from cute_dialect.kernels.rows.packed_norm_gradients import packed_norm_text
 from cute_dialect.pipelines import compile as compile_cute
@@ -53,10 +53,10 @@ def reference(op: str, x: np.ndarray, more: dict[str, np.ndarray]) -> np.ndarray
 @pytest.mark.parametrize(
     ("element", "n", "rows"), [("f16", 1, 77), ("f16", 3, 1003), ("f16", 12, 700), ("f32", 5, 1100)]
 )
-@pytest.mark.parametrize("op", [*OPS, *NUMBERS])
+@pytest.mark.parametrize("op", [*OPERATIONS, *NUMBERS])
 def test_equal_to_numpy(op: str, element: str, n: int, rows: int) -> None:
     """Rows end within a vector. The output buffer holds NaN before the launch."""
-    takes = OPS.get(op, "")
+    takes = OPERATIONS[op].OPERANDS if op in OPERATIONS else ""
     x = aligned(element, rows * n, 0)
     sizes = {"d": rows * n, "r": rows * n, "g": rows, "w": n, "b": n}
     more = {k: aligned(element, sizes[k], 1 + i) for i, k in enumerate(takes)}
@@ -150,7 +150,7 @@ def test_gradients_of_norms(op: str, takes: str, n: int, rows: int) -> None:
     ],
 )
 def test_registers_do_not_spill(op: str, element: str, n: int) -> None:
-    texts = [packed_text(op, element, n, OPS[op])] if n < 40 else []
+    texts = [packed_text(op, element, n, OPERATIONS[op].OPERANDS)] if n < 40 else []
     if op == "layernorm":
         texts.append(packed_norm_text(op, element, n, "wbr"))
     for text in texts:

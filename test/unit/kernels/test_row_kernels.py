@@ -14,7 +14,6 @@ import pytest
 from cute_dialect.kernels.rows.config import (  # fmt: skip
     BITS,
     HINTS,
-    OPS,
     SHARED_MEMORY,
     RowConfig,
     capacity,
@@ -24,7 +23,7 @@ from cute_dialect.kernels.rows.config import (  # fmt: skip
     shared_bytes,
     width,
 )
-from cute_dialect.kernels.rows.forward import row_program, row_text
+from cute_dialect.kernels.rows.forward import OPERATIONS, row_program, row_text
 from cute_dialect.kernels.rows.sums import SUMS, loss_text, sum_class, sum_program, sum_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import Kernel
@@ -80,7 +79,7 @@ def of_class(op: str, element: str, n: int, config: RowConfig | None = None, tak
 
 
 def default(op: str, takes: str | None) -> str:
-    return OPS[op].replace("r", "") if takes is None else takes
+    return OPERATIONS[op].OPERANDS.replace("r", "") if takes is None else takes
 
 
 def aligned(shape: tuple[int, int], dtype: np.dtype, offset: int) -> np.ndarray:
@@ -409,7 +408,7 @@ def test_invalid_configurations_are_rejected(arguments: tuple[Any, ...], message
 
 def test_every_operation_has_a_kernel() -> None:
     backward = {"softmax_backward", "log_softmax_backward", "max_backward", "logsumexp_backward"}
-    assert set(OPS) == {*FORWARD} | backward
+    assert set(OPERATIONS) == {*FORWARD} | backward
 
 
 def test_unsupported_operands_are_rejected() -> None:
