@@ -26,12 +26,13 @@ SMEM = 232448
 
 _FLAGS = {
     "end": "from_end", "packed": "packed", "lse": "lse", "split": "split", "scaled": "scaled", "softcap": "softcap",
-    "alibi": "alibi",
+    "alibi": "alibi", "used": "used", "pack": "pack",
 }  # fmt: skip
 _ELEMENTS = ("bias", "sinks")
 """Fields that hold an element type; their words are, for example, ``bias_f16``."""
 _LETTERS = {
     "v": "head_v",
+    "page": "page",
     "s": "stages",
     "q": "q_stages",
     "o": "overlap",
@@ -69,6 +70,9 @@ class AttentionConfig(NamedTuple):
     pairs: bool = True
     sms: int = 132  # multiprocessors of the GPU
     head_v: int = 0  # head dimension of V and of the result, one of HEADS; 0: that of Q and K
+    used: bool = False  # the number of keys of each sequence is an array
+    page: int = 0  # keys of a page, a multiple of 8; 0: the keys of a sequence are contiguous
+    pack: bool = False  # rows of a tile are (query, head) pairs of the heads that share keys
     # Functions of the scores. Each makes the kernel scale the scores before softmax, not within it.
     scaled: bool = False  # the scale may be negative or 0
     softcap: bool = False  # cap * tanh(score / cap)
@@ -107,9 +111,24 @@ class AttentionConfig(NamedTuple):
         return self.mask in ("left", "both"), self.mask in ("right", "both")
 
     @property
+    def rows_loaded(self) -> int:
+        """Keys of one TMA load: those of a step, or the part of a step in one page."""
+        return min(self.page or self.tile_n, self.tile_n)
+
+    @property
+    def page_loads(self) -> int:
+        """Pages of a step."""
+        return self.tile_n // self.rows_loaded
+
+    @property
+    def clears(self) -> bool:
+        """Return True if the producer zeroes values past the end of a sequence."""
+        return self.packed or self.used or self.page > 0
+
+    @property
     def takes_pairs(self) -> bool:
         """Return True if a work item is a pair of tiles."""
-        return self.pairs and self.bounded[1] and not self.split
+        return self.pairs and self.bounded[1] and not self.split and not self.pack
 
     @property
     def key_bytes(self) -> int:
@@ -162,8 +181,13 @@ class AttentionConfig(NamedTuple):
                 raise ValueError(f"{field} is {getattr(self, field)!r}; use one of {', '.join(known)}")
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
-        if self.split and (self.packed or not self.lse):
-            raise ValueError("split=True needs lse=True and packed=False")
+        if self.split and not self.lse:
+            raise ValueError("split=True needs lse=True")
+        if self.page % 8 or (self.page and self.tile_n % self.page and self.page % self.tile_n):
+            raise ValueError(
+                f"page is {self.page} and tile_n is {self.tile_n}; page must be a multiple of 8, and one a multiple of "
+                "the other"
+            )
         if self.tile_m not in (64, 128, 192):
             raise ValueError(f"tile_m is {self.tile_m}; it must be 64, 128 or 192")
         if self.tile_n % 16 or not 16 <= self.tile_n <= 256:

@@ -20,7 +20,7 @@ Steps go from the last keys to the first. Only steps that the mask or the end of
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
@@ -45,6 +45,9 @@ which the block is launched, or the last consumer waits for registers forever.""
 _PACKED = {**REGISTERS, 2: (40, 232)}
 """Registers for packed sequences, whose producer does more work."""
 
+_OWN = 8
+"""The first of the named barriers of one consumer."""
+
 _TURN = 1
 """The first of the named barriers that pass the tensor cores between consumers."""
 
@@ -55,7 +58,7 @@ def launch(
     of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, scale: cute.Float32,
     left: cute.Int32, right: cute.Int32, parts: cute.Int32 | None = None, cap: cute.Float32 | None = None,
     slopes: cute.Tensor | None = None, bias: cute.Tensor | None = None, sinks: cute.Tensor | None = None,
-    config: cute.Constexpr[Any] = DEFAULT,
+    used: cute.Tensor | None = None, table: cute.Tensor | None = None, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
@@ -69,6 +72,8 @@ def launch(
         parts: Number of slices of the keys (split-KV). The f32 ``out`` and ``lse`` then have ``parts`` times as many
             sequences, those of the first slice first.
         cap, slopes, bias, sinks: See :class:`.scores.ScoreOperands`.
+        used: Number of keys of each sequence, or None.
+        table: Pages of each sequence, (pages, B), or None. K and V then have one matrix per page.
         config: The configuration.
     """
     c = config
@@ -94,14 +99,25 @@ def launch(
         hopper.make_smem_layout_b(rows, (None, c.tile_n, c.head), dtype, c.stages),
         hopper.make_smem_layout_b(columns, (None, c.value_head, c.tile_n), dtype, c.stages),
     )
-    tiles = (c.tile_m, c.head), (c.tile_n, c.head), (c.value_head, c.tile_n)
-    tmas = tuple([_load_map(x, ring, tile) for x, ring, tile in zip((Q, K, V), rings, tiles)])
-    rows, batch = cute.ceil_div(queries, c.tile_m), cute.size(of_keys) - 1 if c.packed else Q.shape[3]
+    loaded = c.rows_loaded
+    tiles = (c.tile_m, c.head), (loaded, c.head), (c.value_head, loaded)
+    boxes = rings if c.page_loads == 1 else (
+        rings[0],
+        hopper.make_smem_layout_b(rows, (None, loaded, c.head), dtype, 1),
+        hopper.make_smem_layout_b(columns, (None, c.value_head, loaded), dtype, 1),
+    )  # fmt: skip
+    tmas = tuple([_load_map(x, ring, tile) for x, ring, tile in zip((Q, K, V), boxes, tiles)])
+    sharing, keys = Q.shape[2] // K.shape[2], K.shape[0] * (table.shape[0] if c.page else 1)
+    heads = K.shape[2] if c.pack else Q.shape[2]
+    rows = cute.ceil_div(queries * sharing if c.pack else queries, c.tile_m)
+    batch = cute.size(of_queries) - 1 if c.packed else Q.shape[3]
     problem = Problem(
-        queries, K.shape[0], Q.shape[2], Q.shape[2] // K.shape[2], batch, (of_queries, of_keys) if c.packed else None,
-        left, right, rows, Problem.units_of(c, rows, Q.shape[2], batch, parts), parts,
+        queries, keys, heads, sharing, batch, (of_queries, of_keys) if c.packed else None, left, right, rows,
+        Problem.units_of(c, rows, heads, batch, parts), parts, used, table,
     )  # fmt: skip
     operands = ScoreOperands(scale, cap, slopes, bias, sinks)
+    if c.pack:  # consumers load Q themselves
+        tmas = (Q, *tmas[1:])
     attention(tmas, rings, mma_s, mma_o, out, lse, problem, operands, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
     )
@@ -122,11 +138,9 @@ def attention(
     c, tiles = config, Tiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     if cute.arch.thread_idx().x == 0:
-        for atom, _ in tmas:
+        for atom, _ in tmas[1:] if c.pack else tmas:
             cpasync.prefetch_descriptor(atom)
-    sQ, sK, sV = (
-        cute.smem_tensor(atom.value_type, ring.outer, 1024, ring.inner) for (atom, _), ring in zip(tmas, rings)
-    )
+    sQ, sK, sV = (cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner) for ring in rings)
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
     pipes = [
         pipeline.PipelineTmaAsync.create(
@@ -135,7 +149,7 @@ def attention(
         for stages, size in ((c.q_stages, c.query_bytes), (c.stages, c.key_bytes), (c.stages, c.value_bytes))
     ]
     own = None
-    if c.packed:  # a barrier for loads that the producer itself waits for
+    if c.clears:  # a barrier for loads that the producer itself waits for
         own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
         if cute.arch.thread_idx().x == 0:
             cute.arch.mbarrier_init(own, 1)
@@ -147,7 +161,7 @@ def attention(
     if warp_group == 0:
         cute.arch.setmaxregister_decrease(registers_of(c)[0])
         producers = [pipe.make_producer() for pipe in pipes]
-        if c.packed:
+        if c.clears:
             if warp == 0:
                 Producer(c, tiles, tmas, (sQ, sK, sV), producers, own).run()
         elif warp == 0 and cute.arch.elect_one():
@@ -155,13 +169,19 @@ def attention(
     else:
         cute.arch.setmaxregister_increase(registers_of(c)[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
-        rows = Rows(c, out, lse)
-        Consumer(c, tiles, warp_group - 1, mma_s, mma_o, (sQ, sK, sV), consumers, rows, operands).run()
+        rows = Rows(c, tiles, out, lse)
+        Consumer(c, tiles, warp_group - 1, mma_s, mma_o, (sQ, sK, sV), consumers, rows, operands, tmas[0]).run()
 
 
 def registers_of(c: AttentionConfig) -> tuple[int, int]:
     """Return the registers per thread of the producer and of a consumer."""
-    return (_PACKED if c.packed else REGISTERS)[c.consumers]
+    return (_PACKED if c.clears else REGISTERS)[c.consumers]
+
+
+class Queries(NamedTuple):
+    """Queries in shared memory that consumers loaded."""
+
+    index: Any  # slot
 
 
 class Consumer:
@@ -169,11 +189,12 @@ class Consumer:
 
     def __init__(
         self, c: AttentionConfig, tiles: Tiles, group: Any, mma_s: Any, mma_o: Any, smem: Any, rings: Any, rows: Rows,
-        operands: ScoreOperands,
+        operands: ScoreOperands, queries: Any,
     ):  # fmt: skip
         self.c, self.tiles, self.group, self.mma_s, self.mma_o, self.rows = c, tiles, group, mma_s, mma_o, rows
         self.of_q, self.of_k, self.of_v = rings
         sQ, sK, sV = smem
+        self.queries, self.smem = queries, sQ
         part_s, part_o = mma_s.get_slice(group * 128), mma_o.get_slice(group * 128)
         self.q = mma_s.make_fragment_A(part_s.partition_A(_of_two_slots(sQ, c)))
         self.k = mma_s.make_fragment_B(part_s.partition_B(sK))
@@ -198,7 +219,7 @@ class Consumer:
         while self.tiles.is_there(at):
             place = self.tiles.place(at)
             if self.tiles.may_lack():
-                if place.row < place.queries:
+                if place.row < self.tiles.end(place):
                     self._tile(place)
             else:
                 self._tile(place)
@@ -208,9 +229,12 @@ class Consumer:
 
     def _tile(self, place: Place) -> None:
         softmax = self.softmax
-        q = self.of_q.wait_and_advance()
-        if self.c.q_stages == 1:
-            q = q._replace(index=place.zero)
+        if self.c.pack:
+            q = self._load_queries(place)
+        else:
+            q = self.of_q.wait_and_advance()
+            if self.c.q_stages == 1:
+                q = q._replace(index=place.zero)
         softmax.begin()
         lines = self._lines(place)
         k = self.of_k.wait_and_advance()
@@ -219,14 +243,15 @@ class Consumer:
         warpgroup.wait_group(0, self.scores)
         k.release()
         self._adjust(place, lines, place.last - 1)
-        self._mask(place, place.last - 1)
+        self._mask(place, lines, place.last - 1)
         softmax.take(first=True, masked=True)
         softmax.weigh()
         top = place.last - 1
         whole = self._whole_steps(place)
         for i in range(top - place.first):
             self._step(place, lines, q, top - 1 - i, whole)
-        q.release()
+        if not self.c.pack:
+            q.release()
         v = self.of_v.wait_and_advance()
         warpgroup.fence()
         self._multiply_values(v)
@@ -243,13 +268,41 @@ class Consumer:
         c, p, n = self.c, self.tiles.problem, self.c.tile_n
         left, right = c.bounded
         shift, row = self.tiles.shift(place), place.row + self.group * 64
-        low = cute.ceil_div(cute.max(row + 63 + shift - p.left, 0), n) if left else None
+        last = self.tiles.query(row + 63)
+        row = self.tiles.query(row)
+        low = cute.ceil_div(cute.max(last + shift - p.left, 0), n) if left else None
         return low, (row + shift + p.right + 1) // n if right else None
 
     def _lines(self, place: Place) -> list[Line]:
         """Return this thread's rows."""
-        rows = [place.row + self.row + 8 * half for half in range(2)]
-        return [self.functions.line(row, place.head, place.batch) for row in rows]
+        found = []
+        for half in range(2):
+            row, head = place.row + self.row + 8 * half, place.head
+            if self.c.pack:
+                row, head = self.tiles.split_row(row)
+                head = head + place.head * self.tiles.problem.sharing
+            found.append(self.functions.line(row, head, place.batch))
+        return found
+
+    def _load_queries(self, place: Place) -> Queries:
+        """Load this warpgroup's rows of (query, head) pairs to shared memory, 16 bytes per thread and load."""
+        c, pieces = self.c, self.c.head // 8
+        thread = cute.arch.thread_idx().x % 128
+        cute.arch.barrier(_OWN + self.group, 128)  # all warps have read the previous rows
+        for i in cute.range_constexpr(64 * pieces // 128):
+            at, piece = self.group * 64 + i * (128 // pieces) + thread // pieces, thread % pieces
+            query, head = self.tiles.split_row(place.row + at)
+            held = cute.make_rmem_tensor(8, self.smem.element_type)
+            held.fill(0.0)
+            if (query < place.queries) & (piece * 8 < self.queries.shape[1]):
+                head = head + place.head * self.tiles.problem.sharing
+                batch = 0 if c.packed else place.batch
+                line = self.queries[place.query_start + query, None, head, batch]
+                cute.autovec_copy(cute.local_tile(line, (8,), (piece,)), held)
+            cute.autovec_copy(held, cute.local_tile(self.smem[at, None, 0], (8,), (piece,)))
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.barrier(_OWN + self.group, 128)
+        return Queries(place.zero)
 
     def _sinks(self, place: Place, lines: list[Line]) -> Any:
         """Return the logits of keys without values; only the first slice of the keys has them."""
@@ -287,7 +340,7 @@ class Consumer:
         cut = [at < low] if low is not None else []
         cut += [at >= high] if high is not None else []
         if cut and cut[0] | cut[-1]:
-            self._mask(place, at)
+            self._mask(place, lines, at)
         by = softmax.take(first=False, masked=self.c.hides)
         if softmax.is_taken():
             k.release()
@@ -317,7 +370,7 @@ class Consumer:
             following = self.group + 1
             cute.arch.barrier_arrive(_TURN + (0 if following == self.c.consumers else following), 256)
 
-    def _mask(self, place: Place, at: Any) -> None:
+    def _mask(self, place: Place, lines: list[Line], at: Any) -> None:
         """Mask the scores of keys that a query does not see, and of keys past the end."""
         c, p = self.c, self.tiles.problem
         left, right = c.bounded
@@ -326,6 +379,14 @@ class Consumer:
         own, here = place.row + self.tiles.shift(place) - begin, self.row - self.column
         end = place.seen - begin - self.column
         high, low = [end, end], None
+        if c.pack:
+            first = self.tiles.shift(place) - begin - self.column
+            if right:
+                high = [cute.min(end, line.query + first + p.right + 1) for line in lines]
+            if left:
+                low = [line.query + first - p.left for line in lines]
+            self.softmax.mask(low, high)
+            return
         if right:
             high = [cute.min(end, own + p.right + 1 + (here + half)) for half in (0, 8)]
         if left:
@@ -354,7 +415,7 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
         found["out"] = cute.Tensor[cute.Float32, "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
     found["lse"] = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
     begins = cute.Tensor[cute.Int32, "?:1"] if c.packed else None
-    found |= {"of_queries": begins, "of_keys": begins}
+    found |= {"of_queries": begins, "of_keys": None if c.page else begins}
     found |= {"queries": cute.Int32, "scale": cute.Float32, "left": cute.Int32}
     found |= {"right": cute.Int32, "parts": cute.Int32 if c.split else None}
     found["cap"] = cute.Float32 if c.softcap else None
@@ -362,6 +423,8 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     bias = cute.Uint8 if c.bias == "i1" else number(c.bias or "f32")
     found["bias"] = cute.Tensor[bias, "(?,?,?,?):(?,?,?,?)"] if c.bias else None
     found["sinks"] = cute.Tensor[number(c.sinks), "?:1"] if c.sinks else None
+    found["used"] = cute.Tensor[cute.Int32, "?:1"] if c.used else None
+    found["table"] = cute.Tensor[cute.Int32, "(?,?):(?,?)"] if c.page else None
     return found
 
 

@@ -26,13 +26,20 @@ class Loaded:
         self.atom, self.coords = tma
         self.smem, self.tile, self.along = smem, tile, along
 
-    def fetch(self, slot: Any, barrier: Any, row: Any, head: Any, batch: Any) -> None:
-        """Issue the load of the tile that starts at a row, to a slot and its barrier."""
+    def fetch(self, slot: Any, barrier: Any, row: Any, head: Any, batch: Any, first: Any = None) -> None:
+        """Issue the load of the tile that starts at a row, to a slot and its barrier.
+
+        With ``first``, the tile is a part of the slot, from that row on.
+        """
+        smem = self.smem
+        if first is not None:
+            sizes = (self.tile[0], cute.size(smem, mode=[1])) if self.along == 0 else (cute.size(smem, mode=[0]), self.tile[1])
+            smem = cute.flat_divide(smem, sizes)[(None, None, *((first, 0) if self.along == 0 else (0, first)), None)]
         at = (row, 0) if self.along == 0 else (0, row)
         here = cute.domain_offset(at, self.coords[None, None, head, batch])
         tile = cute.flat_divide(here, self.tile)[None, None, 0, 0]
         source, target = cpasync.tma_partition(
-            self.atom, 0, cute.make_layout(1), cute.group_modes(self.smem, 0, 2), cute.group_modes(tile, 0, 2)
+            self.atom, 0, cute.make_layout(1), cute.group_modes(smem, 0, 2), cute.group_modes(tile, 0, 2)
         )[::-1]  # fmt: skip
         cute.copy(self.atom, source, target[None, slot], tma_bar_ptr=barrier)
 
@@ -47,9 +54,10 @@ class Producer:
     def __init__(self, c: AttentionConfig, tiles: Tiles, tmas: Any, smem: Any, rings: Any, own: Any = None):
         self.c, self.tiles, self.own, self.phase = c, tiles, own, cute.Int32(0)
         sQ, sK, sV = smem
-        self.q = Loaded(tmas[0], sQ, (c.tile_m, c.head), 0)
-        self.k = Loaded(tmas[1], sK, (c.tile_n, c.head), 0)
-        self.v = Loaded(tmas[2], sV, (c.value_head, c.tile_n), 1)
+        self.q: Any = None if c.pack else Loaded(tmas[0], sQ, (c.tile_m, c.head), 0)
+        rows = c.rows_loaded
+        self.k = Loaded(tmas[1], sK, (rows, c.head), 0)
+        self.v = Loaded(tmas[2], sV, (c.value_head, rows), 1)
         self.of_q, self.of_k, self.of_v = rings
 
     def run(self) -> None:
@@ -58,50 +66,83 @@ class Producer:
         while self.tiles.is_there(at):
             place = self.tiles.place(at)
             if self.tiles.may_lack():
-                if place.row < place.queries:
+                if place.row < self.tiles.end(place):
                     self._tile(place)
             else:
                 self._tile(place)
             at = self.tiles.following(at)
 
     def _tile(self, place: Place) -> None:
-        head = place.head // self.tiles.problem.sharing
-        batch = 0 if self.c.packed else place.batch
+        c = self.c
+        head = place.head if c.pack else place.head // self.tiles.problem.sharing
+        batch = 0 if c.packed else place.batch
         at = place.last - 1
+        pages = self._pages(place, at)
         # Load the keys first, because their slot is free before that of Q.
-        self._keys(place, at, head, batch)
-        self._bring(self.q, self.of_q, place.query_start + place.row, place.head, batch)
+        self._bring(self.k, self.of_k, place, at, pages, head, batch)
+        if not c.pack:
+            slot = self.of_q.acquire_and_advance()
+            self.q.fetch(slot.index, slot.barrier, place.query_start + place.row, place.head, batch)
+        following = pages
         if at > place.first:
-            self._keys(place, at - 1, head, batch)
-        if self.c.packed and (at + 1) * self.c.tile_n > place.keys:
-            self._last_values(place, at, head, batch)
+            following = self._pages(place, at - 1)
+            self._bring(self.k, self.of_k, place, at - 1, following, head, batch)
+        if c.clears and (at + 1) * c.tile_n > place.keys:
+            self._last_values(place, at, pages, head, batch)
         else:
-            self._values(place, at, head, batch)
+            self._bring(self.v, self.of_v, place, at, pages, head, batch)
+        pages = following
         for i in range(at - place.first):
             if at - 1 - i > place.first:
-                self._keys(place, at - 2 - i, head, batch)
-            self._values(place, at - 1 - i, head, batch)
+                following = self._pages(place, at - 2 - i)
+                self._bring(self.k, self.of_k, place, at - 2 - i, following, head, batch)
+            self._bring(self.v, self.of_v, place, at - 1 - i, pages, head, batch)
+            pages = following
 
-    def _keys(self, place: Place, at: Any, head: Any, batch: Any) -> None:
-        self._bring(self.k, self.of_k, place.key_start + at * self.c.tile_n, head, batch)
+    def _pages(self, place: Place, at: Any) -> Any:
+        """Return the page of this lane's part of a step, -1 past the end of the keys; None without pages."""
+        c = self.c
+        if not c.page:
+            return None
+        lane = cute.arch.lane_idx()
+        key = at * c.tile_n + lane % c.page_loads * c.rows_loaded
+        found = cute.Int32(-1)
+        if key < place.keys:
+            found = self.tiles.problem.table[key // c.page, place.batch]
+        return found
 
-    def _values(self, place: Place, at: Any, head: Any, batch: Any) -> None:
-        self._bring(self.v, self.of_v, place.key_start + at * self.c.tile_n, head, batch)
-
-    def _bring(self, matrix: Loaded, ring: Any, row: Any, head: Any, batch: Any) -> None:
+    def _bring(
+        self, matrix: Loaded, ring: Any, place: Place, at: Any, pages: Any, head: Any, batch: Any
+    ) -> None:  # fmt: skip
+        """Load the keys or values of a step to the next slot of their ring."""
         slot = ring.acquire_and_advance()
-        matrix.fetch(slot.index, slot.barrier, row, head, batch)
+        self._fetch(matrix, slot.index, slot.barrier, place, at, pages, head, batch)
 
-    def _last_values(self, place: Place, at: Any, head: Any, batch: Any) -> None:
-        """Load the last values of a sequence, and zero those of the next one."""
+    def _fetch(
+        self, matrix: Loaded, slot: Any, barrier: Any, place: Place, at: Any, pages: Any, head: Any, batch: Any
+    ) -> None:  # fmt: skip
+        c = self.c
+        if not c.page:
+            matrix.fetch(slot, barrier, place.key_start + at * c.tile_n, head, batch)
+            return
+        row = at * c.tile_n % c.page
+        for i in cute.range_constexpr(c.page_loads):
+            page = cute.arch.shuffle_sync(pages, i) if c.page_loads > 1 else pages
+            # TMA fills rows past the end of a page with zeros.
+            begin = row if page >= 0 else cute.Int32(c.page)
+            matrix.fetch(slot, barrier, begin, head, cute.max(page, 0), i if c.page_loads > 1 else None)
+
+    def _last_values(self, place: Place, at: Any, pages: Any, head: Any, batch: Any) -> None:
+        """Load the last values of a sequence, and zero those past its end."""
         state, pipe = self.of_v.state, self.of_v.pipe
         cute.arch.mbarrier_wait(pipe.empty(state.index), state.phase)
         if cute.arch.issues():
             cute.arch.mbarrier_arrive_and_expect_tx(self.own, pipe.tx_count)
-        self.v.fetch(state.index, self.own, place.key_start + at * self.c.tile_n, head, batch)
+        self._fetch(self.v, state.index, self.own, place, at, pages, head, batch)
         cute.arch.mbarrier_wait(self.own, self.phase)
         self.phase = self.phase ^ 1
-        self._clear(state.index, place.keys - at * self.c.tile_n)
+        first = place.keys - at * self.c.tile_n
+        self._clear(state.index, cute.max(first, 0) if self.c.split else first)
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.sync_warp()
         if cute.arch.issues():

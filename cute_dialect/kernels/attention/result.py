@@ -12,7 +12,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.kernels.attention.tiles import Place
+from cute_dialect.kernels.attention.tiles import Place, Tiles
 
 __all__ = ["Rows", "packed_words", "row_pieces", "store_row"]
 
@@ -20,8 +20,8 @@ __all__ = ["Rows", "packed_words", "row_pieces", "store_row"]
 class Rows:
     """Store of the result ``out`` (S, D, H, B) and of ``lse`` (S, H, B), which may be None."""
 
-    def __init__(self, c: AttentionConfig, out: Any, lse: Any):
-        self.c, self.out, self.lse = c, out, lse
+    def __init__(self, c: AttentionConfig, tiles: Tiles, out: Any, lse: Any):
+        self.c, self.tiles, self.out, self.lse = c, tiles, out, lse
 
     def store(self, place: Place, row: Any, sums: Any, logs: list[Any]) -> None:
         """Store a warpgroup's rows. ``row`` is this thread's first row in the tile; its other row is 8 below."""
@@ -31,26 +31,35 @@ class Rows:
             return
         words = packed_words(sums, c.value_head, self.out.element_type)
         for half in cute.range_constexpr(2):
-            at = place.row + row + 8 * half
+            at, query, head = self._place(place, row, half)
             # All lanes take part in the exchange, including those of rows past the end.
             pieces = row_pieces(words, half, c.value_head, lane)
-            if at < place.queries:
-                store_row(self.out[place.query_start + at, None, place.head, place.matrix], pieces, lane)
+            if at < self.tiles.end(place):
+                store_row(self.out[query, None, head, place.matrix], pieces, lane)
                 if c.lse and lane == 0:
-                    self.lse[place.query_start + at, place.head, place.matrix] = logs[half]
+                    self.lse[query, head, place.matrix] = logs[half]
 
     def _store_parts(self, place: Place, row: Any, sums: Any, logs: list[Any], lane: Any) -> None:
         """Store f32 rows for :mod:`.combine`: pairs of columns, so that four lanes store 32 bytes of a row."""
         plain = cute.make_tensor(sums.iterator, cute.make_layout((2, 2, self.c.value_head // 8)))
         for half in cute.range_constexpr(2):
-            at = place.row + row + 8 * half
-            if at < place.queries:
-                line = self.out[at, None, place.head, place.matrix]
+            at, query, head = self._place(place, row, half)
+            if at < self.tiles.end(place):
+                line = self.out[query, None, head, place.matrix]
                 for i in cute.range_constexpr(self.c.value_head // 8):
                     if 8 * i < self.out.shape[1]:
                         cute.autovec_copy(plain[None, half, i], cute.local_tile(line, (2,), (4 * i + lane,)))
                 if lane == 0:
-                    self.lse[at, place.head, place.matrix] = logs[half]
+                    self.lse[query, head, place.matrix] = logs[half]
+
+    def _place(self, place: Place, row: Any, half: int) -> tuple[Any, Any, Any]:
+        """Return a row of the sequence's tiles, its query in memory, and its head."""
+        at, head = place.row + row + 8 * half, place.head
+        query = at
+        if self.c.pack:
+            query, head = self.tiles.split_row(at)
+            head = head + place.head * self.tiles.problem.sharing
+        return at, query if self.c.split and not self.c.packed else place.query_start + query, head
 
 
 def packed_words(sums: Any, columns: int, element: Any) -> Any:

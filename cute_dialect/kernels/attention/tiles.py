@@ -16,7 +16,7 @@ class Problem(NamedTuple):
 
     queries: Any  # of a sequence; the largest number for packed sequences
     keys: Any  # likewise
-    heads: Any  # query heads
+    heads: Any  # heads of the tiles: query heads, or key heads if a tile has all queries that share keys
     sharing: Any  # query heads per key head
     batch: Any  # sequences
     begins: Any  # boundaries of queries and of keys of packed sequences
@@ -25,6 +25,8 @@ class Problem(NamedTuple):
     rows: Any  # tiles of queries of a head
     units: Any  # work items: tiles of all heads, pairs of tiles, or tiles times slices of keys
     parts: Any  # slices of the keys of a tile (split-KV), or None
+    used: Any  # number of keys of each sequence, or None
+    table: Any  # pages of the keys of each sequence, (pages, B), or None
 
     @staticmethod
     def units_of(c: AttentionConfig, rows: Any, heads: Any, batch: Any, parts: Any) -> Any:
@@ -109,8 +111,13 @@ class Tiles:
         queries, keys, query_start, key_start = p.queries, p.keys, cute.Int32(0), cute.Int32(0)
         if c.packed:
             of_queries, of_keys = p.begins
-            query_start, key_start = of_queries[batch], of_keys[batch]
-            queries, keys = of_queries[batch + 1] - query_start, of_keys[batch + 1] - key_start
+            query_start = of_queries[batch]
+            queries = of_queries[batch + 1] - query_start
+            if of_keys is not None:
+                key_start = of_keys[batch]
+                keys = of_keys[batch + 1] - key_start
+        if c.used:
+            keys = p.used[batch]
         matrix = 0 if c.packed else batch
         place = self._seen(
             Place(
@@ -127,8 +134,20 @@ class Tiles:
         first, last = (place.first + steps * x // parts for x in (part, part + 1))
         return place._replace(
             first=first, last=cute.max(last, first + 1), seen=0 if first == last else place.keys,
-            matrix=part * self.problem.batch + place.batch,
+            matrix=part if self.c.packed else part * self.problem.batch + place.batch,
         )  # fmt: skip
+
+    def query(self, row: Any) -> Any:
+        """Return the query of a row of a sequence's tiles."""
+        return self.split_row(row)[0] if self.c.pack else row
+
+    def split_row(self, row: Any) -> tuple[Any, Any]:
+        """Return the query of a row, and its head among those that share keys."""
+        return divmod(cute.assume(row, range=(0, None)), cute.assume(self.problem.sharing, range=(1, None)))
+
+    def end(self, place: Place) -> Any:
+        """Return the number of rows of a sequence's tiles."""
+        return place.queries * self.problem.sharing if self.c.pack else place.queries
 
     def shift(self, place: Place) -> Any:
         """Return the key aligned with the first query of a sequence."""
@@ -140,10 +159,13 @@ class Tiles:
         low, high = cute.Int32(0), place.keys
         left, right = c.bounded
         if right:
-            after = cute.min(place.row + c.tile_m, place.queries) + self.shift(place) + p.right
+            end = cute.min(place.row + c.tile_m, self.end(place))
+            if c.pack:
+                end = self.query(cute.max(end - 1, 0)) + 1
+            after = end + self.shift(place) + p.right
             high = cute.min(high, after)
         if left:
-            low = cute.max(place.row + self.shift(place) - p.left, 0)
+            low = cute.max(self.query(place.row) + self.shift(place) - p.left, 0)
         last = cute.max(cute.ceil_div(cute.max(high, 0), n), 1)
         first = cute.min(low // n, last - 1)
         return place._replace(first=first, last=last)
