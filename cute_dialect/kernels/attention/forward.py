@@ -229,6 +229,7 @@ class Consumer:
 
     def _tile(self, place: Place) -> None:
         softmax = self.softmax
+        q: Any = None
         if self.c.pack:
             q = self._load_queries(place)
         else:

@@ -33,8 +33,8 @@ class Loaded:
         """
         smem = self.smem
         if first is not None:
-            sizes = (self.tile[0], cute.size(smem, mode=[1])) if self.along == 0 else (cute.size(smem, mode=[0]), self.tile[1])
-            smem = cute.flat_divide(smem, sizes)[(None, None, *((first, 0) if self.along == 0 else (0, first)), None)]
+            part = (first, 0) if self.along == 0 else (0, first)
+            smem = cute.flat_divide(smem, self.tile)[(None, None, *part, None)]
         at = (row, 0) if self.along == 0 else (0, row)
         here = cute.domain_offset(at, self.coords[None, None, head, batch])
         tile = cute.flat_divide(here, self.tile)[None, None, 0, 0]
@@ -111,16 +111,14 @@ class Producer:
             found = self.tiles.problem.table[key // c.page, place.batch]
         return found
 
-    def _bring(
-        self, matrix: Loaded, ring: Any, place: Place, at: Any, pages: Any, head: Any, batch: Any
-    ) -> None:  # fmt: skip
+    def _bring(self, matrix: Loaded, ring: Any, place: Place, at: Any, pages: Any, head: Any, batch: Any) -> None:
         """Load the keys or values of a step to the next slot of their ring."""
         slot = ring.acquire_and_advance()
         self._fetch(matrix, slot.index, slot.barrier, place, at, pages, head, batch)
 
     def _fetch(
         self, matrix: Loaded, slot: Any, barrier: Any, place: Place, at: Any, pages: Any, head: Any, batch: Any
-    ) -> None:  # fmt: skip
+    ) -> None:
         c = self.c
         if not c.page:
             matrix.fetch(slot, barrier, place.key_start + at * c.tile_n, head, batch)

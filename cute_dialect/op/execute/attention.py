@@ -26,9 +26,9 @@ from cute_dialect.op.problems.attention import CALL, LAYOUTS, Form, check_rising
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.settings import flag
 
-__all__ = ["MORE", "AttentionDispatch", "check_call", "computed", "way_of"]
+__all__ = ["MORE", "AttentionDispatch", "check_call", "computed", "tiles_of", "way_of"]
 
-MORE = ("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask")
+MORE = ("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask", "seqused_k", "page_table")
 """Optional arrays of a call, in the order of the kernel's cache and of the torch operator."""
 
 _MOST = 64
@@ -94,8 +94,6 @@ def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: 
     """
     if split_keys is not None and (isinstance(split_keys, bool) or split_keys < 1):
         raise UnsupportedError(f"{CALL}: split_keys is {split_keys!r}; pass 1 or more")
-    if form.packed and (split_keys or 1) > 1:
-        raise UnsupportedError(f"{CALL}: split_keys={split_keys} is not supported with packed sequences; omit it")
     asked, (form, first) = form, _one_query(form)
     try:
         config = _config(form, kernel)
@@ -119,7 +117,7 @@ def _one_query(form: Form) -> tuple[Form, int]:
 
     With one query, all heads that share keys see the same keys, so these heads are packed as queries without a mask.
     """
-    if form.packed or form.queries != 1 or form.depends_on_head:
+    if form.packed or form.queries != 1 or form.depends_on_head or form.used or form.page:
         return form, 0
     own = form.keys - 1 if form.from_end else 0
     low = max(0, own - form.left) if form.mask in ("left", "both") else 0
@@ -135,15 +133,18 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
     """Return the configuration of a call, without the split.  Raises ValueError."""
     head, head_v = (next(h for h in HEADS if h >= n) for n in (form.size, form.values))
     if kernel is None:
-        found = default_config(form.element, head, form.mask, few=not form.packed and form.queries <= 64)
-        found = _fitting(found._replace(**_functions(form), head_v=0 if head_v == head else head_v))
+        pack = packs(form)
+        rows = form.rows * form.sharing if pack else form.rows
+        found = default_config(form.element, head, form.mask, few=rows <= 64)
+        found = found._replace(**_fields(form), head_v=0 if head_v == head else head_v, pack=pack)
+        found = _fitting(found)
         if found.tile_m > 128:
             tiles = [found, found._replace(tile_m=128)]
-            if not form.packed and _parts(form, found) == 1:
+            if not form.packed and _parts(form, found) == 1 and not found.pack:
                 tiles.append(found._replace(tile_m=64, q_stages=1))
             found = min(tiles, key=lambda c: _time(form, c))
         bounded = form.mask in ("right", "both") and not form.packed
-        if bounded and form.rows > found.tile_m and _tiles(form, found) <= found.sms:
+        if bounded and form.rows > found.tile_m and tiles_of(form, found) <= found.sms:
             found = found._replace(pairs=False)
     elif isinstance(kernel, str):
         found = config_named(kernel)
@@ -153,15 +154,22 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
         raise ValueError(f"kernel is {kernel!r}; pass a kernel name or an AttentionConfig")
     return found._replace(
         element=form.element, head=head, mask=form.mask, from_end=form.from_end, packed=form.packed, lse=form.lse,
-        head_v=0 if head_v == head else head_v, **_functions(form),
+        head_v=0 if head_v == head else head_v, **_fields(form),
     )  # fmt: skip
 
 
-def _functions(form: Form) -> dict[str, Any]:
-    """Return the fields of a configuration that depend on the functions of scores."""
+def packs(form: Form) -> bool:
+    """Return True if fewer tiles result from rows that are (query, head) pairs of the heads that share keys."""
+    rows, share = form.rows, form.sharing
+    return 0 < rows <= 64 and -(-rows * share // 64) < share
+
+
+def _fields(form: Form) -> dict[str, Any]:
+    """Return the fields of a configuration that the problem determines."""
     softcap = form.softcap > 0
     scaled = form.scale <= 0 and not (softcap or form.alibi or form.bias)
-    return {"scaled": scaled, "softcap": softcap, "alibi": form.alibi, "bias": form.bias, "sinks": form.sinks}
+    functions = {"scaled": scaled, "softcap": softcap, "alibi": form.alibi, "bias": form.bias, "sinks": form.sinks}
+    return {**functions, "used": form.used, "page": form.page}
 
 
 def _fitting(config: AttentionConfig) -> AttentionConfig:
@@ -172,19 +180,22 @@ def _fitting(config: AttentionConfig) -> AttentionConfig:
     if found.value_head > found.head and found.tile_m > 64:
         wide = default_config(found.element, found.value_head, found.mask)
         found = found._replace(tile_m=wide.tile_m, tile_n=wide.tile_n, stages=wide.stages, q_stages=wide.q_stages)
+    if found.page:
+        found = found._replace(tile_m=min(found.tile_m, 128), tile_n=128 if found.head + found.value_head < 512 else 64)
     while found.smem_bytes + 256 > SMEM and found.tile_n > 16:
-        found = found._replace(tile_n=found.tile_n - 16)
+        found = found._replace(tile_n=found.tile_n // 2 if found.page else found.tile_n - 16)
     return found
 
 
-def _tiles(form: Form, config: AttentionConfig) -> int:
+def tiles_of(form: Form, config: AttentionConfig) -> int:
     """Return the number of tiles of queries."""
-    return -(-max(1, form.rows) // config.tile_m) * form.heads * form.batch
+    share = form.sharing if config.pack else 1
+    return -(-max(1, form.rows * share) // config.tile_m) * (form.heads // share) * form.batch
 
 
 def _time(form: Form, config: AttentionConfig) -> float:
     """Return the time of the multiprocessor that has most tiles, for heads of 64, in pairs of a query and a key."""
-    tiles, longest = _tiles(form, config), float(form.keys)
+    tiles, longest = tiles_of(form, config), float(form.keys)
     mean = longest
     if form.mask != "full":  # a tile loads the keys that any of its rows sees
         wide = form.left + form.right if form.mask == "both" else form.keys / 2
@@ -201,7 +212,7 @@ def _time(form: Form, config: AttentionConfig) -> float:
 
 def _steps(form: Form, config: AttentionConfig) -> int:
     """Return the maximum number of key steps of a tile."""
-    keys = form.keys
+    keys = -(-form.keys // form.batch) if form.packed and not form.page else form.keys
     if form.mask == "both":
         keys = min(keys, form.left + form.right + config.tile_m)
     return max(1, -(-keys // config.tile_n))
@@ -214,9 +225,9 @@ def _parts(form: Form, config: AttentionConfig) -> int:
     fitted to measurements.  Keys are not divided if there are many waves of tiles, because the last wave then takes
     little of the time.  Tiles that a mask shortens are divided only if there are fewer than multiprocessors.
     """
-    tiles = _tiles(form, config) if form.rows else 0
+    tiles = tiles_of(form, config) if form.rows else 0
     most = _MOST_WAVES * config.sms if form.mask == "full" else config.sms
-    if form.packed or not 0 < tiles < most:
+    if (form.packed and form.longest is None) or not 0 < tiles < most:
         return 1
     steps, part = _steps(form, config), form.rows * form.heads * form.batch * form.values * 8
 
@@ -256,7 +267,7 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
         k, v = (_some_keys(x, way) for x in (k, v))
         out = _turned(view_of(result), form)
         lines = None if logs is None else _turned_logs(logs, form)
-        if way.form.sharing != form.sharing:
+        if way.form.queries != form.queries:
             q, out = (_heads_as_queries(x, form.sharing) for x in (q, out))
             lines = None if lines is None else _heads_as_queries(lines, form.sharing)
         begins = [one.views.get(key) for key in ("cu_seqlens_q", "cu_seqlens_k")]
@@ -264,20 +275,31 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
         # With a soft cap the kernel computes e^(2 x / cap).
         factor = 2 * f.scale / f.softcap if f.softcap else f.scale
         numbers = (f.rows, factor * LOG2_E, f.left, f.right)
-        scores = _score_operands(one, f)
+        scores = [*_score_operands(one, f), *_lengths(one, f)]
         if way.combine is None:
             one.launch(way.kernels[0], q, k, v, out, lines, *begins, *numbers, *scores)
             return results
-        sums = one.result((way.parts * f.batch, f.heads, f.rows, f.values), "f32")
-        ends = one.result((way.parts * f.batch, f.heads, f.rows), "f32")
+        plain = f._replace(layout="bhsd", packed=False)
+        batch, each = (1, f.queries) if f.packed else (f.batch, f.rows)
+        sums = one.result((way.parts * batch, f.heads, each, f.values), "f32")
+        ends = one.result((way.parts * batch, f.heads, each), "f32")
         results += [sums, ends]
-        sums, ends, rows = view_of(sums), view_of(ends), f.batch * f.heads * f.rows
-        parts = _turned(sums, f._replace(layout="bhsd")), _turned_logs(ends, f)
+        sums, ends, rows = view_of(sums), view_of(ends), batch * f.heads * each
+        parts = _turned(sums, plain), _turned_logs(ends, plain)
         one.launch(way.kernels[0], q, k, v, *parts, *begins, *numbers, way.parts, *scores)
         sums = sums._replace(shape=(f.values, rows, way.parts), strides=(1, f.values, rows * f.values))
         ends = ends._replace(shape=(rows, way.parts), strides=(1, rows))
         one.launch(way.kernels[1], sums, ends, out, lines)
     return results
+
+
+def _lengths(one: RowCall, form: Form) -> list[Any]:
+    """Return the numbers of keys, and the pages as (pages, B)."""
+    found: list[Any] = [one.views["seqused_k"]._replace(strides=(1,))] if form.used else []
+    if form.page:
+        table = one.views["page_table"]
+        found.append(table._replace(shape=table.shape[::-1], strides=table.strides[::-1]))
+    return found
 
 
 def _score_operands(one: RowCall, form: Form) -> list[Any]:
@@ -303,6 +325,7 @@ def _score_operands(one: RowCall, form: Form) -> list[Any]:
 def _matrix(one: RowCall, key: str, form: Form) -> ArrayView:
     """Return an array as (S, D, H, B), in place or copied."""
     view = one.views[key]
+    form = form._replace(packed=form.packed and len(view.shape) == 3)
     return _turned(view if is_readable(view) else one.packed(key), form)
 
 
@@ -315,7 +338,9 @@ def _heads_as_queries(view: ArrayView, sharing: int) -> ArrayView:
 
 
 def _some_keys(view: ArrayView, way: AttentionDispatch) -> ArrayView:
-    """Return keys or values, (S, D, H, B), from the first visible key on."""
+    """Return keys or values, (S, D, H, B), from the first visible key on; pages are returned as they are."""
+    if way.form.page:
+        return view
     return view._replace(
         pointer=view.pointer + way.first * view.strides[0] * 2, shape=(way.form.keys, *view.shape[1:])
     )  # fmt: skip

@@ -24,7 +24,7 @@ from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.attention import AttentionDispatch, way_of
+from cute_dialect.op.execute.attention import AttentionDispatch, tiles_of, way_of
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.problems.attention import Form, form_of, is_readable, numbers_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
@@ -32,6 +32,8 @@ from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 __all__ = ["AttentionExplanation", "explain_attention", "multiplications"]
 
 
+_ELEMENTS = {"sinks": "f32", "alibi_slopes": "f32", "mask": "f32"}
+"""Element types of arrays that are given as shapes."""
 _PEAK = 989.5
 """TFLOP/s of tensor cores with 16-bit operands (NVIDIA H100 and H200 data sheets)."""
 _BANDWIDTH = 4.8
@@ -57,8 +59,7 @@ class AttentionExplanation(Explanation):
     @property
     def tiles(self) -> int:
         """Number of query tiles, including empty ones of sequences shorter than the longest."""
-        form = self.way.form
-        return -(-form.rows // self.config.tile_m) * form.heads * form.batch
+        return tiles_of(self.way.form, self.config)
 
     def _title(self) -> str:
         f = self.form
@@ -74,9 +75,10 @@ class AttentionExplanation(Explanation):
         c = self.config
         blocks = min(c.sms, self.tiles * self.way.parts)
         pairs = c.bounded[1] and not c.split
+        kind = "queries and heads" if c.pack else "queries"
         yield (
             "tiles",
-            (f"{self.tiles} of {c.tile_m} queries, {c.tile_n} keys per step, {blocks} blocks of {c.threads} threads"),
+            (f"{self.tiles} of {c.tile_m} {kind}, {c.tile_n} keys per step, {blocks} blocks of {c.threads} threads"),
         )
         yield "order", "head by head" + (", the first query tile of each paired with the last" if pairs else "")
         yield "memory", f"{c.stages} stages of K and V, {c.q_stages} of Q: {c.smem_bytes} bytes of shared memory"
@@ -88,7 +90,7 @@ class AttentionExplanation(Explanation):
     def _after(self) -> Iterator[Line]:
         if self.way.parts > 1:
             yield "split", f"keys in {self.way.parts} slices, combined by {self.way.kernels[1].name}"
-        if self.way.form.heads != self.form.heads:
+        if self.config.pack or self.way.form.heads != self.form.heads:
             yield "packed", "the query heads that share keys are the rows of one tile"
         for name in self.copied:
             yield "copied", f"{name}: its heads are not contiguous and aligned to 16 bytes"
@@ -97,9 +99,9 @@ class AttentionExplanation(Explanation):
 def explain_attention(
     q: Any, k: Any, v: Any = None, *, causal: bool | str = False, scale: float | None = None, window: Any = None,
     softcap: float = 0.0, sinks: Any = None, alibi_slopes: Any = None, mask: Any = None, lse: bool = False,
-    layout: str = "bhsd", cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
-    max_seqlen_q: int | None = None, kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
-    element: str = "f16",
+    layout: str = "bhsd", seqused_k: Any = None, page_table: Any = None, cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None, max_seqlen_q: int | None = None, kernel: AttentionConfig | str | None = None,
+    split_keys: int | None = None, element: str = "f16",
 ) -> AttentionExplanation:  # fmt: skip
     """Return the explanation of an attention call.
 
@@ -108,8 +110,8 @@ def explain_attention(
     """
     views = {"q": _view(q, element), "k": _view(k, element), "v": _view(k if v is None else v, element)}
     more = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "sinks": sinks, "alibi_slopes": alibi_slopes}
-    more["mask"] = mask
-    views |= {name: _view(x, "i32" if name.startswith("cu_") else "f32") for name, x in more.items() if x is not None}
+    more |= {"mask": mask, "seqused_k": seqused_k, "page_table": page_table}
+    views |= {name: _view(x, _ELEMENTS.get(name, "i32")) for name, x in more.items() if x is not None}
     if views["q"].dtype not in ("bf16", "f16"):
         raise UnsupportedError(f"attention: q has dtype {views['q'].dtype}; pass an array of bf16 or f16")
     form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype, softcap)
@@ -137,7 +139,8 @@ def _bytes(form: Form, views: Mapping[str, ArrayView]) -> int:
     heads = form.heads // form.sharing
     keys = form.keys if form.packed else _seen(form)
     each = 1 if form.packed else form.batch
-    elements = each * (form.size + form.values) * (form.queries * form.heads + keys * heads)
+    keys = keys * (form.batch if form.page else each)
+    elements = (form.size + form.values) * (each * form.queries * form.heads + keys * heads)
     logs = each * form.heads * form.queries * 4 if form.lse else 0
     bias = prod(views["mask"].shape) * BITS.get(form.bias, 8) // 8 if form.bias else 0
     return elements * 2 + logs + bias
@@ -156,8 +159,8 @@ def _multiplied(form: Form, views: Mapping[str, ArrayView]) -> int:
     """Return the number of query-key pairs of a head in all sequences, or 0 if the offsets are on a GPU."""
     if not form.packed:
         return form.batch * multiplications(form)
-    begins = [views[key] for key in ("cu_seqlens_q", "cu_seqlens_k")]
-    if any(view.device >= 0 for view in begins):
+    begins = [views[key] for key in ("cu_seqlens_q", "cu_seqlens_k") if key in views]
+    if len(begins) < 2 or any(view.device >= 0 for view in begins):
         return 0
     lengths = [[y - x for x, y in pairwise(numbers_of(view))] for view in begins]
     return sum(multiplications(form._replace(queries=m, keys=n)) for m, n in zip(*lengths))

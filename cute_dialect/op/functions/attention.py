@@ -48,9 +48,9 @@ def attention(
     q: Array, k: Array, v: Array, *, causal: bool | str = False, scale: float | None = None,
     window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, sinks: Array = None,
     alibi_slopes: Array = None, mask: Array = None, lse: bool = False, layout: str = "bhsd",
-    cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None, out: Array = None,
-    kernel: AttentionConfig | str | None = None, split_keys: int | None = None, device: object = None,
-    stream: object = None, **run: Unpack[Interpreted],
+    cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None, seqused_k: Array = None,
+    page_table: Array = None, out: Array = None, kernel: AttentionConfig | str | None = None,
+    split_keys: int | None = None, device: object = None, stream: object = None, **run: Unpack[Interpreted],
 ) -> Array:  # fmt: skip
     """Return ``softmax(scale q k^T) v`` per head, an array like ``q`` with the head size of ``v``.
 
@@ -76,6 +76,11 @@ def attention(
         cu_seqlens_q, cu_seqlens_k: offsets of packed sequences, i32 arrays (B + 1,) on the device of the other arrays,
             which are then (rows, H, D).  The call does not wait for them.
         max_seqlen_q: rows of the longest sequence of ``q``; default: all rows.
+        seqused_k: number of keys of each sequence, i32 (B,).  Keys and values past it may have any bits.
+        page_table: pages of each sequence, i32 (B, P): key j is row ``j % S'`` of page ``page_table[b, j // S']``.
+            ``k`` and ``v`` have pages in place of sequences; ``layout`` orders their dimensions.  S' divides 128 or is
+            a multiple of 128.  Entries past the last key are not read.  ``q`` may be packed, with ``cu_seqlens_q``
+            alone.
         out: array for the result; default: a new array.
         kernel: a name as reported by :func:`cute_dialect.op.explain`, or an ``AttentionConfig``, whose tiles and
             schedule are used.
@@ -89,14 +94,14 @@ def attention(
         check_keywords("attention", attention, run, spellings=SPELLINGS)
     bounds: object = tuple(window) if isinstance(window, list) else window
     numbers = (causal, scale, bounds, softcap, lse, layout, max_seqlen_q, kernel, split_keys)
-    more = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask)
+    more = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
     if device is None and stream is None and not run and not _KNOWN.is_traced():
         how, tensors = _key(q, k, v, more, out, numbers)
         done = _KNOWN.again(how, *tensors)
         if done is not None:
             return done
     others = {"out": out, "kernel": kernel, "split_keys": split_keys, "device": device, **run}
-    operators = _operators((q, k, v, sinks, mask), others)
+    operators = _operators((q, k, v, sinks, mask), others, {"seqused_k": seqused_k, "page_table": page_table})
     if operators is not None:
         left, right = (-1 if x is None else x for x in window_of(window))
         logs = lse or q.is_cuda  # the kernel of the gradients reads them
@@ -168,7 +173,7 @@ def _key(
 # -------------------------------------------------------------------------------------------------------------- torch
 
 
-def _operators(arrays: tuple[Any, ...], others: dict[str, Any]) -> Any:
+def _operators(arrays: tuple[Any, ...], others: dict[str, Any], constants: dict[str, Any]) -> Any:
     """Return the torch operators if gradients are needed or torch compiles the call, otherwise None.
 
     Raises UnsupportedError for arguments that the operators do not support.
@@ -180,6 +185,10 @@ def _operators(arrays: tuple[Any, ...], others: dict[str, Any]) -> Any:
         wanted = torch.is_grad_enabled() and any([getattr(x, "requires_grad", False) for x in arrays])
         if not wanted:
             return None
+    if torch.is_grad_enabled() and any([getattr(x, "requires_grad", False) for x in arrays]):
+        for name, given in constants.items():
+            if given is not None:
+                raise UnsupportedError(f"{CALL}: {name} is not supported with gradients; use torch.no_grad()")
     for name, given in others.items():
         if given is not None and name != "device":
             raise UnsupportedError(

@@ -33,7 +33,7 @@ _KNOWN = KnownCalls(tf32=False)
 
 def merge_attention(
     outs: Array, lses: Array, *, device: object = None, stream: object = None, **run: Unpack[Interpreted]
-) -> Array:  # fmt: skip
+) -> Array:
     """Return the attention over all keys, and its ``lse``, from results over P disjoint parts of the keys.
 
     ``lse = log(sum over p of e^lses[p])`` and ``out = sum over p of e^(lses[p] - lse) outs[p]``, added in rising order
@@ -66,11 +66,11 @@ def merge_attention(
 
 def merged(
     outs: Array, lses: Array, device: object = None, stream: object = None, run: Interpreted | None = None
-) -> Array:  # fmt: skip
+) -> Array:
     """Compute :func:`merge_attention` without gradients."""
     one = RowCall(
         _CALL, {"outs": outs, "lses": lses}, device, ("lses",), ("f32", "f16", "bf16"), stream=stream, run=run
-    )  # fmt: skip
+    )
     shape, logs = one.x.shape, one.views["lses"]
     if len(shape) < 2 or logs.shape != shape[:-1]:
         raise ShapeError(

@@ -123,7 +123,7 @@ def _piece(mask: Mask, first: int, end: int, shift: int, keys: int) -> Piece:
 
 def gradients(
     saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask, of_bias: bool = False
-) -> Gradients:  # fmt: skip
+) -> Gradients:
     """Return the gradients, in the types of the tensors, from those of the result and of ``lse`` (None for zero)."""
     q, k, v, begins_q, begins_k, out, lse = saved[:7]
     if grad is not None and grad_lse is None and _is_plain(saved, mask) and _has_flash(q):
@@ -293,20 +293,21 @@ def _flash_packed(saved: Saved, grad: Tensor, mask: Mask) -> tuple[Tensor, Tenso
 
 def forward(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
-    alibi_slopes: Tensor | None, mask: Tensor | None, causal: str, left: int, right: int, scale: float | None,
-    layout: str, max_seqlen_q: int | None, softcap: float, lse: bool,
+    alibi_slopes: Tensor | None, mask: Tensor | None, seqused_k: Tensor | None, page_table: Tensor | None, causal: str,
+    left: int, right: int, scale: float | None, layout: str, max_seqlen_q: int | None, softcap: float, lse: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
     window = None if left < 0 and right < 0 else (left if left >= 0 else None, right if right >= 0 else None)
     found = functions.attended(
         q, k, v, (causal or False, scale, window, softcap, lse, layout, max_seqlen_q, None, None),
-        (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask), device="cpu" if q.device.type == "cpu" else None,
+        (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table),
+        device="cpu" if q.device.type == "cpu" else None,
     )  # fmt: skip
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))
 
 
 def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
-    layout, lse = more[9], more[12]
+    layout, lse = more[11], more[14]
     like = q if q.shape[-1] == v.shape[-1] else q.new_empty(1).expand(*q.shape[:-1], v.shape[-1])
     if q.dim() == 4 and q.stride(1) < q.stride(2):
         result = torch.empty_like(like.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
@@ -318,12 +319,12 @@ def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
     return result, q.new_empty(rows if lse else 0, dtype=torch.float32)
 
 
-_TENSORS, _ARGUMENTS = 8, 16
-"""Arguments of the operator: tensors, and all."""
+_TENSORS, _CACHES, _ARGUMENTS = 8, 2, 18
+"""Arguments of the operator: tensors that have gradients or affect them, tensors of caches, and all."""
 
 
 def keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.mask = inputs[_TENSORS:-1]
+    ctx.mask = inputs[_TENSORS + _CACHES : -1]
     ctx.save_for_backward(*inputs[:5], *output, *inputs[5:_TENSORS])
     ctx.set_materialize_grads(False)
     ctx.settings = _settings
@@ -362,9 +363,7 @@ def forward_gradients(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return the gradients of q, k, v, sinks and mask; the last two are empty if they are not needed."""
     saved = Saved(q, k, v, cu_seqlens_q, cu_seqlens_k, out, lse, sinks, alibi_slopes, mask)
-    found = gradients(
-        saved, grad, grad_lse, Mask(causal, left, right, scale, layout, max_seqlen_q, softcap), of_mask
-    )  # fmt: skip
+    found = gradients(saved, grad, grad_lse, Mask(causal, left, right, scale, layout, max_seqlen_q, softcap), of_mask)
     return tuple([q.new_empty(0) if x is None else x for x in found])
 
 

@@ -96,8 +96,8 @@ OPERATORS = (
     ),
     # Attention.
     Operator(
-        "attention", f"({_SEQUENCES}, {_MASK}, bool lse) -> {_PAIR}", attention.forward, attention.fake,
-        attention.keep, attention.backward,
+        "attention", f"({_SEQUENCES}, Tensor? seqused_k, Tensor? page_table, {_MASK}, bool lse) -> {_PAIR}",
+        attention.forward, attention.fake, attention.keep, attention.backward,
     ),
     Operator(
         "attention_backward",

@@ -138,20 +138,20 @@ class Attention(Recorded):
     def run(
         self, q: Array, k: Array, v: Array, out: Array = None, *, cu_seqlens_q: Array = None,
         cu_seqlens_k: Array = None, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
-        max_seqlen_q: int | None = None, sync: bool = True, device: object = None, stream: object = None,
-        **run: Unpack[Interpreted],
+        max_seqlen_q: int | None = None, seqused_k: Array = None, page_table: Array = None, sync: bool = True,
+        device: object = None, stream: object = None, **run: Unpack[Interpreted],
     ) -> AttentionArguments:  # fmt: skip
         """Compute the result and return it: ``.out``, ``.lse``, ``.sync()``.
 
         Args:
             out: array for the result; default: a new array.
             sync: wait for the result.
-            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, max_seqlen_q, device, stream, run: as in
-                :func:`cute_dialect.op.attention`.
+            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, max_seqlen_q, seqused_k, page_table, device,
+                stream, run: as in :func:`cute_dialect.op.attention`.
 
         Raises OpError before anything is written.
         """
-        more = dict(zip(MORE, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask)))
+        more = dict(zip(MORE, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)))
         arrays = {"q": q, "k": k, "v": v, **more, "out": out}
         one = _Planned(f"{_CALL}.run", arrays, device, MORE, ("bf16", "f16"), stream=stream, run=run)
         form, way = self._way(one, max_seqlen_q)
@@ -172,7 +172,7 @@ class Attention(Recorded):
     def bind(
         self, q: Array, k: Array, v: Array, out: Array, lse: Array = None, *, cu_seqlens_q: Array = None,
         cu_seqlens_k: Array = None, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
-        max_seqlen_q: int | None = None,
+        max_seqlen_q: int | None = None, seqused_k: Array = None, page_table: Array = None,
     ) -> Callable[..., None]:  # fmt: skip
         """Return a checked and prepared call: ``call()`` or ``call(stream)`` only makes the driver's launches.
 
@@ -182,7 +182,7 @@ class Attention(Recorded):
 
         Raises OpError.
         """
-        more = dict(zip(MORE, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask)))
+        more = dict(zip(MORE, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)))
         arrays = {"q": q, "k": k, "v": v, **more, "out": out}
         for name, given in (("out", out), ("lse", lse if self.lse else q)):
             if given is None:

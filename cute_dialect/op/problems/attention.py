@@ -16,7 +16,7 @@ from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = [
     "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "check_rising", "direction_of", "expanded_strides", "form_of",
-    "is_number", "is_readable", "numbers_of", "window_of",
+    "is_number", "is_page", "is_readable", "numbers_of", "window_of",
 ]  # fmt: skip
 
 CALL = "attention"
@@ -42,6 +42,8 @@ SPELLINGS = {
     "kv_indptr": "use cu_seqlens_k", "max_q": "use max_seqlen_q", "max_seqlen_k": "omit it", "max_k": "omit it",
     "kv_layout": "use layout", "qkv_format": "use layout", "enable_gqa": "omit it: k and v may have fewer heads",
     "pack_gqa": "omit it: heads that share keys are packed automatically",
+    "block_table": "use page_table", "cache_seqlens": "use seqused_k", "kv_indices": "use page_table",
+    "kv_lens": "use seqused_k", "seq_lens": "use seqused_k",
     "dropout_p": "omit it: dropout is not supported", "query": "use q", "key": "use k", "value": "use v",
     "num_kv_groups": "omit it: k and v may have fewer heads",
 }  # fmt: skip
@@ -74,6 +76,8 @@ class Form(NamedTuple):
     bias: str = ""  # element type of the added bias; "i1" for a mask of visible keys, "" for none
     alibi: bool = False  # scores fall with the distance of query and key
     sinks: str = ""  # element type of the sinks, "" for none
+    used: bool = False  # the number of keys of each sequence is an array
+    page: int = 0  # keys of a page; 0: keys are contiguous.  ``keys`` then counts those of all pages of a sequence
 
     @property
     def values(self) -> int:
@@ -102,21 +106,30 @@ def form_of(
 ) -> Form:  # fmt: skip
     """Return the checked call.  Raises ShapeError, DtypeError, LayoutError, UnsupportedError."""
     begins = [key for key in ("cu_seqlens_q", "cu_seqlens_k") if key in views]
-    if len(begins) == 1:
+    table = views.get("page_table")
+    if table is not None and "cu_seqlens_k" in views:
+        raise UnsupportedError(f"{CALL}: cu_seqlens_k cannot be combined with page_table; pass seqused_k")
+    if len(begins) == 1 and table is None:
         raise ShapeError(f"{CALL}: {begins[0]} is given alone; pass both cu_seqlens_q and cu_seqlens_k, or neither")
     packed = bool(begins)
     if not packed and longest is not None:
         raise UnsupportedError(f"{CALL}: max_seqlen_q is {longest}, but there is no cu_seqlens_q; omit max_seqlen_q")
     if layout not in LAYOUTS:
         raise LayoutError(f'{CALL}: layout "{layout}" is not supported; use {", ".join(LAYOUTS)}')
-    rank, names = (
-        (3, "(rows, heads, elements)") if packed else (4, "(B, H, S, D)" if layout == "bhsd" else "(B, S, H, D)")
-    )
+    four = "(B, H, S, D)" if layout == "bhsd" else "(B, S, H, D)"
     for key in ("q", "k", "v"):
+        is_paged = table is not None and key != "q"
+        rank, names = (3, "(rows, heads, elements)") if packed and not is_paged else (4, four)
+        if is_paged:
+            names = names.replace("B", "pages").replace("S", "page size")
         if len(views[key].shape) != rank:
             raise ShapeError(f"{CALL}: {key} has shape {views[key].shape}; pass an array of rank {rank}, {names}")
     batch, heads, queries, size = _extents(views["q"].shape, layout)
     batch_k, heads_k, keys, size_k = _extents(views["k"].shape, layout)
+    page = 0
+    if table is not None:
+        sequences = views["cu_seqlens_q"].shape[0] - 1 if packed else batch
+        page, batch_k, keys = _check_table(table, sequences, keys), batch, keys * table.shape[-1]
     if views["v"].shape[:-1] != views["k"].shape[:-1]:
         raise ShapeError(
             f"{CALL}: v has shape {views['v'].shape}, but k has shape {views['k'].shape}; only the last extents, the "
@@ -136,6 +149,9 @@ def form_of(
     most = None
     if packed:
         batch, most = _check_begins(views, queries, keys, longest)
+    used = views.get("seqused_k")
+    if used is not None:
+        _check_lengths(used, batch, keys)
     if scale is None:
         scale = 1 / math.sqrt(size)
     if not is_number(scale) or not math.isfinite(scale):
@@ -146,16 +162,48 @@ def form_of(
     direction = direction_of(causal)
     left, right = window_of(window)
     right = 0 if direction else right
-    from_end = direction == "bottom_right" and (packed or queries != keys)
+    from_end = direction == "bottom_right" and (packed or used is not None or queries != keys)
     mask = {(False, False): "full", (False, True): "right", (True, False): "left", (True, True): "both"}[
         left is not None, right is not None
     ]
     form = Form(
         element, layout, packed, batch, heads, heads // heads_k, queries, keys, size, float(scale), mask, from_end,
         min(left or 0, _UNBOUNDED), min(right or 0, _UNBOUNDED), lse, most, size_v if size_v != size else 0,
-        float(softcap),
+        float(softcap), used=used is not None, page=page,
     )  # fmt: skip
     return _with_score_arrays(form, views)
+
+
+def _check_table(table: ArrayView, batch: int, page: int) -> int:
+    """Return the checked page size.  Raises DtypeError, ShapeError, UnsupportedError."""
+    if table.dtype != "i32":
+        raise DtypeError(f"{CALL}: page_table has dtype {table.dtype}; pass an i32 array")
+    if len(table.shape) != 2 or table.shape[0] != batch:
+        raise ShapeError(f"{CALL}: page_table has shape {table.shape}; pass an array of shape ({batch}, pages)")
+    if not is_page(page):
+        raise UnsupportedError(
+            f"{CALL}: pages of {page} keys are not supported; use a multiple of 8 that divides 128, or of 128"
+        )
+    return page
+
+
+def is_page(size: int) -> bool:
+    """Return True for page sizes that the kernel supports."""
+    return size > 0 and size % 8 == 0 and (128 % size == 0 or size % 128 == 0)
+
+
+def _check_lengths(used: ArrayView, batch: int, keys: int) -> None:
+    """Check ``seqused_k``, its values in CPU memory too.  Raises DtypeError, ShapeError, LayoutError."""
+    if used.dtype != "i32":
+        raise DtypeError(f"{CALL}: seqused_k has dtype {used.dtype}; pass an i32 array")
+    if used.shape != (batch,):
+        raise ShapeError(f"{CALL}: seqused_k has shape {used.shape}; pass one length per sequence, ({batch},)")
+    if used.strides[0] != 1 and batch > 1:
+        raise LayoutError(f"{CALL}: seqused_k has strides {used.strides}; pass a contiguous array")
+    if used.device < 0:
+        for length in numbers_of(used):
+            if not 0 <= length <= keys:
+                raise ShapeError(f"{CALL}: seqused_k has a length of {length}; pass lengths from 0 to {keys}")
 
 
 def _with_score_arrays(form: Form, views: Mapping[str, ArrayView]) -> Form:
@@ -236,8 +284,9 @@ def _check_begins(views: Mapping[str, ArrayView], queries: int, keys: int, longe
 
     Offsets in CPU memory are checked.
     """
-    q, k = views["cu_seqlens_q"], views["cu_seqlens_k"]
-    for key, view in (("cu_seqlens_q", q), ("cu_seqlens_k", k)):
+    given = [(key, views[key]) for key in ("cu_seqlens_q", "cu_seqlens_k") if key in views]
+    q, k = given[0][1], given[-1][1]
+    for key, view in given:
         if view.dtype != "i32":
             raise DtypeError(f"{CALL}: {key} has dtype {view.dtype}; pass an i32 array")
         if len(view.shape) != 1 or view.shape[0] < 2:
@@ -251,7 +300,8 @@ def _check_begins(views: Mapping[str, ArrayView], queries: int, keys: int, longe
     wanted = longest if isinstance(longest, int) and longest >= 0 else None
     if wanted is None and longest is not None:
         raise ShapeError(f"{CALL}: max_seqlen_q is {longest!r}; pass an integer of 0 or more")
-    for key, view, rows in (("cu_seqlens_q", q, queries), ("cu_seqlens_k", k, keys)):
+    for key, view in given:
+        rows = queries if key == "cu_seqlens_q" else keys
         if view.device >= 0:
             continue
         found = numbers_of(view)

@@ -1,0 +1,159 @@
+"""Attention on caches: lengths in use, pages, few queries, and slices of the keys, compared with float64."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cute_dialect import op
+
+CHECKS = ("race", "uninit", "sync", "oob")
+
+
+def cache(lengths: list[int], page: int, heads: int, size: int, seed: int = 0) -> tuple[Any, Any, Any, list[Any]]:
+    """Return pages of keys and values, the page table, and the keys and values of each sequence.
+
+    Pages are in random order.  Elements past the end of a sequence are NaN, and table entries are -1.
+    """
+    rng = np.random.default_rng(seed)
+    most = -(-max(lengths) // page)
+    keys, values = (np.full((len(lengths) * most + 1, page, heads, size), np.nan, np.float16) for _ in range(2))
+    table, order = np.full((len(lengths), most), -1, np.int32), rng.permutation(len(keys))
+    sequences, n = [], 0
+    for b, length in enumerate(lengths):
+        k, v = (rng.standard_normal((length, heads, size)).astype(np.float16) for _ in range(2))
+        sequences.append((k, v))
+        for j in range(0, length, page):
+            table[b, j // page] = at = order[n]
+            n += 1
+            keys[at, : length - j], values[at, : length - j] = k[j : j + page], v[j : j + page]
+    return keys, values, table, sequences
+
+
+def reference(q: Any, k: Any, v: Any, left: int | None = None, causal: bool = False) -> tuple[Any, Any]:
+    """Return the result and the logsumexp of (S, H, D); the last query is aligned with the last key."""
+    share = q.shape[1] // k.shape[1]
+    a, b, c = (np.repeat(x.astype(np.float64), n, 1).swapaxes(0, 1) for x, n in ((q, 1), (k, share), (v, share)))
+    scores = a @ b.swapaxes(1, 2) * q.shape[-1] ** -0.5
+    own, at = np.arange(len(q))[:, None] + len(k) - len(q), np.arange(len(k))[None]
+    hidden = (at > own) & causal
+    if left is not None:
+        hidden |= at < own - left
+    scores = np.where(hidden, -np.inf, scores)
+    most = scores.max(-1, keepdims=True, initial=-1e30)
+    powers = np.exp(scores - most)
+    total = powers.sum(-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        logs = np.where(total > 0, most + np.log(total), -np.inf)
+    return (powers @ c / np.where(total > 0, total, 1)).swapaxes(0, 1), logs[..., 0]
+
+
+def check(result: Any, logs: Any, q: Any, sequences: list[Any], **given: Any) -> None:
+    """Compare (B, S, H, D) and (B, H, S) with the reference."""
+    for b, (k, v) in enumerate(sequences):
+        want, want_logs = reference(q[b], k, v, **given)
+        assert (np.abs(result[b] - want) <= 2.0**-10 * (np.abs(want) + 0.5)).all()
+        same = logs[b] == want_logs
+        assert (same | (np.abs(logs[b] - np.where(same, 0, want_logs)) < 1e-5)).all()
+
+
+@pytest.mark.sample("16-5-4-3")
+@pytest.mark.parametrize(
+    ("page", "queries", "share", "split"), [(16, 5, 4, 3), (64, 1, 3, 1), (8, 16, 8, 1), (128, 3, 1, 2), (256, 2, 4, 1)]
+)
+def test_pages(page: int, queries: int, share: int, split: int) -> None:
+    """Heads that share keys are rows of one tile; a sequence is empty, and NaN follows the others."""
+    keys, values, table, sequences = cache([150, 0, 33], page, 2, 64)
+    q = np.random.default_rng(9).standard_normal((3, queries, 2 * share, 64)).astype(np.float16)
+    used = np.array([150, 0, 33], np.int32)
+    given: dict[str, Any] = {"causal": "bottom_right", "window": (100, None), "layout": "bshd", "lse": True}
+    result, logs = op.attention(
+        q, keys, values, seqused_k=used, page_table=table, split_keys=split, device="cpu", checks=CHECKS, **given
+    )
+    check(result, logs, q, sequences, left=100, causal=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", [1, 2])
+def test_packed_queries_on_pages(split: int) -> None:
+    """Queries of several lengths are packed, as for a batch of prompts and generated tokens."""
+    keys, values, table, sequences = cache([40, 70, 20], 16, 1, 64)
+    lengths = [1, 7, 20]
+    begins = np.cumsum([0, *lengths]).astype(np.int32)
+    q = np.random.default_rng(9).standard_normal((28, 4, 64)).astype(np.float16)
+    result, logs = op.attention(
+        q, keys, values, cu_seqlens_q=begins, max_seqlen_q=20, seqused_k=np.array([40, 70, 20], np.int32),
+        page_table=table, causal="bottom_right", layout="bshd", lse=True, split_keys=split, device="cpu", checks=CHECKS,
+    )  # fmt: skip
+    for (i, j), one in zip(pairwise(begins), sequences):
+        check(result[None, i:j], logs[None, :, i:j], q[None, i:j], [one], causal=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", [1, 3])
+def test_lengths_in_use(split: int) -> None:
+    rng = np.random.default_rng(4)
+    q, k, v = (rng.standard_normal((2, s, h, 64)).astype(np.float16) for s, h in ((9, 4), (80, 2), (80, 2)))
+    lengths = [80, 13]
+    sequences = [(k[b, :n].copy(), v[b, :n].copy()) for b, n in enumerate(lengths)]
+    k[1, 13:] = v[1, 13:] = np.nan
+    given: dict[str, Any] = {"seqused_k": np.array(lengths, np.int32), "layout": "bshd", "lse": True}
+    result, logs = op.attention(q, k, v, **given, split_keys=split, device="cpu", checks=CHECKS)
+    check(result, logs, q, sequences)
+    # An offset array for both sides, with slices of the keys.
+    begins, flat = np.array([0, 80, 93], np.int32), [np.concatenate([s[i] for s in sequences]) for i in range(2)]
+    of_queries = np.array([0, 9, 18], np.int32)
+    result, logs = op.attention(
+        q.reshape(18, 4, 64), *flat, cu_seqlens_q=of_queries, cu_seqlens_k=begins, max_seqlen_q=9, lse=True,
+        split_keys=split, device="cpu", checks=CHECKS,
+    )  # fmt: skip
+    check(result.reshape(q.shape), logs.reshape(4, 2, 9).swapaxes(0, 1), q, sequences)
+
+
+def test_few_queries_are_packed() -> None:
+    found = op.explain(op.attention, (16, 32, 4, 128), (16, 4, 8192, 128), element="bf16", causal="bottom_right")
+    assert found.config.pack and found.config.tile_m == 64 and found.tiles == 16 * 4
+    assert not op.explain(op.attention, (1, 32, 128, 128), (1, 4, 128, 128)).config.pack
+    paged = op.explain(
+        op.attention, (8, 1, 32, 128), (100, 64, 8, 128), page_table=(8, 40), seqused_k=(8,), layout="bshd"
+    )
+    assert paged.config.page == 64 and paged.form.keys == 2560 and paged.way.parts > 1
+
+
+Q, K = np.zeros((2, 1, 4, 64), np.float16), np.zeros((6, 16, 2, 64), np.float16)
+TABLE, USED = np.zeros((2, 3), np.int32), np.array([48, 3], np.int32)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"page_table": TABLE.astype(np.int64)}, op.DtypeError, "page_table has dtype i64; pass an i32 array"),
+        ({"page_table": TABLE[:1]}, op.ShapeError, r"pass an array of shape \(2, pages\)"),
+        ({"k": K[:, :12], "v": K[:, :12]}, op.UnsupportedError, "pages of 12 keys are not supported; use a multiple"),
+        ({"k": K[0], "v": K[0]}, op.ShapeError, r"of rank 4, \(pages, page size, H, D\)"),
+        ({"seqused_k": USED.astype(np.int64)}, op.DtypeError, "seqused_k has dtype i64; pass an i32 array"),
+        ({"seqused_k": USED[:1]}, op.ShapeError, r"pass one length per sequence, \(2,\)"),
+        ({"seqused_k": USED[::-1]}, op.LayoutError, "pass a contiguous array"),
+        ({"seqused_k": USED + 1}, op.ShapeError, "seqused_k has a length of 49; pass lengths from 0 to 48"),
+        (
+            {"cu_seqlens_k": USED},
+            op.UnsupportedError,
+            "cu_seqlens_k cannot be combined with page_table",
+        ),
+        ({"block_table": TABLE}, op.ArgumentError, "'block_table'; use page_table"),
+    ],
+)
+def test_errors(given: dict[str, Any], error: type[op.OpError], words: str) -> None:
+    arguments: dict[str, Any] = {"q": Q, "k": K, "v": K, "page_table": TABLE, "seqused_k": USED, "layout": "bshd"}
+    with pytest.raises(error, match=words):
+        op.attention(**(arguments | given), device="cpu")
+
+
+def test_caches_have_no_gradients() -> None:
+    torch = pytest.importorskip("torch")
+    q, k = torch.zeros(2, 1, 4, 64, dtype=torch.float16, requires_grad=True), torch.zeros(2, 16, 4, 64).half()
+    with pytest.raises(op.UnsupportedError, match="seqused_k is not supported with gradients; use"):
+        op.attention(q, k, k, seqused_k=torch.tensor([1, 1], dtype=torch.int32), layout="bshd", device="cpu")
