@@ -14,8 +14,8 @@ from cute_dialect.kernels.common.elements import FACTORS, outputs_of
 from cute_dialect.op.errors import DtypeError, LayoutError, OpError, UnsupportedError
 
 __all__ = [
-    "FAST", "MATHS", "OUTPUTS", "SIZES", "ColumnMajor", "ColumnMajorInterleaved32", "LayoutType", "RowMajor",
-    "RowMajorInterleaved32", "TensorNHWC", "arithmetic_of", "bfloat16", "both", "can_mix", "check_types",
+    "FAST", "MATHS", "OPERANDS", "OUTPUTS", "SIZES", "ColumnMajor", "ColumnMajorInterleaved32", "LayoutType",
+    "RowMajor", "RowMajorInterleaved32", "TensorNHWC", "arithmetic_of", "bfloat16", "both", "can_mix", "check_types",
     "checked_arithmetic", "checked_element", "e4m3", "e5m2", "element_name", "element_of", "float16", "float32",
     "float64", "int8", "int32", "layout_name", "listed", "result_of", "tf32_allowed", "tfloat32", "torch_name", "uint8",
     "void",
@@ -32,7 +32,7 @@ _SHORT = {**OUTPUTS, "int16": "i16", "int64": "i64", "bool": "i1"}
 _TORCH = {short: long for long, short in _SHORT.items()}
 _OTHERS = {"half": "f16", "float": "f32", "double": "f64", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
 
-_ELEMENTS = tuple(element for element in OUTPUTS.values() if element != "i32")
+OPERANDS = tuple(element for element in OUTPUTS.values() if element != "i32")
 """Types of the operands ``a`` and ``b``."""
 
 FAST = {"fast_f16": "f16", "fast_bf16": "bf16"}
@@ -197,8 +197,8 @@ def element_of(dtype: str, arithmetic: str = "") -> str:
     ('tf32', 'f32', 'i8_ui8')
     """
     found = dtype.split("*")
-    if not {*found} <= {*_ELEMENTS}:
-        raise DtypeError(f"operands of {dtype} are not supported; use {', '.join(_ELEMENTS)}")
+    if not {*found} <= {*OPERANDS}:
+        raise DtypeError(f"operands of {dtype} are not supported; use {', '.join(OPERANDS)}")
     element = "_".join(found)
     if element in ("f32", "f64"):
         return "tf32" if arithmetic in ("tf32", "3xtf32") else element

@@ -37,7 +37,7 @@ from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select import kernel_choice as tables
 from cute_dialect.op.select.candidates import blocks
-from cute_dialect.op.select.cost_model import NO_WORK, Work, costs_of, predict, ranked, work_of
+from cute_dialect.op.select.cost_model import NO_WORK, Work, costs_of, has_costs, predict, ranked, work_of
 from cute_dialect.op.select.gemm_dispatch import AnyConfig, here, with_epilogue
 from cute_dialect.op.select.grouped import base_of, is_of_warps, majors_of, ranked_grouped, size_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
@@ -108,6 +108,8 @@ class Explanation:
         yield from self._layout()
         if self.microseconds:
             yield "predicted", f"{self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s"
+            if self.gpu and not has_costs(self.gpu):
+                yield "note", f"with the costs of an NVIDIA H200, because none are measured for {self.gpu!r}"
         yield from self._occupancy()
         if self._limits():
             yield "bound", f"{self.bound:.1f} us: {self._limits()}"

@@ -20,12 +20,12 @@ from typing import Any
 
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
-from cute_dialect.op.arrays.dtypes import FAST, element_name, result_of, tf32_allowed
+from cute_dialect.op.arrays.dtypes import FAST, OPERANDS, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import aligned_strides
 from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_place_of, stored_as, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
-from cute_dialect.op.errors import ArgumentError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.explanations.attention import explain_attention
 from cute_dialect.op.explanations.conv import explain_convolution
 from cute_dialect.op.explanations.gemm import (
@@ -49,7 +49,7 @@ from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
 from cute_dialect.op.rows import gradients
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.gemm_dispatch import by_rows, plan_gemm
-from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
 __all__ = ["explain"]
 
@@ -105,6 +105,10 @@ def explain(
     name, applied = getattr(function, "__name__", ""), spelled(activation)
     if type(gpu) is not str:
         raise ArgumentError(f"explain: gpu is {gpu!r}; pass a name such as 'NVIDIA H200'")
+    try:
+        numpy_dtype(element_name(element))
+    except NotAnArray:
+        raise DtypeError(f"explain: element is {element!r}; pass one of {', '.join(OPERANDS)}") from None
     if type(others) is not int:
         raise ArgumentError(f"explain: others is {others!r}; pass a number of candidates")
     if more and isinstance(function, FunctionType):

@@ -41,8 +41,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
 __all__ = [
-    "COSTS", "GIVEN", "NO_WORK", "RANGES", "Costs", "Work", "best", "costs_of", "predict", "ranked", "read_costs",
-    "tell_clusters", "work_of", "write_costs",
+    "COSTS", "GIVEN", "NO_WORK", "RANGES", "Costs", "Work", "best", "costs_of", "has_costs", "predict", "ranked",
+    "read_costs", "tell_clusters", "work_of", "write_costs",
 ]  # fmt: skip
 
 
@@ -481,12 +481,22 @@ def costs_of(gpu: str, sms: int = 132) -> Costs:
     return found._replace(fours=told[0], eights=told[1]) if told else found
 
 
+def _paths(gpu: str) -> tuple[Path, Path]:
+    """Return the paths of the user's costs of a GPU, and of those of this package."""
+    return costs_path(gpu), Path(__file__).parent / "tables" / _name(gpu)
+
+
 def _costs_of(gpu: str, sms: int) -> Costs:
-    for path in (costs_path(gpu), Path(__file__).parent / "tables" / _name(gpu)):
+    for path in _paths(gpu):
         found = read_costs(path)
         if found is not None:
             return found
     return COSTS._replace(sms=sms, fours=at_once(sms, 4), eights=at_once(sms, 8))
+
+
+def has_costs(gpu: str) -> bool:
+    """Return True if the costs of a GPU were measured, by the user or for this package."""
+    return gpu == "NVIDIA H200" or any(path.exists() for path in _paths(gpu))
 
 
 def read_costs(path: Path) -> Costs | None:

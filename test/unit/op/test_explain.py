@@ -143,6 +143,7 @@ def test_tensors_of_torch() -> None:
         ),
         (op.mm, ((8, 8), np.zeros((8, 8))), {}, "mm: b has dtype f64, but a has dtype f16; pass operands of one dtype"),
         (op.mm, ((8, 8), (8, 8)), {"element": "i16"}, "mm: operands of i16 are not supported; use f16, bf16"),
+        (op.mm, ((8, 8), (8, 8)), {"element": "zz"}, "explain: element is 'zz'; pass one of f16, bf16, f32, f8E4M3FN,"),
         (
             op.mm,
             ((8, 8), (8, 8)),
@@ -166,6 +167,16 @@ def test_invalid_arguments_are_rejected(
 ) -> None:
     with pytest.raises(op.OpError, match=said):
         op.explain(function, *operands, **options)
+
+
+@pytest.mark.parametrize(("gpu", "noted"), [("NVIDIA H200", False), (GPU, True), ("", False)])
+def test_times_without_measurements_are_noted(gpu: str, noted: bool) -> None:
+    said = f"  note      with the costs of an NVIDIA H200, because none are measured for {gpu!r}"
+    for found in (
+        op.explain(op.mm, (64, 64), (64, 64), gpu=gpu),
+        op.explain(op.conv2d, (8, 32, 32, 64), (64, 3, 3, 64), gpu=gpu),
+    ):
+        assert (said in str(found).splitlines()) == noted
 
 
 def test_without_torch_and_the_compiler() -> None:
