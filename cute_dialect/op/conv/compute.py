@@ -58,7 +58,7 @@ from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, Prepared, as_image, as_matrix, prepared, rows_of
 from cute_dialect.op.problems.gemm import epilogue_of
 from cute_dialect.op.problems.operands import matrix
-from cute_dialect.op.select.gemm_dispatch import gpu_of, here
+from cute_dialect.op.select.gemm_dispatch import MOST_BYTES, gpu_of, here
 from cute_dialect.op.select.kernel_choice import choice_of
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
@@ -67,9 +67,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["Call", "convolution"]
-
-_MOST_BYTES = 1 << 31
-"""Bytes of an array from which on the kernel that pads rows cannot address it."""
 
 
 class Call(NamedTuple):
@@ -317,7 +314,7 @@ def _with_whole_chunks(call: Call, ready: Prepared, config: ConvConfig) -> Prepa
     wanted = dict[str, tuple[ArrayView, int]]()
     for name, x in (("image", ready.image), ("other", ready.other)):
         rows = as_rows(x)
-        if rows is None or not pads(rows, 1) or prod(x.shape) * numpy_dtype(x.dtype).itemsize >= _MOST_BYTES:
+        if rows is None or not pads(rows, 1) or prod(x.shape) * numpy_dtype(x.dtype).itemsize >= MOST_BYTES:
             return ready
         wanted[name] = rows, 1
     made = with_padding(call.where.library, wanted, call.told, call.options, call.where.cpu, config.width)
@@ -333,7 +330,7 @@ def _with_aligned_rows(call: Call, ready: Prepared) -> Prepared:
     images = {"image": ready.image} | ({"other": ready.other} if ready.geometry.kind == WGRAD else {})
     wanted = dict[str, tuple[ArrayView, int]]()
     for name, x in images.items():
-        rows = None if lines_suit(x) or prod(x.shape) * numpy_dtype(x.dtype).itemsize >= _MOST_BYTES else as_rows(x)
+        rows = None if lines_suit(x) or prod(x.shape) * numpy_dtype(x.dtype).itemsize >= MOST_BYTES else as_rows(x)
         if rows is not None and pads(rows, 1):
             wanted[name] = rows, 1
     if not wanted:

@@ -11,7 +11,7 @@ from cute_dialect.op.arrays.image_layouts import aligned_vector, dense, merged
 from cute_dialect.op.conv.direct import MEMORY, pixels_of
 from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
-from cute_dialect.op.problems.conv import Geometry
+from cute_dialect.op.problems.conv import Geometry, of_pixels
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.conv.compute import Call
@@ -40,6 +40,8 @@ def few_results_config(g: Geometry, element: str, output: str, sms: int = 132) -
     'few-results-dgrad-f16-f16-g2c479k1-v2p4x2'
     """
     if g.kind == WGRAD or not g.is_product or element not in _TYPES or output not in (*_TYPES, "f32"):
+        return None
+    if of_pixels(g).image[:2] != (1, 1):  # too many elements for one row of pixels
         return None
     c, k = g.filter[-1], g.filter[0] // g.groups
     depth, width = (k, c) if g.kind == DGRAD else (c, k)

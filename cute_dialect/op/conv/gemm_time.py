@@ -19,7 +19,7 @@ from cute_dialect.op.conv.channel_padding import narrow, padded_groups
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, pads_channels
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.select.cost_model import costs_of, predict
-from cute_dialect.op.select.gemm_dispatch import choose
+from cute_dialect.op.select.gemm_dispatch import MOST_BYTES, choose
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.mma_sync_model import copies, predict_unaligned
 
@@ -119,7 +119,9 @@ def _padded_groups(asked: ConvRequest, gpu: str, sms: int) -> Iterator[tuple[flo
     for channels in dict.fromkeys(-(-c // step) * step for step in steps):
         padded = padded_groups(g, channels, filters)
         wide = asked._replace(geometry=padded, width=0)
-        found = None if (channels, filters) == (c, k) else chosen_with_time(wide, gpu, sms)
+        largest = max(map(prod, (padded.image, padded.filter, padded.result))) * bits // 8
+        fits = largest < MOST_BYTES and (channels, filters) != (c, k)
+        found = chosen_with_time(wide, gpu, sms) if fits else None
         if found is not None:
             time = max(found[0], _loads(wide, found[1]))
             arrays = [(g.image, padded.image), (g.filter, padded.filter), (g.result, padded.result)]

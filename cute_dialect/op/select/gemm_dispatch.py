@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.gemm.simt import ExactConfig
 
 __all__ = [
-    "ANY", "SCALES", "AnyConfig", "GemmDispatch", "GemmPlan", "KernelOverride", "any_config", "by_rows", "choose",
+    "ANY", "MOST_BYTES", "SCALES", "AnyConfig", "GemmDispatch", "GemmPlan", "KernelOverride", "any_config", "by_rows", "choose",
     "forget_plans", "gpu_of", "here", "kernel_for", "plan_gemm", "taking", "way_of", "with_direct", "with_epilogue",
 ]  # fmt: skip
 
@@ -60,6 +60,8 @@ WITHOUT_GPU = "NVIDIA H200"
 """The GPU that is assumed if there is none."""
 
 
+MOST_BYTES = 1 << 31
+"""Bytes of a matrix from which on the kernel that pads rows cannot address it."""
 _CLOSE = 1.02
 """Factor of predictions below which a measurement without the epilogue is more reliable."""
 
@@ -332,9 +334,10 @@ def _is_long(p: Problem, sms: int) -> bool:
 
 def _pads_sooner(p: Problem, unaligned: list[Matrix], gpu: str, sms: int) -> bool:
     """Return True if padded copies of unaligned f16 or bf16 operands and wgmma are predicted to be the fastest."""
-    if any(x.address % 4 for x in unaligned):  # these are copied element by element
+    sizes = _bytes(unaligned)
+    if any(x.address % 4 for x in unaligned) or max(sizes, default=0) >= MOST_BYTES:  # torch would copy these
         return False
-    by_copies = copies(_bytes(unaligned), transposed=False) + predict(choose(p, sms, gpu), p, costs_of(gpu, sms))
+    by_copies = copies(sizes, transposed=False) + predict(choose(p, sms, gpu), p, costs_of(gpu, sms))
     return by_copies < predict_unaligned(p, sms)
 
 

@@ -82,6 +82,8 @@ def test_choice() -> None:
     assert found.kernel == "few-results-dgrad-f16-f16-g2c479k1-v2p4x2" and found.why.startswith("a pixel has few")
     wide = op.explain(op.conv2d_input, (106, 51, 51, 18), (958, 1, 1, 9), (106, 51, 51, 958), groups=2)
     assert "few-results" not in wide.kernel
+    many = op.explain(op.conv2d_input, (16, 512, 512, 2), (958, 1, 1, 1), (16, 512, 512, 958), groups=2)
+    assert "few-results" not in many.kernel  # their elements are not addressed as one row of pixels
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,8 @@ def test_padded_copies_of_unaligned_rows() -> None:
     way = way_of(row_major(171, 640), b, out, "bf16", "bf16")
     assert way.choice is not None and way.choice.config.direct and way.copied == ("b",)
     assert ask(row_major(171, 640), b._replace(address=2), out, "bf16").startswith("any")
+    tall = row_major(1 << 21, 641)  # more than 2 GiB
+    assert ask(tall, row_major(641, 64), row_major(1 << 21, 64), "bf16").startswith("any")
 
 
 def test_types() -> None:
