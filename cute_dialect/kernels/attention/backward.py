@@ -99,7 +99,12 @@ def launch(
     c.check()
     dtype = number(c.element)
     modes, source = warpgroup.OperandMajorMode, warpgroup.OperandSource
-    splits_rows = c.tile_m == 128
+    # The consumers split the queries or the head dimension of dq, or the head dimension of its transpose.
+    majors, split, shape = (modes.K, modes.MN), (1, c.consumers, 1), (64, c.head // c.consumers)
+    if c.transposes_dq:
+        majors, split, shape = (modes.MN, modes.K), (c.consumers, 1, 1), (64, c.tile_m)
+    elif c.tile_m == 128:
+        split, shape = (c.consumers, 1, 1), (64, c.head)
     mmas = (
         hopper.make_trivial_tiled_mma(
             dtype, dtype, modes.K, modes.K, cute.Float32, (c.consumers, 1, 1), (64, c.tile_m)
@@ -107,11 +112,7 @@ def launch(
         hopper.make_trivial_tiled_mma(
             dtype, dtype, modes.K, modes.MN, cute.Float32, (c.consumers, 1, 1), (64, c.head), source.RMEM
         ),
-        hopper.make_trivial_tiled_mma(
-            dtype, dtype, modes.K, modes.MN, cute.Float32,
-            (c.consumers, 1, 1) if splits_rows else (1, c.consumers, 1),
-            (64, c.head if splits_rows else c.head // c.consumers),
-        ),
+        hopper.make_trivial_tiled_mma(dtype, dtype, *majors, cute.Float32, split, shape),
     )  # fmt: skip
     rows = utils.LayoutEnum.ROW_MAJOR
     rings = (

@@ -24,6 +24,7 @@ _LETTERS = {
     "x": "ds_stages",
     "r": "red",
     "a": "ahead",
+    "l": "late",
     "pairs": "pairs",
     "sms": "sms",
 }
@@ -48,6 +49,7 @@ class BackwardConfig(NamedTuple):
     # When the scores of a step start: 0 at its begin; 1, 2 before dq of the previous step is stored, with a redundant
     # MMA at the end of a tile (1) or a copy of the step (2).
     ahead: int = 1
+    late: bool = False  # start the MMAs of dv after dS is computed, not before
     red: bool = False  # add dq to global memory from registers, instead of through shared memory
     # With a mask on one side, a block takes key tiles in pairs of equal total length.
     pairs: bool = True
@@ -95,6 +97,11 @@ class BackwardConfig(NamedTuple):
     def dq_values(self) -> int:
         """Registers of a consumer thread for its part of a tile of dq."""
         return self.tile_m * self.head // (128 * self.consumers)
+
+    @property
+    def transposes_dq(self) -> bool:
+        """Return True if dq is computed as its transpose, because a tile does not have a multiple of 64 queries."""
+        return self.tile_m % 64 != 0
 
     @property
     def registers(self) -> int:
@@ -156,8 +163,10 @@ class BackwardConfig(NamedTuple):
             raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, BACKWARD_HEADS))}")
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
-        if self.tile_m not in (64, 128) or self.tile_n != 128:
-            raise ValueError(f"the tile is {self.tile_m}x{self.tile_n}; use 64x128 or 128x128")
+        if self.tile_m not in (64, 80, 128) or self.tile_n != 128 or (self.head, self.tile_m) in ((64, 64), (64, 80)):
+            raise ValueError(
+                f"the tile is {self.tile_m}x{self.tile_n}; use 128x128, or 64x128 or 80x128 for a head of 128"
+            )
         if self.q_stages < 2 or self.grad_stages < 1 or self.ds_stages not in (1, 2):
             raise ValueError(
                 f"q_stages, grad_stages and ds_stages are {self.q_stages}, {self.grad_stages} and {self.ds_stages}; "

@@ -60,8 +60,12 @@ class BackwardConsumer:
         self.grad = mma_s.make_fragment_B(part_s.partition_B(sG))
         self.qt = mma_kv.make_fragment_B(part_kv.partition_B(sQt))
         self.gradt = mma_kv.make_fragment_B(part_kv.partition_B(sGt))
-        self.x = mma_dq.make_fragment_A(part_dq.partition_A(sX))
-        self.kt = mma_dq.make_fragment_B(part_dq.partition_B(_of_two_slots(sKt)))
+        if c.transposes_dq:
+            self.x = mma_dq.make_fragment_B(part_dq.partition_B(sX))
+            self.kt = mma_dq.make_fragment_A(part_dq.partition_A(_of_two_slots(sKt)))
+        else:
+            self.x = mma_dq.make_fragment_A(part_dq.partition_A(sX))
+            self.kt = mma_dq.make_fragment_B(part_dq.partition_B(_of_two_slots(sKt)))
         self.thread = cute.arch.thread_idx().x % 128
         store = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(True, 4), sX.element_type)
         self.store_ds = cute.make_tiled_copy_C(store, mma_s).get_slice(group * 128 + self.thread)
@@ -161,12 +165,13 @@ class BackwardConsumer:
         powers = self._powers(scores, logs)
         self._mask(powers, place, tile)
         _round(powers, weights)
-        warpgroup.fence()
-        cute.gemm(self.mma_kv, dv, weights, self.gradt[(*at, grad.index)], accumulate=adds)
-        warpgroup.commit_group()
-        warpgroup.wait_group(1, dp)
+        if not c.late:
+            self._add(dv, weights, self.gradt, grad, adds)
+            warpgroup.wait_group(1, dp)
+        else:
+            warpgroup.wait_group(0, dp)
         grads = self._gradients(powers, dp, self._statistic(q, 1))
-        if c.ahead:
+        if c.ahead and not c.late:
             warpgroup.wait_group(0, dv)
         _round(grads, ds)
         if c.ds_stages == 1:
@@ -178,25 +183,41 @@ class BackwardConsumer:
         following = q
         if more:
             following = self.of_q.wait_and_advance()
-        warpgroup.fence()
-        cute.gemm(self.mma_kv, dk, ds, self.qt[(*at, q.index)], accumulate=adds)
-        warpgroup.commit_group()
+        if c.late:
+            self._add(dv, weights, self.gradt, grad, adds)
+        if c.ahead:
+            self._add(dk, ds, self.qt, q, adds)
         cute.arch.barrier(_DS, 128 * c.consumers)
-        dq = self.mma_dq.make_fragment_C(self.mma_dq.partition_shape_C((c.tile_m, c.head)))
+        shape = (c.head, c.tile_m) if c.transposes_dq else (c.tile_m, c.head)
+        dq = self.mma_dq.make_fragment_C(self.mma_dq.partition_shape_C(shape))
+        x, kt = self.x[(*at, self.buffer)], self.kt[(*at, nothing_of(tile))]
         warpgroup.fence()
-        cute.gemm(self.mma_dq, dq, self.x[(*at, self.buffer)], self.kt[(*at, nothing_of(tile))], accumulate=False)
+        cute.gemm(self.mma_dq, dq, *((kt, x) if c.transposes_dq else (x, kt)), accumulate=False)
         warpgroup.commit_group()
-        if starts:
+        if not c.ahead:
+            self._add(dk, ds, self.qt, q, adds)
+            warpgroup.wait_group(1, dq, dv)
+        elif starts:
             self._multiply_keys(scores, following, tile)
             warpgroup.wait_group(1, dq, dk, dv)
         else:
             warpgroup.wait_group(0, dq, dk, dv)
         grad.release()
-        q.release()
+        if c.ahead:
+            q.release()
         self._store_dq(dq, head, place.tile + tile)
+        if not c.ahead:
+            warpgroup.wait_group(0, dk)
+            q.release()
         if c.ds_stages == 2:
             self.buffer = self.buffer ^ 1
         return following
+
+    def _add(self, sums: Any, weights: Any, ring: Any, slot: Any, adds: Any) -> None:
+        """Start the MMAs of dk or dv."""
+        warpgroup.fence()
+        cute.gemm(self.mma_kv, sums, weights, ring[None, None, None, slot.index], accumulate=adds)
+        warpgroup.commit_group()
 
     def _statistic(self, q: Any, which: int) -> Any:
         """Return the log-sum-exps (0) or deltas (1) of this thread's columns: two of every eight."""
