@@ -73,7 +73,7 @@ def _memref(*args: Any) -> Any:
 
 def _vector(*args: Any) -> Any:
     """Return the type of a register vector, from its extents and element type."""
-    from cute_dialect.compat.mlir.packs import pack_type  # late: start-up
+    from cute_dialect.compat.mlir.ir import pack_type  # late: start-up
 
     *extents, kind = args
     return pack_type(math.prod(extents), kind)

@@ -7,6 +7,9 @@
 * ``cuda.bindings.driver``: :mod:`cute_dialect.compat.cuda` if cuda-python is not installed.
 * ``torch`` on the interpreter: :mod:`cute_dialect.compat.torch_cpu`, for files in the program's folder. torch itself is
   not modified.
+
+Names of CuTe DSL that are not supported, those of later architectures and of its own compiler, resolve to placeholders
+(:func:`refused`).
 """
 
 from __future__ import annotations
@@ -23,25 +26,71 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location, spec_from_loader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
-from cute_dialect.compat.unsupported import LATER_CHIPS, STATEMENTS, VENDOR, refused
+from cute_dialect.arch.targets import NEWEST_ATOMS
 from cute_dialect.lang.calls.options import running_on
+from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.runtime.driver import CudaError, driver
 from cute_dialect.runtime.settings import word
 
-__all__ = ["MODULES", "answered_imports", "main", "run"]
+__all__ = [
+    "LATER_CHIPS",
+    "MODULES",
+    "STATEMENTS",
+    "VENDOR",
+    "answered_imports",
+    "main",
+    "refused",
+    "run",
+]
+
+
+# --------------------------------------------------------------------------------------------------------- placeholders
+
+
+LATER_CHIPS = f"needs sm_100 or later; this compiler supports instructions up to {NEWEST_ATOMS}"
+STATEMENTS = "builds a loop explicitly, which is not supported; use 'for' or 'while'"
+VENDOR = "belongs to NVIDIA's compiler and is not available"
+
+
+class _Refused(type):
+    """Metaclass of placeholder classes."""
+
+    why: str
+
+    def __call__(cls, *args: object, **kwargs: object) -> NoReturn:
+        base = next(c for c in cls.__mro__ if c.__module__ == __name__)
+        raise KernelTypeError("F280", f"{base.__name__} {cls.why}")
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return refused(f"{cls.__name__}.{name}", cls.why)
+
+
+def refused(name: str, why: str) -> type:
+    """Return a placeholder class for a name, which raises an error with the reason when used.
+
+    >>> issubclass(refused("tcgen05.MmaF16BF16Op", LATER_CHIPS).kind, object)
+    True
+    """
+    return _Refused(name, (), {"__module__": __name__, "why": why})
+
+
+# --------------------------------------------------------------------------------------------------- redirected imports
+
 
 MODULES = {
     "cute_viz": "cute_dialect.viz",
     "cutlass": "cute_dialect.compat.cutlass",
     "cutlass._mlir": "cute_dialect.compat.mlir",
     "cutlass._mlir.dialects": "cute_dialect.compat.mlir",
-    "cutlass._mlir.dialects.arith": "cute_dialect.compat.mlir.arith",
+    "cutlass._mlir.dialects.arith": "cute_dialect.compat.mlir.builders",
     "cutlass._mlir.dialects.llvm": "cute_dialect.compat.mlir.llvm",
-    "cutlass._mlir.dialects.math": "cute_dialect.compat.mlir.math",
-    "cutlass._mlir.dialects.nvvm": "cute_dialect.compat.mlir.nvvm",
-    "cutlass._mlir.dialects.vector": "cute_dialect.compat.mlir.vector",
+    "cutlass._mlir.dialects.math": "cute_dialect.compat.mlir.builders",
+    "cutlass._mlir.dialects.nvvm": "cute_dialect.compat.mlir.llvm",
+    "cutlass._mlir.dialects.vector": "cute_dialect.compat.mlir.builders",
     "cutlass._mlir.ir": "cute_dialect.compat.mlir.ir",
     "cutlass._mlir._mlir_libs": "cute_dialect.compat.mlir",
     "cutlass._mlir._mlir_libs._cutlass_ir": "cute_dialect.compat.mlir",

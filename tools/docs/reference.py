@@ -557,7 +557,7 @@ PAGES: Mapping[str, Page] = {
             _lang("Arguments", "calls.runtime_tensor"),
             _lang("Timing, tuning and checking", "cute_dialect.compat.testing"),
             _lang("CUDA streams", "cute_dialect.compat.cuda"),
-            _lang("Torch", "cute_dialect.compat.torch", "cute_dialect.compat.torch_ops"),
+            _lang("Torch", "cute_dialect.compat.torch"),
         ),
     ),
     "interpreter": Page(

@@ -402,7 +402,7 @@ def test_the_newest_chip_with_atoms_is_stated() -> None:
     """For chips after NEWEST_ATOMS the table has only 256-bit copies."""
     from cute_dialect.arch.table import ATOMS
     from cute_dialect.arch.targets import NEWEST_ATOMS, TARGETS
-    from cute_dialect.compat.unsupported import LATER_CHIPS
+    from cute_dialect.compat.run_program import LATER_CHIPS
 
     assert any(atom.arch == NEWEST_ATOMS for atom in ATOMS.values())
     later = {name for name, atom in ATOMS.items() if atom.arch in TARGETS and TARGETS[atom.arch].number > 90}

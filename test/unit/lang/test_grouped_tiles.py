@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.compat.mlir import nvvm
+from cute_dialect.compat.mlir import llvm as nvvm
 from cute_dialect.errors import CuteError
 from cute_dialect.interp import InterpError
 from cute_dialect.lang import utils
