@@ -49,8 +49,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.gemm.simt import ExactConfig
 
 __all__ = [
-    "ANY", "MOST_BYTES", "SCALES", "AnyConfig", "GemmDispatch", "GemmPlan", "KernelOverride", "any_config", "by_rows", "choose",
-    "forget_plans", "gpu_of", "here", "kernel_for", "plan_gemm", "taking", "way_of", "with_direct", "with_epilogue",
+    "ANY", "MOST_BYTES", "SCALES", "AnyConfig", "GemmDispatch", "GemmPlan", "KernelOverride", "any_config", "by_rows",
+    "choose", "forget_plans", "gpu_of", "here", "kernel_for", "plan_gemm", "taking", "way_of", "with_direct",
+    "with_epilogue",
 ]  # fmt: skip
 
 
