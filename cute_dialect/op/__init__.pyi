@@ -200,10 +200,10 @@ from cute_dialect.op.arrays.memory import (
     get_allocated_size as get_allocated_size,
     get_memory_pool as get_memory_pool,
 )
-from cute_dialect.op.pycutlass.grouped_arguments import (
+from cute_dialect.op.pycutlass.grouped import (
     GemmGroupedArguments as GemmGroupedArguments,
 )
-from cute_dialect.op.pycutlass.grouped_operation import (
+from cute_dialect.op.pycutlass.grouped import (
     GemmOperationGrouped as GemmOperationGrouped,
 )
 from cute_dialect.op.plans.grouped import (
@@ -215,7 +215,7 @@ from cute_dialect.op.pycutlass.operation import (
 from cute_dialect.op.plans.gemm import (
     Gemm as Gemm,
 )
-from cute_dialect.op.pycutlass.reduction import (
+from cute_dialect.op.pycutlass.operation import (
     ReductionArguments as ReductionArguments,
     ReductionOperation as ReductionOperation,
 )

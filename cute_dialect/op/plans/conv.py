@@ -35,12 +35,12 @@ from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.conv_reference import reference
 from cute_dialect.op.plans.conv_report import explained
-from cute_dialect.op.plans.conv_steps import matrices_of
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.tile_candidates import chosen as chosen_product
 from cute_dialect.op.plans.tile_candidates import tiles_of
 from cute_dialect.op.problems.conv import ConvOptions, Geometry, check, geometry
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, read
+from cute_dialect.op.pycutlass.arguments import arguments_for, is_of_sums
 from cute_dialect.op.pycutlass.conv import (
     LAYOUTS,
     Conv2dOperation,
@@ -50,9 +50,8 @@ from cute_dialect.op.pycutlass.conv import (
     StrideSupport,
     called,
 )
-from cute_dialect.op.pycutlass.conv_arguments import ConvArguments, visited
+from cute_dialect.op.pycutlass.conv_arguments import ConvArguments, matrices_of, visited
 from cute_dialect.op.pycutlass.functors import number
-from cute_dialect.op.pycutlass.visitor_args import arguments_for, is_of_sums
 from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.configurations import FAST, ampere_tiles, described
 from cute_dialect.op.select.cost_model import costs_of

@@ -28,9 +28,9 @@ from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
 from cute_dialect.op.plans.report import explained
 from cute_dialect.op.plans.tuning import tuned_plan
 from cute_dialect.op.problems.plan_operands import check, folded
+from cute_dialect.op.pycutlass.arguments import Visited, arguments_for, is_of_sums, visited
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
-from cute_dialect.op.pycutlass.visitor_args import Visited, arguments_for, is_of_sums, visited
 from cute_dialect.op.select.descriptions import MathOperation, OpcodeClass
 from cute_dialect.op.tuning import check_place
 

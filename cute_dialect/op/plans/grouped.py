@@ -29,10 +29,9 @@ from cute_dialect.op.plans.reference import reference
 from cute_dialect.op.plans.settings import Tiled
 from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type
 from cute_dialect.op.problems.pointer_table import extents_of, tiles_of
+from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor
-from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments, numbers_of, problems_of
-from cute_dialect.op.pycutlass.grouped_operation import GemmOperationGrouped
-from cute_dialect.op.pycutlass.visitor_args import is_of_sums
+from cute_dialect.op.pycutlass.grouped import GemmOperationGrouped, GroupArguments, numbers_of, problems_of
 from cute_dialect.op.select.backends import KERNEL_CCS, LATEST
 from cute_dialect.op.select.configurations import KernelRequest
 from cute_dialect.op.select.descriptions import (

@@ -20,7 +20,7 @@ from cute_dialect.op.plans.gemm_lists import as_batch, is_several, products_of
 from cute_dialect.op.plans.gemm_lists import with_epilogue as bind_epilogue
 from cute_dialect.op.plans.tile_candidates import chosen, problem_of
 from cute_dialect.op.problems.plan_operands import Operands, Type, fits_results, laid, read
-from cute_dialect.op.pycutlass.visitor_args import example_graph
+from cute_dialect.op.pycutlass.arguments import example_graph
 from cute_dialect.op.select.gemm_dispatch import GemmDispatch, here, with_epilogue
 from cute_dialect.runtime.arrays import ArrayView
 

@@ -41,8 +41,8 @@ from cute_dialect.op.plans.reference import as_f64, reference
 from cute_dialect.op.plans.report import explained
 from cute_dialect.op.problems.plan_operands import Operands, check, read
 from cute_dialect.op.problems.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
+from cute_dialect.op.pycutlass.arguments import visited
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
-from cute_dialect.op.pycutlass.visitor_args import visited
 from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.configurations import KernelRequest, configured, described
 from cute_dialect.op.select.descriptions import OpcodeClass, Swizzle, TileDescription

@@ -16,8 +16,8 @@ from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.problems.plan_operands import Kinds
+from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
-from cute_dialect.op.pycutlass.visitor_args import is_of_sums
 from cute_dialect.op.select.backends import KERNEL_CCS, LATEST, WGMMA
 from cute_dialect.op.select.configurations import FAST, KernelRequest
 from cute_dialect.op.select.descriptions import (

@@ -1,39 +1,137 @@
-"""A GEMM operation with one tile: described, compiled and run.
+"""Operations of GEMMs and of reductions: names and texts, compiled kernels, and launches.
 
-operation = GemmOperationUniversal(90, tile, A, B, C, LinearCombination("f16", 8, "f32", "f32"))
-op.compiler.add_module([operation]) arguments = GemmArguments(operation, GemmCoord(m, n, k), a, b, c, d,
-operation.epilogue_type(1.0, 0.5)) operation.run(arguments) arguments.sync()
+::
+
+    operation = op.GemmOperationUniversal(90, tile, A, B, C, functor)
+    operation.run(arguments)                             # GemmArguments(…, gemm_mode=Mode.GemmSplitKParallel, …)
+    reduction = ReductionOperation((4, 128), C, "f32", "f32", "f32", LinearCombination("f16", 8, "f32", "f32"))
+    more = ReductionArguments(reduction, (m, n), slices, arguments.workspace, d, c, reduction.epilogue_type(1.0, 0.5))
+    reduction.run(more)
+    more.sync()
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.op.arrays.dtypes import checked_element
+from cute_dialect.op.arrays.operand_views import overlap, same_matrix
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
-from cute_dialect.op.execute.kernels import Variant, chip_here, compiled, splitting
-from cute_dialect.op.problems.plan_operands import Kinds, Type
+from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
+from cute_dialect.op.execute.kernel_source import ir_of
+from cute_dialect.op.execute.kernels import Variant, chip_here, compiled, share_of, splitting
+from cute_dialect.op.execute.launch_sequence import Step, Workspace, reduction
+from cute_dialect.op.execute.launcher import Launcher, ready
+from cute_dialect.op.execute.saved import SavedKernels, module_of
+from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, as_planned, new_like, of_shape, read
+from cute_dialect.op.pycutlass.arguments import check_kernel, example_graph
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
-from cute_dialect.op.pycutlass.operation_base import DescribedOperation
-from cute_dialect.op.pycutlass.visitor_args import check_kernel, example_graph
-from cute_dialect.op.select.backends import SIMT, Backend, backend_of
+from cute_dialect.op.select.backends import MMA_SYNC, SIMT, Backend, backend_of
 from cute_dialect.op.select.configurations import Configured, KernelRequest, SgemmRung, configured
 from cute_dialect.op.select.descriptions import MathOperation, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.select.kernel_choice import Choice
 
 if TYPE_CHECKING:  # pragma: no cover
-    from typing import Self
+    from typing import Self, Unpack
 
+    from cute_dialect.interp import RunReport
     from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
     from cute_dialect.kernels.epilogue.graph import Graph
     from cute_dialect.op.execute.launch_sequence import Split
     from cute_dialect.op.problems.plan_operands import Operands
+    from cute_dialect.runtime.arrays import ArrayView
+    from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
-__all__ = ["GemmOperationUniversal", "check_warps"]
+__all__ = [
+    "DescribedOperation", "GemmOperationUniversal", "Launchable", "ReductionArguments", "ReductionOperation",
+    "check_warps",
+]  # fmt: skip
+
+
+class Launchable(Protocol):
+    """The arguments of a call."""
+
+    def launch(self) -> RunReport | None:
+        """Launch, or on the CPU run the interpreter and return its report."""
+        ...
+
+
+class DescribedOperation:
+    """Base of operations, whose kernels are :meth:`variants`.
+
+    ``saved`` holds compiled kernels of a saved plan; None to compile them.
+    """
+
+    saved: SavedKernels | None
+
+    def __init__(self, saved: SavedKernels | None = None):
+        self.saved = saved
+        self._launchers: dict[tuple[Variant, bool], Launcher] = {}
+
+    def variants(self) -> list[Variant]:
+        """Return the kernels for any numbers."""
+        raise NotImplementedError
+
+    def first(self) -> Variant:
+        """Return the kernel that names and texts refer to."""
+        return self.variants()[0]
+
+    def module(self, variant: Variant, on_cpu: bool = False) -> CompiledModule:
+        """Return a compiled kernel."""
+        return module_of(variant, self.saved, cpu=on_cpu)
+
+    def launcher(self, variant: Variant, on_cpu: bool) -> Launcher:
+        """Return a compiled kernel with its calling convention."""
+        found = self._launchers.get((variant, on_cpu))
+        if found is None:
+            kernel = ready(self.module(variant, on_cpu), share_of(variant.configured))
+            found = self._launchers[variant, on_cpu] = Launcher(kernel, variant.recipe())
+        return found
+
+    def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
+        """Compile the kernels for the GPU, for these numbers."""
+        for variant in self.variants():
+            compiled(variant)
+
+    def run(self, arguments: Launchable) -> RunReport | None:
+        """Launch the arguments, or on the CPU run the interpreter and return its report."""
+        return arguments.launch()
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return self.first().name
+
+    def procedural_name(self) -> str:
+        return self.name
+
+    def ir(self, stage: str = "cute") -> str:
+        """Return the text of the kernel after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or ``llvm``.
+
+        Raises UnsupportedError for other stages.
+        """
+        return ir_of(self.first(), stage)
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text."""
+        return self.module(self.first()).ptx
+
+    @property
+    def report(self) -> str:
+        """The report of ptxas: registers and spills."""
+        return self.module(self.first()).report
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+# ---------------------------------------------------------------------------------------------------------------- GEMMs
 
 
 class GemmOperationUniversal(DescribedOperation):
@@ -350,3 +448,129 @@ def check_warps(variant: Variant) -> None:
             kernel.check()
         except ValueError as e:
             raise EpilogueError(f"Gemm: {e}") from None
+
+
+# ----------------------------------------------------------------------------------------- reductions of split-K slices
+
+
+class ReductionOperation(DescribedOperation):
+    """``D = f(sum of slices, C)``.
+
+    Args:
+        shape, count: accepted for compatibility with PyCUTLASS; the kernel has its own tile.
+        C: description of C and D.
+        element_accumulator, element_workspace: type of the accumulators, f32, f64 or i32.
+        epilogue_functor: the epilogue.
+
+    Raises:
+        UnsupportedError: if the types are not supported.
+    """
+
+    backend, by_tma = MMA_SYNC, False
+
+    def __init__(
+        self, shape: Sequence[int], C: TensorDescription, element_accumulator: object = "f32",
+        element_workspace: object = "f32", element_compute: object = "f32",
+        epilogue_functor: EpilogueFunctor | None = None, count: int = 1,
+    ):  # fmt: skip
+        super().__init__()
+        self.shape, self.count, self.C, self.D = tuple(shape), count, C, C
+        self.element_workspace = checked_element(element_workspace, "element_workspace")
+        accumulator = checked_element(element_accumulator, "element_accumulator")
+        if self.element_workspace not in ("f32", "f64", "i32") or accumulator != self.element_workspace:
+            raise UnsupportedError(
+                f"ReductionOperation: the accumulator has type {accumulator} and the workspace "
+                f"{self.element_workspace}; both must have the same type, f32, f64 or i32"
+            )
+        self.epilogue_functor = epilogue_functor or LinearCombination(C.element, 0, accumulator, element_compute)
+
+    def epilogue_type(self, alpha: float = 1.0, beta: float = 0.0, *arguments: float) -> OutputOp:
+        """Return the numbers of a call."""
+        return self.epilogue_functor.epilogue_type(alpha, beta, *arguments)
+
+    def with_numbers(self, numbers: tuple[float, ...]) -> ReductionOperation:
+        """Return a copy whose activation has other parameters; without any, this operation.  Raises EpilogueError."""
+        if not numbers:
+            return self
+        found = copy(self)
+        found.epilogue_functor = self.epilogue_functor.with_numbers(numbers)
+        return found
+
+    def reduction_variant(self, x: Operands, sums: str) -> Variant:
+        """Return the kernel for a call's operands."""
+        config = ReduceConfig(sums, self.D.element, len(x.d.shape) == 3)
+        e = self.epilogue_functor.epilogue(x.alpha, x.beta)
+        return Variant(config, e, self.D.layout == "column")
+
+    def variants(self) -> list[Variant]:
+        """Return the kernels for any alpha, without and with C."""
+        config = ReduceConfig(self.element_workspace, self.D.element)
+        numbers = ((1.0, 0.0), (0.5, 0.0), (0.5, 0.5))
+        flipped = self.D.layout == "column"
+        return [Variant(config, self.epilogue_functor.epilogue(*pair), flipped) for pair in numbers]
+
+
+class ReductionArguments(Arguments):
+    """The operands of a reduction.
+
+    Args:
+        operation: the operation.
+        problem_size: (M, N).
+        partitions: number of slices that the GEMM was asked for.
+        workspace: the GEMM's :attr:`~cute_dialect.op.pycutlass.arguments.GemmArguments.workspace`.
+        destination: D, allocated if it is None.
+        source: C.
+        output_op: the numbers of the epilogue.
+        like: an array whose library and device D gets, if there is no C.
+
+    Raises:
+        OpError: if an operand does not fit.
+    """
+
+    def __init__(
+        self, operation: ReductionOperation, problem_size: Sequence[int], partitions: int, workspace: Workspace | None,
+        destination: object = None, source: object = None, output_op: OutputOp | None = None, *, like: object = None,
+        stream: object = None, **options: Unpack[CallOptions],
+    ):  # fmt: skip
+        call, output_op = "ReductionArguments", output_op or OutputOp()
+        operation = operation.with_numbers(output_op.arguments)
+        if workspace is None:
+            raise ShapeError(f"{call}: workspace is None; pass that of GemmArguments after the GEMM has run")
+        if workspace.asked != partitions:
+            raise ShapeError(f"{call}: partitions is {partitions}, but the GEMM has {workspace.asked} split-K slices")
+        if workspace.element != operation.element_workspace:
+            raise UnsupportedError(
+                f"{call}: the workspace has type {workspace.element}; it must have {operation.element_workspace}"
+            )
+        m, n = tuple(problem_size)[:2]
+        wanted, on_cpu = Type(operation.D.element, operation.D.layout), on_the_cpu(options)
+        rows = n if wanted.layout == "column" else m
+        if workspace.memory.shape[0] != rows:
+            raise ShapeError(f"{call}: the workspace has {workspace.memory.shape[0]} rows; problem_size needs {rows}")
+        destination = (
+            new_like(like if source is None else source, (m, n), wanted) if destination is None else destination
+        )
+        views: list[ArrayView | None] = []
+        for name, array in (("destination", destination), ("source", source)):
+            if array is None or (name == "source" and output_op.beta == 0.0):
+                views.append(None)
+                continue
+            view = of_shape(call, name, read(call, name, array, on_cpu), (m, n), wanted.layout, "")
+            views.append(as_planned(call, name, view, wanted))
+        if output_op.beta != 0.0 and views[1] is None:
+            raise ShapeError(f"{call}: beta is {output_op.beta}, but source is missing; pass source or beta=0")
+        to = views[0]
+        assert to is not None
+        w = workspace.memory
+        if views[1] is not None and not same_matrix(views[1], to) and overlap(views[1], to):
+            raise LayoutError(
+                f"{call}: destination shares memory with source; only a source that is exactly the same matrix may be "
+                "overwritten"
+            )
+        operands = Operands(w, w, to, views[1], None, output_op.alpha, output_op.beta)
+        self.workspace = workspace
+        super().__init__(operation, operands, destination, stream, options)  # type: ignore[arg-type]
+
+    def steps(self, x: Operands) -> list[Step]:
+        """Return the launch."""
+        return [reduction(self.operation, x, self.workspace)]

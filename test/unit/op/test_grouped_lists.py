@@ -19,7 +19,7 @@ from cute_dialect.op.execute import recording
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.kernel_cache import load_or_compile
 from cute_dialect.op.execute.pointer_arrays import TableLaunch, table_launch
-from cute_dialect.op.pycutlass.grouped_arguments import GroupArguments
+from cute_dialect.op.pycutlass.grouped import GroupArguments
 from cute_dialect.runtime.arrays import view_of
 
 CHECKS: Any = {"device": "cpu", "checks": ["race", "uninit", "oob", "sync"]}

@@ -45,8 +45,8 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
         self.on_cpu, self.options = False, {}
         self._launch(self.operands, 7)
 
-    monkeypatch.setattr("cute_dialect.op.pycutlass.operation_base.ready", lambda *_: made)
-    monkeypatch.setattr("cute_dialect.op.pycutlass.operation_base.module_of", lambda *_, **__: None)
+    monkeypatch.setattr("cute_dialect.op.pycutlass.operation.ready", lambda *_: made)
+    monkeypatch.setattr("cute_dialect.op.pycutlass.operation.module_of", lambda *_, **__: None)
     monkeypatch.setattr(Arguments, "launch", launch)
     monkeypatch.setattr(Arguments, "_waits_for", lambda *_: None)
     monkeypatch.setattr(Arguments, "sync", lambda self: None)
