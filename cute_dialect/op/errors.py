@@ -20,11 +20,6 @@ from cute_dialect.runtime import binding, call_options
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = [
-    "AlignmentError", "ArgumentError", "DeviceError", "DtypeError", "EpilogueError", "LayoutError", "OpError",
-    "OptionError", "ShapeError", "UnsupportedError", "check_options", "named",
-]  # fmt: skip
-
 
 class ArgumentError(OpError, binding.ArgumentError, TypeError):
     """A keyword argument that the function does not have."""

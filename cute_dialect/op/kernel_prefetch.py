@@ -19,8 +19,6 @@ from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Prefetch", "Wanted", "prefetch"]
-
 Wanted: TypeAlias = "Problem | Choice | Explanation | RowKernel | ConvConfig | kernels.PlainKernel"
 _Kernel: TypeAlias = "RowKernel | kernels.Config"
 

@@ -22,8 +22,6 @@ from typing import Any, NoReturn, TypeVar, cast
 from cute_dialect.op.errors import ArgumentError, UnsupportedError
 from cute_dialect.op.signature_types import Interpreted
 
-__all__ = ["Missing", "check_keywords", "checks_keywords", "no_such_kernel", "report_missing", "similar"]
-
 
 def check_keywords(
     call: str, function: Callable[..., Any], given: Mapping[str, object], *, also: Callable[..., Any] | None = None,

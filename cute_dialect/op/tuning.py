@@ -32,9 +32,6 @@ from cute_dialect.op.select.kernel_choice import save as save_choices
 from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import Task, track
 
-__all__ = ["MARGIN", "Tuned", "check_place", "contest", "finals", "kept", "space", "tuned_convolution"]
-
-
 MARGIN = 1.01
 """Factor by which a kernel must be faster than the default choice."""
 _NEAR = 24

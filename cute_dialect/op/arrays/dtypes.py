@@ -13,15 +13,6 @@ from typing import Any
 from cute_dialect.kernels.common.elements import FACTORS, outputs_of
 from cute_dialect.op.errors import DtypeError, LayoutError, OpError, UnsupportedError
 
-__all__ = [
-    "FAST", "MATHS", "OPERANDS", "OUTPUTS", "SIZES", "ColumnMajor", "ColumnMajorInterleaved32", "LayoutType",
-    "RowMajor", "RowMajorInterleaved32", "TensorNHWC", "arithmetic_of", "bfloat16", "both", "can_mix", "check_types",
-    "checked_arithmetic", "checked_element", "e4m3", "e5m2", "element_name", "element_of", "float16", "float32",
-    "float64", "int8", "int32", "layout_name", "listed", "result_of", "tf32_allowed", "tfloat32", "torch_name", "uint8",
-    "void",
-]  # fmt: skip
-
-
 OUTPUTS = {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
     "int8": "i8", "uint8": "ui8", "int32": "i32", "float64": "f64",

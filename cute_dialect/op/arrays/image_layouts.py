@@ -17,11 +17,6 @@ from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
-__all__ = [
-    "aligned_vector", "as_rows", "channels_first", "dense", "first", "last", "lines_suit", "merged", "padded_view",
-    "strides_of", "turned", "views_last",
-]  # fmt: skip
-
 _T = TypeVar("_T")
 
 _CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}

@@ -23,9 +23,6 @@ from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.driver import Driver, Handle
 
-__all__ = ["NOWHERE", "Pool", "get_allocated_size", "get_memory_pool", "new_memory", "pool_of"]
-
-
 NOWHERE = "nowhere"
 """The library of a placeholder array that is never read; its memory is not allocated."""
 

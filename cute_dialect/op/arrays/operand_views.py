@@ -10,11 +10,6 @@ from cute_dialect.op.arrays.library import Library, aligned_strides
 from cute_dialect.op.errors import LayoutError
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
-__all__ = [
-    "Matrix", "columns_first", "copied", "expanded", "folded", "folds", "goes_on", "kernel_order", "one_matrix",
-    "overlap", "same_matrix", "turn", "vector", "with_padded_rows", "zeros",
-]  # fmt: skip
-
 
 class Matrix(NamedTuple):
     """Layout of a matrix, or of a batch of matrices."""

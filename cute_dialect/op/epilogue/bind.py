@@ -30,12 +30,6 @@ from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, Shap
 from cute_dialect.op.keywords import similar
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
-__all__ = [
-    "Apart", "Arranged", "Bound", "Combining", "Reduced", "arranged", "as_matrices", "bound", "by_name", "combining",
-    "in_place_of", "is_arranged", "memory_of", "refuse_arranged", "stored_as", "traced_of",
-]  # fmt: skip
-
-
 STORED = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8")
 """Types of results other than D.  Reduced results have one of the first three."""
 

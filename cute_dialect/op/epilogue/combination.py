@@ -32,11 +32,6 @@ from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = [
-    "LinearCombination", "as_type", "combination", "combined", "functions_of", "is_per_matrix", "is_rounded", "store",
-    "unfused",
-]  # fmt: skip
-
 
 class LinearCombination(NamedTuple):
     """Epilogue arguments and arithmetic of a call."""

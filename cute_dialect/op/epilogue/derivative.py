@@ -32,12 +32,6 @@ from cute_dialect.op.epilogue.tracer_values import Proxy, call, interleaved
 from cute_dialect.op.epilogue.tracing import FakeTensor, Placed, Traced, shape_in_sums, trace
 from cute_dialect.op.errors import EpilogueError
 
-__all__ = [
-    "WITHOUT", "Kept", "Slope", "given_name", "gradient_of", "kept_name", "kept_of", "reading", "rule_of", "slope_of",
-    "structure_of",
-]  # fmt: skip
-
-
 _where, _exp = functions.where, functions.exp
 _LN_2 = math.log(2.0)
 

@@ -30,17 +30,6 @@ from cute_dialect.op.errors import ArgumentError, EpilogueError
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Factor, Operand
 
-
-__all__ = [
-    "ACTIVATIONS", "abs", "activated", "cast", "clamp", "column", "d_elu", "d_gelu", "d_gelu_tanh", "d_hardsigmoid",
-    "d_hardswish", "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus",
-    "d_square_relu", "d_tanh", "dropout", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish",
-    "identity", "leaky_relu", "log", "logical_and", "logical_not", "logical_or", "matrix", "max", "maximum", "min",
-    "minimum", "mish", "multiply_add", "pairs", "permute", "prelu", "quantize", "random", "relu", "relu6", "reshape",
-    "row", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "sum", "sum_squares", "tanh", "where",
-]  # fmt: skip
-
-
 _DOCS = {
     "erf": "Return the error function of each element.",
     "identity": "Return the elements unchanged.",

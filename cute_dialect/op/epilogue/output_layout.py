@@ -31,13 +31,6 @@ from cute_dialect.kernels.epilogue.graph import Builder, Input
 from cute_dialect.op.errors import EpilogueError
 from cute_dialect.runtime.arrays import ArrayView
 
-__all__ = [
-    "BASES", "Argument", "Digit", "Making", "Modes", "Origin", "View", "as_argument", "as_array", "as_sums", "common",
-    "extents", "laid", "matched", "modes_of", "operands_of", "permute", "permuted", "reshape", "reshaped",
-    "view_of_modes", "view_of_result",
-]  # fmt: skip
-
-
 # --------------------------------------------------------------------------------------------------------------- digits
 
 

@@ -19,8 +19,6 @@ from cute_dialect.op.epilogue.output_layout import Modes, Origin, extents
 from cute_dialect.op.errors import EpilogueError
 from cute_dialect.op.keywords import similar
 
-__all__ = ["Needed", "Proxy", "Reduced", "Scales", "call", "interleaved", "scales_of"]
-
 
 class Needed(Exception):
     """Raised if the function uses the value of a number; the tracer then makes it a constant."""

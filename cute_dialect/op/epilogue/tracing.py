@@ -50,8 +50,6 @@ from cute_dialect.tracebacks import user_frames
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.lang.calls.cache.dependencies import Watched
 
-__all__ = ["FakeTensor", "Placed", "Traced", "add_place", "current", "missing_arguments", "shape_in_sums", "trace"]
-
 
 class FakeTensor(NamedTuple):
     """The description of an array without its memory."""

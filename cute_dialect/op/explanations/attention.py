@@ -29,9 +29,6 @@ from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.problems.attention import Form, form_of, is_readable, numbers_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
-__all__ = ["AttentionExplanation", "explain_attention", "multiplications"]
-
-
 _ELEMENTS = {"sinks": "f32", "alibi_slopes": "f32", "mask": "f32"}
 """Element types of arrays that are given as shapes."""
 _PEAK = 989.5

@@ -43,9 +43,6 @@ from cute_dialect.op.select.gemm_dispatch import here
 from cute_dialect.op.select.kernel_choice import tuned
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
-__all__ = ["ConvExplanation", "explain_convolution"]
-
-
 _KINDS = {"": FPROP, "_input": DGRAD, "_weight": WGRAD}
 
 

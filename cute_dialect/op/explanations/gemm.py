@@ -43,12 +43,6 @@ from cute_dialect.op.select.grouped import base_of, is_of_warps, majors_of, rank
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
-__all__ = [
-    "Explanation", "GemmExplanation", "GroupedExplanation", "Line", "example_view", "explain_dispatch",
-    "explain_grouped", "is_of_torch",
-]  # fmt: skip
-
-
 Line = tuple[str, str]
 """A label of at most 9 characters, and its text."""
 

@@ -27,9 +27,6 @@ from cute_dialect.op.problems.rows import MAPS, RowProblem
 from cute_dialect.op.rows.kernels import choose_kernels
 from cute_dialect.runtime.arrays import view_of
 
-__all__ = ["RowExplanation", "explain_rows"]
-
-
 _DRAM = 4.092
 """Sustained bandwidth of an H200 in TB/s, as in :mod:`cute_dialect.op.select.cost_model`."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Interpreted
 
-__all__ = ["attended", "attention"]
-
 _KNOWN = KnownCalls()
 """Cached calls."""
 

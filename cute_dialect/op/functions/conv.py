@@ -29,11 +29,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Interpreted
 
-__all__ = [
-    "computed", "conv1d", "conv1d_input", "conv1d_weight", "conv2d", "conv2d_input", "conv2d_weight", "conv3d",
-    "conv3d_input", "conv3d_weight", "is_convolution",
-]  # fmt: skip
-
 
 def conv2d(
     x: Array,

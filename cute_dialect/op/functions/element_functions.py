@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Never
 
-__all__ = [
-    "abs", "clamp", "elu", "erf", "exp", "exp2", "gelu", "hardsigmoid", "hardswish", "leaky_relu", "log", "maximum",
-    "minimum", "mish", "relu", "relu6", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "tanh", "where",
-]  # fmt: skip
-
 _DESCRIBED = ("relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu")
 """Functions that describe an activation when their argument is an element type."""
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Array
 
-__all__ = ["Elementwise", "add", "div", "elementwise", "mul", "sub"]
-
 _BETWEEN_NUMBERS = {
     "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "negative", "abs", "maximum", "minimum",
     "multiply_add", "scaled",

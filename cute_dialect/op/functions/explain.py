@@ -51,8 +51,6 @@ from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.gemm_dispatch import by_rows, plan_gemm
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
-__all__ = ["explain"]
-
 _OF_ROWS = frozenset([
     *[getattr(rows, name) for name in FUNCTIONS],
     *[getattr(gradients, f"{name}_backward", None) for name in (*MAPS, *NORMS, LOSS)],

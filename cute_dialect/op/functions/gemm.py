@@ -29,9 +29,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Array, Epilogue, Factor
 
-__all__ = ["addmm", "baddbmm", "bmm", "int_mm", "linear", "matmul", "mm"]
-
-
 PLAIN, FUSED, GRAPHS = ({2: KnownCalls(), 3: KnownCalls()} for _ in range(3))
 """Recorded calls by operand rank: plain GEMMs, GEMMs with epilogue arguments, GEMMs with a traced epilogue."""
 _MM, _BMM = PLAIN[2], PLAIN[3]

@@ -43,8 +43,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.explanations.gemm import GemmExplanation
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["explained_array", "mm_array"]
-
 _MATH = {
     "3xtf32": "multiply_add_fast_f32", "fast_f16": "multiply_add_fast_f16", "fast_bf16": "multiply_add_fast_bf16",
 }  # fmt: skip

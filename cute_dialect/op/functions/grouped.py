@@ -46,8 +46,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array, Epilogue, Factor
     from cute_dialect.runtime.arrays import ArrayView
 
-__all__ = ["ListsExplanation", "explained_lists", "grouped_mm", "is_list", "listed_mm"]
-
 
 # ---------------------------------------------------------------------------------------------------------------- lists
 

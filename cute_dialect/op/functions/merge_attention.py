@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Array, Interpreted
 
-__all__ = ["merge_attention", "merged"]
-
 _CALL = "merge_attention"
 _MOST = 256
 """Largest head size."""

@@ -38,11 +38,6 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Never
 
-__all__ = [
-    "cross_entropy", "cross_entropy_with_lse", "layer_norm", "log_softmax", "logsumexp", "mapped", "max", "mean",
-    "normed", "rms_norm", "softmax", "sum", "summed", "transpose",
-]  # fmt: skip
-
 _KNOWN = {name: KnownCalls(tf32=False) for name in (*FUNCTIONS, "transpose")}
 """Cached calls by function.  Those of ``cross_entropy`` return the losses with gradients, all results without."""
 _LOSSES = _KNOWN["cross_entropy"]

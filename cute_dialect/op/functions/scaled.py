@@ -46,9 +46,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Array, Factor
 
-__all__ = ["scaled_grouped_mm", "scaled_kernel", "scaled_mm"]
-
-
 _SUMS = {"block": "block", "block1x128": "columns"}
 """Recipe of block scales -> name of the arithmetic for kernel choice."""
 

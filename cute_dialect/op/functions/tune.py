@@ -20,8 +20,6 @@ from cute_dialect.op.select.cost_model import costs_of
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.op.tuning import Tuned, check_place, contest, kept, space, tuned_convolution
 
-__all__ = ["tune"]
-
 
 @checks_keywords
 def tune(

@@ -42,8 +42,6 @@ from cute_dialect.op.operators.attention_matmuls import (
 from cute_dialect.op.problems.attention import LAYOUTS
 from cute_dialect.op.torch.registry import CUTE
 
-__all__ = ["Piece", "gradients", "pieces"]
-
 
 class Piece(NamedTuple):
     """Queries and keys of one kernel call, and its window."""

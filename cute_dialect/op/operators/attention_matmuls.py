@@ -19,8 +19,6 @@ from torch import Tensor
 
 from cute_dialect.op.problems.attention import LAYOUTS
 
-__all__ = ["Gradients", "Mask", "Saved", "attention_of", "empty_gradients", "gradients_by_matmuls"]
-
 MOST = 1 << 25
 """Maximum number of scores in memory at a time, in f32."""
 

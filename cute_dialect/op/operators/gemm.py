@@ -37,12 +37,6 @@ from cute_dialect.op.torch.gradients import (
 from cute_dialect.op.torch.registry import CUTE
 from cute_dialect.runtime.arrays import view_of
 
-__all__ = [
-    "backward", "batched_product", "batched_slope", "composed", "fake", "fake_kept", "fake_out", "fake_slope",
-    "forward", "keep", "kept", "no_second_derivative", "out",
-]  # fmt: skip
-
-
 _RANK = {"mm": 2, "bmm": 3}
 
 _HOW = ("device", "math", "accumulator")

@@ -13,8 +13,6 @@ from torch import Tensor
 
 from cute_dialect.op.functions import merge_attention as functions
 
-__all__ = ["backward", "fake", "forward", "keep"]
-
 
 def forward(outs: Tensor, lses: Tensor) -> tuple[Tensor, Tensor]:
     return functions.merged(outs, lses, "cpu" if outs.device.type == "cpu" else None)

@@ -37,11 +37,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = [
-    "GemmArguments", "Visited", "arguments_for", "check_kernel", "each_matrix", "example_graph", "extents",
-    "is_of_sums", "visited",
-]  # fmt: skip
-
 
 # ----------------------------------------------------------------------------------------------------- traced epilogues
 

@@ -43,11 +43,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
     from cute_dialect.op.epilogue.tracing import Traced
 
-__all__ = [
-    "LAYOUTS", "Conv2dOperation", "Conv2dProblemSize", "ConvKind", "ConvMode", "IteratorAlgorithm", "MatrixCoord",
-    "StrideSupport", "Tensor4DCoord", "called",
-]  # fmt: skip
-
 
 class ConvKind(StrEnum):
     """Kind of a convolution: forward, gradient of the image, gradient of the filter.

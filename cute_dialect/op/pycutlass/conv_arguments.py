@@ -55,8 +55,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.execute.saved import Fields
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["Conv2dArguments", "ConvArguments", "matrices_of", "parts_of", "steps", "visited"]
-
 
 # ------------------------------------------------------------------------------------------------------------- launches
 

@@ -25,11 +25,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
     from cute_dialect.kernels.epilogue.graph import Graph
 
-__all__ = [
-    "ActivationFunctor", "EpilogueFunctor", "FastLinearCombinationClamp", "LinearCombination", "LinearCombinationClamp",
-    "LinearCombinationGeneric", "OutputOp", "VisitorOutputOp", "described_activation", "number",
-]  # fmt: skip
-
 
 class OutputOp(NamedTuple):
     """The numbers of a call: ``alpha``, ``beta``, and the parameters of the activation."""

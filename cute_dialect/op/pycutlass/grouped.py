@@ -52,8 +52,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
     from cute_dialect.runtime.launch import CallOptions, Kernel
 
-__all__ = ["GemmGroupedArguments", "GemmOperationGrouped", "GroupArguments", "Numbers", "numbers_of", "problems_of"]
-
 
 class GemmOperationGrouped(DescribedOperation):
     """A pointer-array GEMM with one tile.

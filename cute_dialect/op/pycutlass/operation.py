@@ -47,11 +47,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.arrays import ArrayView
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
-__all__ = [
-    "DescribedOperation", "GemmOperationUniversal", "Launchable", "ReductionArguments", "ReductionOperation",
-    "check_warps",
-]  # fmt: skip
-
 
 class Launchable(Protocol):
     """The arguments of a call."""

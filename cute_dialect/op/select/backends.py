@@ -20,8 +20,6 @@ from cute_dialect.op.errors import LayoutError, UnsupportedError
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.select.configurations import Configured, KernelRequest
 
-__all__ = ["BACKENDS", "KERNEL_CCS", "LATEST", "MMA_SYNC", "SIMT", "WGMMA", "Backend", "backend_of", "chip_of"]
-
 
 class Backend(NamedTuple):
     """A family of kernels that needs the same GPUs."""

@@ -30,11 +30,6 @@ from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, few
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "FEW", "SPLIT", "STREAM", "TURNS", "WHOLE", "Kernel", "Menu", "blocks", "differing", "forget", "menu", "of_choices",
-    "one", "suiting", "suits",
-]  # fmt: skip
-
 WHOLE, TURNS, STREAM, SPLIT, FEW = range(5)
 """Schedules of blocks: data-parallel, ping-pong (a tile per warpgroup), stream-K, split-K, few-rows kernel."""
 

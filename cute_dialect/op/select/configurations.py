@@ -28,11 +28,6 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.select.descriptions import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, few_rows
 
-__all__ = [
-    "FAST", "Configured", "KernelRequest", "SgemmRung", "ampere_tiles", "configured", "described", "simt_tiles",
-    "wanted",
-]  # fmt: skip
-
 
 class SgemmRung(NamedTuple):
     """A rung of the SGEMM ladder, by its name."""

@@ -40,12 +40,6 @@ from cute_dialect.runtime.settings import user_folder
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
-__all__ = [
-    "COSTS", "GIVEN", "NO_WORK", "RANGES", "Costs", "Work", "best", "costs_of", "has_costs", "predict", "ranked",
-    "read_costs", "tell_clusters", "work_of", "write_costs",
-]  # fmt: skip
-
-
 FORMAT = 1
 _COUNTS = ("sms", "fours", "eights")
 

@@ -20,13 +20,6 @@ from cute_dialect.op.select.kernel_choice import decode, encode
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.select.kernel_choice import Choice
 
-__all__ = [
-    "BatchedIdentitySwizzle", "GemmCoord", "HorizontalSwizzle", "IdentitySwizzle1", "IdentitySwizzle2",
-    "IdentitySwizzle4", "IdentitySwizzle8", "MathInstruction", "MathOperation", "Mode", "OpcodeClass", "SchedulerMode",
-    "SplitKMode", "StridedDgradIdentitySwizzle1", "StridedDgradIdentitySwizzle4", "Swizzle", "TensorDescription",
-    "ThreadblockSwizzleStreamK", "TileDescription",
-]  # fmt: skip
-
 
 class OpcodeClass(StrEnum):
     """Class of the multiply instruction: tensor core or SIMT."""

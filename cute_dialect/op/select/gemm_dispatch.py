@@ -48,13 +48,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.gemm.mma_sync import WarpConfig
     from cute_dialect.kernels.gemm.simt import ExactConfig
 
-__all__ = [
-    "ANY", "MOST_BYTES", "SCALES", "AnyConfig", "GemmDispatch", "GemmPlan", "KernelOverride", "any_config", "by_rows",
-    "choose", "forget_plans", "gpu_of", "here", "kernel_for", "plan_gemm", "taking", "way_of", "with_direct",
-    "with_epilogue",
-]  # fmt: skip
-
-
 SCALES = ("scale_a", "scale_b")
 """Names of the block scales."""
 WITHOUT_GPU = "NVIDIA H200"

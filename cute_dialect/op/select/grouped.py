@@ -42,11 +42,6 @@ from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 from cute_dialect.runtime.binding import MAX_EXTENT_I32
 from cute_dialect.runtime.device_memory import span
 
-__all__ = [
-    "MATH", "Cut", "as_grouped", "average", "base_of", "choose_grouped", "cut_of", "is_of_warps", "launches_of",
-    "majors_of", "ranked_grouped", "size_of",
-]  # fmt: skip
-
 
 def average(s: Shapes, element: str, output: str, majors: tuple[str, str], sums: str = "") -> Problem:
     """Return the GEMM of a group of average size, with the number of groups as its batch.

@@ -32,11 +32,6 @@ from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.runtime.settings import user_folder
 
-__all__ = [
-    "OF_BLOCKS", "Choice", "Problem", "TableError", "choice_of", "decode", "encode", "few_rows", "save", "shipped",
-    "swapped_majors", "table_path", "tuned",
-]  # fmt: skip
-
 FORMAT = 1
 Entries: TypeAlias = dict[str, dict[str, object]]
 _C = TypeVar("_C", GemmConfig, SkinnyConfig)

@@ -23,8 +23,6 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.select.cost_model import COSTS, Costs
 from cute_dialect.op.select.kernel_choice import Problem
 
-__all__ = ["WARP_COSTS", "Cut", "WarpCosts", "copies", "cut_for", "predict_cut", "predict_exact", "predict_unaligned"]
-
 
 class WarpCosts(NamedTuple):
     """Constants of an H200, in microseconds; steps are those of a 64 x 64 tile on one multiprocessor."""

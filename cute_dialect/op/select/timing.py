@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["Sample", "compare", "host_overhead"]
-
 
 class Sample(NamedTuple):
     """Times of one contestant in microseconds: the median, and the 10th and 90th percentiles."""

@@ -27,8 +27,6 @@ from cute_dialect.op.execute.call_cache import AddressMismatch, KnownCalls
 from cute_dialect.op.execute.recording import CURRENT, Recording
 from cute_dialect.op.problems.conv import tf32_of_convolutions
 
-__all__ = ["Context", "Node", "apply_of", "no_settings", "node_of"]
-
 
 class Context:
     """State of an autograd node: attributes, and tensors for the backward pass."""

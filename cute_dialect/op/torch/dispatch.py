@@ -31,9 +31,6 @@ from cute_dialect.op.torch.registry import CUTE, differentiates, load_table
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.problems.grouped import GroupedArguments
 
-__all__ = ["CUTE", "convolution", "grouped_product", "linear", "product"]
-
-
 load_table()  # before torch.compile traces a call, because it cannot trace the import
 
 

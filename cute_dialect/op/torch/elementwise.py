@@ -30,8 +30,6 @@ from cute_dialect.runtime.arrays import view_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.functions.elementwise import Elementwise
 
-__all__ = ["call_with_gradients"]
-
 
 def call_with_gradients(of: Elementwise, arrays: Sequence[Any], dtype: object, device: object) -> Any:
     """Compute a function whose gradients torch records; inside torch.compile, run it with torch."""

@@ -40,8 +40,6 @@ from cute_dialect.op.torch.autograd import Context, apply_of, node_of
 from cute_dialect.op.torch.gradients import SlopeCall, factor_gradients, summed
 from cute_dialect.runtime.arrays import view_of
 
-__all__ = ["product_with_gradients"]
-
 
 class _Call(NamedTuple):
     """A GEMM with an epilogue."""

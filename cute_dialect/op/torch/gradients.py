@@ -35,12 +35,6 @@ from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.torch.registry import CUTE
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
-__all__ = [
-    "SlopeCall", "by_column", "factor_gradients", "keeping_epilogue", "keeping_function", "kept_element", "kept_type",
-    "result_dtype", "slope", "summed", "torch_dtype",
-]  # fmt: skip
-
-
 # -------------------------------------------------------------------------------------------------- elementwise kernels
 
 

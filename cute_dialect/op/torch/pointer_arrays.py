@@ -29,8 +29,6 @@ from cute_dialect.runtime.arrays import numpy_dtype
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.execute.grouped import GroupedArguments
 
-__all__ = ["array_with_gradients", "lists_with_gradients"]
-
 
 # ------------------------------------------------------------------------------------------------------------- mm_array
 

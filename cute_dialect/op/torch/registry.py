@@ -26,8 +26,6 @@ import torch
 from cute_dialect.op.execute.recording import is_eager
 from cute_dialect.op.torch.autograd import Context, apply_of, node_of
 
-__all__ = ["CUTE", "Operator", "TorchOperator", "differentiates", "load_table", "register", "wrapped"]
-
 
 class Operator(NamedTuple):
     """A row of the table of operators."""
