@@ -120,13 +120,13 @@ MODULES = {
     "cutlass.cute.typing": "cute_dialect.compat.cutlass",
     "cutlass.cutlass_dsl": "cute_dialect.compat.cutlass",
     "cutlass.cuda": "cute_dialect.compat.cuda",
-    "cutlass.pipeline": "cute_dialect.lang.lib.pipeline",
+    "cutlass.pipeline": "cute_dialect.lang.pipeline",
     "cutlass.testing": "cute_dialect.compat.testing",
     "cutlass.torch": "cute_dialect.compat.torch",
-    "cutlass.utils": "cute_dialect.lang.lib.schedulers",
-    "cutlass.utils.hardware_info": "cute_dialect.lang.lib.schedulers",
-    "cutlass.utils.hopper_helpers": "cute_dialect.lang.lib.hopper",
-    "cutlass.utils.layout": "cute_dialect.lang.lib.schedulers",
+    "cutlass.utils": "cute_dialect.lang.utils",
+    "cutlass.utils.hardware_info": "cute_dialect.lang.utils",
+    "cutlass.utils.hopper_helpers": "cute_dialect.lang.hopper",
+    "cutlass.utils.layout": "cute_dialect.lang.utils",
     "cutlass.utils.tensor_helpers": "cute_dialect.compat.torch",
 }
 """Maps the modules of CuTe DSL to the modules of this package."""

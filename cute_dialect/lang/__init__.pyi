@@ -54,7 +54,6 @@ from cute_dialect.lang.control.loops import range_constexpr as range_constexpr
 from cute_dialect.lang.lib.autotune import Autotuned as Autotuned
 from cute_dialect.lang.lib.autotune import TuneError as TuneError
 from cute_dialect.lang.lib.autotune import autotune as autotune
-from cute_dialect.lang.lib.schedulers import print_latex_tv as print_latex_tv
 from cute_dialect.lang.machine.atoms import CopyAtom as CopyAtom
 from cute_dialect.lang.machine.atoms import MmaAtom as MmaAtom
 from cute_dialect.lang.machine.atoms import make_atom as make_atom
@@ -104,6 +103,7 @@ from cute_dialect.lang.tracing.errors import NotCompiled as NotCompiled
 from cute_dialect.lang.tracing.errors import StaticError as StaticError
 from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel as SyntaxErrorInKernel
 from cute_dialect.lang.tracing.errors import UnboundError as UnboundError
+from cute_dialect.lang.utils import print_latex_tv as print_latex_tv
 from cute_dialect.lang.values.annotations import Constexpr as Constexpr
 from cute_dialect.lang.values.annotations import Coord as Coord
 from cute_dialect.lang.values.annotations import IntTuple as IntTuple

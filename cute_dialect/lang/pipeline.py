@@ -1,4 +1,586 @@
-"""The public path of :mod:`cute_dialect.lang.lib.pipeline`."""
+"""Pipelines: circular buffers of stages in shared memory, between producer and consumer threads.
 
-from cute_dialect.lang.lib.pipeline import *  # noqa: F403
-from cute_dialect.lang.lib.pipeline import __dir__ as __dir__
+A pipeline has ``num_stages`` slots.  The *phase* (0 or 1) is the parity of the number of passes over the slots.  A
+:class:`PipelineState` holds slot and phase, and ``advance()`` moves to the next slot.  Each slot has two mbarriers (PTX
+ISA, "mbarrier"), *full* and *empty*.  A producer starts with phase 1, so that a new pipeline is empty: the phase before
+the first counts as complete.
+
+::
+
+    pipe = pipeline.PipelineTmaAsync.create(num_stages=4, producer_group=…, consumer_group=…, tx_count=bytes,
+                                            barrier_storage=storage.barriers.data_ptr())
+    state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 4)
+    pipe.producer_acquire(state)                       # wait for the slot, and set its expected bytes
+    cute.copy(atom, source, slots[None, state.index], tma_bar_ptr=pipe.producer_get_barrier(state))
+    state.advance()
+
+The names are CuTe DSL's.  This module is written in the kernel language itself, so the source shows what is emitted.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.errors import UsageError
+from cute_dialect.lang.machine.elect import issues
+from cute_dialect.lang.tracing.errors import KernelTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cute_dialect.lang.values.dtypes import Boolean
+    from cute_dialect.lang.values.pointers import Pointer
+    from cute_dialect.lang.values.signature_types import Condition, Int, LayoutLike, Shape
+
+
+__all__ = [
+    "Agent", "CooperativeGroup", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineCpAsync",
+    "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync", "PipelineTmaMultiConsumersAsync",
+    "PipelineTmaStore", "PipelineUserType",
+    "arrive", "arrive_and_wait", "make_pipeline_state", "pipeline_init_arrive", "pipeline_init_wait", "sync",
+]  # fmt: skip
+
+
+class Agent(Enum):
+    """Kinds of participants in a pipeline."""
+
+    Thread = "thread"
+    WarpGroup = "warpgroup"
+    """Four warps that count as one participant. (CuTe DSL counts the warps of a TMA pipeline's consumers instead.)"""
+    ThreadBlock = "block"
+    ThreadBlockCluster = "cluster"
+
+
+class CooperativeGroup:
+    """The threads of one side of a pipeline. ``size`` arrivals complete its barrier."""
+
+    def __init__(self, agent: Agent = Agent.Thread, size: int = 1):
+        if not size >= 1:
+            raise UsageError(f"CooperativeGroup: size must be at least 1, got {size}")
+        self.agent = agent
+        self.size = size
+
+
+class PipelineUserType(Enum):
+    """The sides of a pipeline."""
+
+    Producer = "producer"
+    Consumer = "consumer"
+
+
+class PipelineState:
+    """The position of one side of a pipeline.
+
+    ``index`` is the slot, ``phase`` its parity, and ``count`` the number of the item.
+    """
+
+    def __init__(self, stages: int, count: Int, index: Int, phase: Int):
+        self.stages = stages
+        self.count = count
+        self.index = index
+        self.phase = phase
+
+    def clone(self) -> PipelineState:
+        """Return a copy of the state."""
+        return PipelineState(self.stages, self.count, self.index, self.phase)
+
+    def advance(self) -> None:
+        """Move to the next slot."""
+        following = self.index + 1
+        wraps = following == self.stages
+        self.index = 0 if wraps else following
+        self.phase = self.phase ^ (1 if wraps else 0)
+        self.count = self.count + 1
+
+    def reverse(self) -> None:
+        """Move back to the previous slot."""
+        first = self.index == 0
+        self.index = self.stages - 1 if first else self.index - 1
+        self.phase = self.phase ^ (1 if first else 0)
+        self.count = self.count - 1
+
+    def skip(self, items: Int) -> None:
+        """Move forward by a number of slots."""
+        at = self.index + items
+        self.index = at % self.stages
+        self.phase = self.phase ^ ((at // self.stages) & 1)
+        self.count = self.count + items
+
+    def reset_count(self) -> None:
+        """Reset the count of items to 0."""
+        self.count = cute.Int32(0)
+
+
+def make_pipeline_state(user: PipelineUserType, stages: int) -> PipelineState:
+    """Return the initial state of one side of a new pipeline."""
+    phase = 1 if user is PipelineUserType.Producer else 0
+    return PipelineState(stages, cute.Int32(0), cute.Int32(0), cute.Int32(phase))
+
+
+class NamedBarrier:
+    """One of the block's sixteen named barriers, for ``num_threads`` threads."""
+
+    def __init__(self, barrier_id: int, num_threads: int):
+        if not 0 <= barrier_id < 16:
+            raise UsageError(f"NamedBarrier: barrier_id must be 0 to 15, got {barrier_id}")
+        self.barrier_id = barrier_id
+        self.num_threads = num_threads
+
+    def arrive(self) -> None:
+        """Arrive without waiting."""
+        cute.arch.barrier_arrive(barrier_id=self.barrier_id, number_of_threads=self.num_threads)
+
+    def arrive_and_wait(self) -> None:
+        """Wait until all threads have arrived."""
+        cute.arch.barrier(barrier_id=self.barrier_id, number_of_threads=self.num_threads)
+
+    wait = arrive_and_wait
+    sync = arrive_and_wait
+
+
+def sync(barrier_id: int = 0) -> None:
+    """Synchronize all threads of the block at one of its barriers."""
+    cute.arch.barrier(barrier_id=barrier_id)
+
+
+def arrive(barrier_id: int, num_threads: int) -> None:
+    """Arrive at a named barrier for ``num_threads`` threads without waiting."""
+    cute.arch.barrier_arrive(barrier_id, num_threads)
+
+
+def arrive_and_wait(barrier_id: int, num_threads: int) -> None:
+    """Arrive at a named barrier and wait until ``num_threads`` threads have arrived."""
+    cute.arch.barrier(barrier_id, num_threads)
+
+
+def pipeline_init_arrive(cluster_shape_mn: Shape = None, is_relaxed: bool = False) -> None:
+    """Signal to the cluster, if there is one, that this block has initialized its barriers."""
+    if cluster_shape_mn is not None and cute.size(cluster_shape_mn) > 1:
+        if is_relaxed:
+            cute.arch.cluster_arrive_relaxed()
+        else:
+            cute.arch.cluster_arrive()
+
+
+def pipeline_init_wait(cluster_shape_mn: Shape = None) -> None:
+    """Wait until the barriers are visible to every block of the cluster (or every thread of the block)."""
+    if cluster_shape_mn is not None and cute.size(cluster_shape_mn) > 1:
+        cute.arch.cluster_wait()
+    else:
+        cute.arch.sync_threads()
+
+
+class Slot(NamedTuple):
+    """A slot held by one side, with ``commit()`` for the producer and ``release()`` for the consumer."""
+
+    pipe: Any
+    index: Any
+    """The index of the slot."""
+    phase: Any
+    count: Any
+    """The number of the item."""
+
+    @property
+    def barrier(self) -> Any:
+        """The full barrier of the slot."""
+        return self.pipe.producer_get_barrier(self)
+
+    def commit(self) -> None:
+        """Signal that the producer's data is complete."""
+        self.pipe.producer_commit(self)
+
+    def release(self) -> None:
+        """Signal that the slot may be overwritten."""
+        self.pipe.consumer_release(self)
+
+
+class PipelineProducer:
+    """The producer's side of a pipeline, with its own state."""
+
+    ImmutableResourceHandle = Slot
+
+    def __init__(self, pipe: Any, state: PipelineState):
+        self.pipe = pipe
+        self.state = state
+
+    def acquire(self, try_token: Condition | None = None) -> Slot:
+        """Wait until the current slot is empty."""
+        self.pipe.producer_acquire(self.state, try_token)
+        return Slot(self.pipe, self.state.index, self.state.phase, self.state.count)
+
+    def advance(self) -> None:
+        """Move to the next slot."""
+        self.state.advance()
+
+    def acquire_and_advance(self, try_token: Condition | None = None) -> Slot:
+        """Wait until the current slot is empty, move on, and return the slot."""
+        slot = self.acquire(try_token)
+        self.state.advance()
+        return slot
+
+    def try_acquire(self) -> Boolean:
+        """Return True if the current slot is empty."""
+        return self.pipe.producer_try_acquire(self.state)
+
+    def commit(self, slot: Slot | None = None) -> None:
+        """Signal that the data is complete."""
+        self.pipe.producer_commit(self.state if slot is None else slot)
+
+    def tail(self) -> None:
+        """Wait until no consumer needs this block's slots."""
+        self.pipe.producer_tail(self.state)
+
+
+class PipelineConsumer:
+    """The consumer's side of a pipeline, with its own state."""
+
+    ImmutableResourceHandle = Slot
+
+    def __init__(self, pipe: Any, state: PipelineState):
+        self.pipe = pipe
+        self.state = state
+
+    def wait(self, try_token: Condition | None = None) -> Slot:
+        """Wait until the current slot is full."""
+        self.pipe.consumer_wait(self.state, try_token)
+        return Slot(self.pipe, self.state.index, self.state.phase, self.state.count)
+
+    def advance(self) -> None:
+        """Move to the next slot."""
+        self.state.advance()
+
+    def wait_and_advance(self, try_token: Condition | None = None) -> Slot:
+        """Wait until the current slot is full, move on, and return the slot."""
+        slot = self.wait(try_token)
+        self.state.advance()
+        return slot
+
+    def try_wait(self) -> Boolean:
+        """Return True if the current slot is full."""
+        return self.pipe.consumer_try_wait(self.state)
+
+    def release(self, slot: Slot | None = None) -> None:
+        """Signal that a slot may be overwritten."""
+        self.pipe.consumer_release(self.state if slot is None else slot)
+
+
+class PipelineAsync:
+    """A pipeline in which threads on both sides access shared memory directly."""
+
+    def __init__(self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent = Agent.Thread):
+        if agent is not Agent.Thread:
+            raise UsageError(f"the consumer group must have Agent.Thread, got Agent.{agent.name}")
+        self.barriers = barriers
+        self.num_stages = num_stages
+        self.producers = producers
+        self.consumers = consumers
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup | int,
+        consumer_group: CooperativeGroup | int,
+        barrier_storage: Pointer | None = None,
+        defer_sync: bool = False,
+        **others: Any,
+    ) -> Any:
+        """Create the pipeline and initialize its ``2 * num_stages`` barriers.
+
+        Args:
+            num_stages: the number of slots.
+            producer_group, consumer_group: a :class:`CooperativeGroup`, or the number of arrivals.
+            barrier_storage: a pointer to ``Int64`` elements; allocated by default.
+            defer_sync: the caller synchronizes the threads after the initialization.
+        """
+        if num_stages < 1:
+            raise UsageError(f"num_stages must be at least 1, got {num_stages}")
+        if barrier_storage is None:
+            barrier_storage = cute.arch.alloc_smem(cute.Int64, 2 * num_stages, alignment=8)
+        agent = getattr(consumer_group, "agent", Agent.Thread)
+        pipe = cls(barrier_storage, num_stages, _size_of(producer_group), _size_of(consumer_group), agent, **others)
+        pipe.init_barriers()
+        if not defer_sync:
+            pipe.sync()
+        return pipe
+
+    def init_barriers(self) -> None:
+        """Initialize the barriers, from one thread."""
+        if cute.arch.warp_idx() == 0:
+            with cute.arch.elect_one():
+                for stage in cute.range_constexpr(self.num_stages):
+                    cute.arch.mbarrier_init(self.barriers + self.num_stages + stage, self.consumers)
+                    cute.arch.mbarrier_init(self.barriers + stage, self.producers)
+                cute.arch.mbarrier_init_fence()
+
+    def sync(self) -> None:
+        """Make the barriers visible to all threads."""
+        cute.arch.sync_threads()
+
+    def full(self, index: Int) -> Pointer:
+        """Return the full barrier of a slot."""
+        return self.barriers + index
+
+    def empty(self, index: Int) -> Pointer:
+        """Return the empty barrier of a slot."""
+        return self.barriers + (index + self.num_stages)
+
+    def producer_try_acquire(self, state: PipelineState) -> Boolean:
+        """Return True if the slot is empty."""
+        return cute.arch.mbarrier_try_wait(self.empty(state.index), state.phase)
+
+    def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
+        """Wait until the slot is empty. ``try_token`` is the result of ``producer_try_acquire``."""
+        if try_token is None or not try_token:
+            cute.arch.mbarrier_wait(self.empty(state.index), state.phase)
+
+    def producer_get_barrier(self, state: PipelineState) -> Pointer:
+        """Return the barrier that asynchronous copies into the slot signal."""
+        return self.full(state.index)
+
+    def producer_commit(self, state: PipelineState) -> None:
+        """Signal that this thread's data is complete."""
+        cute.arch.mbarrier_arrive(self.full(state.index))
+
+    def producer_tail(self, state: PipelineState) -> None:
+        """Wait until all slots are empty, without changing the state."""
+        last = state.clone()
+        for _ in cute.range_constexpr(self.num_stages):
+            cute.arch.mbarrier_wait(self.empty(last.index), last.phase)
+            last.advance()
+
+    def consumer_try_wait(self, state: PipelineState) -> Boolean:
+        """Return True if the slot is full."""
+        return cute.arch.mbarrier_try_wait(self.full(state.index), state.phase)
+
+    def consumer_wait(self, state: PipelineState, try_token: Condition | None = None) -> None:
+        """Wait until the slot is full. ``try_token`` is the result of ``consumer_try_wait``."""
+        if try_token is None or not try_token:
+            cute.arch.mbarrier_wait(self.full(state.index), state.phase)
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Signal that the slot may be overwritten."""
+        cute.arch.mbarrier_arrive(self.empty(state.index))
+
+    def make_producer(self) -> PipelineProducer:
+        """Return the producer's side with its own state."""
+        return PipelineProducer(self, make_pipeline_state(PipelineUserType.Producer, self.num_stages))
+
+    def make_consumer(self) -> PipelineConsumer:
+        """Return the consumer's side with its own state."""
+        return PipelineConsumer(self, make_pipeline_state(PipelineUserType.Consumer, self.num_stages))
+
+    def make_participants(self) -> tuple[PipelineProducer, PipelineConsumer]:
+        """Return both sides, each with its own state."""
+        return self.make_producer(), self.make_consumer()
+
+
+class PipelineCpAsync(PipelineAsync):
+    """A pipeline filled with ``cp.async``. Each producer thread arrives when its copies complete."""
+
+    def producer_commit(self, state: PipelineState) -> None:
+        """Arrive at the slot's barrier when this thread's preceding copies complete."""
+        cute.arch.cp_async_mbarrier_arrive_noinc(self.full(state.index))
+
+
+class PipelineTmaAsync(PipelineAsync):
+    """A pipeline filled with TMA, which counts ``tx_count`` bytes on the full barrier.
+
+    One warp per block, or one thread of it, is the producer; single-thread operations are issued by one thread.
+
+    ``consumer_group.size`` is the number of arrivals from all blocks that empty a slot.  Each consumer warp (or
+    warpgroup, with ``Agent.WarpGroup``) arrives once at every block that shares its operands: those of its row and
+    column of ``cta_layout_vmnk``.  A cluster of m x n blocks thus has ``(m + n - 1) * warps`` arrivals.
+
+    ``create`` takes two arguments more than that of :class:`PipelineAsync`:
+
+    Args:
+        tx_count: the number of bytes that fill a slot, less than 2^20.
+        cta_layout_vmnk: the layout of the blocks of the cluster; None for one block.
+    """
+
+    def __init__(
+        self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent, tx_count: int,
+        cta_layout_vmnk: LayoutLike = None,
+    ):  # fmt: skip
+        super().__init__(barriers, num_stages, producers, consumers)
+        if not 1 <= tx_count < 1 << 20:
+            raise UsageError(f"tx_count must be 1 to {(1 << 20) - 1} bytes, got {tx_count}")
+        self.tx_count = tx_count
+        self.blocks = 1 if cta_layout_vmnk is None else cute.size(cta_layout_vmnk)
+        self.target: Any = None
+        thread = cute.arch.thread_idx().x % 128 if agent is Agent.WarpGroup else cute.arch.lane_idx()
+        self.signals = thread < self.blocks
+        if cta_layout_vmnk is not None and self.blocks > 1:
+            # Thread d of each warp (or warpgroup) signals block d of the cluster if they share an operand.
+            self.target = thread % self.blocks
+            if cute.size(cta_layout_vmnk, mode=[1]) > 1 and cute.size(cta_layout_vmnk, mode=[2]) > 1:
+                own = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+                _, m, n, _ = cta_layout_vmnk.get_flat_coord(own)
+                _, peer_m, peer_n, _ = cta_layout_vmnk.get_flat_coord(self.target)
+                self.signals = self.signals & ((peer_m == m) | (peer_n == n))
+
+    def sync(self) -> None:
+        """Make the barriers visible to all threads of the cluster."""
+        if self.blocks > 1:
+            cute.arch.cluster_arrive_relaxed()
+            cute.arch.cluster_wait()
+        else:
+            cute.arch.sync_threads()
+
+    def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
+        """Wait until the slot is empty, and set its expected bytes."""
+        super().producer_acquire(state, try_token)
+        if issues():
+            cute.arch.mbarrier_arrive_and_expect_tx(self.full(state.index), self.tx_count)
+
+    def producer_commit(self, state: PipelineState) -> None:
+        """Do nothing: the copies signal their completion."""
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Signal to every block that writes into the slot that it may be overwritten."""
+        if self.target is not None:
+            cute.arch.mbarrier_arrive(self.empty(state.index), self.target, pred=self.signals)
+        elif self.signals:
+            cute.arch.mbarrier_arrive(self.empty(state.index))
+
+
+class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
+    """A pipeline filled with TMA and used by several groups of threads, each thread of which releases slots itself.
+
+    ``consumer_group_async`` is one group or several.  All threads are in one block; use :class:`PipelineTmaAsync` for
+    slots shared by a cluster.
+    """
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup | int,
+        consumer_group_async: CooperativeGroup | int | Sequence[CooperativeGroup],
+        consumer_group_umma: None = None,
+        **others: Any,
+    ) -> Any:
+        """Create the pipeline and initialize its barriers, as :meth:`PipelineAsync.create` does.
+
+        Raises F280 for consumers that are ``tcgen05`` instructions.
+        """
+        if consumer_group_umma is not None:
+            raise KernelTypeError("F280", "consumer_group_umma (tcgen05) needs sm_100 or later")
+        groups = consumer_group_async if isinstance(consumer_group_async, tuple | list) else (consumer_group_async,)
+        threads = CooperativeGroup(Agent.Thread, sum(_size_of(group) for group in groups))
+        made = super().create(num_stages=num_stages, producer_group=producer_group, consumer_group=threads, **others)
+        if made.blocks > 1:
+            raise UsageError(f"PipelineTmaMultiConsumersAsync supports one block, got a cluster of {made.blocks}")
+        return made
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Signal that this thread no longer needs the slot."""
+        cute.arch.mbarrier_arrive(self.empty(state.index))
+
+
+class PipelineOrder:
+    """Ordered execution of groups: group 0, 1, …, ``length - 1``, then group 0 again, each after the previous is done.
+
+    Each group's work may have ``depth`` parts, which are ordered separately::
+
+        order = pipeline.PipelineOrder.create(depth=1, length=2, group_id=group, producer_group=128)
+        order.wait()                         # until the previous group is done
+        …
+        order.arrive()                       # let the next group start
+    """
+
+    def __init__(self, barriers: Any, depth: int, length: int, group_id: Int):
+        self.barriers = barriers
+        self.depth = depth
+        self.length = length
+        self.group_id = group_id
+        phase = cute.Int32(1 if group_id == 0 else 0)  # Group 0 starts.
+        self.state = PipelineState(depth, cute.Int32(0), cute.Int32(0), phase)
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        depth: int,
+        length: int,
+        group_id: Int,
+        producer_group: CooperativeGroup | int,
+        barrier_storage: Pointer | None = None,
+        defer_sync: bool = False,
+    ) -> PipelineOrder:
+        """Create the order and initialize its ``depth * length`` barriers.
+
+        Args:
+            depth: the number of parts.
+            length: the number of groups.
+            group_id: the index of this thread's group.
+            producer_group: the threads of a group, each of which arrives.
+            barrier_storage: a pointer to ``Int64`` elements; allocated by default.
+            defer_sync: the caller synchronizes the threads after the initialization.
+        """
+        if depth < 1 or length < 1:
+            raise UsageError(f"PipelineOrder: depth and length must be at least 1, got {depth} and {length}")
+        if barrier_storage is None:
+            barrier_storage = cute.arch.alloc_smem(cute.Int64, depth * length, alignment=8)
+        if cute.arch.warp_idx() == 0:
+            with cute.arch.elect_one():
+                for i in cute.range_constexpr(depth * length):
+                    cute.arch.mbarrier_init(barrier_storage + i, _size_of(producer_group))
+                cute.arch.mbarrier_init_fence()
+        if not defer_sync:
+            cute.arch.sync_threads()
+        return cls(barrier_storage, depth, length, group_id)
+
+    def wait(self) -> None:
+        """Wait until the previous group is done."""
+        cute.arch.mbarrier_wait(self.barriers + (self.state.index * self.length + self.group_id), self.state.phase)
+
+    def arrive(self) -> None:
+        """Let the next group start."""
+        following = (self.group_id + 1) % self.length
+        cute.arch.mbarrier_arrive(self.barriers + (self.state.index * self.length + following))
+        self.state.advance()
+
+
+class PipelineTmaStore:
+    """A pipeline of slots written by threads and stored with TMA. One thread or warp issues the stores.
+
+    Call ``producer_commit()`` after the copies of each item.  ``producer_acquire()`` waits until the next slot may be
+    overwritten.
+    """
+
+    def __init__(self, num_stages: int, producer_group: CooperativeGroup | int):
+        self.num_stages = num_stages
+        self.producers = _size_of(producer_group)
+
+    @classmethod
+    def create(cls, *, num_stages: int, producer_group: CooperativeGroup | int) -> PipelineTmaStore:
+        """Create the pipeline."""
+        if num_stages < 1:
+            raise UsageError(f"num_stages must be at least 1, got {num_stages}")
+        return cls(num_stages, producer_group)
+
+    def producer_acquire(self) -> None:
+        """Wait until the slot stored ``num_stages`` items ago has been read."""
+        cute.arch.cp_async_bulk_wait_group(self.num_stages - 1, read=True)
+
+    def producer_commit(self) -> None:
+        """Commit the preceding copies as a group."""
+        cute.arch.cp_async_bulk_commit_group()
+
+    def producer_tail(self) -> None:
+        """Wait until every slot has been read."""
+        cute.arch.cp_async_bulk_wait_group(0, read=True)
+
+
+def _size_of(group: Any) -> int:
+    return group if isinstance(group, int) else group.size
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

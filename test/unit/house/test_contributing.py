@@ -11,7 +11,7 @@ import pytest
 
 from cute_dialect.arch import targets
 from cute_dialect.arch.targets import KIB, Needs, Target, find_target, lacking
-from cute_dialect.lang.lib.schedulers import get_smem_capacity_in_bytes
+from cute_dialect.lang.utils import get_smem_capacity_in_bytes
 from cute_dialect.op import Problem, choose
 from cute_dialect.op.select.cost_model import COSTS, costs_of, costs_path, predict, write_costs
 from cute_dialect.passes.base import Pass

@@ -32,7 +32,7 @@ INNER_LAYERS = {
     ),
     "lang": (
         "tracing", "values", "rewrite", "control", "machine", "calls", "lib", "nvgpu", "arch", "math", "runtime",
-        "hopper", "pipeline", "utils", "compat", "cuda", "extras", "testing", "torch",
+        "utils", "hopper", "pipeline", "compat", "cuda", "extras", "testing", "torch",
     ),
     "op": (
         "errors", "signature_types", "keywords", "arrays", "epilogue", "problems", "select", "execute",
