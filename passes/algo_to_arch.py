@@ -48,8 +48,8 @@ from cute_dialect.dialect.types import CuteType, LayoutType
 from cute_dialect.dialect.universal_copy import UniversalCopyType
 from cute_dialect.ir.editing import all_ops, make_op
 from cute_dialect.passes.base import Pass, PassContext, PassError
-from cute_dialect.passes.expand_tensor import on_layout_of_tensor
-from cute_dialect.passes.lowering import fills
+from cute_dialect.passes.expand_ops import on_layout_of_tensor
+from cute_dialect.passes.lowering import insertion
 from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, first_mode, plain_layout, plan, side_of
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.passes.lowering.thread_slices import missing_slices
@@ -157,11 +157,11 @@ def _make_fragment_like(op: Operation) -> None:
 
 def _fill(op: Operation) -> None:
     tensor, value = op.operands
-    fills.fill(InsertionPoint(op), tensor, value)
+    insertion.fill(InsertionPoint(op), tensor, value)
 
 
 def _clear(op: Operation) -> None:
-    fills.clear(InsertionPoint(op), op.operands[0])
+    insertion.clear(InsertionPoint(op), op.operands[0])
 
 
 # ----------------------------------------------------------------------------------------------------------------- copy

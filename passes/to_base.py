@@ -7,7 +7,7 @@ The pass walks forward once with a value map.
   ``llvm.extractvalue``, which upstream's canonicalizer folds.
 * A kernel (``gpu.func … kernel``) becomes an ``llvm.func`` with ``gpu.kernel``, ``nvvm.kernel``, ``nvvm.reqntid`` and
   ``cute.args`` (the original argument types, which the launcher checks).
-* Offsets into memory are widened to 64 bits (:mod:`.lowering.widen`).
+* Offsets into memory are widened to 64 bits (:mod:`.lowering.folding`).
 * Instructions become ``nvvm`` ops or inline PTX.  With ``arch-dialect=nvgpu``, instructions that upstream's ``nvgpu``
   represents correctly become its ops; a remark names the others (:mod:`cute_dialect.cute_nvgpu.to_nvgpu`).
 * Register tensors become SSA values (:mod:`.lowering.fragments`); loops with static bounds that index them are

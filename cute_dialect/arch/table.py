@@ -28,35 +28,23 @@ ALIASES = {
 
 @cache
 def _makers() -> dict[str, Callable[[], Atom]]:
-    from cute_dialect.arch import (  # late: start-up
-        async_copy,
-        matrix_copy,
-        mma_sp,
-        sm61,
-        sm70,
-        sm75,
-        sm80,
-        sm89,
-        sm90,
-        universal,
-        wgmma_sp,
-    )
+    from cute_dialect.arch import copies, mma_before_sm90, sm90, sparse_mma  # late: start-up
 
     sources = (
-        universal.rows,
-        sm61.rows,
-        sm70.rows,
-        sm75.rows,
-        matrix_copy.load_rows,
-        sm80.rows,
-        async_copy.cp_async_rows,
-        sm89.rows,
-        mma_sp.rows,
+        copies.universal_rows,
+        mma_before_sm90.rows_sm61,
+        mma_before_sm90.rows_sm70,
+        mma_before_sm90.rows_sm75,
+        copies.load_rows,
+        mma_before_sm90.rows_sm80,
+        copies.cp_async_rows,
+        mma_before_sm90.rows_sm89,
+        sparse_mma.mma_sp_rows,
         sm90.rows,
-        wgmma_sp.rows,
-        matrix_copy.store_rows,
-        async_copy.bulk_rows,
-        async_copy.tma_rows,
+        sparse_mma.wgmma_sp_rows,
+        copies.store_rows,
+        copies.bulk_rows,
+        copies.tma_rows,
     )
     makers: dict[str, Callable[[], Atom]] = {}
     for rows in sources:
@@ -255,7 +243,7 @@ def find_wgmma_sp(
     >>> find_wgmma_sp(64, ("i32", "i8", "i8"), "rmem").name
     'SM90_SPARSE_64x64x64_S32S8S8_RS_TN'
     """
-    from cute_dialect.arch.wgmma_sp import wgmma_sp_name  # late: start-up
+    from cute_dialect.arch.sparse_mma import wgmma_sp_name  # late: start-up
 
     return mma_atom(wgmma_sp_name(n, types, source_a, _wgmma_letters(n, types, source_a, majors), saturate))
 

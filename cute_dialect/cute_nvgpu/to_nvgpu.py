@@ -54,9 +54,8 @@ from cute_dialect.passes.lowering.packed import read_packed, write_packed
 from cute_dialect.passes.lowering.types import struct
 from cute_dialect.passes.lowering.walk import Handler, Lowering, memory_type
 from cute_dialect.upstream import llvm, vector
-from cute_dialect.upstream.attrs import attr
+from cute_dialect.upstream.attrs import attr, opaque_class, opaque_type
 from cute_dialect.upstream.op import TableOp, table_dialect
-from cute_dialect.upstream.opaque_types import opaque_class, opaque_type
 
 NOT_CARRIED: Mapping[str, str] = {
     "stmatrix": "nvgpu has no stmatrix",

@@ -8,9 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from cute_dialect.explore.links import Groups, Pane, Source, files_of, linked, source_pane
-from cute_dialect.explore.machine_code import disassembled
-from cute_dialect.explore.source_locations import of_mlir, of_ptx
+from cute_dialect.explore.links import (
+    Groups,
+    Pane,
+    Source,
+    disassembled,
+    files_of,
+    linked,
+    of_mlir,
+    of_ptx,
+    source_pane,
+)
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.lang.rewrite.trace_text import type_names
 from cute_dialect.pipelines.compiler import compile_module

@@ -11,8 +11,7 @@ from typing import Any
 from cute_dialect.explore.collect import Collected
 from cute_dialect.explore.drawings import Drawings
 from cute_dialect.explore.links import Pane, Source
-from cute_dialect.explore.measured import Measured
-from cute_dialect.explore.tabs import Part, Tab, Table
+from cute_dialect.explore.tabs import Measured, Part, Tab, Table
 
 __all__ = ["page", "page_data"]
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
-from cute_dialect.arch.tensor_map_codes import (
+from cute_dialect.arch.tensor_map import (
     ELEMENTS,
     INTERLEAVES,
     L2_PROMOTIONS,

@@ -14,10 +14,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from cute_dialect.upstream.attrs import attrs
+from cute_dialect.upstream.constraints import is_vector
 from cute_dialect.upstream.lazy import MadeLater, TableDialect
 from cute_dialect.upstream.op import FormatOp, make_ops
 from cute_dialect.upstream.tables import OpRow, has_table
-from cute_dialect.upstream.typed import is_vector
 
 _NAMES = {"ARITH": "Arith", "CF": "Cf", "FUNC": "Func", "MATH": "Math", "SCF": "Scf", "UB": "UB"}
 RESPELLED = {

@@ -20,12 +20,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import UnresolvedOperand
 
-from cute_dialect.upstream.attrs import at_punctuation, attr
+from cute_dialect.upstream.attrs import AsyncTokenType, at_punctuation, attr
+from cute_dialect.upstream.constraints import is_vector, items, numbers, vector
 from cute_dialect.upstream.format_elements import Custom
 from cute_dialect.upstream.format_values import operand_list, parse_optional_attr
-from cute_dialect.upstream.opaque_types import AsyncTokenType
 from cute_dialect.upstream.spec import container_element
-from cute_dialect.upstream.typed import is_vector, items, numbers, vector
 
 if TYPE_CHECKING:
     from cute_dialect.upstream.format_parser import ParseState

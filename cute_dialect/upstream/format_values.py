@@ -15,11 +15,10 @@ from xdsl.ir import Attribute, Data
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
-from cute_dialect.upstream.attrs import TextAttr, at_punctuation
+from cute_dialect.upstream.attrs import TextAttr, at_punctuation, opaque_class
+from cute_dialect.upstream.constraints import number, numbers
 from cute_dialect.upstream.llvm_types import LLVMPointerType
-from cute_dialect.upstream.opaque_types import opaque_class
 from cute_dialect.upstream.spec import NUMBER_TYPES, ArgSpec, AttrSpec
-from cute_dialect.upstream.typed import number, numbers
 
 _I32 = IntegerType(32)
 

@@ -21,10 +21,9 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.upstream.attrs import at_punctuation, attrs
+from cute_dialect.upstream.attrs import AsyncTokenType, at_punctuation, attrs, opaque_types
 from cute_dialect.upstream.lazy import TableDialect
 from cute_dialect.upstream.op import FormatOp, TableOp, make_ops
-from cute_dialect.upstream.opaque_types import AsyncTokenType, opaque_types
 from cute_dialect.upstream.signature import dicts_of, parse_signature, print_inputs, print_outputs, verify_function
 from cute_dialect.upstream.spec import SEGMENTS
 

@@ -23,6 +23,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.upstream.attrs import at_punctuation, attr, attrs
+from cute_dialect.upstream.constraints import numbers
 from cute_dialect.upstream.format_directives import GEP_DYNAMIC, LINKAGES
 from cute_dialect.upstream.lazy import TableDialect
 from cute_dialect.upstream.llvm_types import (
@@ -44,7 +45,6 @@ from cute_dialect.upstream.signature import (
     verify_function,
 )
 from cute_dialect.upstream.spec import SEGMENTS, container_element, enum_cases
-from cute_dialect.upstream.typed import numbers
 
 _I32 = IntegerType(32)
 _I64 = IntegerType(64)

@@ -16,11 +16,11 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from cute_dialect.upstream.attrs import attr, attrs
+from cute_dialect.upstream.constraints import scalar_type
 from cute_dialect.upstream.lazy import TableDialect
 from cute_dialect.upstream.op import FormatOp, Operand, TableOp, make_ops, row_traits
 from cute_dialect.upstream.spec import SEGMENTS, buildable_type
 from cute_dialect.upstream.tables import OpRow
-from cute_dialect.upstream.typed import scalar_type
 
 _I32 = IntegerType(32)
 

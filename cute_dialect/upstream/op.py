@@ -30,10 +30,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.ir.editing import fill_op
 from cute_dialect.ir.xdsl_compat import stored_operands
-from cute_dialect.upstream.attrs import attrs
+from cute_dialect.upstream.attrs import attrs, opaque_types
 from cute_dialect.upstream.constraints import accepts
 from cute_dialect.upstream.lazy import MadeLater, TableDialect
-from cute_dialect.upstream.opaque_types import opaque_types
 from cute_dialect.upstream.spec import SEGMENTS, ArgSpec, OpSpec, Types, infer_results
 from cute_dialect.upstream.tables import OpRow, table
 

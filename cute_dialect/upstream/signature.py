@@ -12,8 +12,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.upstream.attrs import at_punctuation
+from cute_dialect.upstream.constraints import items
 from cute_dialect.upstream.llvm_types import LLVMFunctionType
-from cute_dialect.upstream.typed import items
 
 Argument = Parser.Argument
 

@@ -32,11 +32,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Data, TypeAttribute
 
-from cute_dialect.upstream.attrs import TextAttr, attr, attrs
+from cute_dialect.upstream.attrs import TextAttr, attr, attrs, opaque_type
+from cute_dialect.upstream.constraints import element_type, is_vector, numbers, vector
 from cute_dialect.upstream.llvm_types import LLVMArrayType, LLVMPointerType, LLVMStructType, LLVMTokenType
-from cute_dialect.upstream.opaque_types import opaque_type
 from cute_dialect.upstream.tables import OpRow, table
-from cute_dialect.upstream.typed import element_type, is_vector, numbers, vector
 
 SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
 """Properties with the numbers of values of variadic operands and results."""

@@ -18,13 +18,12 @@ from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from cute_dialect.upstream.attrs import attrs
+from cute_dialect.upstream.attrs import attrs, opaque_types
+from cute_dialect.upstream.constraints import Vector, element_type, is_vector, items
+from cute_dialect.upstream.constraints import vector as make_vector
 from cute_dialect.upstream.lazy import TableDialect
 from cute_dialect.upstream.op import TableOp, make_ops
-from cute_dialect.upstream.opaque_types import opaque_types
 from cute_dialect.upstream.spec import SEGMENTS
-from cute_dialect.upstream.typed import Vector, element_type, is_vector, items
-from cute_dialect.upstream.typed import vector as make_vector
 
 _I32 = IntegerType(32)
 

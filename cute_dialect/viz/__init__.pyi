@@ -1,7 +1,7 @@
 # ruff: noqa: I001 (sorting would make a statement of each name)
 """The public names of drawings: each from the module that defines it."""
 
-from cute_dialect.viz.aliases import (
+from cute_dialect.viz.dispatch import (
     render_copy_layout_svg as render_copy_layout_svg,
     render_layout_svg as render_layout_svg,
     render_swizzle_layout_svg as render_swizzle_layout_svg,

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from cute_dialect.algebra.values import Swizzle
+from cute_dialect.arch.descriptors import SWIZZLES
 from cute_dialect.arch.elements import bits_of
-from cute_dialect.arch.gmma import SWIZZLES
 from cute_dialect.arch.tensor_map import TensorMapSpec
 from cute_dialect.viz.cells import Cell, Panel, grid
 from cute_dialect.viz.drawing import Drawing, Path
@@ -128,7 +128,7 @@ def draw_tma(x: Any, *, file: Path | None = None) -> Drawing:
     first rows are drawn. Notes below state the bytes, the swizzle, the alignment and the fill value outside the tensor.
 
     >>> from cute_dialect.algebra import Layout
-    >>> from cute_dialect.arch.gmma import smem_tile
+    >>> from cute_dialect.arch.descriptors import smem_tile
     >>> from cute_dialect.arch.tma import derive
     >>> spec = derive(Layout("(4096,1024):(1024,1)"), smem_tile("k", 128, "f16", (128, 64)), (128, 64), "f16")
     >>> draw_tma(spec).title

@@ -31,7 +31,7 @@ from cute_dialect.ir.xdsl_compat import append_op
 from cute_dialect.passes.emitter import integer_attr
 from cute_dialect.passes.lowering.types import Path, is_empty, vector
 from cute_dialect.upstream import llvm
-from cute_dialect.upstream.typed import width
+from cute_dialect.upstream.constraints import width
 
 UNWRITTEN = "cute.unwritten"
 

@@ -19,11 +19,10 @@ from cute_dialect.passes.base import PassError
 from cute_dialect.passes.emitter import BINARY, ArithEmitter, ssa_value
 from cute_dialect.passes.lowering.bits import PossibleBits
 from cute_dialect.passes.lowering.build import BaseBuilder
-from cute_dialect.passes.lowering.folding import constant_of, fold_integer
+from cute_dialect.passes.lowering.folding import Widener, constant_of, fold_integer
 from cute_dialect.passes.lowering.fragments import FragmentView, NeedsMemory, Registers
 from cute_dialect.passes.lowering.printing import Formats
 from cute_dialect.passes.lowering.types import Path, integer, leaf_paths, lowered
-from cute_dialect.passes.lowering.widen import Widener
 
 
 class SharingEmitter(ArithEmitter):

@@ -16,9 +16,8 @@ from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout
 from cute_dialect.arch import ATOMS, CopyAtom, MmaAtom
 from cute_dialect.arch.atom import Registers
-from cute_dialect.arch.descriptors import derive_for
+from cute_dialect.arch.descriptors import SWIZZLES, choose_swizzle, derive_for, row_bytes, smem_tile
 from cute_dialect.arch.elements import bits_of
-from cute_dialect.arch.gmma import SWIZZLES, choose_swizzle, row_bytes, smem_tile
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.launch_shape import LaunchShape
 

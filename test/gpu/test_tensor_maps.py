@@ -13,7 +13,7 @@ from arch_support import fill, header
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout
 from cute_dialect.arch import copy_atom, find_tma
-from cute_dialect.arch.gmma import smem_tile
+from cute_dialect.arch.descriptors import smem_tile
 from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorDim, TensorMapSpec, im2col_for_convolution
 from cute_dialect.arch.tma import derive
 from cute_dialect.runtime import driver as cuda

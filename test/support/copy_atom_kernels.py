@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from kernel_modules import Use, module_text
 
 import cute_dialect.lang as cute
-from cute_dialect.arch.async_copy import BULK_REDUCTIONS
+from cute_dialect.arch.copies import BULK_REDUCTIONS
 from cute_dialect.lang.nvgpu import BulkCopyOp, BulkReduceOp, LoadCacheMode, cpasync, warp
 
 WARP = 32

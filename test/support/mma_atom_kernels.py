@@ -30,7 +30,7 @@ from cute_dialect.arch import ATOMS, MmaAtom, mma_atom
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.sm90 import FLOAT_N, majors_of, wgmma_name
 from cute_dialect.arch.sm90 import TYPES as WGMMA_TYPES
-from cute_dialect.arch.wgmma_sp import wgmma_sp_name
+from cute_dialect.arch.sparse_mma import wgmma_sp_name
 from cute_dialect.lang.nvgpu import DotProductOp, MmaUniversalOp, warp, warpgroup
 
 WARP = 32

@@ -175,7 +175,7 @@ def reduced_as(element: Attribute, reduction: str) -> str:
     >>> reduced_as(f32, "add"), reduced_as(i32, "xor")
     ('f32', 'b32')
     """
-    from cute_dialect.arch.async_copy import BULK_REDUCTIONS  # late: start-up
+    from cute_dialect.arch.copies import BULK_REDUCTIONS  # late: start-up
 
     bits, text = element_bits(element), str(element)
     names = [text]

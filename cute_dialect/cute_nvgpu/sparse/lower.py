@@ -20,7 +20,7 @@ from cute_dialect.arch.atom import MmaAtom
 from cute_dialect.cute_nvgpu.sparse.ops import WgmmaSpType
 from cute_dialect.cute_nvgpu.tiled_mma.registers import REGISTERS, read_operand, row_of, write_struct
 from cute_dialect.cute_nvgpu.wgmma.lower import accumulator, descriptor, wgmma_asm
-from cute_dialect.passes.lowering.accumulators import read_unit, struct_type, write_unit
+from cute_dialect.passes.lowering.carried import read_unit, struct_type, write_unit
 from cute_dialect.passes.lowering.packed import read_packed
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace

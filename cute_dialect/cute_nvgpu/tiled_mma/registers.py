@@ -11,7 +11,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.arch.atom import MmaAtom, Registers
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.dialect.memory_types import MemRefType
-from cute_dialect.passes.lowering.accumulators import (
+from cute_dialect.passes.lowering.carried import (
     cells_of,
 )
 from cute_dialect.passes.lowering.fragments import Lane, Member

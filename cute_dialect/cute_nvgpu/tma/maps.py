@@ -284,7 +284,7 @@ def shared_layout(smem: MemRefType) -> tuple[int, Layout, Leaf]:
 
     Raises AlgebraError for a swizzle that TMA does not support.
     """
-    from cute_dialect.arch.gmma import swizzle_width  # late: start-up
+    from cute_dialect.arch.descriptors import swizzle_width  # late: start-up
 
     layout, bits = smem.layout, element_bits(smem.element)
     try:
@@ -355,7 +355,7 @@ def _numbered_pixels(tile: Layout) -> Layout:
 def _boxes(
     m: TmaMap | Im2colMap, tile: Layout, here: Layout, counts: Sequence[int], strides: Sequence[int]
 ) -> list[Box]:
-    from cute_dialect.arch.tma_boxes import boxes  # late: start-up
+    from cute_dialect.arch.tma import boxes  # late: start-up
 
     try:
         found = [Box(at, offset) for at, offset in boxes(tile, here, counts, strides)]

@@ -65,7 +65,7 @@ def modes_of(layout: Layout) -> Layout:
 
 def derived(operand_types: Sequence[Attribute], properties: Properties) -> object:
     """Return the :class:`~cute_dialect.arch.tensor_map.TensorMapSpec` of a ``make_tma_*`` op. Raises AlgebraError."""
-    from cute_dialect.arch.gmma import SWIZZLES  # late: start-up
+    from cute_dialect.arch.descriptors import SWIZZLES  # late: start-up
     from cute_dialect.arch.tma import derive  # late: start-up
 
     gmem, smem, tiler = operand_types
@@ -280,7 +280,7 @@ def check_coordinates(types: Sequence[Attribute]) -> None:
 
 def check_shared(m: TmaMap | Im2colMap, smem: Attribute, at: int) -> PtrType:
     """Raise AlgebraError unless operand ``at`` points to shared memory with the element type and swizzle of the map."""
-    from cute_dialect.arch.gmma import SWIZZLES  # late: start-up
+    from cute_dialect.arch.descriptors import SWIZZLES  # late: start-up
 
     if not isinstance(smem, PtrType) or smem.data.space != AddressSpace.smem or smem.data.element != m.element:
         raise AlgebraError(f"operand #{at} must be a !cute.ptr<{m.element}, smem>, got {smem}")

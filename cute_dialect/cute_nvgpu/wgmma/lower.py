@@ -32,7 +32,7 @@ from cute_dialect.cute_nvgpu.wgmma.ops import WgmmaType
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.base import PassError
-from cute_dialect.passes.lowering.accumulators import (
+from cute_dialect.passes.lowering.carried import (
     Unit,
     accumulator_unit,
     held_units,

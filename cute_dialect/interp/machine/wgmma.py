@@ -136,7 +136,7 @@ def expand_warpgroup(a: Array, registers: list[Array], kind: str, selector: int)
         kind: The PTX type of A.
     """
     from cute_dialect.arch.elements import by_ptx  # late: start-up
-    from cute_dialect.arch.mma_sp import metadata  # late: start-up
+    from cute_dialect.arch.sparse_mma import metadata  # late: start-up
 
     held = metadata(64, 2 * a.shape[1], by_ptx(kind))
     e = np.concatenate(registers).view(np.uint32)[None]

@@ -90,7 +90,7 @@ def expand(kept: Array, metadata: Array, element: str) -> Array:
     """
     import numpy as np
 
-    from cute_dialect.arch.mma_sp import metadata as held  # late: start-up
+    from cute_dialect.arch.sparse_mma import metadata as held  # late: start-up
 
     group, _, per_word = _group(element)
     m, half = kept.shape

@@ -16,9 +16,9 @@ from cute_dialect.algebra.trees import is_static, shape_to_tile
 from cute_dialect.algebra.values import UNDERSCORE
 from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.arch.atom import MmaAtom as MmaRow
+from cute_dialect.arch.descriptors import SWIZZLES, plain_atom, smem_tile
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import ArchError
-from cute_dialect.arch.gmma import SWIZZLES, plain_atom, smem_tile
 from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
 from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
 from cute_dialect.lang.machine.operands import in_kernel, tensor_operand

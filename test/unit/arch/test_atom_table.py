@@ -28,7 +28,7 @@ from cute_dialect.arch import (
     mma_atom,
 )
 from cute_dialect.arch.__main__ import main
-from cute_dialect.arch.async_copy import sized
+from cute_dialect.arch.copies import sized
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.fragments import fragment
 from cute_dialect.arch.listing import grid, holders

@@ -13,7 +13,7 @@ from cute_dialect.algebra.text import parse_layout
 from cute_dialect.algebra.trees import tree_leaves
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, Layout, Swizzle
 from cute_dialect.arch import TmaError
-from cute_dialect.arch.gmma import pointer_swizzle, smem_tile
+from cute_dialect.arch.descriptors import pointer_swizzle, smem_tile
 from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorDim, TensorMapSpec, im2col_for_convolution
 from cute_dialect.arch.tma import derive, scalars
 

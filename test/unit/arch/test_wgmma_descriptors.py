@@ -13,10 +13,13 @@ from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.tiling import tile_to_shape
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Swizzle
 from cute_dialect.arch import DescriptorError, find_wgmma
-from cute_dialect.arch.descriptors import MatrixDescriptor, OperandView, derive, derive_for
-from cute_dialect.arch.gmma import (
+from cute_dialect.arch.descriptors import (
     SWIZZLES,
+    MatrixDescriptor,
+    OperandView,
     choose_swizzle,
+    derive,
+    derive_for,
     element_swizzle,
     pattern_bytes,
     plain_atom,

@@ -11,8 +11,7 @@ from cute_dialect.algebra import text
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import Layout
 from cute_dialect.arch.errors import TmaError
-from cute_dialect.arch.tma import derive
-from cute_dialect.arch.tma_boxes import boxes
+from cute_dialect.arch.tma import boxes, derive
 
 
 def moved(

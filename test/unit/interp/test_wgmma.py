@@ -9,8 +9,7 @@ from interp_support import DSMEM, kernel, run_kernel
 
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.values import AnyLayout
-from cute_dialect.arch.descriptors import derive
-from cute_dialect.arch.gmma import smem_tile
+from cute_dialect.arch.descriptors import derive, smem_tile
 from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 

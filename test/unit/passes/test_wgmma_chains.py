@@ -8,8 +8,7 @@ import pytest
 from pipelines_support import kernel, module, with_registers
 from xdsl.dialects.builtin import ModuleOp
 
-from cute_dialect.passes.wgmma_registers import find_chains
-from cute_dialect.passes.wgmma_webs import RegisterTypes
+from cute_dialect.passes.wgmma_registers import RegisterTypes, find_chains
 from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.upstream import UpstreamModule

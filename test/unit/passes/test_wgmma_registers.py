@@ -6,7 +6,7 @@ import pytest
 from pipelines_support import kernel, module, with_registers
 from xdsl.dialects.builtin import ModuleOp
 
-from cute_dialect.passes.wgmma_webs import RegisterTypes, Webs, find_webs
+from cute_dialect.passes.wgmma_registers import RegisterTypes, Webs, find_webs
 from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.ptxas import assemble
