@@ -116,3 +116,52 @@ def dense(
     found = run(c, operands, numbers, **options)
     each = [gradients(q[i], k[i], v[i], dout[i], None if dlse is None else dlse[i], scale, seen) for i in range(batch)]
     return errors(found, [np.stack(x) for x in zip(*each)])
+
+
+def packed(
+    c: BackwardConfig, lengths: list[tuple[int, int]], heads: int, key_heads: int, size: int,
+    window: tuple[int, int] = (0, 0), **options: Any,
+) -> list[float]:  # fmt: skip
+    """Return the errors of the gradients of packed sequences of (queries, keys).
+
+    One sequence at a time is finite. The others are NaN, so that an access to them shows. The gradients of queries
+    without keys, and of keys without queries, must be 0 nevertheless.
+    """
+    dtype, scale = DTYPES[c.element], float(np.float32(size**-0.5))
+    begins = [np.cumsum([0, *x]).astype(np.int32) for x in zip(*lengths)]
+    longest = [max(x) for x in zip(*lengths)]
+    numbers = {"queries": longest[0], "keys": longest[1], "scale": scale, "left": window[0], "right": window[1]}
+    worst = [0.0, 0.0, 0.0]
+    for one, (queries, keys) in enumerate(lengths):
+        if not queries or not keys:
+            continue
+        mine, theirs = (slice(int(b[one]), int(b[one + 1])) for b in begins)
+        q, dout = (normal(queries, heads, size, dtype=dtype, seed=i) for i in (0, 3))
+        k, v = (normal(keys, key_heads, size, dtype=dtype, seed=i) for i in (1, 2))
+        dlse = normal(queries, heads, dtype=np.float32, seed=4) if c.dlse else None
+        bounds = [x if is_bounded else None for x, is_bounded in zip(window, c.bounded)]
+        seen = visible(queries, keys, bounds[0], bounds[1], keys - queries if c.from_end else 0)
+        out, lse = forward(q, k, v, scale, seen)
+        operands: dict[str, Any] = {"of_queries": begins[0], "of_keys": begins[1]}
+        parts = {"q": q, "k": k, "v": v, "out": out.astype(dtype), "dout": dout, "lse": lse.astype(np.float32)}
+        if dlse is not None:
+            parts["dlse"] = dlse
+        for name, part in parts.items():
+            at, b = (theirs, begins[1]) if name in ("k", "v") else (mine, begins[0])
+            whole = np.full((1, int(b[-1]), *part.shape[1:]), np.nan, part.dtype)
+            whole[0, at] = part
+            operands[name] = whole
+        operands.setdefault("dlse", None)
+        for (_, count), first, end in zip(lengths, begins[0], begins[0][1:]):
+            if not count:
+                operands["lse"][0, first:end] = -np.inf
+        found = run(c, operands, numbers, **options)
+        for i, (many, count) in enumerate(lengths):
+            if not count:
+                assert not found[0][0, begins[0][i] : begins[0][i + 1]].any()
+            if not many:
+                assert not any([x[0, begins[1][i] : begins[1][i + 1]].any() for x in found[1:]])
+        want = gradients(q, k, v, dout, dlse, scale, seen)
+        here = errors([found[0][0, mine], found[1][0, theirs], found[2][0, theirs]], want)
+        worst = [max(a, b) for a, b in zip(worst, here)]
+    return worst

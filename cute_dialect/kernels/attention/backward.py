@@ -172,6 +172,12 @@ def backward(
             (c.grad_stages, c.query_bytes),
         )
     ]  # fmt: skip
+    own = None
+    if c.packed:
+        own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
+        if cute.arch.thread_idx().x == 0:
+            cute.arch.mbarrier_init(own, 1)
+            cute.arch.mbarrier_init_fence()
     cute.arch.sync_threads()
     # The kernel may start while the previous one runs. All threads wait for that kernel before they touch memory.
     cute.arch.griddepcontrol_wait()
@@ -179,9 +185,10 @@ def backward(
     if warp_group == 0:
         cute.arch.setmaxregister_decrease(_REGISTERS[0])
         if warp == 0:
-            if cute.arch.elect_one():
-                producers = [pipe.make_producer() for pipe in pipes]
-                BackwardProducer(c, tiles, tmas, operands, producers, stats, s_stats).run()
+            producers = [pipe.make_producer() for pipe in pipes]
+            producer = BackwardProducer(c, tiles, tmas, operands, producers, stats, s_stats, own)
+            if c.packed or cute.arch.elect_one():
+                producer.run()
         elif warp <= (0 if c.red else c.consumers):
             DqWriter(c, tiles, warp - 1, s_dq, dq_sum).run()
     else:

@@ -23,19 +23,24 @@ DQ_FULL, DQ_EMPTY = 2, 4
 
 
 class BackwardProducer:
-    """Producer of the operands: one thread.
+    """Producer of the operands: one thread, or a warp for packed sequences.
+
+    The last tile of a packed sequence may reach into the next sequence. The producer zeroes those rows, because a
+    probability of 0 times an infinite or NaN value would be NaN.
 
     Args:
         c, tiles: Configuration and scheduler.
         tmas, smem, rings: Those of K, V, Q and dO.
         stats: Row statistics in global memory.
         s_stats: Their ring in shared memory, with the stages of Q.
+        own: Barrier of the producer for packed sequences, or None.
     """
 
     def __init__(
-        self, c: BackwardConfig, tiles: KeyTiles, tmas: Any, smem: Any, rings: Any, stats: Any, s_stats: Any
+        self, c: BackwardConfig, tiles: KeyTiles, tmas: Any, smem: Any, rings: Any, stats: Any, s_stats: Any, own: Any
     ):  # fmt: skip
         self.c, self.tiles, self.stats, self.s_stats = c, tiles, stats, s_stats
+        self.own, self.phase = own, cute.Int32(0)
         sizes = (c.tile_n, c.tile_n, c.tile_m, c.tile_m)
         self.k, self.v, self.q, self.grad = (
             Loaded(tma, tensor, (rows, c.head), 0) for tma, tensor, rows in zip(tmas, smem, sizes)
@@ -53,12 +58,11 @@ class BackwardProducer:
             at = self.tiles.following(at)
 
     def _tile(self, place: KeyPlace) -> None:
-        batch = place.matrix
-        self._bring(self.k, self.of_k, place.key_start + place.row, place.head, batch)
         sharing = self.tiles.problem.sharing
         head = place.head * sharing
+        self._keys(self.k, self.of_k, place)
         self._queries(place, head, place.first)
-        self._bring(self.v, self.of_v, place.key_start + place.row, place.head, batch)
+        self._keys(self.v, self.of_v, place)
         self._grads(place, head, place.first)
         for tile in range(place.first + 1, place.last):
             self._queries(place, head, tile)
@@ -68,18 +72,68 @@ class BackwardProducer:
                 self._queries(place, head + other, tile)
                 self._grads(place, head + other, tile)
 
+    def _keys(self, matrix: Loaded, ring: Any, place: KeyPlace) -> None:
+        at = (place.key_start + place.row, place.head, place.matrix)
+        self._bring(matrix, ring, at, place.keys - place.row)
+
     def _queries(self, place: KeyPlace, head: Any, tile: Any) -> None:
-        slot = self.of_q.acquire_and_advance()
-        self.q.fetch(slot.index, slot.barrier, place.query_start + tile * self.c.tile_m, head, place.matrix)
+        row = tile * self.c.tile_m
         source = self.stats[head, place.tile + tile, None]
-        cute.copy(self.bulk, source, self.s_stats[None, slot.index], tma_bar_ptr=slot.barrier)
+        self._bring(
+            self.q, self.of_q, (place.query_start + row, head, place.matrix), place.queries - row, source
+        )  # fmt: skip
 
     def _grads(self, place: KeyPlace, head: Any, tile: Any) -> None:
-        self._bring(self.grad, self.of_grad, place.query_start + tile * self.c.tile_m, head, place.matrix)
+        row = tile * self.c.tile_m
+        self._bring(self.grad, self.of_grad, (place.query_start + row, head, place.matrix), place.queries - row)
 
-    def _bring(self, matrix: Loaded, ring: Any, row: Any, head: Any, batch: Any) -> None:
+    def _bring(self, matrix: Loaded, ring: Any, at: tuple[Any, Any, Any], count: Any, stats: Any = None) -> None:
+        """Load a tile to the next slot of a ring.
+
+        Args:
+            matrix: The matrix.
+            ring: Its ring.
+            at: First row, head and sequence.
+            count: Rows from there to the end of the sequence.
+            stats: Row statistics that belong to the slot, or None.
+        """
+        if self.c.packed:
+            if count < matrix.tile[0]:
+                self._bring_last(matrix, ring, at, count, stats)
+            else:
+                self._bring_whole(matrix, ring, at, stats)
+        else:
+            self._bring_whole(matrix, ring, at, stats)
+
+    def _bring_whole(self, matrix: Loaded, ring: Any, at: tuple[Any, Any, Any], stats: Any) -> None:
         slot = ring.acquire_and_advance()
-        matrix.fetch(slot.index, slot.barrier, row, head, batch)
+        self._fetch(matrix, slot.index, slot.barrier, at, stats)
+
+    def _fetch(self, matrix: Loaded, slot: Any, barrier: Any, at: tuple[Any, Any, Any], stats: Any) -> None:
+        matrix.fetch(slot, barrier, *at)
+        if stats is not None:
+            cute.copy(self.bulk, stats, self.s_stats[None, slot], tma_bar_ptr=barrier)
+
+    def _bring_last(self, matrix: Loaded, ring: Any, at: tuple[Any, Any, Any], count: Any, stats: Any) -> None:
+        """Load the last rows of a sequence, and zero those of the next one."""
+        state, pipe = ring.state, ring.pipe
+        cute.arch.mbarrier_wait(pipe.empty(state.index), state.phase)
+        if cute.arch.issues():
+            cute.arch.mbarrier_arrive_and_expect_tx(self.own, pipe.tx_count)
+        self._fetch(matrix, state.index, self.own, at, stats)
+        cute.arch.mbarrier_wait(self.own, self.phase)
+        self.phase = self.phase ^ 1
+        pieces, lane = self.c.head // 8, cute.arch.lane_idx()
+        zeros = cute.make_rmem_tensor(8, matrix.smem.element_type)
+        zeros.fill(0.0)
+        for row in range(count + lane // pieces, matrix.tile[0], 32 // pieces):
+            line = cute.local_tile(matrix.smem[row, None, state.index], (8,), (lane % pieces,))
+            cute.autovec_copy(zeros, line)
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_warp()
+        if cute.arch.issues():
+            cute.arch.mbarrier_arrive(pipe.full(state.index))
+        ring.advance()
 
 
 class DqWriter:

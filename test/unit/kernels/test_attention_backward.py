@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from attention_backward import dense
+from attention_backward import dense, packed
 
 from cute_dialect.kernels.attention.backward import backward_launches, backward_text
 from cute_dialect.kernels.attention.backward_config import (
@@ -43,6 +43,25 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
 def test_gradients(name: str, shape: Any, window: Any, options: Any) -> None:
     c = backward_config_named(name)
     found = dense(c, *shape, window=window, seed=1, **options)
+    assert max(found) < LIMITS[c.element], found
+
+
+LENGTHS = [(70, 100), (0, 30), (150, 137), (5, 0), (3, 4)]
+
+PACKED: list[tuple[str, list[tuple[int, int]], tuple[int, int, int], dict[str, Any]]] = [
+    ("attention-backward-bf16-128-full-packed-64x128-sms2", LENGTHS, (2, 1, 128), {"schedule": "random"}),
+    ("attention-backward-bf16-64-right-end-packed-dlse-128x128-sms2", LENGTHS, (1, 1, 64), {"schedule": "adversarial"}),
+    ("attention-backward-f16-64-both-packed-128x128", LENGTHS, (1, 1, 40), {}),
+    ("attention-backward-f16-64-right-packed-128x128", [(20, 30), (0, 5), (3, 0)], (1, 1, 64), {}),
+]
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample(PACKED[-1][0])
+@pytest.mark.parametrize(("name", "lengths", "heads", "options"), PACKED, ids=[case[0] for case in PACKED])
+def test_gradients_of_packed_sequences(name: str, lengths: Any, heads: Any, options: Any) -> None:
+    c = backward_config_named(name)
+    found = packed(c, lengths, *heads, window=(20, 10) if c.mask == "both" else (0, 0), seed=3, **options)
     assert max(found) < LIMITS[c.element], found
 
 
