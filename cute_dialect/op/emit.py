@@ -22,7 +22,7 @@ from cute_dialect.op.errors import ArgumentError, UnsupportedError
 from cute_dialect.op.execute.kernels import Variant, chip_here, share_of
 from cute_dialect.op.execute.saved import write
 from cute_dialect.op.plans.gemm import Gemm
-from cute_dialect.op.problems.plan_operands import Kinds, Operands, laid
+from cute_dialect.op.problems.operands import Kinds, Operands, laid
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

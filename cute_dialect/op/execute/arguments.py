@@ -13,7 +13,7 @@ from cute_dialect.op.arrays.library import chosen_device, gpu_here, on_stream
 from cute_dialect.op.arrays.memory import NOWHERE, pool_of
 from cute_dialect.op.errors import DeviceError, check_options
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step, steps_of
-from cute_dialect.op.problems.plan_operands import Operands, check_tma
+from cute_dialect.op.problems.operands import Operands, check_tma
 from cute_dialect.op.select.descriptions import GemmCoord
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 from cute_dialect.runtime.call_options import device_number

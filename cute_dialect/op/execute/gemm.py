@@ -42,8 +42,7 @@ from cute_dialect.op.execute.launch_sequence import Step, combined_steps, split_
 from cute_dialect.op.execute.launcher import transposed_operands
 from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, without_memory
-from cute_dialect.op.problems.operands import check_overlap, check_product, matrix
-from cute_dialect.op.problems.plan_operands import Operands
+from cute_dialect.op.problems.operands import Operands, check_overlap, check_product, matrix
 from cute_dialect.op.select.gemm_dispatch import (
     ANY,
     SCALES,

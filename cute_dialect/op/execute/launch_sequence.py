@@ -19,7 +19,7 @@ from cute_dialect.op.epilogue.bind import combining, memory_of
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.execute.kernels import Variant, chip_here
 from cute_dialect.op.execute.pointer_arrays import joined, one_view
-from cute_dialect.op.problems.plan_operands import Operands, fits_results
+from cute_dialect.op.problems.operands import Operands, fits_results
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -21,7 +21,7 @@ from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.arrays.operand_views import columns_first, turn
 from cute_dialect.op.execute.recording import Launch, launched, unrecorded
-from cute_dialect.op.problems.plan_operands import Operands
+from cute_dialect.op.problems.operands import Operands
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover

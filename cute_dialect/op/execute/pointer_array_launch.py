@@ -9,7 +9,7 @@ from cute_dialect.op.errors import DeviceError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, Transfer, check_gpu
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step, combined_steps
 from cute_dialect.op.execute.pointer_arrays import Copies, check_results, joined, one_view
-from cute_dialect.op.problems.plan_operands import Operands
+from cute_dialect.op.problems.operands import Operands
 from cute_dialect.runtime.arrays import stream_of
 
 if TYPE_CHECKING:  # pragma: no cover

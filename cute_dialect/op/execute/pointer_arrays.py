@@ -25,7 +25,7 @@ from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import NOWHERE, new_memory, pool_of
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import LayoutError
-from cute_dialect.op.problems.plan_operands import Operands
+from cute_dialect.op.problems.operands import Operands
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.binding import ReadOnlyError
 from cute_dialect.runtime.device_memory import host_bytes, is_writable, span

@@ -27,7 +27,7 @@ from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.plans.gemm import Gemm
 from cute_dialect.op.plans.gemm_lists import as_batch, products_of, with_epilogue
 from cute_dialect.op.plans.report import explained_products
-from cute_dialect.op.problems.plan_operands import Operands, found_type, read
+from cute_dialect.op.problems.operands import Operands, found_type, read
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import view_of

@@ -36,7 +36,7 @@ from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.plans.grouped import GroupedGemm
 from cute_dialect.op.plans.grouped_report import ListExplanation, explained_list
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments
-from cute_dialect.op.problems.plan_operands import found_type, read
+from cute_dialect.op.problems.operands import found_type, read
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.grouped import GroupArguments, numbers_of, problems_of
 from cute_dialect.op.select.descriptions import SchedulerMode, TileDescription

@@ -39,7 +39,7 @@ from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.tile_candidates import chosen as chosen_product
 from cute_dialect.op.plans.tile_candidates import tiles_of
 from cute_dialect.op.problems.conv import ConvOptions, Geometry, check, geometry
-from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, read
+from cute_dialect.op.problems.operands import Kinds, Operands, Type, read
 from cute_dialect.op.pycutlass.arguments import arguments_for, is_of_sums
 from cute_dialect.op.pycutlass.conv import (
     LAYOUTS,

@@ -15,7 +15,7 @@ from cute_dialect.op.conv.choice import chosen_with_time
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.explanations.conv import ConvExplanation
 from cute_dialect.op.problems.conv import ConvOptions, planned_geometry
-from cute_dialect.op.problems.plan_operands import Operands, read
+from cute_dialect.op.problems.operands import Operands, read
 from cute_dialect.op.pycutlass.conv_arguments import parts_of
 from cute_dialect.op.select.gemm_dispatch import here
 from cute_dialect.runtime.arrays import ArrayView

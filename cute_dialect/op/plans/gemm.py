@@ -27,7 +27,8 @@ from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
 from cute_dialect.op.plans.report import explained
 from cute_dialect.op.plans.tuning import tuned_plan
-from cute_dialect.op.problems.plan_operands import check, folded
+from cute_dialect.op.problems.gemm import planned_operands
+from cute_dialect.op.problems.operands import folded
 from cute_dialect.op.pycutlass.arguments import Visited, arguments_for, is_of_sums, visited
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
@@ -101,7 +102,7 @@ class Gemm(MatrixPlan):
         alpha, beta = number("alpha", alpha), number("beta", beta)
         if is_several(a):
             return matrices_of(self, call, a, b, c, d, alpha, beta, bias, stream, options, split)
-        x, d = check(
+        x, d = planned_operands(
             call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_the_cpu(options)
         )  # fmt: skip
         x = folded(x, by_row=self._visitor is not None)

@@ -14,7 +14,8 @@ from cute_dialect.op.errors import LayoutError, ShapeError
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments
-from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, check, new_like
+from cute_dialect.op.problems.gemm import planned_operands
+from cute_dialect.op.problems.operands import Kinds, Operands, Type, new_like
 from cute_dialect.op.pycutlass.arguments import each_matrix
 from cute_dialect.op.select.descriptions import GemmCoord
 from cute_dialect.runtime.arrays import ArrayView, view_of
@@ -59,7 +60,7 @@ def products_of(
     found: list[Operands] = []
     results: list[Any] = []
     for a, b, c, d in zip(*given):
-        x, made = check(
+        x, made = planned_operands(
             call, kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, problem=problem, on_cpu=on_cpu,
             shape_of=shape_of,
         )  # fmt: skip

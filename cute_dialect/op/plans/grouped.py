@@ -27,7 +27,7 @@ from cute_dialect.op.plans.jagged_groups import CutArguments, cut_arguments, cut
 from cute_dialect.op.plans.matrix_plan import types_of
 from cute_dialect.op.plans.reference import reference
 from cute_dialect.op.plans.settings import Tiled
-from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type
+from cute_dialect.op.problems.operands import Kinds, Operands, Type
 from cute_dialect.op.problems.pointer_table import extents_of, tiles_of
 from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.op.explanations.gemm import Explanation, Line
-from cute_dialect.op.problems.plan_operands import Operands
+from cute_dialect.op.problems.operands import Operands
 from cute_dialect.op.problems.pointer_table import extents_of, sizes_of, tiles_of
 from cute_dialect.op.select.descriptions import SchedulerMode
 from cute_dialect.op.select.gemm_dispatch import here

@@ -19,7 +19,7 @@ from cute_dialect.op.execute.kernels import GroupKernel, kernel_of, library, nam
 from cute_dialect.op.execute.saved import Fields, SavedKernels
 from cute_dialect.op.plans.reference import as_f64
 from cute_dialect.op.problems.grouped import GroupedArguments, shapes_of
-from cute_dialect.op.problems.plan_operands import as_planned, read
+from cute_dialect.op.problems.operands import as_planned, read
 from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.descriptions import MathOperation, TileDescription

@@ -11,7 +11,6 @@ from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.execute.kernels import splitting
 from cute_dialect.op.execute.launch_sequence import ALONE, Split, parts_of
 from cute_dialect.op.execute.pointer_array_launch import apart
@@ -19,7 +18,7 @@ from cute_dialect.op.explanations.gemm import GemmExplanation, explain_dispatch
 from cute_dialect.op.plans.gemm_lists import as_batch, is_several, products_of
 from cute_dialect.op.plans.gemm_lists import with_epilogue as bind_epilogue
 from cute_dialect.op.plans.tile_candidates import chosen, problem_of
-from cute_dialect.op.problems.plan_operands import Operands, Type, fits_results, laid, read
+from cute_dialect.op.problems.operands import Operands, Type, fits_results, laid, product_shape, read
 from cute_dialect.op.pycutlass.arguments import example_graph
 from cute_dialect.op.select.gemm_dispatch import GemmDispatch, here, with_epilogue
 from cute_dialect.runtime.arrays import ArrayView
@@ -42,19 +41,15 @@ def explained(
     if is_several(A):
         return explained_products(plan, plan.call, A, B, others=others)
     x, y = _matrix(plan.call, "A", A, a), _matrix(plan.call, "B", B, b)
-    if x.shape[-1] != y.shape[-2]:
-        raise ShapeError(
-            f"{plan.call}.explain: B has shape {y.shape}; it must have ({x.shape[-1]}, N), because A has {x.shape}"
-        )
-    batch = max(x.shape[:-2], y.shape[:-2])
-    sums, traced = (*batch, x.shape[-2], y.shape[-1]), plan.traced
+    sums, traced = product_shape(f"{plan.call}.explain", None, x, y, ("A", "B")), plan.traced
+    batch = sums[:-2]
     graph = None if traced is None else example_graph(traced, plan.kinds)
     z = _matrix(plan.call, "D", sums if traced is None else traced.shape_of(sums), d)
     asked, where = plan.asked(batch=bool(batch)), plan.where()
     of = Operands(x, y, z, graph=graph)
     td = plan.tile_description or chosen(of, asked, **where, array=array, split=split)
     asked = asked.of_parts() if td.in_parts else asked
-    problem = problem_of(asked, *sums[-2:], x.shape[-1], prod(batch))
+    problem = problem_of(asked, sums[-2], sums[-1], x.shape[-1], prod(batch))
     gpu, sms = here()
     matrices = {"a": _lies(x), "b": _lies(y), "out": _lies(z)}
     why = "set by the plan's tile_description" if plan.tile_description is not None else ""

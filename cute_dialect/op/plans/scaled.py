@@ -21,10 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.common.elements import outputs_of
 from cute_dialect.op.arrays.dtypes import element_name, listed
-from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import (
-    DeviceError,
     DtypeError,
     EpilogueError,
     LayoutError,
@@ -39,7 +37,8 @@ from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference
 from cute_dialect.op.plans.report import explained
-from cute_dialect.op.problems.plan_operands import Operands, check, read
+from cute_dialect.op.problems.gemm import planned_operands
+from cute_dialect.op.problems.operands import Operands, check_one_device, check_overlap, read
 from cute_dialect.op.problems.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
 from cute_dialect.op.pycutlass.arguments import visited
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
@@ -231,7 +230,7 @@ class ScaledGemm(MatrixPlan):
             return Arguments(self.operation_for(x), x, seen.D, stream, options, ALONE, call)
         if scale_out is not None:
             raise UnsupportedError(f"{call}: scale_out is not supported with block scales")
-        x, d = check(call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_cpu)
+        x, d = planned_operands(call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_cpu)
         scales = tuple([_read(call, name, s, x, on_cpu) for name, s in (("scale_a", scale_a), ("scale_b", scale_b))])
         x = x._replace(scales=scales)
         return Arguments(self.operation_for(x), x, d, stream, options, ALONE, call)
@@ -323,11 +322,6 @@ class ScaledGemm(MatrixPlan):
 def _read(call: str, name: str, scales: Any, x: Operands, on_cpu: bool) -> ArrayView:
     """Return the view of block scales; exponents are read as bytes.  Raises DeviceError, LayoutError."""
     found = read(call, name, as_bytes(scales) if element_name(scales.dtype) == EXPONENTS else scales, on_cpu)
-    if (found.library, found.device) != (x.a.library, x.a.device):
-        of_a, this = [
-            f"a {q.library} array on {'the CPU' if q.device < 0 else f'GPU {q.device}'}" for q in (x.a, found)
-        ]
-        raise DeviceError(f"{call}: {name} is {this}, but A is {of_a}; use one library and device")
-    if overlap(x.d, found):
-        raise LayoutError(f"{call}: D shares memory with {name}; only C may share memory with D")
+    check_one_device(call, {"A": x.a, name: found})
+    check_overlap(call, {"D": x.d, name: found}, "D", "C")
     return found

@@ -15,7 +15,7 @@ from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.plans.recorded import Recorded
-from cute_dialect.op.problems.plan_operands import Kinds
+from cute_dialect.op.problems.operands import Kinds
 from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
 from cute_dialect.op.select.backends import KERNEL_CCS, LATEST, WGMMA

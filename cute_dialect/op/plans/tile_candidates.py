@@ -12,7 +12,7 @@ from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.split_tf32 import padded
 from cute_dialect.op.errors import AlignmentError
 from cute_dialect.op.execute.launch_sequence import ALONE, Split
-from cute_dialect.op.problems.plan_operands import Operands, fits_results, fits_tma
+from cute_dialect.op.problems.operands import Operands, fits_results, fits_tma
 from cute_dialect.op.select.backends import SIMT, WGMMA
 from cute_dialect.op.select.candidates import Menu, menu, suiting
 from cute_dialect.op.select.configurations import KernelRequest, ampere_tiles, described, simt_tiles

@@ -52,8 +52,7 @@ from cute_dialect.op.errors import (
     ShapeError,
     UnsupportedError,
 )  # fmt: skip
-from cute_dialect.op.problems.operands import check_activation
-from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, check_addends, new_like, read
+from cute_dialect.op.problems.operands import Kinds, Operands, Type, check_activation, check_overlap, new_like, read
 from cute_dialect.runtime.arrays import ArrayView, accepts, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -541,8 +540,8 @@ def check(
             )
     for name, view in (("A", x), ("B", y)):
         if overlap(z, view):
-            raise LayoutError(f"{call}: D shares memory with {name}; only C may share memory with D")
-    check_addends(call, rows, w, v)
+            raise LayoutError(f"{call}: D shares memory with {name}; pass a separate D (only C may be D)")
+    check_overlap(call, {"D": rows} | {n: t for n, t in (("C", w), ("bias", v)) if t is not None}, "D", "C")
     return Checked(g, Operands(x, y, rows, w, v, alpha, beta, "n" if v is not None else ""), d, turn)
 
 

@@ -12,21 +12,40 @@ call: :func:`~cute_dialect.op.problems.operands.check_overlap`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import OUTPUTS, both, checked_arithmetic, element_name, listed, result_of
 from cute_dialect.op.epilogue.combination import LinearCombination
-from cute_dialect.op.errors import DtypeError
-from cute_dialect.op.problems.operands import bias_mode, check_activation, check_addends, check_product, check_result
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
+from cute_dialect.op.problems.operands import (
+    Kinds,
+    Operands,
+    as_planned,
+    bias_mode,
+    check_activation,
+    check_addends,
+    check_one_device,
+    check_overlap,
+    check_product,
+    check_result,
+    laid,
+    new_like,
+    of_shape,
+    product_shape,
+    read,
+)
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.epilogue.tracing import Traced
 
-__all__ = ["CheckedGemm", "GemmProblem", "check_gemm", "epilogue_of", "without_memory"]
+__all__ = [
+    "CheckedGemm", "CheckedPlan", "GemmProblem", "check_gemm", "check_plan", "epilogue_of", "planned_operands",
+    "without_memory",
+]  # fmt: skip
 
 BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
 """Types of biases; an f64 result also has f64 biases."""
@@ -39,12 +58,14 @@ _GIVEN: Any = "an array"
 class GemmProblem(NamedTuple):
     """A GEMM as its caller specifies it, without memory."""
 
-    call: str  # name of the function
-    rank: int  # 2 for matrices, 3 for a batch
-    operands: tuple[tuple[str, ArrayView], ...]  # a, b, and the given ones of out, c, bias, scale_a and scale_b
+    call: str  # name of the function, or of the plan's method
+    rank: int | None  # 2 for matrices, 3 for a batch, None for either
+    # a, b, and the given ones of out, c, bias, scale_a and scale_b; of a plan A, B, C, D and bias
+    operands: tuple[tuple[str, ArrayView], ...]
     dtype: str | None  # requested type of the result
     extras: LinearCombination  # with a placeholder for each of its arrays
-    tf32: bool  # the default arithmetic of f32 is tf32
+    tf32: bool = False  # the default arithmetic of f32 is tf32
+    kinds: Kinds | None = None  # types and layouts that a plan needs
 
     @classmethod
     def of(
@@ -91,7 +112,8 @@ def check_gemm(problem: GemmProblem, traced: Traced | None = None) -> CheckedGem
 
 
 def _check(problem: GemmProblem, traced: Traced | None) -> CheckedGemm:
-    call, rank, operands, dtype, extras, tf32 = problem
+    call, rank, operands, dtype, extras, tf32, _ = problem
+    assert rank is not None
     views = dict(operands)
     a, b = views["a"], views["b"]
     sums = check_product(call, rank, a, b)
@@ -141,3 +163,95 @@ def epilogue_of(
         activation=extras.activation,
         hook=extras.hook,
     )
+
+
+# --------------------------------------------------------------------------------------------------------------- plans
+
+
+class CheckedPlan(NamedTuple):
+    """The result of :func:`check_plan`."""
+
+    shape: tuple[int, ...]  # shape of D
+    operands: tuple[tuple[str, ArrayView], ...]  # those of the problem, in the planned layouts
+    along: str  # index of the bias, "n" or "m"; "" without a bias
+
+
+ShapeOf = Callable[[tuple[int, ...]], tuple[int, ...]]
+"""Returns the shape of D for that of the accumulator."""
+
+
+def check_plan(problem: GemmProblem, shape_of: ShapeOf | None = None) -> CheckedPlan:
+    """Check the problem of a plan: shapes, and the planned types and layouts.
+
+    Args:
+        shape_of: for an epilogue that changes the shape.
+
+    Raises subclasses of OpError.
+    """
+    return _checked_plan(problem) if shape_of is None else _check_plan(problem, shape_of)
+
+
+def _check_plan(problem: GemmProblem, shape_of: ShapeOf | None = None) -> CheckedPlan:
+    call, kinds, views, beta = problem.call, problem.kinds, dict(problem.operands), problem.extras.beta
+    assert kinds is not None
+    shape = product_shape(call, problem.rank, views["A"], views["B"], ("A", "B"))
+    m, n = shape[-2:]
+    found = {name: as_planned(call, name, views[name], kind) for name, kind in (("A", kinds.a), ("B", kinds.b))}
+    if beta != 0.0 and (kinds.c is None or "C" not in views):
+        raise ShapeError(f"{call}: beta is {beta}, but C is missing; pass C or beta=0")
+    shape = shape if shape_of is None else shape_of(shape)
+    for name, kind in (("D", kinds.d), ("C", kinds.c)):
+        if kind is None or name not in views:
+            continue
+        view = of_shape(call, name, views[name], shape, kind.layout, "")
+        if view.shape != shape:
+            raise ShapeError(f"{call}: {name} has shape {view.shape}; it must have {shape}")
+        found[name] = as_planned(call, name, view, kind)
+    along = ""
+    if "bias" in views:
+        bias = views["bias"]
+        along = bias_mode(call, bias.shape, m, n)
+        extent, stride = (n, bias.strides[-1]) if along == "n" else (m, bias.strides[0])
+        if stride != 1 and extent > 1:
+            raise LayoutError(f"{call}: bias has strides {bias.strides}; it must be contiguous")
+        found["bias"] = bias._replace(shape=(extent,), strides=(1,))
+    return CheckedPlan(shape, tuple(found.items()), along)
+
+
+_checked_plan = lru_cache(maxsize=4096)(_check_plan)
+
+
+def planned_operands(
+    call: str, kinds: Kinds, a: object, b: object, c: object = None, d: object = None, *, alpha: float = 1.0,
+    beta: float = 0.0, bias: object = None, problem: Sequence[int] | None = None, batch: int = 0,
+    on_cpu: bool | None = False, shape_of: ShapeOf | None = None,
+) -> tuple[Operands, Any]:  # fmt: skip
+    """Return the checked operands of a plan, and D, which is allocated if absent.
+
+    Args:
+        problem: (M, N, K), or None to derive it from A and B.
+        batch: number of matrices, 0 to derive it from A and B.
+        on_cpu: see :func:`~cute_dialect.op.problems.operands.read`.
+        shape_of: see :func:`check_plan`.
+
+    Raises:
+        OpError: if an operand does not fit.
+    """
+    source = c if beta != 0.0 and kinds.c is not None else None
+    given = {"A": a, "B": b, "C": source, "D": d, "bias": bias}
+    views = {name: read(call, name, x, on_cpu) for name, x in given.items() if x is not None or name in "AB"}
+    if problem is not None:
+        m, n, k = problem
+        many = (batch,) if batch else ()
+        views["A"] = of_shape(call, "A", views["A"], (*many, m, k), kinds.a.layout, " for this problem_size")
+        views["B"] = of_shape(call, "B", views["B"], (*many, k, n), kinds.b.layout, " for this problem_size")
+    extras = LinearCombination(beta=beta)
+    checked = check_plan(GemmProblem(call, None, without_memory(views), None, extras, kinds=kinds), shape_of)
+    planned = {name: views[name]._replace(shape=x.shape, strides=x.strides) for name, x in checked.operands}
+    if d is None:
+        d = new_like(a, checked.shape, kinds.d)
+        planned["D"] = laid(read(call, "D", d, on_cpu), kinds.d.layout, "D")
+    check_one_device(call, planned)
+    check_overlap(call, planned, "D", "C")
+    x = Operands(planned["A"], planned["B"], planned["D"], planned.get("C"), planned.get("bias"), alpha, beta)
+    return x._replace(along=checked.along), d

@@ -23,7 +23,7 @@ from cute_dialect.kernels.gemm.pointer_array import COLUMNS
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.operand_views import turn
 from cute_dialect.op.errors import AlignmentError
-from cute_dialect.op.problems.plan_operands import Operands
+from cute_dialect.op.problems.operands import Operands
 from cute_dialect.runtime.arrays import ArrayView
 from cute_dialect.runtime.binding import MAX_EXTENT_I32
 from cute_dialect.runtime.device_memory import span

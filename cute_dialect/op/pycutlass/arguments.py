@@ -22,7 +22,8 @@ from cute_dialect.op.errors import (
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split, Step, Workspace, partial_steps, split_steps
 from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments
-from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, check, new_like, read
+from cute_dialect.op.problems.gemm import planned_operands
+from cute_dialect.op.problems.operands import Kinds, Operands, Type, new_like, read
 from cute_dialect.op.pycutlass.functors import OutputOp, VisitorOutputOp
 from cute_dialect.op.select.descriptions import GemmCoord, Mode, SplitKMode, known
 from cute_dialect.op.select.kernel_choice import Choice
@@ -109,7 +110,7 @@ def visited(
         known.append((traced, sums))
         return traced.shape_of(sums)
 
-    x, d = check(call, kinds, a, b, None, d, problem=problem, batch=batch, on_cpu=on_cpu, shape_of=shape_of)
+    x, d = planned_operands(call, kinds, a, b, None, d, problem=problem, batch=batch, on_cpu=on_cpu, shape_of=shape_of)
     traced, sums = known[0]
     if (traced.graph.paired or traced.graph.whole_rows) and kinds.d.layout == "column":
         raise LayoutError(f"{call}: D is column-major; pairs() and whole_rows=True need a row-major D")
@@ -210,7 +211,7 @@ class GemmArguments(Arguments):
         size = extents(call, problem_size, batch if mode in (Mode.Batched, Mode.Array) else 1)
 
         def checked(a: object, b: object, c: object, d: object) -> tuple[Operands, Any]:
-            return check(
+            return planned_operands(
                 call, operation.kinds, a, b, c, d, alpha=output_op.alpha, beta=output_op.beta, bias=bias,
                 problem=size, batch=batch if mode is Mode.Batched else 0, on_cpu=on_the_cpu(options),
             )  # fmt: skip

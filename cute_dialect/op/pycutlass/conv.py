@@ -31,7 +31,7 @@ from cute_dialect.op.conv.choice import width_of
 from cute_dialect.op.errors import AlignmentError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.kernels import Variant, chip_here, compiled
 from cute_dialect.op.problems.conv import Geometry, geometry
-from cute_dialect.op.problems.plan_operands import Kinds, Type
+from cute_dialect.op.problems.operands import Kinds, Type
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 from cute_dialect.op.select.descriptions import GemmCoord, Swizzle, TensorDescription, TileDescription, known

@@ -41,7 +41,7 @@ from cute_dialect.op.problems.conv import (
     check,
     check_in_place,
 )
-from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, new_like
+from cute_dialect.op.problems.operands import Kinds, Operands, Type, new_like
 from cute_dialect.op.pycutlass.arguments import arguments_for
 from cute_dialect.op.pycutlass.conv import Conv2dOperation, Conv2dProblemSize, called
 from cute_dialect.op.pycutlass.functors import OutputOp, VisitorOutputOp

@@ -29,7 +29,8 @@ from cute_dialect.op.execute.arguments import Arguments, Transfer, check_gpu, on
 from cute_dialect.op.execute.kernels import Variant, chip_here, compiled
 from cute_dialect.op.execute.pointer_arrays import Copies, TableLaunch, check_results, table_launch, table_like
 from cute_dialect.op.execute.recording import Launch
-from cute_dialect.op.problems.plan_operands import Kinds, Operands, check
+from cute_dialect.op.problems.gemm import planned_operands
+from cute_dialect.op.problems.operands import Kinds, Operands
 from cute_dialect.op.problems.pointer_table import Laid, extents_of, laid_flat, sizes_of, tiles_of, turns_of
 from cute_dialect.op.pycutlass.arguments import each_matrix
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, OutputOp, VisitorOutputOp
@@ -450,7 +451,7 @@ def problems_of(
     results: list[Any] = []
     for i, (a, b, c, d) in enumerate(zip(*lists)):
         try:
-            x, made = check(
+            x, made = planned_operands(
                 call, kinds, a, b, c, d, beta=beta, bias=biases[i], problem=coords[i], on_cpu=on_cpu
             )  # fmt: skip
         except (NotAnArray, ShapeError, LayoutError) as e:

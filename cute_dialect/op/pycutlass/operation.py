@@ -19,16 +19,15 @@ from typing import TYPE_CHECKING, Protocol
 from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.op.arrays.dtypes import checked_element
-from cute_dialect.op.arrays.operand_views import overlap, same_matrix
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.kernel_source import ir_of
 from cute_dialect.op.execute.kernels import Variant, chip_here, compiled, share_of, splitting
 from cute_dialect.op.execute.launch_sequence import Step, Workspace, reduction
 from cute_dialect.op.execute.launcher import Launcher, ready
 from cute_dialect.op.execute.saved import SavedKernels, module_of
-from cute_dialect.op.problems.plan_operands import Kinds, Operands, Type, as_planned, new_like, of_shape, read
+from cute_dialect.op.problems.operands import Kinds, Operands, Type, as_planned, check_overlap, new_like, of_shape, read
 from cute_dialect.op.pycutlass.arguments import check_kernel, example_graph
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
 from cute_dialect.op.select.backends import MMA_SYNC, SIMT, Backend, backend_of
@@ -43,7 +42,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
     from cute_dialect.kernels.epilogue.graph import Graph
     from cute_dialect.op.execute.launch_sequence import Split
-    from cute_dialect.op.problems.plan_operands import Operands
+    from cute_dialect.op.problems.operands import Operands
     from cute_dialect.runtime.arrays import ArrayView
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
@@ -557,11 +556,8 @@ class ReductionArguments(Arguments):
         to = views[0]
         assert to is not None
         w = workspace.memory
-        if views[1] is not None and not same_matrix(views[1], to) and overlap(views[1], to):
-            raise LayoutError(
-                f"{call}: destination shares memory with source; only a source that is exactly the same matrix may be "
-                "overwritten"
-            )
+        if views[1] is not None:
+            check_overlap(call, {"destination": to, "source": views[1]}, "destination", "source")
         operands = Operands(w, w, to, views[1], None, output_op.alpha, output_op.beta)
         self.workspace = workspace
         super().__init__(operation, operands, destination, stream, options)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.execute.recording import is_eager
-from cute_dialect.op.problems.plan_operands import read
+from cute_dialect.op.problems.operands import read
 from cute_dialect.op.torch.autograd import apply_of
 from cute_dialect.op.torch.gradients import by_column, keeping_function, kept_element, kept_type, summed
 from cute_dialect.runtime.arrays import numpy_dtype

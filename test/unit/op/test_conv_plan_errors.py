@@ -194,7 +194,7 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
     "Conv2d.run: bias has strides (2,); pass a contiguous bias": (
         op.LayoutError, run("fprop", X, F, bias=half(64)[::2])
     ),
-    "Conv2d.run: D shares memory with A; only C may share memory with D": (
+    "Conv2d.run: D shares memory with A; pass a separate D (only C may be D)": (
         op.LayoutError, run("fprop", X, half(64, 1, 1, 64), None, X)
     ),
     "Conv2d.run: A has strides (3136, 1, 448, 64); pass channels-last memory, with strides (…, 1), or "

@@ -250,7 +250,7 @@ BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      lambda: op.mm_array(A[0], B)),
     (op.ShapeError, "mm_array: (M, N, K) is (8, 32, 24) at index 1, but (16, 32, 24) at index 0; all must be equal",
      lambda: op.mm_array([A[0], A[1][:8], A[2]], B, device="cpu")),
-    (op.ShapeError, "mm_array: B has shape (16, 24); it must have (24, N), because A has (16, 24)",
+    (op.ShapeError, "mm_array: B has shape (16, 24), but A has shape (16, 24); pass B of (24, N)",
      lambda: op.mm_array(A, A, device="cpu")),
     (op.ShapeError, "mm_array: A is given by addresses; pass shape=(M, N, K) and element",
      lambda: op.mm_array([1, 2], [3, 4])),

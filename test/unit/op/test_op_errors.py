@@ -180,9 +180,9 @@ CASES: list[Case] = [
          "grouped_mm: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"
      )),
     (op.grouped_mm, ([A], [B]), {"out": [MEMORY[0, :128, :256]], "c": [MEMORY[0, 1:129, :256]]}, op.LayoutError,
-     "grouped_mm: D shares memory with C; only a C that is exactly the same matrix may be overwritten (problem 0)"),
+     "grouped_mm: D shares memory with C, but is not the same matrix; pass C itself or a copy (problem 0)"),
     (op.mm_array, ([A], [B], [MEMORY[0, :128, :256]]), {"bias": MEMORY[0, 7, :256]}, op.LayoutError,
-     "mm_array: D shares memory with bias; only C may share memory with D"),
+     "mm_array: D shares memory with bias; pass a separate D (only C may be D)"),
     (op.conv2d, (IMAGE, FILTER), {"out": PIXELS[0], "epilogue": ADDED, "args": {"C": PIXELS[1]}}, op.LayoutError,
      "conv2d: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"),
     # epilogues

@@ -595,7 +595,7 @@ CALLS: list[Case] = [
     ),
     (
         op.ShapeError,
-        "Gemm.explain: B has shape (32, 256); it must have (64, N), because A has (128, 64)",
+        "Gemm.explain: B has shape (32, 256), but A has shape (128, 64); pass B of (64, N)",
         lambda: op.Gemm(**F16).explain((128, 64), (32, 256)),
     ),
     (

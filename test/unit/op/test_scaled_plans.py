@@ -201,7 +201,7 @@ REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     (op.ShapeError, (
         "ScaledGemm.run: scale_a has shape (1,), but a has shape (40, 272); pass scale_a of (40, 1)"
     ), run(scale_a=powers(1))),
-    (op.ShapeError, "ScaledGemm.run: B has shape (256, 96); it must have (272, N), because A has (40, 272)",
+    (op.ShapeError, "ScaledGemm.run: B has shape (256, 96), but A has shape (40, 272); pass B of (272, N)",
      run(B=np.ones((96, 256), E4).T)),
     (op.ShapeError, "ScaledGemm.run: beta is 2.0, but C is missing; pass C or beta=0", run(beta=2.0)),
     (op.ShapeError, "ScaledGemm.run: D has shape (40, 80); it must have (40, 96)",
@@ -243,7 +243,7 @@ def test_memory_that_is_shared() -> None:
     a, b = factors(8, 16, 128)
     memory = np.zeros(8 * 16, np.float32)
     with pytest.raises(
-        op.LayoutError, match=r"ScaledGemm.run: D shares memory with scale_a; only C may share memory with D"
+        op.LayoutError, match=r"ScaledGemm.run: D shares memory with scale_a; pass a separate D \(only C may be D\)"
     ):
         op.ScaledGemm(**FP8, element_D="f32", recipe="block").run(
             a, b, memory[:8].reshape(8, 1), powers(1, 1), D=memory.reshape(8, 16), device="cpu"
