@@ -10,6 +10,9 @@ from cute_dialect.op import (
 from cute_dialect.op.functions.attention import (
     attention as attention,
 )
+from cute_dialect.op.functions.attention_backward import (
+    attention_backward as attention_backward,
+)
 from cute_dialect.op.functions.merge_attention import (
     merge_attention as merge_attention,
 )

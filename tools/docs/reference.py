@@ -590,7 +590,7 @@ PAGES: Mapping[str, Page] = {
             _op("Matrix multiplication", "functions.gemm", "functions.gemm_array", "functions.scaled"),
             _op("Grouped GEMM", "functions.grouped"),
             _op("Convolution", "functions.conv"),
-            _op("Attention", "functions.attention", "functions.merge_attention"),
+            _op("Attention", "functions.attention", "functions.attention_backward", "functions.merge_attention"),
             _op("Row operations", "functions.rows"),
             _op("Elementwise operations", "functions.elementwise", "functions.element_functions"),
             _op("Selection and tuning of kernels", "functions.explain", "explanations.gemm", "select.kernel_choice",

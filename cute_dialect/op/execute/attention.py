@@ -26,7 +26,10 @@ from cute_dialect.op.problems.attention import CALL, LAYOUTS, Form, check_rising
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.settings import flag
 
-__all__ = ["MORE", "AttentionDispatch", "check_call", "computed", "tiles_of", "way_of"]
+__all__ = [
+    "MORE", "AttentionDispatch", "check_call", "computed", "head_matrix", "log_matrix", "readable_matrix", "tiles_of",
+    "way_of",
+]  # fmt: skip
 
 MORE = ("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask", "seqused_k", "page_table")
 """Optional arrays of a call, in the order of the kernel's cache and of the torch operator."""
@@ -263,10 +266,10 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
         if logs is not None:
             logs[...] = one.arrays["sinks"].reshape(-1, 1) if form.sinks else -math.inf
     elif form.rows and form.batch and form.heads:
-        q, k, v = (_matrix(one, key, form) for key in ("q", "k", "v"))
+        q, k, v = (readable_matrix(one, key, form) for key in ("q", "k", "v"))
         k, v = (_some_keys(x, way) for x in (k, v))
-        out = _turned(view_of(result), form)
-        lines = None if logs is None else _turned_logs(logs, form)
+        out = head_matrix(view_of(result), form)
+        lines = None if logs is None else log_matrix(logs, form)
         if way.form.queries != form.queries:
             q, out = (_heads_as_queries(x, form.sharing) for x in (q, out))
             lines = None if lines is None else _heads_as_queries(lines, form.sharing)
@@ -285,7 +288,7 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
         ends = one.result((way.parts * batch, f.heads, each), "f32")
         results += [sums, ends]
         sums, ends, rows = view_of(sums), view_of(ends), batch * f.heads * each
-        parts = _turned(sums, plain), _turned_logs(ends, plain)
+        parts = head_matrix(sums, plain), log_matrix(ends, plain)
         one.launch(way.kernels[0], q, k, v, *parts, *begins, *numbers, way.parts, *scores)
         sums = sums._replace(shape=(f.values, rows, way.parts), strides=(1, f.values, rows * f.values))
         ends = ends._replace(shape=(rows, way.parts), strides=(1, rows))
@@ -322,11 +325,11 @@ def _score_operands(one: RowCall, form: Form) -> list[Any]:
 # ----------------------------------------------------------------------------------------------------------- matrices
 
 
-def _matrix(one: RowCall, key: str, form: Form) -> ArrayView:
+def readable_matrix(one: RowCall, key: str, form: Form) -> ArrayView:
     """Return an array as (S, D, H, B), in place or copied."""
     view = one.views[key]
     form = form._replace(packed=form.packed and len(view.shape) == 3)
-    return _turned(view if is_readable(view) else one.packed(key), form)
+    return head_matrix(view if is_readable(view) else one.packed(key), form)
 
 
 def _heads_as_queries(view: ArrayView, sharing: int) -> ArrayView:
@@ -346,7 +349,7 @@ def _some_keys(view: ArrayView, way: AttentionDispatch) -> ArrayView:
     )  # fmt: skip
 
 
-def _turned(view: ArrayView, form: Form) -> ArrayView:
+def head_matrix(view: ArrayView, form: Form) -> ArrayView:
     """Return an array as (S, D, H, B)."""
     if form.packed:
         rows, heads, size = view.shape
@@ -361,7 +364,7 @@ def _turned(view: ArrayView, form: Form) -> ArrayView:
     return view._replace(shape=tuple(shape), strides=steps)
 
 
-def _turned_logs(logs: Any, form: Form) -> ArrayView:
+def log_matrix(logs: Any, form: Form) -> ArrayView:
     """Return ``lse`` as (S, H, B)."""
     view = view_of(logs)
     shape, strides = view.shape, view.strides

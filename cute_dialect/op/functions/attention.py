@@ -47,8 +47,9 @@ def attention(
     window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, sinks: Array = None,
     alibi_slopes: Array = None, mask: Array = None, lse: bool = False, layout: str = "bhsd",
     cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None, seqused_k: Array = None,
-    page_table: Array = None, out: Array = None, kernel: AttentionConfig | str | None = None,
-    split_keys: int | None = None, device: object = None, stream: object = None, **run: Unpack[Interpreted],
+    page_table: Array = None, deterministic: bool | None = None, out: Array = None,
+    kernel: AttentionConfig | str | None = None, split_keys: int | None = None, device: object = None,
+    stream: object = None, **run: Unpack[Interpreted],
 ) -> Array:  # fmt: skip
     """Return ``softmax(scale q k^T) v`` per head, an array like ``q`` with the head size of ``v``.
 
@@ -79,6 +80,8 @@ def attention(
             ``k`` and ``v`` have pages in place of sequences; ``layout`` orders their dimensions.  S' divides 128 or is
             a multiple of 128.  Entries past the last key are not read.  ``q`` may be packed, with ``cu_seqlens_q``
             alone.
+        deterministic: compute gradients with the same bits in each run; None follows
+            ``torch.are_deterministic_algorithms_enabled()``.
         out: array for the result; default: a new array.
         kernel: a name as reported by :func:`cute_dialect.op.explain`, or an ``AttentionConfig``, whose tiles and
             schedule are used.
@@ -91,7 +94,7 @@ def attention(
     if run:
         check_keywords("attention", attention, run, spellings=SPELLINGS)
     bounds: object = tuple(window) if isinstance(window, list) else window
-    numbers = (causal, scale, bounds, softcap, lse, layout, max_seqlen_q, kernel, split_keys)
+    numbers = (causal, scale, bounds, softcap, lse, layout, max_seqlen_q, kernel, split_keys, deterministic)
     more = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
     if device is None and stream is None and not run and not _KNOWN.is_traced():
         how, tensors = _key(q, k, v, more, out, numbers)
@@ -107,7 +110,7 @@ def attention(
         def compute() -> Any:
             result, found = operators.attention(
                 q, k, v, *more, direction_of(causal), left, right, scale, layout, max_seqlen_q, softcap or 0.0,
-                logs,
+                deterministic, logs,
             )  # fmt: skip
             return (result, found) if lse else result
 
@@ -141,7 +144,7 @@ def attended(
         done = _KNOWN.again(how, *tensors)
         if done is not None:
             return done
-    causal, scale, window, softcap, lse, layout, longest, kernel, split_keys = numbers
+    causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, *_ = numbers
     arrays = {"q": q, "k": k, "v": v, **dict(zip(MORE, more)), "out": out}
     one = RowCall(CALL, arrays, device, MORE, ("bf16", "f16"), stream=stream, run=run)
     form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, softcap)

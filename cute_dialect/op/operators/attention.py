@@ -30,7 +30,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from cute_dialect.op.execute.array_call import RowCall
+from cute_dialect.op.execute.attention_backward import (
+    BACKWARD_CALL,
+    AttentionBackwardProblem,
+    choose_backward,
+    launch_backward,
+    missing_feature,
+)
 from cute_dialect.op.functions import attention as functions
+from cute_dialect.op.functions.attention_backward import BACKWARD_OTHERS, backward_form
 from cute_dialect.op.operators.attention_matmuls import (
     Gradients,
     Mask,
@@ -124,6 +133,10 @@ def gradients(
 ) -> Gradients:
     """Return the gradients, in the types of the tensors, from those of the result and of ``lse`` (None for zero)."""
     q, k, v, begins_q, begins_k, out, lse = saved[:7]
+    if not _torch_is_faster(saved, grad, grad_lse, mask):
+        found = _by_kernels(saved, grad, grad_lse, mask)
+        if found is not None:
+            return found
     if grad is not None and grad_lse is None and _is_plain(saved, mask) and _has_flash(q):
         if begins_q is None:
             return Gradients(*_turned_back(_flash(_rows_first(mask, q, k, v, out, grad), lse, mask), mask))
@@ -131,6 +144,39 @@ def gradients(
         if mask.is_full or mask.causal == "bottom_right" or begins_q is begins_k:
             return Gradients(*_flash_packed(saved, grad, mask))
     return gradients_by_matmuls(saved, grad, grad_lse, mask, of_bias)
+
+
+def _torch_is_faster(saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask) -> bool:
+    """Return True for dense calls with a full or a square causal mask, which cuDNN's kernel computes."""
+    if grad is None or grad_lse is not None or saved.begins_q is not None or not _is_plain(saved, mask):
+        return False
+    queries, keys = [_rows_first(mask, x)[0].shape[1] for x in saved[:2]]
+    return mask.is_full or (mask.left < 0 and mask.after == 0 and queries == keys)
+
+
+def _by_kernels(saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask) -> Gradients | None:
+    """Return the gradients by the library's kernels, or None for calls that they do not support."""
+    q, k, v, begins_q, begins_k, out, lse = saved[:7]
+    if not q.is_cuda or saved.has_functions or mask.softcap or 0 in (q.numel(), k.numel(), lse.numel()):
+        return None
+    grad = torch.zeros_like(out) if grad is None else grad
+    arrays = {"q": q, "k": k, "v": v, "out": out, "dout": grad, "lse": lse, "dlse": grad_lse}
+    one = RowCall(
+        BACKWARD_CALL, arrays | {"cu_seqlens_q": begins_q, "cu_seqlens_k": begins_k}, None, BACKWARD_OTHERS,
+    )  # fmt: skip
+    form = backward_form(
+        one.views, mask.causal or False, mask.scale, mask.window, mask.layout, mask.longest
+    )  # fmt: skip
+    ordered = torch.are_deterministic_algorithms_enabled() if mask.deterministic is None else mask.deterministic
+    longest = mask.longest if begins_q is begins_k else None
+    problem = AttentionBackwardProblem(form, grad_lse is not None, ordered, longest)
+    if missing_feature(problem):
+        return None
+    results = empty_gradients(q, k, v, mask.layout)
+    if begins_q is not None:  # padding rows have no gradient
+        results = results[0].zero_(), results[1].zero_(), results[2].zero_()
+    launch_backward(one, choose_backward(problem), results)
+    return Gradients(*results)
 
 
 def _is_plain(saved: Saved, mask: Mask) -> bool:
@@ -292,10 +338,11 @@ def _flash_packed(saved: Saved, grad: Tensor, mask: Mask) -> tuple[Tensor, Tenso
 def forward(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
     alibi_slopes: Tensor | None, mask: Tensor | None, seqused_k: Tensor | None, page_table: Tensor | None, causal: str,
-    left: int, right: int, scale: float | None, layout: str, max_seqlen_q: int | None, softcap: float, lse: bool,
+    left: int, right: int, scale: float | None, layout: str, max_seqlen_q: int | None, softcap: float,
+    deterministic: bool | None, lse: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
-    window = None if left < 0 and right < 0 else (left if left >= 0 else None, right if right >= 0 else None)
+    window = Mask(causal, left, right, scale, layout, max_seqlen_q).window
     found = functions.attended(
         q, k, v, (causal or False, scale, window, softcap, lse, layout, max_seqlen_q, None, None),
         (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table),
@@ -305,7 +352,7 @@ def forward(
 
 
 def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
-    layout, lse = more[11], more[14]
+    layout, lse = more[11], more[-1]
     like = q if q.shape[-1] == v.shape[-1] else q.new_empty(1).expand(*q.shape[:-1], v.shape[-1])
     if q.dim() == 4 and q.stride(1) < q.stride(2):
         result = torch.empty_like(like.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
@@ -317,7 +364,7 @@ def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
     return result, q.new_empty(rows if lse else 0, dtype=torch.float32)
 
 
-_TENSORS, _CACHES, _ARGUMENTS = 8, 2, 18
+_TENSORS, _CACHES, _ARGUMENTS = 8, 2, 19
 """Arguments of the operator: tensors that have gradients or affect them, tensors of caches, and all."""
 
 
@@ -357,11 +404,12 @@ def forward_gradients(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
     alibi_slopes: Tensor | None, mask: Tensor | None, out: Tensor, lse: Tensor, grad: Tensor | None,
     grad_lse: Tensor | None, causal: str, left: int, right: int, scale: float | None, layout: str,
-    max_seqlen_q: int | None, softcap: float, of_mask: bool,
+    max_seqlen_q: int | None, softcap: float, deterministic: bool | None, of_mask: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return the gradients of q, k, v, sinks and mask; the last two are empty if they are not needed."""
     saved = Saved(q, k, v, cu_seqlens_q, cu_seqlens_k, out, lse, sinks, alibi_slopes, mask)
-    found = gradients(saved, grad, grad_lse, Mask(causal, left, right, scale, layout, max_seqlen_q, softcap), of_mask)
+    how = Mask(causal, left, right, scale, layout, max_seqlen_q, softcap, deterministic)
+    found = gradients(saved, grad, grad_lse, how, of_mask)
     return tuple([q.new_empty(0) if x is None else x for x in found])
 
 

@@ -33,6 +33,14 @@ class Mask(NamedTuple):
     layout: str
     longest: int | None  # rows of the longest packed sequence, if known
     softcap: float = 0.0
+    deterministic: bool | None = None  # None follows torch's setting
+
+    @property
+    def window(self) -> tuple[int | None, int | None] | None:
+        """The window as op.attention has it."""
+        if self.left < 0 and self.right < 0:
+            return None
+        return self.left if self.left >= 0 else None, self.right if self.right >= 0 else None
 
     @property
     def after(self) -> int:

@@ -29,7 +29,10 @@ _SEQUENCES = (
     "Tensor q, Tensor k, Tensor v, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, Tensor? sinks, Tensor? alibi_slopes, "
     "Tensor? mask"
 )
-_MASK = "str causal, SymInt left, SymInt right, float? scale, str layout, SymInt? max_seqlen_q, float softcap"
+_MASK = (
+    "str causal, SymInt left, SymInt right, float? scale, str layout, SymInt? max_seqlen_q, float softcap, "
+    "bool? deterministic"
+)
 _PAIR, _TRIPLE = "(Tensor, Tensor)", "(Tensor, Tensor, Tensor)"
 
 
