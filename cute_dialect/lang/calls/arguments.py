@@ -379,14 +379,14 @@ def spec_of(value: Any, annotation: object, label: str) -> Spec:
     >>> spec_of(3, None, "n"), spec_of(3, Int64, "n"), spec_of("fast", None, "mode")
     (Int32, Int64, 'fast')
     """
-    annotation, optional = without_none(annotation)
-    if value is None and (optional or not _wants_value(annotation)):
+    optional = True
+    if annotation is not None:  # Most parameters have no annotation.
+        annotation, optional = without_none(annotation)
+        optional = optional or not _wants_value(annotation)
+    if value is None and optional:
         return StaticSpec(None, static_key(None))
-    if annotation is not None:
-        found = _by_annotation(value, annotation, label)
-        if found is not None:
-            return found
-    return _by_value(value, label)
+    found = None if annotation is None else _by_annotation(value, annotation, label)
+    return _by_value(value, label) if found is None else found
 
 
 def _wants_value(annotation: object) -> bool:

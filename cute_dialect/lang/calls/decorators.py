@@ -29,7 +29,7 @@ from cute_dialect.lang.values.dtypes import Int32
 if TYPE_CHECKING:
     from cute_dialect.lang.calls.compiled import Compiled
     from cute_dialect.lang.calls.host import Launch, Program
-    from cute_dialect.lang.calls.specializations import Kinds
+    from cute_dialect.lang.calls.specializations import Specializations
 
 
 class _Decorated(Traced):
@@ -80,10 +80,10 @@ class JitFunction(_Decorated):
             remember_quick_calls(self)
         return result
 
-    def _new_table(self) -> Kinds:
-        from cute_dialect.lang.calls.specializations import Kinds  # late: start-up
+    def _new_table(self) -> Specializations:
+        from cute_dialect.lang.calls.specializations import Specializations  # late: start-up
 
-        return Kinds(self, _trace_host)
+        return Specializations(self, _trace_host)
 
 
 class KernelFunction(_Decorated):
@@ -109,10 +109,10 @@ class KernelFunction(_Decorated):
         static_key(config, "launch")
         return self.table.find(call._replace(specs=specs), options, Config(config))
 
-    def _new_table(self) -> Kinds:
-        from cute_dialect.lang.calls.specializations import Kinds  # late: start-up
+    def _new_table(self) -> Specializations:
+        from cute_dialect.lang.calls.specializations import Specializations  # late: start-up
 
-        return Kinds(self, _trace_launch)
+        return Specializations(self, _trace_launch)
 
 
 def _trace_host(*args: Any) -> Program:

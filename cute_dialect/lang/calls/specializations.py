@@ -149,13 +149,13 @@ def _of_default(default: object, note: object, name: str) -> Spec:
     return StaticSpec(default, static_key(default, name))
 
 
-class Kinds:
+class Specializations:
     """All specializations of one function. ``trace`` traces a call of it, as ``lang.calls.host`` does."""
 
     def __init__(self, traced: Traced, trace: Callable[[Traced, Call, Any, Options], Program]):
         self.traced = traced
         self._trace = trace
-        self._kinds: OrderedDict[Any, Compiled] = OrderedDict()
+        self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
         self._lock = threading.RLock()
         self._making: dict[Any, threading.Lock] = {}
         self._seen: dict[str, set[int]] = {}
@@ -164,16 +164,16 @@ class Kinds:
         self._misses = 0
 
     def __iter__(self) -> Iterator[Compiled]:
-        return iter(list(self._kinds.values()))
+        return iter(list(self._compiled.values()))
 
     def info(self) -> CacheInfo:
         """Return the statistics."""
-        return CacheInfo(self._hits, self._misses, len(self._kinds))
+        return CacheInfo(self._hits, self._misses, len(self._compiled))
 
     def clear(self) -> None:
         """Discard all specializations."""
         with self._lock:
-            self._kinds.clear()
+            self._compiled.clear()
             self._seen.clear()
             self._hits = self._misses = 0
 
@@ -197,9 +197,9 @@ class Kinds:
                     self._making.pop(key, None)
             with self._lock:
                 self._misses += 1
-                self._kinds[key] = made
-                if len(self._kinds) > MOST:
-                    self._kinds.popitem(last=False)
+                self._compiled[key] = made
+                if len(self._compiled) > MOST:
+                    self._compiled.popitem(last=False)
             return made
 
     def _made(self, call: Call, config: Any, options: Options) -> Compiled:
@@ -252,13 +252,13 @@ class Kinds:
 
     def _known(self, key: Any) -> Compiled | None:
         with self._lock:
-            found = self._kinds.get(key)
+            found = self._compiled.get(key)
             if found is None:
                 return None
             if found.watched.has_changed():
-                del self._kinds[key]
+                del self._compiled[key]
                 return None
-            self._kinds.move_to_end(key)
+            self._compiled.move_to_end(key)
             self._hits += 1
             return found
 

@@ -10,7 +10,7 @@ from cute_dialect.lang.tracing.tracer import finish_error, finishes_errors
 
 if TYPE_CHECKING:
     from cute_dialect.lang.calls.compiled import Compiled
-    from cute_dialect.lang.calls.specializations import CacheInfo, Kinds
+    from cute_dialect.lang.calls.specializations import CacheInfo, Specializations
 
 
 class Traced:
@@ -65,14 +65,14 @@ class Traced:
         raise NotImplementedError
 
     @property
-    def table(self) -> Kinds:
+    def table(self) -> Specializations:
         """The table of compiled specializations."""
         found = self.__dict__.get("_table")
         if found is None:
             found = self.__dict__.setdefault("_table", self._new_table())
         return found
 
-    def _new_table(self) -> Kinds:
+    def _new_table(self) -> Specializations:
         raise NotImplementedError
 
     def kinds(self) -> list[Compiled]:
