@@ -40,6 +40,7 @@ __all__ = [
     "is_eager",
     "is_transformed",
     "launched",
+    "needs_gradients",
     "reach_of",
     "recorded",
     "unrecorded",
@@ -100,6 +101,14 @@ def recorded(tensors: Sequence[Any]) -> Generator[Recording | None]:
 def is_transformed() -> bool:
     """Return True within a transform of ``torch.func``, such as ``torch.vmap``, whose tensors have no address."""
     return sys.modules["torch"]._C._functorch.peek_interpreter_stack() is not None
+
+
+def needs_gradients(*arrays: Any) -> bool:
+    """Return True if torch records gradients and an array needs one."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.is_grad_enabled():
+        return False
+    return any([getattr(x, "requires_grad", False) for x in arrays])
 
 
 def is_eager(tensors: Sequence[Any]) -> bool:

@@ -19,6 +19,7 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.attention import MORE, check_call, computed, way_of
 from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.attention import (
     CALL,
@@ -182,11 +183,10 @@ def _operators(arrays: tuple[Any, ...], others: dict[str, Any], constants: dict[
     torch = sys.modules.get("torch")
     if torch is None:
         return None
-    if not torch.compiler.is_compiling():
-        wanted = torch.is_grad_enabled() and any([getattr(x, "requires_grad", False) for x in arrays])
-        if not wanted:
-            return None
-    if torch.is_grad_enabled() and any([getattr(x, "requires_grad", False) for x in arrays]):
+    learns = needs_gradients(*arrays)
+    if not learns and not torch.compiler.is_compiling():
+        return None
+    if learns:
         for name, given in constants.items():
             if given is not None:
                 raise UnsupportedError(f"{CALL}: {name} is not supported with gradients; use torch.no_grad()")

@@ -16,6 +16,7 @@ from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.functions.gemm import graph_key
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, tf32_of_convolutions
@@ -310,11 +311,7 @@ def computed(
     if torch is not None and isinstance(image, torch.Tensor):
         tensors = [t for t in (*arrays.values(), *(args or {}).values()) if isinstance(t, torch.Tensor)]
         plain = (torch.Tensor, torch.nn.Parameter)
-        if (
-            KNOWN.is_traced()
-            or (torch.is_grad_enabled() and any([t.requires_grad for t in tensors]))
-            or any([type(t) not in plain for t in tensors])
-        ):
+        if KNOWN.is_traced() or needs_gradients(*tensors) or any([type(t) not in plain for t in tensors]):
             from cute_dialect.op.torch import dispatch  # late: torch
 
             others = {"epilogue": epilogue, "kernel": given.kernel, **run}

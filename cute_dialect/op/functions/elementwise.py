@@ -30,6 +30,7 @@ from cute_dialect.op.epilogue.tracing import add_place, name_of
 from cute_dialect.op.errors import ArgumentError, DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.elementwise import compute_type, result_element
 from cute_dialect.runtime.arrays import ArrayView
@@ -158,10 +159,7 @@ class Elementwise:
     def _learns(self, tensors: Sequence[Any]) -> bool:
         """Return True if torch requires gradients, or compiles."""
         torch = sys.modules.get("torch")
-        if torch is None:
-            return False
-        wanted = torch.is_grad_enabled() and any([getattr(x, "requires_grad", False) for x in tensors])
-        return wanted or torch.compiler.is_compiling()
+        return torch is not None and (needs_gradients(*tensors) or torch.compiler.is_compiling())
 
     def computed(
         self, arrays: Sequence[Any], out: Any, dtype: object, device: object, key: tuple[Any, Any] | None = None,

@@ -19,7 +19,7 @@ from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, current
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.execute.gemm import product
-from cute_dialect.op.execute.recording import is_transformed
+from cute_dialect.op.execute.recording import is_transformed, needs_gradients
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.select.gemm_dispatch import ANY, KernelOverride
 from cute_dialect.op.signature_types import Interpreted
@@ -266,7 +266,7 @@ def _factor(call: str, name: str, value: Any) -> float:
             f"{call}: {name} has shape {tuple(shape)}; pass a number or an array of one element{more}; an epilogue "
             "takes factors of any shape as args"
         )
-    if getattr(value, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+    if needs_gradients(value):
         raise UnsupportedError(f"{call}: {name} has no gradient; pass a number, or {name}.detach()")
     try:
         return float(value.item() if hasattr(value, "item") else value)
@@ -339,7 +339,7 @@ def _computed(
             t for t in (a, b, out, extras.c, extras.bias, *args.values()) if isinstance(t, torch.Tensor)
         ]
         plain = (torch.Tensor, torch.nn.Parameter)
-        learns = torch.is_grad_enabled() and any([t.requires_grad for t in given])
+        learns = needs_gradients(*given)
 
         def by_torch() -> Any:
             mapped = _MM.is_traced() or _is_mapped(given)
@@ -565,9 +565,9 @@ def _layer(*given: Any, **more: Any) -> Any:
 def _learns(arrays: list[Any]) -> bool:
     """Return True if all arrays are torch tensors and the result needs gradients."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if torch is None or torch.compiler.is_compiling() or not needs_gradients(*arrays):
         return False
-    return all([isinstance(t, torch.Tensor) for t in arrays]) and any([t.requires_grad for t in arrays])
+    return all([isinstance(t, torch.Tensor) for t in arrays])
 
 
 def _check_arrays(call: str, **arrays: Any) -> None:

@@ -21,6 +21,7 @@ from cute_dialect.kernels.transpose import BYTES
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.rows import FUNCTIONS, RowProblem
 from cute_dialect.op.rows.arguments import as_rows, check_number, norm_arguments, one_dimension
@@ -51,10 +52,8 @@ def _operators(call: str, out: Any, *arrays: Any) -> Any:
     torch = sys.modules.get("torch")
     if torch is None:
         return None
-    if not torch.compiler.is_compiling():
-        wanted = torch.is_grad_enabled() and any([getattr(x, "requires_grad", False) for x in arrays])
-        if not wanted:
-            return None
+    if not torch.compiler.is_compiling() and not needs_gradients(*arrays):
+        return None
     if out is not None:
         raise UnsupportedError(
             f"{call}: out cannot be used when gradients are required, or in torch.compile; "
@@ -363,7 +362,7 @@ def transpose(x: Array, *, out: Array = None, device: object = None, **unknown: 
     one = RowCall("transpose", {"x": x, "out": out}, device, elements=tuple(BYTES))
     if len(one.x.shape) != 2:
         raise ShapeError(f"transpose: x has shape {one.x.shape}; it must have rank 2")
-    if getattr(x, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+    if needs_gradients(x):
         raise UnsupportedError("transpose: x requires a gradient, but transpose() has none; use x.t().contiguous()")
     y = one.result(one.x.shape[::-1], out="out")
     if 0 not in one.x.shape:

@@ -20,7 +20,16 @@ from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.functions import conv as functions
 from cute_dialect.op.problems.conv import ConvOptions
-from cute_dialect.op.torch.gradients import keeping_function, kept_element, kept_type, result_dtype, slope, summed
+from cute_dialect.op.torch.gradients import (
+    activation_gradient,
+    keep_operands,
+    keeping_function,
+    kept_element,
+    kept_type,
+    result_dtype,
+    slope,
+    summed,
+)
 from cute_dialect.op.torch.registry import CUTE
 
 _DEFAULTS: Mapping[str, Any] = {"groups": 1, "flip": False, "dtype": None, "device": "", "math": "default"}
@@ -133,32 +142,19 @@ def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, An
     x, f, bias, c, *window = inputs
     _how(ctx, tuple(window), keyword_only_inputs)
     ctx.sums = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation")}
-    ctx.added = [None if t is None else (t.shape, t.dtype) for t in (bias, c)]
-    ctx.set_materialize_grads(False)
-    if isinstance(output, tuple):  # the operator also returns the operand of the activation
-        ctx.save_for_backward(x, f, None, None, output[1])
-        return
-    activation = ctx.sums["activation"]
-    again = activation not in ("", "relu")
-    ctx.save_for_backward(x, f, *((bias, c) if again else (None, None)), output if activation == "relu" else None)
+    keep_operands(ctx, (x, f), (bias, c), ctx.sums["activation"], output)
 
 
 def backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[Any, ...]:
     x, f, bias, c, kept = ctx.saved_tensors
-    alpha, activation, columns = ctx.sums["alpha"], ctx.sums["activation"], None
+    alpha, sums = ctx.sums["alpha"], {**ctx.sums, "activation": ""}
+    grad, columns = activation_gradient(
+        grad, of_sums, ctx.sums["activation"], kept,
+        lambda dtype: CUTE.conv(x, f, bias, c, *ctx.window, dtype=dtype, **sums, **ctx.more),
+        CUTE.conv_slope, ctx.more["device"],
+    )  # fmt: skip
     if grad is None:
-        if of_sums is None:
-            return (None,) * 8
-    elif activation == "relu":
-        grad = torch.where(kept > 0, grad, 0)
-    elif activation:
-        if kept is None:
-            sums = {**ctx.sums, "activation": "", "dtype": grad.dtype}
-            kept = CUTE.conv(x, f, bias, c, *ctx.window, **sums, **ctx.more)
-        grad, columns = CUTE.conv_slope(grad, kept, activation, ctx.more["device"])
-    if of_sums is not None:  # gradient of the operand of the activation
-        grad, columns = of_sums if grad is None else grad + of_sums, None
-    assert grad is not None
+        return (None,) * 8
     scaled = (grad if alpha == 1.0 else grad * alpha).to(x.dtype)
     of_x = of_f = of_bias = of_c = None
     if ctx.needs_input_grad[0]:

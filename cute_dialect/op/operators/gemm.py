@@ -26,8 +26,10 @@ from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.functions import gemm
 from cute_dialect.op.problems.operands import check_addends
 from cute_dialect.op.torch.gradients import (
+    activation_gradient,
     by_column,
     factor_gradients,
+    keep_operands,
     keeping_epilogue,
     kept_element,
     kept_type,
@@ -150,15 +152,8 @@ def keep(call: str) -> Callable[..., None]:
             raise DtypeError(
                 f"{call}: a has dtype {element_name(a.dtype)}, which has no gradients; call it under torch.no_grad()"
             )
-        activation = keyword_only_inputs["activation"]
         ctx.options = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation", *_HOW)}
-        ctx.added = [None if t is None else (t.shape, t.dtype) for t in (c, bias)]
-        ctx.set_materialize_grads(False)
-        if isinstance(output, tuple):  # the operator also returns the operand of the activation
-            ctx.save_for_backward(a, b, None, None, output[1])
-            return
-        again = activation not in ("", "relu")
-        ctx.save_for_backward(a, b, *((c, bias) if again else (None, None)), output if activation == "relu" else None)
+        keep_operands(ctx, (a, b), (c, bias), keyword_only_inputs["activation"], output)
 
     return save
 
@@ -170,20 +165,14 @@ def backward(call: str) -> Callable[..., tuple[Tensor | None, ...]]:
         a, b, c, bias, kept = ctx.saved_tensors
         options = dict(ctx.options)
         activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
-        columns = None
+        product, derivative = getattr(CUTE, call), getattr(CUTE, f"{call}_slope")
+        grad, columns = activation_gradient(
+            grad, of_sums, activation, kept,
+            lambda dtype: product(a, b, c, bias, alpha=alpha, beta=beta, dtype=dtype, **options),
+            derivative, options["device"],
+        )  # fmt: skip
         if grad is None:
-            if of_sums is None:
-                return None, None, None, None
-        elif activation == "relu":
-            grad = torch.where(kept > 0, grad, 0)
-        elif activation:
-            if kept is None:
-                more = {"alpha": alpha, "beta": beta, "dtype": grad.dtype}
-                kept = getattr(CUTE, call)(a, b, c, bias, **more, **options)
-            grad, columns = getattr(CUTE, f"{call}_slope")(grad, kept, activation, options["device"])
-        if of_sums is not None:  # gradient of the operand of the activation
-            grad, columns = of_sums if grad is None else grad + of_sums, None
-        assert grad is not None
+            return None, None, None, None
         of_a, of_b = factor_gradients(call, a, b, grad, ctx.needs_input_grad[:2], alpha, options)
         of_c, of_bias = (
             None if kind is None or not ctx.needs_input_grad[2 + i] else

@@ -9,7 +9,7 @@ Each function converts its arguments to those of an operator.  Options that the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,11 @@ from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.image_layouts import channels_first, first, last
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.recording import is_eager
+from cute_dialect.op.execute.recording import is_eager, needs_gradients
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, window_of
 from cute_dialect.op.problems.grouped import GROUPS
 from cute_dialect.op.torch.autograd import Context, apply_of, node_of
-from cute_dialect.op.torch.gradients import by_column, summed, torch_dtype
+from cute_dialect.op.torch.gradients import activation_gradient, by_column, summed, torch_dtype
 from cute_dialect.op.torch.registry import CUTE, differentiates, load_table
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -61,10 +61,10 @@ def product(
     more["accumulator"] = "" if extras.accumulator is None else element_name(extras.accumulator)
     with _on(stream):
         if out is None:
-            if extras.activation not in ("", "relu") and _learns((a, b, *given)):
+            if extras.activation not in ("", "relu") and needs_gradients(a, b, *given):
                 return getattr(CUTE, f"{call}_kept")(a, b, *given, **more)[0]
             return getattr(CUTE, call)(a, b, *given, **more)
-        if _learns((a, b, out, *given)):
+        if needs_gradients(a, b, out, *given):
             raise UnsupportedError(f"{call}: out is not supported with gradients; omit it, or use torch.no_grad()")
         getattr(CUTE, f"{call}_out")(a, b, out, *given, **more)
         return out
@@ -126,7 +126,7 @@ def convolution(
             bias = extras.bias
             bias = bias if bias is None or bias.dim() == 1 else bias.reshape(-1)
             operands = image, other, bias, torchs(extras.c)
-            if extras.activation not in ("", "relu") and _learns(operands):
+            if extras.activation not in ("", "relu") and needs_gradients(*operands):
                 found = CUTE.conv_kept(*operands, *window, **more, **how)[0]
             else:
                 found = CUTE.conv(*operands, *window, **more, **how)
@@ -150,11 +150,6 @@ def _refuse(call: str, options: Mapping[str, Any], reason: str) -> None:
 
 def _on(stream: Any) -> AbstractContextManager[Any]:
     return nullcontext() if stream is None else torch.cuda.stream(stream)
-
-
-def _learns(tensors: Iterable[Any]) -> bool:
-    """Return True if torch records gradients and a tensor needs one."""
-    return torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])
 
 
 # -------------------------------------------------------------------------------------------------------- linear layers
@@ -210,11 +205,9 @@ def _backward(ctx: Context, grad: Tensor | None, of_sums: Any = None) -> tuple[T
         raise UnsupportedError(
             "linear: an activation has no second derivative; apply the activation with torch instead"
         )
-    g, columns = _as_rows(grad), None
-    if activation == "relu":
-        g = torch.where(_as_rows(kept) > 0, g, 0)
-    elif activation:
-        g, columns = CUTE.mm_slope(g, kept, activation, device)
+    kept = _as_rows(kept) if activation == "relu" else kept
+    g, columns = activation_gradient(_as_rows(grad), None, activation, kept, lambda _: kept, CUTE.mm_slope, device)
+    assert g is not None
     factor = g if g.dtype == x.dtype else g.to(x.dtype)
     factor = factor if 1 in factor.stride() else factor.contiguous()
     of_x = of_weight = of_bias = None

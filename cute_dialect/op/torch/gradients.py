@@ -11,7 +11,7 @@ which is the gradient of a per-column bias.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from inspect import Parameter, Signature
 from math import floor, log2, prod
@@ -307,6 +307,52 @@ def _slope_call(activation: str, shape: tuple[int, ...], element: str) -> Any:
 def by_column(shape: torch.Size) -> bool:
     """Return True if a tensor of this shape broadcasts along the rows of the result."""
     return len(shape) == 1 or (len(shape) == 2 and shape[0] == 1)
+
+
+def keep_operands(
+    ctx: Any, factors: Sequence[torch.Tensor], added: Sequence[torch.Tensor | None], activation: str, output: Any
+) -> None:  # fmt: skip
+    """Save the tensors that the gradients of an operator read: the factors, the addends, and the operand or the result
+    of the activation.
+
+    Args:
+        added: the addends; they are saved if the operand of the activation is recomputed.
+        output: the result, or the result and the operand of the activation.
+    """
+    ctx.added = [None if t is None else (t.shape, t.dtype) for t in added]
+    ctx.set_materialize_grads(False)
+    if isinstance(output, tuple):
+        ctx.save_for_backward(*factors, *[None for _ in added], output[1])
+        return
+    again = activation not in ("", "relu")
+    ctx.save_for_backward(
+        *factors, *[t if again else None for t in added], output if activation == "relu" else None
+    )  # fmt: skip
+
+
+def activation_gradient(
+    grad: torch.Tensor | None, of_sums: torch.Tensor | None, activation: str, kept: torch.Tensor | None,
+    recompute: Callable[[torch.dtype], torch.Tensor], derivative: Callable[..., Any], device: str,
+) -> tuple[torch.Tensor | None, torch.Tensor | None]:  # fmt: skip
+    """Return the gradient of the operand of an activation, and its column sums if a kernel has computed them.
+
+    Args:
+        grad: gradient of the result, None for zero.
+        of_sums: gradient of the operand where it is a result, too; None for zero.
+        kept: the result of relu, or the operand of another activation; None to recompute it.
+        recompute: returns the operand in a type.
+        derivative: the operator that multiplies by the derivative and sums columns.
+    """
+    columns = None
+    if grad is not None and activation == "relu":
+        assert kept is not None
+        grad = torch.where(kept > 0, grad, 0)
+    elif grad is not None and activation:
+        kept = recompute(grad.dtype) if kept is None else kept
+        grad, columns = derivative(grad, kept, activation, device)
+    if of_sums is None:
+        return grad, columns
+    return of_sums if grad is None else grad + of_sums, None
 
 
 def factor_gradients(
