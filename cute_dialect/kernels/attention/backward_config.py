@@ -23,6 +23,7 @@ _LETTERS = {
     "g": "grad_stages",
     "x": "ds_stages",
     "r": "red",
+    "t": "rotates",
     "a": "ahead",
     "l": "late",
     "pairs": "pairs",
@@ -51,6 +52,8 @@ class BackwardConfig(NamedTuple):
     ahead: int = 1
     late: bool = False  # start the MMAs of dv after dS is computed, not before
     red: bool = False  # add dq to global memory from registers, instead of through shared memory
+    # Start each block at another query tile, so that blocks do not add to the same tile of dq at the same time.
+    rotates: bool = False
     # With a mask on one side, a block takes key tiles in pairs of equal total length.
     pairs: bool = True
     sms: int = 132  # multiprocessors of the GPU

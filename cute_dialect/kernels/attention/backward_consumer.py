@@ -91,7 +91,7 @@ class BackwardConsumer:
         dk, dv = (mma.make_fragment_C(mma.partition_shape_C((c.tile_n, c.head))) for _ in range(2))
         k = self.of_k.wait_and_advance()
         q = self.of_q.wait_and_advance()
-        head, tile = place.head * self.tiles.problem.sharing, place.first
+        head, tile = place.head * self.tiles.problem.sharing, place.begin
         steps = (place.last - place.first) * self.tiles.problem.sharing
         if c.ahead:
             scores = self._accumulator()
@@ -101,7 +101,7 @@ class BackwardConsumer:
             for i in range(steps - (c.ahead == 2)):
                 more = True if c.ahead == 2 else i + 1 < steps
                 q = self._step(place, q, head, tile, scores, dk, dv, i > 0, more, starts=True)
-                head, tile = _following(place, head, tile)
+                head, tile = place.following(head, tile)
             if c.ahead == 2:
                 self._step(place, q, head, tile, scores, dk, dv, steps > 1, False, starts=False)
             else:
@@ -115,7 +115,7 @@ class BackwardConsumer:
                 warpgroup.fence()
                 self._multiply_keys(scores, q, tile)
                 self._step(place, q, head, tile, scores, dk, dv, i > 0, False, starts=False)
-                head, tile = _following(place, head, tile)
+                head, tile = place.following(head, tile)
         k.release()
         v.release()
         self._store(place, dk, dv)
@@ -308,12 +308,6 @@ class BackwardConsumer:
                 at = place.row + self.row + 8 * half
                 if at < place.keys:
                     store_row(target[place.key_start + at, None, place.head, place.matrix], pieces, lane)
-
-
-def _following(place: KeyPlace, head: Any, tile: Any) -> tuple[Any, Any]:
-    """Return the head and the query tile of the next step."""
-    wraps = tile + 1 == place.last
-    return head + 1 if wraps else head, place.first if wraps else tile + 1
 
 
 def _round(values: Any, target: Any) -> None:

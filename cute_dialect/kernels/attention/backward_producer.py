@@ -59,18 +59,15 @@ class BackwardProducer:
 
     def _tile(self, place: KeyPlace) -> None:
         sharing = self.tiles.problem.sharing
-        head = place.head * sharing
+        head, tile = place.head * sharing, place.begin
         self._keys(self.k, self.of_k, place)
-        self._queries(place, head, place.first)
+        self._queries(place, head, tile)
         self._keys(self.v, self.of_v, place)
-        self._grads(place, head, place.first)
-        for tile in range(place.first + 1, place.last):
+        self._grads(place, head, tile)
+        for _ in range((place.last - place.first) * sharing - 1):
+            head, tile = place.following(head, tile)
             self._queries(place, head, tile)
             self._grads(place, head, tile)
-        for other in range(1, sharing):
-            for tile in range(place.first, place.last):
-                self._queries(place, head + other, tile)
-                self._grads(place, head + other, tile)
 
     def _keys(self, matrix: Loaded, ring: Any, place: KeyPlace) -> None:
         at = (place.key_start + place.row, place.head, place.matrix)
@@ -157,10 +154,10 @@ class DqWriter:
         while self.tiles.is_there(at):
             place = self.tiles.place(at)
             sharing = self.tiles.problem.sharing
-            if place.first < place.last:
-                for other in range(sharing):
-                    for tile in range(place.first, place.last):
-                        self._step(place, place.head * sharing + other, tile)
+            head, tile = place.head * sharing, place.begin
+            for _ in range((place.last - place.first) * sharing):
+                self._step(place, head, tile)
+                head, tile = place.following(head, tile)
             at = self.tiles.following(at)
         if self.leads:
             # The writes must complete before the block exits, not only the reads.

@@ -31,7 +31,7 @@ class KeyProblem(NamedTuple):
 
 
 class KeyPlace(NamedTuple):
-    """A block's tile of keys."""
+    """A block's tile of keys. Its steps are the heads that share the keys, and for each head the query tiles."""
 
     head: Any  # key head
     row: Any  # first key in the sequence
@@ -43,6 +43,13 @@ class KeyPlace(NamedTuple):
     tile: Any  # index of the sequence's first query tile in the workspaces
     first: Any  # first query tile that sees the keys
     last: Any  # end of these query tiles
+    begin: Any  # the query tile of the first step; the steps go on from there, and from the last tile to the first
+
+    def following(self, head: Any, tile: Any) -> tuple[Any, Any]:
+        """Return the head and the query tile of the step after a step."""
+        after = tile + 1
+        after = self.first if after == self.last else after
+        return head + 1 if after == self.begin else head, after
 
 
 class KeyTiles:
@@ -101,8 +108,12 @@ class KeyTiles:
         first = low // c.tile_m
         last = cute.ceil_div(cute.max(high, 0), c.tile_m)
         last = first if row >= keys else cute.max(first, last)
+        begin = first
+        if c.rotates:
+            # Blocks that start at once add to different tiles of dq.
+            begin = first + tile % cute.max(last - first, 1)
         return KeyPlace(
-            head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last
+            head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last, begin
         )  # fmt: skip
 
     def shift(self, place: KeyPlace) -> Any:

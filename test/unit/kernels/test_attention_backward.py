@@ -32,6 +32,7 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
     ("attention-backward-bf16-128-left-64x128-sms2", (1, 1, 1, 200, 330, 128), (30, 20), {}),
     ("attention-backward-bf16-128-right-end-64x128", (1, 1, 1, 200, 30, 128), (0, 0), {}),
     ("attention-backward-bf16-64-full-128x128-r1-sms3", (1, 4, 1, 150, 140, 64), (0, 0), {}),
+    ("attention-backward-bf16-64-right-128x128-t1-sms1", (1, 2, 1, 330, 340, 64), (0, 0), {"schedule": "adversarial"}),
     ("attention-backward-bf16-128-full-80x128-a0-l1-sms3", (1, 2, 1, 170, 140, 128), (0, 0), {"schedule": "random"}),
     ("attention-backward-bf16-128-right-80x128-r1-a0-l1-sms1", (1, 2, 1, 170, 140, 120), (0, 0), {}),
 ]
@@ -79,7 +80,7 @@ def test_names_of_configurations() -> None:
     others = [default._replace(**{field: other}) for field, other in (
         ("element", "f16"), ("head", 64), ("mask", "left"), ("from_end", True), ("packed", True), ("dlse", True),
         ("deterministic", True), ("tile_m", 80), ("q_stages", 3), ("grad_stages", 1), ("ds_stages", 1), ("ahead", 0),
-        ("red", True), ("late", True), ("pairs", False), ("sms", 1),
+        ("red", True), ("late", True), ("rotates", True), ("pairs", False), ("sms", 1),
     )]  # fmt: skip
     assert {next(f for f in default._fields if getattr(default, f) != getattr(c, f)) for c in others} == {
         *default._fields
