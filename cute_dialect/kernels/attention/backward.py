@@ -99,12 +99,8 @@ def launch(
     c.check()
     dtype = number(c.element)
     modes, source = warpgroup.OperandMajorMode, warpgroup.OperandSource
-    # The consumers split the queries or the head dimension of dq, or the head dimension of its transpose.
-    majors, split, shape = (modes.K, modes.MN), (1, c.consumers, 1), (64, c.head // c.consumers)
-    if c.transposes_dq:
-        majors, split, shape = (modes.MN, modes.K), (c.consumers, 1, 1), (64, c.tile_m)
-    elif c.tile_m == 128:
-        split, shape = (c.consumers, 1, 1), (64, c.head)
+    # The consumers split the queries of a tile of dq, or its columns.
+    split, columns = ((c.consumers, 1, 1), c.head) if c.tile_m == 128 else ((1, c.consumers, 1), c.head // c.consumers)
     mmas = (
         hopper.make_trivial_tiled_mma(
             dtype, dtype, modes.K, modes.K, cute.Float32, (c.consumers, 1, 1), (64, c.tile_m)
@@ -112,7 +108,7 @@ def launch(
         hopper.make_trivial_tiled_mma(
             dtype, dtype, modes.K, modes.MN, cute.Float32, (c.consumers, 1, 1), (64, c.head), source.RMEM
         ),
-        hopper.make_trivial_tiled_mma(dtype, dtype, *majors, cute.Float32, split, shape),
+        hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.MN, cute.Float32, split, (64, columns)),
     )  # fmt: skip
     rows = utils.LayoutEnum.ROW_MAJOR
     rings = (
@@ -159,8 +155,7 @@ def backward(
     )  # fmt: skip
     sX = cute.smem_tensor(dtype, x_layout.outer, 1024, x_layout.inner)
     sXt = cute.make_tensor(sX.iterator, cute.select(x_layout.outer, [1, 0, 2]))
-    buffers = (4, 128, 1 if c.red else c.dq_values // 4, c.consumers)
-    s_dq = cute.smem_tensor(cute.Float32, cute.make_layout(buffers), 128)
+    s_dq = cute.smem_tensor(cute.Float32, cute.make_layout((4, 128, c.dq_values // 4, c.consumers)), 128)
     s_stats = cute.smem_tensor(cute.Float32, cute.make_layout((2 * c.tile_m, c.q_stages)), 128)
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
     pipes = [
@@ -189,14 +184,14 @@ def backward(
             producer = BackwardProducer(c, tiles, tmas, operands, producers, stats, s_stats, own)
             if c.packed or cute.arch.elect_one():
                 producer.run()
-        elif warp <= (0 if c.red else c.consumers):
+        elif warp <= c.consumers:
             DqWriter(c, tiles, warp - 1, s_dq, dq_sum).run()
     else:
         cute.arch.setmaxregister_increase(_REGISTERS[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, s_stats, s_dq)
         BackwardConsumer(
-            c, tiles, warp_group - 1, mmas, smem, consumers, (dK, dV), dq_sum, factor, scale
+            c, tiles, warp_group - 1, mmas, smem, consumers, (dK, dV), factor, scale
         ).run()  # fmt: skip
 
 

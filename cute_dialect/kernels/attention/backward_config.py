@@ -1,8 +1,8 @@
 """Configuration of the backward of attention: element type, head dimension, mask, tiles and stages.
 
 >>> config = default_backward_config("bf16", 128, "right")
->>> config.name, config.smem_bytes, config.registers
-('attention-backward-bf16-128-right-64x128', 197632, 208)
+>>> config.name, config.smem_bytes
+('attention-backward-bf16-128-right-64x128', 197632)
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ _LETTERS = {
     "q": "q_stages",
     "g": "grad_stages",
     "x": "ds_stages",
-    "r": "red",
     "t": "rotates",
     "a": "ahead",
     "l": "late",
@@ -47,11 +46,10 @@ class BackwardConfig(NamedTuple):
     q_stages: int = 2  # stages of Q, with the row statistics
     grad_stages: int = 2  # stages of dO
     ds_stages: int = 2  # buffers of dS; with one, consumers synchronize twice in a step
-    # When the scores of a step start: 0 at its begin; 1, 2 before dq of the previous step is stored, with a redundant
-    # MMA at the end of a tile (1) or a copy of the step (2).
-    ahead: int = 1
+    # Start of the scores of a step: 0, at its begin; 1 or 2, before dq of the previous step is stored. The last step
+    # then starts scores in vain (1), or is a copy of the step in the code (2).
+    ahead: int = 0
     late: bool = False  # start the MMAs of dv after dS is computed, not before
-    red: bool = False  # add dq to global memory from registers, instead of through shared memory
     # Start each block at another query tile, so that blocks do not add to the same tile of dq at the same time.
     rotates: bool = False
     # With a mask on one side, a block takes key tiles in pairs of equal total length.
@@ -91,7 +89,7 @@ class BackwardConfig(NamedTuple):
     @property
     def smem_bytes(self) -> int:
         """Shared memory of a block in bytes, without barriers."""
-        staged = 0 if self.red else 2 * self.query_bytes
+        staged = 2 * self.query_bytes
         stats = self.q_stages * 2 * self.tile_m * 4
         ds = self.ds_stages * self.tile_m * self.tile_n * 2
         return 2 * self.key_bytes + (self.q_stages + self.grad_stages) * self.query_bytes + stats + ds + staged
@@ -100,16 +98,6 @@ class BackwardConfig(NamedTuple):
     def dq_values(self) -> int:
         """Registers of a consumer thread for its part of a tile of dq."""
         return self.tile_m * self.head // (128 * self.consumers)
-
-    @property
-    def transposes_dq(self) -> bool:
-        """Return True if dq is computed as its transpose, because a tile does not have a multiple of 64 queries."""
-        return self.tile_m % 64 != 0
-
-    @property
-    def registers(self) -> int:
-        """Registers of a consumer thread for scores, their gradients, probabilities, dk and dv."""
-        return 2 * self.tile_m // 2 + self.head + self.tile_m // 4
 
     @property
     def name(self) -> str:
@@ -166,9 +154,9 @@ class BackwardConfig(NamedTuple):
             raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, BACKWARD_HEADS))}")
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
-        if self.tile_m not in (64, 80, 128) or self.tile_n != 128 or (self.head, self.tile_m) in ((64, 64), (64, 80)):
+        if self.tile_n != 128 or (self.head, self.tile_m) not in ((64, 128), (128, 64)):
             raise ValueError(
-                f"the tile is {self.tile_m}x{self.tile_n}; use 128x128, or 64x128 or 80x128 for a head of 128"
+                f"the tile is {self.tile_m}x{self.tile_n}; use 128x128 for a head of 64, and 64x128 for one of 128"
             )
         if self.q_stages < 2 or self.grad_stages < 1 or self.ds_stages not in (1, 2):
             raise ValueError(
@@ -180,11 +168,6 @@ class BackwardConfig(NamedTuple):
                 f"the kernel needs {self.smem_bytes} bytes of shared memory; at most {SMEM - 256} are "
                 "available, use smaller tiles or fewer stages"
             )
-        if self.registers > 228:
-            raise ValueError(
-                f"the kernel needs {self.registers} registers per consumer thread; at most 228 are "
-                "available, use smaller tiles"
-            )
 
 
 def default_backward_config(element: str = "bf16", head: int = 128, mask: str = "full") -> BackwardConfig:
@@ -194,9 +177,9 @@ def default_backward_config(element: str = "bf16", head: int = 128, mask: str = 
     128
     """
     config = BackwardConfig(element, head, mask)
-    if head == 64:  # dk and dv leave room for scores of 128 queries
-        return config._replace(tile_m=128)
-    return config
+    if head == 64:  # dk and dv leave room for scores of 128 queries, and of the next step
+        return config._replace(tile_m=128, ahead=1 if mask == "full" else 2)
+    return config if mask == "full" else config._replace(late=True)
 
 
 def backward_config_named(name: str) -> BackwardConfig:
@@ -205,7 +188,7 @@ def backward_config_named(name: str) -> BackwardConfig:
     Raises:
         ValueError: if the name is not that of a kernel.
 
-    >>> c = BackwardConfig(mask="right", dlse=True, ds_stages=1)
+    >>> c = default_backward_config(mask="right")._replace(dlse=True, ds_stages=1)
     >>> c.name, backward_config_named(c.name) == c
     ('attention-backward-bf16-128-right-dlse-64x128-x1', True)
     """

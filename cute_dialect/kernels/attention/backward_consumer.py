@@ -40,16 +40,14 @@ class BackwardConsumer:
             buffers of dq.
         rings: Those of K, V, Q and dO.
         results: dk and dv in global memory.
-        dq_sum: Accumulator of dq in global memory.
         factor, scale: Factor of the scores in powers of two, and of the gradients.
     """
 
     def __init__(
         self, c: BackwardConfig, tiles: KeyTiles, group: Any, mmas: Any, smem: Any, rings: Any, results: Any,
-        dq_sum: Any, factor: Any, scale: Any,
+        factor: Any, scale: Any,
     ):  # fmt: skip
         self.c, self.tiles, self.group, self.results, self.factor, self.scale = c, tiles, group, results, factor, scale
-        self.dq_sum = dq_sum
         self.mma_s, self.mma_kv, self.mma_dq = mma_s, mma_kv, mma_dq = mmas
         self.of_k, self.of_v, self.of_q, self.of_grad = rings
         sK, sV, sQ, sG, sKt, sQt, sGt, sX, sXt, self.s_stats, self.s_dq = smem
@@ -60,12 +58,8 @@ class BackwardConsumer:
         self.grad = mma_s.make_fragment_B(part_s.partition_B(sG))
         self.qt = mma_kv.make_fragment_B(part_kv.partition_B(sQt))
         self.gradt = mma_kv.make_fragment_B(part_kv.partition_B(sGt))
-        if c.transposes_dq:
-            self.x = mma_dq.make_fragment_B(part_dq.partition_B(sX))
-            self.kt = mma_dq.make_fragment_A(part_dq.partition_A(_of_two_slots(sKt)))
-        else:
-            self.x = mma_dq.make_fragment_A(part_dq.partition_A(sX))
-            self.kt = mma_dq.make_fragment_B(part_dq.partition_B(_of_two_slots(sKt)))
+        self.x = mma_dq.make_fragment_A(part_dq.partition_A(sX))
+        self.kt = mma_dq.make_fragment_B(part_dq.partition_B(_of_two_slots(sKt)))
         self.thread = cute.arch.thread_idx().x % 128
         store = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(True, 4), sX.element_type)
         self.store_ds = cute.make_tiled_copy_C(store, mma_s).get_slice(group * 128 + self.thread)
@@ -188,11 +182,9 @@ class BackwardConsumer:
         if c.ahead:
             self._add(dk, ds, self.qt, q, adds)
         cute.arch.barrier(_DS, 128 * c.consumers)
-        shape = (c.head, c.tile_m) if c.transposes_dq else (c.tile_m, c.head)
-        dq = self.mma_dq.make_fragment_C(self.mma_dq.partition_shape_C(shape))
-        x, kt = self.x[(*at, self.buffer)], self.kt[(*at, nothing_of(tile))]
+        dq = self.mma_dq.make_fragment_C(self.mma_dq.partition_shape_C((c.tile_m, c.head)))
         warpgroup.fence()
-        cute.gemm(self.mma_dq, dq, *((kt, x) if c.transposes_dq else (x, kt)), accumulate=False)
+        cute.gemm(self.mma_dq, dq, self.x[(*at, self.buffer)], self.kt[(*at, nothing_of(tile))], accumulate=False)
         warpgroup.commit_group()
         if not c.ahead:
             self._add(dk, ds, self.qt, q, adds)
@@ -205,7 +197,7 @@ class BackwardConsumer:
         grad.release()
         if c.ahead:
             q.release()
-        self._store_dq(dq, head, place.tile + tile)
+        self._store_dq(dq)
         if not c.ahead:
             warpgroup.wait_group(0, dk)
             q.release()
@@ -271,14 +263,8 @@ class BackwardConsumer:
                         value = value if x <= high else cute.Float32(0.0)
                     powers[i] = value
 
-    def _store_dq(self, dq: Any, head: Any, tile: Any) -> None:
-        """Pass this thread's part of dq to the writer of this consumer, or add it to global memory."""
-        if self.c.red:
-            line = self.dq_sum[head, tile, None]
-            for i in cute.range_constexpr(self.c.dq_values):
-                at = (self.group * self.c.dq_values + i) * 128 + self.thread
-                cute.arch.red(line.iterator + at, dq[i])
-            return
+    def _store_dq(self, dq: Any) -> None:
+        """Pass this thread's part of dq to the writer of this consumer."""
         cute.arch.barrier(DQ_EMPTY + self.group, 160)
         values = cute.make_tensor(dq.iterator, cute.make_layout((4, self.c.dq_values // 4)))
         for i in cute.range_constexpr(self.c.dq_values // 4):

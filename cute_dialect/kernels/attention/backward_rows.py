@@ -16,7 +16,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.kernels.attention.backward_tiles import QueryPlace, query_place
+from cute_dialect.kernels.attention.backward_tiles import query_place
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
@@ -176,50 +176,19 @@ def convert_dq(
         line = dq_sum[head, where.tile + tile, None]
         sums = cute.make_rmem_tensor((4, c.dq_values // 4), cute.Float32)
         for i in cute.range_constexpr(c.dq_values // 4):
-            if c.red:
-                for j in cute.range_constexpr(4):
-                    sums[j, i] = line[(group * c.dq_values + i * 4 + j) * 128 + thread]
-            else:
-                part = cute.local_tile(line, (4,), ((group * (c.dq_values // 4) + i) * 128 + thread,))
-                cute.autovec_copy(part, sums[None, i])
+            part = cute.local_tile(line, (4,), ((group * (c.dq_values // 4) + i) * 128 + thread,))
+            cute.autovec_copy(part, sums[None, i])
         for i in cute.range_constexpr(c.dq_values):
             sums[i] = sums[i] * scale
-        if c.transposes_dq:
-            _store_transposed(c, sums, dq, where, head, begin)
-        else:
-            _store(c, sums, dq, where, head, begin)
-
-
-def _store(c: BackwardConfig, sums: Any, dq: Any, where: QueryPlace, head: Any, begin: Any) -> None:
-    """Store accumulators whose rows are queries, directly from registers."""
-    columns, lane, warp = c.dq_values * 2, cute.arch.lane_idx(), cute.arch.warp_idx()
-    words = packed_words(sums, columns, dq.element_type)
-    # The consumers split the queries of a tile, or the head dimension.
-    row, first = (warp, 0) if c.tile_m == 128 else (warp % 4, warp // 4 * (columns // 32))
-    for half in cute.range_constexpr(2):
-        pieces = row_pieces(words, half, columns, lane % 4)
-        at = begin + row * 16 + lane // 4 + 8 * half
-        if at < where.queries:
-            store_row(dq[where.query_start + at, None, head, where.matrix], pieces, lane % 4, first)
-
-
-def _store_transposed(c: BackwardConfig, sums: Any, dq: Any, where: QueryPlace, head: Any, begin: Any) -> None:
-    """Store accumulators whose columns are queries, through shared memory."""
-    # Eight more elements per row spread the rows over the banks.
-    shared = cute.smem_tensor(dq.element_type, cute.make_layout((c.tile_m, c.head), stride=(c.head + 8, 1)), 16)
-    lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
-    for i in cute.range_constexpr(c.dq_values):
-        row, column = warp * 16 + lane // 4 + i // 2 % 2 * 8, i // 4 * 8 + lane % 4 * 2 + i % 2
-        shared[column, row] = sums[i].to(dq.element_type)
-    cute.arch.sync_threads()
-    lanes, threads = c.head // 8, 128 * c.consumers
-    column, first = cute.arch.thread_idx().x % lanes, cute.arch.thread_idx().x // lanes
-    for i in cute.range_constexpr(c.tile_m * lanes // threads):
-        at = i * (threads // lanes) + first
-        if (begin + at < where.queries) & (column * 8 < dq.shape[1]):
-            line = dq[where.query_start + begin + at, None, head, where.matrix]
-            source = cute.local_tile(shared[at, None], (8,), (column,))
-            cute.autovec_copy(source, cute.local_tile(line, (8,), (column,)))
+        columns, lane, warp = c.dq_values * 2, cute.arch.lane_idx(), cute.arch.warp_idx()
+        words = packed_words(sums, columns, dq.element_type)
+        # The consumers split the queries of a tile, or its columns.
+        row, first = (warp, 0) if c.tile_m == 128 else (warp % 4, warp // 4 * (columns // 32))
+        for half in cute.range_constexpr(2):
+            pieces = row_pieces(words, half, columns, lane % 4)
+            at = begin + row * 16 + lane // 4 + 8 * half
+            if at < where.queries:
+                store_row(dq[where.query_start + at, None, head, where.matrix], pieces, lane % 4, first)
 
 
 @printed

@@ -24,17 +24,19 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
     ("attention-backward-bf16-64-right-128x128", (1, 2, 1, 20, 30, 64), (0, 0), {}),
     ("attention-backward-bf16-128-full-64x128", (1, 1, 1, 70, 100, 128), (0, 0), {"schedule": "adversarial"}),
     ("attention-backward-bf16-128-right-64x128-sms1", (1, 2, 1, 130, 140, 128), (0, 0), {"schedule": "adversarial"}),
-    ("attention-backward-bf16-128-right-64x128-a0-sms1", (2, 1, 1, 150, 140, 120), (0, 0), {"schedule": "random"}),
-    ("attention-backward-bf16-128-right-64x128-a2-sms1", (1, 1, 1, 150, 140, 128), (0, 0), {"schedule": "reverse"}),
+    ("attention-backward-bf16-128-right-64x128-l0-sms1", (2, 1, 1, 150, 140, 120), (0, 0), {"schedule": "random"}),
+    ("attention-backward-bf16-128-right-64x128-a2-l0-sms1", (1, 1, 1, 150, 140, 128), (0, 0), {"schedule": "reverse"}),
     ("attention-backward-bf16-64-right-end-dlse-128x128-sms3", (2, 2, 2, 70, 200, 64), (0, 0), {"schedule": "random"}),
     ("attention-backward-f16-64-full-128x128", (1, 1, 1, 129, 300, 40), (0, 0), {}),
     ("attention-backward-bf16-128-both-64x128-x1-sms2", (1, 2, 2, 200, 190, 96), (30, 20), {"schedule": "random"}),
     ("attention-backward-bf16-128-left-64x128-sms2", (1, 1, 1, 200, 330, 128), (30, 20), {}),
     ("attention-backward-bf16-128-right-end-64x128", (1, 1, 1, 200, 30, 128), (0, 0), {}),
-    ("attention-backward-bf16-64-full-128x128-r1-sms3", (1, 4, 1, 150, 140, 64), (0, 0), {}),
-    ("attention-backward-bf16-64-right-128x128-t1-sms1", (1, 2, 1, 330, 340, 64), (0, 0), {"schedule": "adversarial"}),
-    ("attention-backward-bf16-128-full-80x128-a0-l1-sms3", (1, 2, 1, 170, 140, 128), (0, 0), {"schedule": "random"}),
-    ("attention-backward-bf16-128-right-80x128-r1-a0-l1-sms1", (1, 2, 1, 170, 140, 120), (0, 0), {}),
+    (
+        "attention-backward-bf16-64-right-128x128-a1-t1-sms1",
+        (1, 2, 1, 330, 340, 64),
+        (0, 0),
+        {"schedule": "adversarial"},
+    ),
 ]
 
 
@@ -79,8 +81,8 @@ def test_names_of_configurations() -> None:
     default = BackwardConfig()
     others = [default._replace(**{field: other}) for field, other in (
         ("element", "f16"), ("head", 64), ("mask", "left"), ("from_end", True), ("packed", True), ("dlse", True),
-        ("deterministic", True), ("tile_m", 80), ("q_stages", 3), ("grad_stages", 1), ("ds_stages", 1), ("ahead", 0),
-        ("red", True), ("late", True), ("rotates", True), ("pairs", False), ("sms", 1),
+        ("deterministic", True), ("tile_m", 128), ("q_stages", 3), ("grad_stages", 1), ("ds_stages", 1), ("ahead", 1),
+        ("late", True), ("rotates", True), ("pairs", False), ("sms", 1),
     )]  # fmt: skip
     assert {next(f for f in default._fields if getattr(default, f) != getattr(c, f)) for c in others} == {
         *default._fields
@@ -94,8 +96,7 @@ def test_names_of_configurations() -> None:
     [
         ({"element": "f32"}, "use 'bf16' or 'f16'"), ({"head": 80}, "head is 80"), ({"mask": "no"}, "mask is 'no'"),
         ({"tile_n": 64}, "the tile is 64x64"), ({"q_stages": 1}, "at least 2"), ({"grad_stages": 5}, "shared memory"),
-        ({"tile_m": 128}, "shared memory"),
-        ({"tile_m": 128, "ds_stages": 1, "grad_stages": 1, "red": True}, "registers"),
+        ({"tile_m": 128}, "the tile is 128x128"), ({"head": 64, "tile_m": 64}, "the tile is 64x128"),
     ],
 )  # fmt: skip
 def test_configurations_that_no_kernel_supports(fields: dict[str, Any], message: str) -> None:
