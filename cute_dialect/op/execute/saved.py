@@ -30,7 +30,7 @@ from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.runtime import load as load_module
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.plans.recorded import Recorded
+    from cute_dialect.op.plans.base import Recorded
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["FORMAT", "Fields", "SavedKernels", "load", "module_of", "write"]

@@ -17,17 +17,16 @@ from cute_dialect.op.epilogue.bind import alone, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.arguments import on_the_cpu
+from cute_dialect.op.execute.arguments import PointerArrayArguments, apart, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split
-from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments, apart
 from cute_dialect.op.execute.pointer_arrays import check_results
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.plans.gemm import Gemm
-from cute_dialect.op.plans.gemm_lists import as_batch, products_of, with_epilogue
 from cute_dialect.op.plans.report import explained_products
 from cute_dialect.op.problems.operands import Operands, found_type, read
+from cute_dialect.op.problems.pointer_arrays import as_batch, products_of, with_epilogue
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import view_of

@@ -34,11 +34,12 @@ from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.functions.gemm import bmm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.plans.grouped import GroupedGemm
-from cute_dialect.op.plans.grouped_report import ListExplanation, explained_list
+from cute_dialect.op.plans.report import ListExplanation, explained_list
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments
 from cute_dialect.op.problems.operands import found_type, read
+from cute_dialect.op.problems.pointer_arrays import numbers_of, problems_of
 from cute_dialect.op.pycutlass.functors import number
-from cute_dialect.op.pycutlass.grouped import GroupArguments, numbers_of, problems_of
+from cute_dialect.op.pycutlass.grouped import GroupArguments
 from cute_dialect.op.select.descriptions import SchedulerMode, TileDescription
 from cute_dialect.runtime.settings import flag
 

@@ -27,7 +27,7 @@ from cute_dialect.op.execute.attention import MORE, AttentionDispatch, check_cal
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
 from cute_dialect.op.keywords import checks_keywords
-from cute_dialect.op.plans.recorded import Recorded
+from cute_dialect.op.plans.base import Recorded
 from cute_dialect.op.problems.attention import Form, direction_of, form_of, is_readable, window_of
 from cute_dialect.runtime.arrays import stream_of
 

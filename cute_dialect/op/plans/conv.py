@@ -33,9 +33,9 @@ from cute_dialect.op.execute.kernels import Variant
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.keywords import checks_keywords
-from cute_dialect.op.plans.conv_reference import reference
-from cute_dialect.op.plans.conv_report import explained
-from cute_dialect.op.plans.settings import Settings
+from cute_dialect.op.plans.base import Settings
+from cute_dialect.op.plans.reference import conv_reference
+from cute_dialect.op.plans.report import explained_conv
 from cute_dialect.op.plans.tile_candidates import chosen as chosen_product
 from cute_dialect.op.plans.tile_candidates import tiles_of
 from cute_dialect.op.problems.conv import ConvOptions, Geometry, check, geometry
@@ -408,7 +408,7 @@ class Conv2d(Settings):
             )
         numbers = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
         how = self._how(stride, padding, dilation, size)
-        return reference(self.kind, (a, b, c, d), numbers, how, bias, self._activation, visitor, args)
+        return conv_reference(self.kind, (a, b, c, d), numbers, how, bias, self._activation, visitor, args)
 
     # --------------------------------------------------------------------------------------------------------- saved
 
@@ -438,7 +438,7 @@ class Conv2d(Settings):
     ) -> ConvExplanation:  # fmt: skip
         """Return the kernel for a convolution of these arrays or shapes, and the reason; see ``op.explain``."""
         a, b, _, d = self._arrays(A, B, None, None)
-        return explained(self, a, b, d, self._how(stride, padding, dilation, size), Split.of(split_k))
+        return explained_conv(self, a, b, d, self._how(stride, padding, dilation, size), Split.of(split_k))
 
     def _shown(self) -> Variant:
         """Return the GEMM kernel of the last run.  Raises UnsupportedError if nothing was run."""

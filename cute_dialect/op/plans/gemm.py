@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.epilogue.combination import combined, is_per_matrix
 from cute_dialect.op.errors import EpilogueError, ShapeError
-from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
+from cute_dialect.op.execute.arguments import Arguments, PointerArrayArguments, on_the_cpu
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.saved import Fields
-from cute_dialect.op.plans.cached_calls import cached, replayed
-from cute_dialect.op.plans.gemm_lists import is_several, matrices_of
+from cute_dialect.op.plans.base import cached, replayed
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
 from cute_dialect.op.plans.report import explained
 from cute_dialect.op.plans.tuning import tuned_plan
 from cute_dialect.op.problems.gemm import planned_operands
 from cute_dialect.op.problems.operands import folded
+from cute_dialect.op.problems.pointer_arrays import as_batch, is_several, products_of
 from cute_dialect.op.pycutlass.arguments import Visited, arguments_for, is_of_sums, visited
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
@@ -101,7 +101,12 @@ class Gemm(MatrixPlan):
             return self._with_factors(call, a, b, c, d, alpha, beta, bias, stream, options, split_k)
         alpha, beta = number("alpha", alpha), number("beta", beta)
         if is_several(a):
-            return matrices_of(self, call, a, b, c, d, alpha, beta, bias, stream, options, split)
+            found, results = products_of(
+                call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_the_cpu(options)
+            )
+            several = len(found) > 1
+            operation = self.operation_for(as_batch(found) if several else found[0], array=several)
+            return PointerArrayArguments(operation, found, results, stream, options, split, call)
         x, d = planned_operands(
             call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_the_cpu(options)
         )  # fmt: skip

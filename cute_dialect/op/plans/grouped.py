@@ -21,17 +21,17 @@ from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.kernel_source import Source, ir_of
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.explanations.gemm import explain_grouped
+from cute_dialect.op.plans.base import Tiled
 from cute_dialect.op.plans.gemm import Gemm
-from cute_dialect.op.plans.grouped_report import explained_list
 from cute_dialect.op.plans.jagged_groups import CutArguments, cut_arguments, cut_reference
 from cute_dialect.op.plans.matrix_plan import types_of
 from cute_dialect.op.plans.reference import reference
-from cute_dialect.op.plans.settings import Tiled
+from cute_dialect.op.plans.report import explained_list
 from cute_dialect.op.problems.operands import Kinds, Operands, Type
-from cute_dialect.op.problems.pointer_table import extents_of, tiles_of
+from cute_dialect.op.problems.pointer_arrays import extents_of, numbers_of, problems_of, tiles_of
 from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor
-from cute_dialect.op.pycutlass.grouped import GemmOperationGrouped, GroupArguments, numbers_of, problems_of
+from cute_dialect.op.pycutlass.grouped import GemmOperationGrouped, GroupArguments
 from cute_dialect.op.select.backends import KERNEL_CCS, LATEST
 from cute_dialect.op.select.configurations import KernelRequest
 from cute_dialect.op.select.descriptions import (

@@ -16,7 +16,7 @@ from cute_dialect.op.execute.kernels import Variant
 from cute_dialect.op.execute.launch_sequence import ALONE, Split
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.keywords import checks_keywords
-from cute_dialect.op.plans.settings import Settings
+from cute_dialect.op.plans.base import Settings
 from cute_dialect.op.plans.tile_candidates import chosen, tiles_of
 from cute_dialect.op.problems.operands import Kinds, Operands, Type, found_type, read
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal

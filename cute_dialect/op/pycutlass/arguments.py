@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
@@ -19,11 +19,11 @@ from cute_dialect.op.errors import (
     ShapeError,
     UnsupportedError,
 )
-from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
+from cute_dialect.op.execute.arguments import Arguments, PointerArrayArguments, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split, Step, Workspace, partial_steps, split_steps
-from cute_dialect.op.execute.pointer_array_launch import PointerArrayArguments
 from cute_dialect.op.problems.gemm import planned_operands
 from cute_dialect.op.problems.operands import Kinds, Operands, Type, new_like, read
+from cute_dialect.op.problems.pointer_arrays import each_matrix
 from cute_dialect.op.pycutlass.functors import OutputOp, VisitorOutputOp
 from cute_dialect.op.select.descriptions import GemmCoord, Mode, SplitKMode, known
 from cute_dialect.op.select.kernel_choice import Choice
@@ -328,45 +328,3 @@ def flat_runs(call: str, name: str, array: object, size: GemmCoord | None) -> Ar
     if view.pointer % 16:
         raise AlignmentError(f"{call}: the address of {name} is {view.pointer % 16} mod 16; it must be 16-byte aligned")
     return view._replace(shape=(dense,), strides=(1,))
-
-
-def each_matrix(
-    call: str, name: str, given: object, batch: int, size: GemmCoord | None, kinds: Kinds
-) -> list[object]:  # fmt: skip
-    """Return the matrices of an operand that is a list of arrays, or of addresses (integers in a list or an array).
-
-    Matrices at addresses have the shapes of ``size`` and the operation's layouts.  Raises ShapeError, DtypeError.
-    """
-    if given is None:
-        return [None] * batch
-    items: list[object] = (
-        list(cast("list[object]", given)) if isinstance(given, list | tuple) else cast(Any, given).tolist()
-    )
-    if len(items) != batch:
-        raise ShapeError(f"{call}: {name} has {len(items)} matrices, but batch is {batch}; they must be equal")
-    kind = {"A": kinds.a, "B": kinds.b, "C": kinds.c or kinds.d, "D": kinds.d}[name]
-    found: list[object] = []
-    for item in items:
-        if not isinstance(item, int):
-            found.append(item)
-            continue
-        if size is None:
-            raise ShapeError(f"{call}: {name} has addresses, which need problem_size; pass (M, N, K)")
-        m, n, k = size
-        rows, columns = {"A": (m, k), "B": (k, n)}.get(name, (m, n))
-        strides = (columns, 1) if kind.layout == "row" else (1, rows)
-        element = "f32" if kind.element == "tf32" else kind.element
-        device = device_of(item)
-        found.append(ArrayView(item, (rows, columns), strides, element, device, "address", None))
-    return found
-
-
-def device_of(address: int) -> int:
-    """Return the GPU number of an address, -1 for the CPU."""
-    from cute_dialect.runtime.driver import NoGpuError, driver
-
-    try:
-        found = driver().pointer_device(address)
-    except NoGpuError:
-        return -1
-    return -1 if found is None else found

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.kernels.epilogue.combination import Hook
 from cute_dialect.kernels.gemm.ampere import AmpereConfig
@@ -24,15 +24,24 @@ from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError, UnsupportedError, named
+from cute_dialect.op.errors import DeviceError, EpilogueError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import Arguments, Transfer, check_gpu, on_the_cpu
 from cute_dialect.op.execute.kernels import Variant, chip_here, compiled
 from cute_dialect.op.execute.pointer_arrays import Copies, TableLaunch, check_results, table_launch, table_like
 from cute_dialect.op.execute.recording import Launch
-from cute_dialect.op.problems.gemm import planned_operands
 from cute_dialect.op.problems.operands import Kinds, Operands
-from cute_dialect.op.problems.pointer_table import Laid, extents_of, laid_flat, sizes_of, tiles_of, turns_of
-from cute_dialect.op.pycutlass.arguments import each_matrix
+from cute_dialect.op.problems.pointer_arrays import (
+    Laid,
+    Numbers,
+    check_places,
+    extents_of,
+    laid_flat,
+    numbers_of,
+    problems_of,
+    sizes_of,
+    tiles_of,
+    turns_of,
+)
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, OutputOp, VisitorOutputOp
 from cute_dialect.op.pycutlass.operation import DescribedOperation, GemmOperationUniversal, check_warps
 from cute_dialect.op.select.backends import MMA_SYNC, SIMT
@@ -45,7 +54,7 @@ from cute_dialect.op.select.descriptions import (
     TileDescription,
     known,
 )
-from cute_dialect.runtime.arrays import ArrayView, NotAnArray, stream_of, view_of
+from cute_dialect.runtime.arrays import ArrayView, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -185,49 +194,6 @@ class GemmOperationGrouped(DescribedOperation):
 # ------------------------------------------------------------------------------------------------------------ arguments
 
 
-class Numbers(NamedTuple):
-    """Alpha per GEMM, and beta for all."""
-
-    host: Sequence[float]  # alpha of each GEMM
-    device: ArrayView | None = None  # alpha as an f32 array on a GPU
-    beta: float = 0.0
-
-    @property
-    def plain(self) -> bool:
-        """True if every alpha is 1."""
-        return self.device is None and all([x == 1.0 for x in self.host])
-
-
-def numbers_of(call: str, alpha: object, beta: float, count: int, on_cpu: bool) -> Numbers:
-    """Return the numbers of a call.  ``alpha`` is a number, a list of numbers or an array of shape (G,).
-
-    Raises ShapeError, DeviceError, LayoutError.
-    """
-    if isinstance(alpha, int | float) and not isinstance(alpha, bool):
-        return Numbers([float(alpha)] * count, None, beta)
-    given: Any = alpha
-    if isinstance(alpha, list | tuple):
-        values = cast("Sequence[object]", alpha)
-        if len(values) == count and all(isinstance(x, int | float) for x in values):
-            return Numbers([float(cast(float, x)) for x in values], None, beta)
-    try:
-        view = view_of(given)
-    except NotAnArray:
-        view = None
-    if view is None or (view.shape, view.dtype) != ((count,), "f32"):
-        got = repr(given) if view is None else f"{view.dtype} of {view.shape}"
-        raise ShapeError(
-            f"{call}: alpha is {got}; it must be a number, a list of {count} numbers, or an f32 array of ({count},)"
-        )
-    if view.device < 0:
-        return Numbers([float(x) for x in given.tolist()], None, beta)
-    if on_cpu:
-        raise DeviceError(f'{call}: alpha is on GPU {view.device}; with device="cpu" it must be in CPU memory')
-    if view.strides != (1,) and count > 1:
-        raise LayoutError(f"{call}: alpha has strides {view.strides}; it must be contiguous")
-    return Numbers([1.0] * count, view._replace(strides=(1,)), beta)
-
-
 class GroupArguments(Arguments):
     """Checked operands of GEMMs of any sizes, with :meth:`launch`, :meth:`sync` and :meth:`bind`.
 
@@ -243,7 +209,7 @@ class GroupArguments(Arguments):
         self.found = [x._replace(alpha=alpha) for x, alpha in zip(found, numbers.host)]
         self.numbers = numbers
         check_results(call, found)
-        _check_places(call, found)
+        check_places(call, found)
         flipped = operation.flipped
         self.extents = [extents_of(x, flipped=flipped) for x in self.found]
         # Bytes that one copy moves, for each GEMM; 0 for empty ones.
@@ -408,98 +374,6 @@ class GroupArguments(Arguments):
         copies, self._copies = self._copies, None
         if copies is not None:
             copies.back()
-
-
-def _check_places(call: str, found: Sequence[Operands]) -> None:
-    """Raise DeviceError if GEMMs have arrays of several libraries or devices."""
-    first = found[0].d
-    for i, x in enumerate(found):
-        places = [(v.library, v.device) for v in (first, x.d) if v.library != "address"]
-        if len(set(places)) > 1:
-            first_one, this = [
-                f"a {library} array on {'the CPU' if device < 0 else f'GPU {device}'}" for library, device in places
-            ]
-            raise DeviceError(
-                f"{call}: D of problem {i} is {this}, but that of problem 0 is {first_one}; use one library and device"
-            )
-
-
-def problems_of(
-    call: str, kinds: Kinds, A: object, B: object, C: object, D: object, *, beta: float = 0.0, bias: object = None,
-    sizes: Sequence[Sequence[int]] | None = None, on_cpu: bool | None = False,
-) -> tuple[list[Operands], list[Any]]:  # fmt: skip
-    """Return the checked operands of GEMMs of any sizes, and their results, which are allocated if absent.
-
-    Args:
-        A, B, C, D: lists of arrays, or of addresses, which need ``sizes``.
-        sizes: (M, N, K) of each GEMM.
-        on_cpu: True or False if the arrays must be in CPU or GPU memory, None for either.
-
-    Raises:
-        OpError: if an operand does not fit.
-    """
-    if not isinstance(A, list | tuple):
-        raise ShapeError(f"{call}: A is a {type(A).__name__}; pass a list with one matrix per problem")
-    count = len(cast("Sequence[object]", A)) if sizes is None else len(sizes)
-    if count == 0:
-        raise ShapeError(f"{call}: the lists are empty; pass at least one problem")
-    coords = [None] * count if sizes is None else [GemmCoord(*size) for size in sizes]
-    operands = cast("Sequence[object]", (A, B, C, D))
-    lists = [_each(call, n, x, count, coords, kinds) for n, x in zip("ABCD", operands)]
-    biases = [None] * count if bias is None else _each_bias(call, bias, count)
-    found: list[Operands] = []
-    results: list[Any] = []
-    for i, (a, b, c, d) in enumerate(zip(*lists)):
-        try:
-            x, made = planned_operands(
-                call, kinds, a, b, c, d, beta=beta, bias=biases[i], problem=coords[i], on_cpu=on_cpu
-            )  # fmt: skip
-        except (NotAnArray, ShapeError, LayoutError) as e:
-            raise type(e)(f"{e} (problem {i})") from None
-        if len(x.d.shape) != 2:
-            raise ShapeError(f"{call}: a list must hold matrices, got a batch of shape {x.d.shape} (problem {i})")
-        found.append(x)
-        results.append(made)
-    for what in ("along", "bias"):
-        first = getattr(found[0], what)
-        for i, x in enumerate(found):
-            one = getattr(x, what)
-            if what == "along" and one != first:
-                raise ShapeError(
-                    f"{call}: the bias of problem {i} is along {one}, but that of problem 0 along {first}; "
-                    "use one direction for all"
-                )
-            if what == "bias" and first is not None and one is not None and one.dtype != first.dtype:
-                raise EpilogueError(
-                    f"{call}: the biases have dtypes {first.dtype} and {one.dtype}; all must have the same dtype"
-                )
-    return found, results
-
-
-def _each(
-    call: str, name: str, given: object, count: int, sizes: Sequence[GemmCoord | None], kinds: Kinds
-) -> list[object]:  # fmt: skip
-    """Return one operand of each GEMM.  Raises ShapeError."""
-    if given is None:
-        return [None] * count
-    items: list[object] = (
-        list(cast("list[object]", given)) if isinstance(given, list | tuple) else cast(Any, given).tolist()
-    )
-    if len(items) != count:
-        raise ShapeError(f"{call}: {name} has {len(items)} matrices; pass {count}, one per problem")
-    return [each_matrix(call, name, [x], 1, size, kinds)[0] for x, size in zip(items, sizes)]
-
-
-def _each_bias(call: str, bias: object, count: int) -> list[object]:
-    """Return the bias of each GEMM, from a list or one for all.  Raises ShapeError."""
-    if not isinstance(bias, list | tuple):
-        return [bias] * count
-    found = list(cast("Sequence[object]", bias))
-    missing = sum([x is None for x in found])
-    if len(found) != count or missing:
-        more = f", {missing} of them None" * (missing > 0)
-        raise ShapeError(f"{call}: bias has {len(found)} arrays{more}; pass {count}, one per problem")
-    return found
 
 
 class GemmGroupedArguments(GroupArguments):

@@ -14,7 +14,7 @@ from cute_dialect.op.execute import launch_sequence, recording  # noqa: E402
 from cute_dialect.op.execute.arguments import Arguments  # noqa: E402
 from cute_dialect.op.execute.array_call import RowCall  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
-from cute_dialect.op.plans import cached_calls as known  # noqa: E402
+from cute_dialect.op.plans import base as known  # noqa: E402
 from cute_dialect.runtime.arrays import view_of  # noqa: E402
 
 A, B, C = (torch.zeros(16, 16, dtype=torch.float16) for _ in range(3))

@@ -1,20 +1,32 @@
-"""Settings of a plan: factors, arithmetic, epilogue and tile.
+"""Bases of plans: their settings, the kernels of their calls, which are shown and saved, and cached calls.
 
-:class:`Settings` is the base of plans of GEMMs and convolutions, :class:`Tiled` that of plans of lists, too.
+:class:`Recorded` is the base of all plans, :class:`Tiled` of plans with tiles, :class:`Settings` of those of GEMMs and
+convolutions.
+
+A plan loaded from a folder (:func:`~cute_dialect.op.execute.saved.load`) has the kernels of that folder.  A call first
+chooses a kernel as usual, and uses it if it is in the folder.  Otherwise it uses a choice that was recorded before the
+plan was saved.
 """
+
+# torch is not installed where the types are checked.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict, TypeVar, cast
 
 from cute_dialect.kernels.epilogue.activations import PLAIN
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.epilogue.tracing import Traced, current
-from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
+from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.op.execute.arguments import Arguments
 from cute_dialect.op.execute.call_cache import KnownCalls
-from cute_dialect.op.execute.saved import Fields
-from cute_dialect.op.plans.recorded import Recorded
+from cute_dialect.op.execute.kernel_source import Source, ir_of
+from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of, write
 from cute_dialect.op.problems.operands import Kinds
 from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
@@ -29,6 +41,7 @@ from cute_dialect.op.select.descriptions import (
     known,
 )
 from cute_dialect.op.select.gemm_dispatch import here
+from cute_dialect.runtime.arrays import current_stream_of_torch
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
@@ -36,7 +49,139 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.epilogue.combination import Hook
     from cute_dialect.op.execute.arguments import Arguments
 
-__all__ = ["Settings", "Tiled"]
+
+class Call(Protocol):
+    """A checked call."""
+
+    @property
+    def problem(self) -> str:
+        """Text that distinguishes the call from calls of other sizes."""
+        ...
+
+    def sources(self) -> Sequence[Source]:
+        """Return the kernels that the call launches."""
+        ...
+
+    def taken(self) -> Fields:
+        """Return the choices made for the call as data."""
+        ...
+
+
+_C = TypeVar("_C", bound=Call)
+
+
+class Recorded:
+    """A plan that records the kernels of its calls.
+
+    ``call`` is the name of the plan in messages. ``saved`` holds the kernels loaded from its folder.
+    """
+
+    call: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.saved: SavedKernels | None = None
+        self._sources: dict[str, Source] = {}
+        self._choices: dict[str, Fields] = {}
+        self._chosen: dict[str, Self] = {}
+
+    # ------------------------------------------------------------------------------------------- methods of subclasses
+
+    @classmethod
+    def of_settings(cls, settings: Fields) -> Self:
+        """Return the plan of :meth:`settings`."""
+        raise NotImplementedError
+
+    def settings(self) -> Fields:
+        """Return the settings of the plan as data."""
+        raise NotImplementedError
+
+    def _take(self, choice: Fields) -> None:
+        """Use the choices of one call for all calls."""
+        raise NotImplementedError
+
+    def _shown(self) -> Source:
+        """Return the kernel that texts refer to."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------------------- recording
+
+    def _record(self, call: Call) -> None:
+        """Record the kernels of a launched call, to save them."""
+        for source in call.sources():
+            self._sources.setdefault(source.name, source)
+        if call.problem not in self._choices:
+            self._choices[call.problem] = call.taken()
+
+    def _forget(self) -> None:
+        """Discard records made with other settings."""
+        self._sources.clear()
+        self._choices.clear()
+        self._chosen.clear()
+
+    def save(self, folder: str | os.PathLike[str]) -> str:
+        """Write the plan and the kernels of its calls to a folder, and return its path.
+
+        ``op.load(folder)`` returns a plan that runs them with the driver and NumPy or torch only (or on the
+        interpreter, if it is installed).  Raises UnsupportedError if nothing was run.
+        """
+        if not self._sources:
+            raise UnsupportedError("save: the plan was never run, so it has no kernels to save; run it first")
+        return write(folder, self.call, self.settings(), list(self._sources.values()), self._choices)
+
+    # --------------------------------------------------------------------------------------------------------- serving
+
+    def _served(self, name: str, make: Callable[[Self], _C]) -> _C:
+        """Return the call ``make(plan)`` with saved kernels.  Raises UnsupportedError if it needs others."""
+        saved = self.saved
+        if saved is None:
+            return make(self)
+        found = make(self)
+        wanted = found.problem
+        if wanted not in saved.choices and saved.has(found.sources()):
+            return found
+        for plan in self._others(saved, wanted):
+            try:
+                other = make(plan)
+            except (AlignmentError, EpilogueError, LayoutError, UnsupportedError):
+                continue  # This choice was for operands of other layouts.
+            if saved.has(other.sources()):
+                return other
+        if saved.has(found.sources()):
+            return found
+        raise UnsupportedError(
+            f"{name}: the call {wanted} needs {', '.join([x.name for x in found.sources()])}, which the folder does "
+            f"not have (it has {', '.join(saved.names) or 'none'}); run the call before saving the plan"
+        )
+
+    def _others(self, saved: SavedKernels, wanted: str) -> Iterator[Self]:
+        """Yield plans with recorded choices, that of the wanted problem first."""
+        for problem in dict.fromkeys([*([wanted] if wanted in saved.choices else ()), *saved.choices]):
+            choice = saved.choices[problem]
+            key = repr(choice)
+            if key not in self._chosen:
+                plan = copy(self)
+                plan._take(choice)
+                self._chosen[key] = plan
+            yield self._chosen[key]
+
+    # ----------------------------------------------------------------------------------------------------------- texts
+
+    def ir(self, stage: str = "cute") -> str:
+        """Return the text of the last run's GEMM kernel after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or
+        ``llvm``.
+        """
+        return ir_of(self._shown(), stage)
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of that kernel."""
+        return module_of(self._shown(), self.saved).ptx
+
+    @property
+    def report(self) -> str:
+        """The report of ptxas for that kernel: registers and spills."""
+        return module_of(self._shown(), self.saved).report
+
 
 _SUMS = {"i8": "i32", "ui8": "i32", "f64": "f64"}
 
@@ -335,3 +480,47 @@ def _named(name: str) -> Hook:
 
     hook.__name__ = name
     return hook
+
+
+class Again(Arguments):
+    """The arguments of a replayed call; ``make`` computes their properties from the same arrays."""
+
+    def __init__(self, make: Callable[[], Arguments], D: Any):
+        self._make, self.D, self.results = make, D, {"D": D}
+        self._transfer, self.launched = None, []
+        number = D.device.index or 0
+        self._waits_for(number, current_stream_of_torch()(number))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        for key, value in vars(self._make()).items():
+            self.__dict__.setdefault(key, value)
+        return object.__getattribute__(self, name)
+
+
+def replayed(
+    known: KnownCalls, how: object, tensors: Sequence[Any], make: Callable[[Any], Arguments]
+) -> Again | None:  # fmt: skip
+    """Replay a cached call, or return None if there is none.
+
+    Args:
+        how, tensors: as in :class:`~cute_dialect.op.execute.call_cache.KnownCalls`.
+        make: returns the arguments of the call for its D.
+    """
+    if "torch" not in sys.modules or len(known) == 0 or known.is_traced():
+        return None
+    found = known.again(how, *tensors)
+    return None if found is None else Again(lambda: make(found), found)
+
+
+def cached(known: KnownCalls, how: object, tensors: Sequence[Any], compute: Callable[[], Arguments]) -> Arguments:
+    """Compute a call, and cache its launches if its tensors are torch tensors on a GPU."""
+    done: list[Arguments] = []
+
+    def result() -> Any:
+        done.append(compute())
+        return done[0].D
+
+    known.recorded(how, tensors, result)
+    return done[0]
