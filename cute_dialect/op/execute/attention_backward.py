@@ -1,6 +1,6 @@
 """Backward of attention: the choice of the kernels and their launches.
 
->>> from cute_dialect.op.problems.attention import Form
+>>> from cute_dialect.op.problems.attention import Form, form_of
 >>> form = Form("bf16", "bhsd", False, 2, 8, 2, 1024, 1024, 128, 0.1, "right", False, 0, 0, True, None)
 >>> [kernel.name for kernel in choose_backward(AttentionBackwardProblem(form)).kernels][1]
 'attention-backward-bf16-128-right-64x128'
@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.backward import backward_launches
@@ -20,18 +21,20 @@ from cute_dialect.kernels.attention.backward_config import (
     backward_config_named,
     default_backward_config,
 )
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
-from cute_dialect.op.execute.attention import head_matrix, log_matrix, readable_matrix
-from cute_dialect.op.problems.attention import Form
-from cute_dialect.runtime.arrays import view_of
+from cute_dialect.op.execute.attention import check_call, head_matrix, log_matrix, readable_matrix
+from cute_dialect.op.problems.attention import Form, form_of
+from cute_dialect.runtime.arrays import ArrayView, view_of
 
 __all__ = [
-    "BACKWARD_CALL", "AttentionBackwardProblem", "BackwardDispatch", "choose_backward", "launch_backward",
-    "missing_feature",
+    "BACKWARD_CALL", "BACKWARD_OTHERS", "AttentionBackwardProblem", "BackwardDispatch", "backward_form",
+    "choose_backward", "computed_gradients", "launch_backward", "missing_feature",
 ]  # fmt: skip
 
 BACKWARD_CALL = "attention_backward"
+BACKWARD_OTHERS = ("lse", "dlse", "cu_seqlens_q", "cu_seqlens_k")
+"""Arrays that are not of the type of q."""
 
 _ORDERED = False
 """True if the kernels can add the parts of dq in a fixed order."""
@@ -130,3 +133,34 @@ def launch_backward(one: RowCall, way: BackwardDispatch, results: tuple[Any, Any
     operands |= {"queries": f.rows, "keys": keys, "scale": f.scale, "left": f.left, "right": f.right}
     for kernel, launch in zip(way.kernels, backward_launches(c)):
         one.launch(kernel, *[operands[name] for name in launch.operands])
+
+
+def computed_gradients(one: RowCall, way: BackwardDispatch) -> tuple[Any, Any, Any]:
+    """Compute the gradients of q, k and v to new arrays."""
+    one.expect("dout", one.views["out"].shape)
+    check_call(one, way.problem.form)
+    shapes = [one.views[key].shape for key in ("q", "k", "v")]
+    is_empty = any(0 in shape for shape in shapes)
+    with one.on():
+        results = one.result(shapes[0]), one.result(shapes[1]), one.result(shapes[2])
+        if way.problem.form.packed or is_empty:
+            for x in results:  # padding rows have no gradient
+                x[...] = 0
+        if not is_empty:
+            launch_backward(one, way, results)
+    return results
+
+
+def backward_form(
+    views: Mapping[str, ArrayView], causal: object, scale: object, window: Any, layout: str, longest: object
+) -> Form:
+    """Return the checked call whose gradients are computed.  Raises OpError."""
+    form = form_of(views, causal, scale, window, True, layout, longest, views["q"].dtype)
+    wanted = {"out": (*views["q"].shape[:-1], form.values), "lse": form.logs, "dlse": form.logs}
+    for key, shape in wanted.items():
+        view = views.get(key)
+        if view is not None and view.shape != shape:
+            raise ShapeError(f"{BACKWARD_CALL}: {key} has shape {view.shape}; it must have {shape}")
+        if view is not None and key != "out" and view.dtype != "f32":
+            raise DtypeError(f"{BACKWARD_CALL}: {key} has dtype {view.dtype}; pass an array of f32")
+    return form

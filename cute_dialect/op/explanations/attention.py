@@ -20,11 +20,13 @@ from math import prod
 from operator import mul
 from typing import Any
 
+from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.attention import AttentionDispatch, tiles_of, way_of
+from cute_dialect.op.execute.attention_backward import AttentionBackwardProblem, BackwardDispatch, choose_backward
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.problems.attention import Form, form_of, is_readable, numbers_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
@@ -59,14 +61,7 @@ class AttentionExplanation(Explanation):
         return tiles_of(self.way.form, self.config)
 
     def _title(self) -> str:
-        f = self.form
-        shared = f" on {f.heads // f.sharing}" if f.sharing > 1 else ""
-        longest = f"the longest of {f.rows}, " if f.packed else ""
-        return (
-            f"attention of {f.batch} {'packed ' if f.packed else ''}sequences, {longest}{f.heads} heads of {f.size}"
-            f"{' and ' * (f.size_v > 0)}{f.size_v or ''}{shared}{_functions(f)}, {f.queries} queries, {f.keys} keys, "
-            f"{f.element}"
-        )
+        return _title(self.form)
 
     def _layout(self) -> Iterator[Line]:
         c = self.config
@@ -121,6 +116,67 @@ def explain_attention(
         operation="attention", kernel=way.config.name, flops=flops, bytes=moved, bound=bound,
         kernels=way.kernels, form=form, way=way, copied=copied,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionBackwardExplanation(Explanation):
+    """Kernels of the gradients of an attention call and a lower bound of their time."""
+
+    form: Form  # the call, checked
+    way: BackwardDispatch  # the kernels and their configuration
+
+    @property
+    def config(self) -> BackwardConfig:
+        """The configuration of the kernels."""
+        return self.way.config
+
+    def _title(self) -> str:
+        return f"backward of {_title(self.form)}"
+
+    def _layout(self) -> Iterator[Line]:
+        c, f = self.config, self.form
+        tiles = -(-f.keys // c.tile_n) * (f.heads // f.sharing) * f.batch
+        yield "tiles", f"{tiles} of {c.tile_n} keys, {c.tile_m} queries per step, blocks of {c.threads} threads"
+        yield "memory", f"{c.smem_bytes} bytes of shared memory"
+        spaces = c.workspaces(f.queries, f.heads, f.batch).values()
+        yield "workspace", f"{sum(4 * prod(shape) for _, shape in spaces) / 1e6:.3g} MB"
+
+    def _limits(self) -> str:
+        work = f"{self.flops / 1e9:.3g} GFLOP on tensor cores, " if self.flops else ""
+        return f"{work}{self.bytes / 1e6:.3g} MB of memory (an H200)"
+
+    def _after(self) -> Iterator[Line]:
+        yield "launches", ", ".join(kernel.name for kernel in self.way.kernels)
+
+
+def explain_backward(
+    q: Any, k: Any, v: Any = None, *, deterministic: bool = False, of_lse: bool = False,
+    kernel: BackwardConfig | str | None = None, element: str = "f16", max_seqlen_k: int | None = None, **more: Any,
+) -> AttentionBackwardExplanation:  # fmt: skip
+    """Return the explanation of the gradients of an attention call.
+
+    Args:
+        of_lse: ``lse`` has a gradient, too.
+        q, k, v, kernel, element, more: as in :func:`explain_attention`.
+    """
+    forward = explain_attention(q, k, v, lse=True, element=element, **more)
+    form = forward.form
+    way = choose_backward(AttentionBackwardProblem(form, of_lse, deterministic, max_seqlen_k), kernel)
+    flops, moved = forward.flops * 5 // 2, forward.bytes * 2
+    return AttentionBackwardExplanation(
+        operation="attention_backward", kernel=way.config.name, flops=flops, bytes=moved,
+        bound=max(flops / _PEAK / 1e6, moved / _BANDWIDTH / 1e6), kernels=way.kernels, form=form, way=way,
+    )  # fmt: skip
+
+
+def _title(f: Form) -> str:
+    shared = f" on {f.heads // f.sharing}" if f.sharing > 1 else ""
+    longest = f"the longest of {f.rows}, " if f.packed else ""
+    return (
+        f"attention of {f.batch} {'packed ' if f.packed else ''}sequences, {longest}{f.heads} heads of {f.size}"
+        f"{' and ' * (f.size_v > 0)}{f.size_v or ''}{shared}{_functions(f)}, {f.queries} queries, {f.keys} keys, "
+        f"{f.element}"
+    )
 
 
 def _functions(form: Form) -> str:

@@ -7,33 +7,28 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.op.errors import DtypeError, ShapeError
 from cute_dialect.op.execute.array_call import RowCall
-from cute_dialect.op.execute.attention import check_call
 from cute_dialect.op.execute.attention_backward import (
     BACKWARD_CALL,
+    BACKWARD_OTHERS,
     AttentionBackwardProblem,
+    backward_form,
     choose_backward,
-    launch_backward,
+    computed_gradients,
 )
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.attention import Form, form_of
-from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from collections.abc import Mapping
     from typing import Unpack
 
     from cute_dialect.op.signature_types import Array, Interpreted
 
-__all__ = ["BACKWARD_OTHERS", "attention_backward", "backward_form"]
+__all__ = ["attention_backward"]
 
-BACKWARD_OTHERS = ("lse", "dlse", "cu_seqlens_q", "cu_seqlens_k")
-"""Arrays that are not of the type of q."""
 _KNOWN = KnownCalls(tf32=False)
 """Cached calls."""
 
@@ -81,32 +76,8 @@ def attention_backward(
     arrays |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
     one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS, ("bf16", "f16"), stream=stream, run=run)
     form = backward_form(one.views, causal, scale, bounds, layout, max_seqlen_q)
-    one.expect("dout", one.views["out"].shape)
     problem = AttentionBackwardProblem(form, dlse is not None, bool(deterministic), max_seqlen_k)
-    way = choose_backward(problem, kernel)
-    check_call(one, form)
-    with one.on():
-        results = one.result(one.views["q"].shape), one.result(one.views["k"].shape), one.result(one.views["v"].shape)
-        if form.packed or 0 in (*one.views["q"].shape, *one.views["k"].shape):
-            for x in results:  # padding rows have no gradient
-                x[...] = 0
-        if 0 not in (*one.views["q"].shape, *one.views["k"].shape):
-            launch_backward(one, way, results)
+    results = computed_gradients(one, choose_backward(problem, kernel))
     if usual and not form.packed:
         one.remember(_KNOWN, (how, len(offsets)), tensors, results)
     return results
-
-
-def backward_form(
-    views: Mapping[str, ArrayView], causal: object, scale: object, window: Any, layout: str, longest: object
-) -> Form:
-    """Return the checked call whose gradients are computed.  Raises OpError."""
-    form = form_of(views, causal, scale, window, True, layout, longest, views["q"].dtype)
-    wanted = {"out": (*views["q"].shape[:-1], form.values), "lse": form.logs, "dlse": form.logs}
-    for key, shape in wanted.items():
-        view = views.get(key)
-        if view is not None and view.shape != shape:
-            raise ShapeError(f"{BACKWARD_CALL}: {key} has shape {view.shape}; it must have {shape}")
-        if view is not None and key != "out" and view.dtype != "f32":
-            raise DtypeError(f"{BACKWARD_CALL}: {key} has dtype {view.dtype}; pass an array of f32")
-    return form

@@ -26,7 +26,7 @@ from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
-from cute_dialect.op.explanations.attention import explain_attention
+from cute_dialect.op.explanations.attention import explain_attention, explain_backward
 from cute_dialect.op.explanations.conv import explain_convolution
 from cute_dialect.op.explanations.gemm import (
     GemmExplanation,
@@ -85,8 +85,8 @@ def explain(
     """Return the kernel of a call, its predicted time and the reason for the choice.
 
     Args:
-        function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.attention``, a convolution, or a
-            function on rows such as ``op.softmax``.
+        function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.attention``,
+            ``op.attention_backward``, a convolution, or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
             they are q, k and v; for functions on rows ``b`` is the weight.
         residual: for functions on rows.
@@ -112,8 +112,10 @@ def explain(
     if more and isinstance(function, FunctionType):
         options = ("element", "gpu", "others")
         without = [n for n in signature(explain).parameters if n not in options]
-        spellings = SPELLINGS if name == "attention" else None
+        spellings = SPELLINGS if name.startswith("attention") else None
         check_keywords(name, function, more, also=explain, without=without, interpreted=False, spellings=spellings)
+    if name == "attention_backward":
+        return explain_backward(a, b, out, element=element, **more)
     if name == "attention":
         return explain_attention(a, b, out, element=element, **more)
     if is_convolution(function):

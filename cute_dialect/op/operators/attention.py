@@ -33,13 +33,14 @@ from torch import Tensor
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.attention_backward import (
     BACKWARD_CALL,
+    BACKWARD_OTHERS,
     AttentionBackwardProblem,
+    backward_form,
     choose_backward,
     launch_backward,
     missing_feature,
 )
 from cute_dialect.op.functions import attention as functions
-from cute_dialect.op.functions.attention_backward import BACKWARD_OTHERS, backward_form
 from cute_dialect.op.operators.attention_matmuls import (
     Gradients,
     Mask,
@@ -133,10 +134,9 @@ def gradients(
 ) -> Gradients:
     """Return the gradients, in the types of the tensors, from those of the result and of ``lse`` (None for zero)."""
     q, k, v, begins_q, begins_k, out, lse = saved[:7]
-    if not _torch_is_faster(saved, grad, grad_lse, mask):
-        found = _by_kernels(saved, grad, grad_lse, mask)
-        if found is not None:
-            return found
+    by_kernels = _by_kernels(saved, grad, grad_lse, mask)
+    if by_kernels is not None:
+        return by_kernels
     if grad is not None and grad_lse is None and _is_plain(saved, mask) and _has_flash(q):
         if begins_q is None:
             return Gradients(*_turned_back(_flash(_rows_first(mask, q, k, v, out, grad), lse, mask), mask))
@@ -144,14 +144,6 @@ def gradients(
         if mask.is_full or mask.causal == "bottom_right" or begins_q is begins_k:
             return Gradients(*_flash_packed(saved, grad, mask))
     return gradients_by_matmuls(saved, grad, grad_lse, mask, of_bias)
-
-
-def _torch_is_faster(saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask) -> bool:
-    """Return True for dense calls with a full or a square causal mask, which cuDNN's kernel computes."""
-    if grad is None or grad_lse is not None or saved.begins_q is not None or not _is_plain(saved, mask):
-        return False
-    queries, keys = [_rows_first(mask, x)[0].shape[1] for x in saved[:2]]
-    return mask.is_full or (mask.left < 0 and mask.after == 0 and queries == keys)
 
 
 def _by_kernels(saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask) -> Gradients | None:

@@ -24,6 +24,13 @@ from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeEr
 from cute_dialect.op.execute.arguments import wait_for
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, library
 from cute_dialect.op.execute.attention import MORE, AttentionDispatch, check_call, computed, way_of
+from cute_dialect.op.execute.attention_backward import (
+    BACKWARD_OTHERS,
+    AttentionBackwardProblem,
+    backward_form,
+    choose_backward,
+    computed_gradients,
+)
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
 from cute_dialect.op.keywords import checks_keywords
@@ -205,6 +212,21 @@ class Attention(Recorded):
                 each(stream)
 
         return call
+
+    def backward(
+        self, dout: Array, q: Array, k: Array, v: Array, out: Array, lse: Array, dlse: Array = None, *,
+        cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
+        max_seqlen_k: int | None = None, deterministic: bool = False, device: object = None, stream: object = None,
+        **run: Unpack[Interpreted],
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        """Return the gradients of q, k and v; the arguments are those of :func:`cute_dialect.op.attention_backward`."""
+        arrays = {"q": q, "k": k, "v": v, "out": out, "dout": dout, "lse": lse, "dlse": dlse}
+        arrays |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
+        one = RowCall(f"{_CALL}.backward", arrays, device, BACKWARD_OTHERS, ("bf16", "f16"), stream=stream, run=run)
+        form = backward_form(one.views, self.causal, self.scale, self.window, self.layout, max_seqlen_q)
+        form = form._replace(softcap=self.softcap)
+        problem = AttentionBackwardProblem(form, dlse is not None, deterministic, max_seqlen_k)
+        return computed_gradients(one, choose_backward(problem))
 
     def reference(
         self, q: Array, k: Array, v: Array, *, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None

@@ -12,8 +12,10 @@ from attention_gradients import Call, exact, inputs  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.kernels.attention.backward_config import BackwardConfig  # noqa: E402
+from cute_dialect.op.execute.attention_backward import AttentionBackwardProblem, missing_feature  # noqa: E402
 from cute_dialect.op.operators import attention as operators  # noqa: E402
 from cute_dialect.op.operators.attention_matmuls import Mask, Saved  # noqa: E402
+from cute_dialect.op.problems.attention import Form  # noqa: E402
 
 CASES = [
     Call(1, 2, 1, 20, 40, 64, True, None, None, "bhsd", True),
@@ -36,19 +38,23 @@ def test_gradients(call: Call) -> None:
 
 
 def test_calls_with_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that the kernels support use them; torch has faster ones for full and square causal masks."""
+    """Calls that the library's kernels do not support use torch's."""
     launched: list[str] = []
-    monkeypatch.setattr(operators, "_by_kernels", lambda *_: launched.append("kernels"))
+    monkeypatch.setattr(operators, "_by_kernels", lambda *_: launched.append("none"))
     monkeypatch.setattr(operators, "_flash", lambda *_: launched.append("flash") or (None,) * 3)
     monkeypatch.setattr(operators, "_has_flash", lambda _: True)
     monkeypatch.setattr(operators, "_turned_back", lambda x, _: x)
-    q, k = torch.zeros(1, 2, 8, 64), torch.zeros(1, 2, 16, 64)
-    saved, lse = Saved(q, q, q, None, None, q, q[..., 0]), q[..., 0]
-    operators.gradients(saved, q, None, Mask("top_left", -1, -1, None, "bhsd", None))
-    operators.gradients(saved, q, None, Mask("", 5, -1, None, "bhsd", None))
-    operators.gradients(saved._replace(k=k, v=k), q, None, Mask("bottom_right", -1, -1, None, "bhsd", None))
-    operators.gradients(saved, q, lse, Mask("top_left", -1, -1, None, "bhsd", None))
-    assert launched == ["flash", "kernels", "flash", "kernels", "flash", "kernels"]
+    q = torch.zeros(1, 2, 8, 64)
+    mask = Mask("top_left", -1, -1, None, "bhsd", None)
+    operators.gradients(Saved(q, q, q, None, None, q, q[..., 0]), q, None, mask)
+    assert launched == ["none", "flash"]
+    form = Form("f16", "bhsd", False, 1, 2, 1, 8, 8, 64, 0.1, "right", False, 0, 0, True, None)
+    assert not missing_feature(AttentionBackwardProblem(form, of_lse=True))
+    for name, fields in {
+        "head size 256": {"size": 256}, "v with head size 32": {"size_v": 32}, "page_table": {"page": 64},
+        "scale 0": {"scale": 0.0}, "softcap": {"softcap": 1.0}, "mask": {"bias": "i1"}, "sinks": {"sinks": "f32"},
+    }.items():  # fmt: skip
+        assert missing_feature(AttentionBackwardProblem(form._replace(**fields))).startswith(name)
 
 
 Q, LSE = torch.zeros(1, 2, 8, 64).half(), torch.zeros(1, 2, 8)
@@ -71,3 +77,24 @@ def test_errors(given: dict[str, Any], error: type[op.OpError], words: str) -> N
     arguments: dict[str, Any] = {"dout": Q, "q": Q, "k": Q, "v": Q, "out": Q, "lse": LSE, **given}
     with pytest.raises(error, match=words):
         op.attention_backward(**arguments, device="cpu")
+
+
+def test_explain() -> None:
+    found = op.explain(op.attention_backward, (2, 8, 1024, 128), (2, 2, 1024, 128), causal=True, element="bf16")
+    assert [k.name.rpartition("-")[2] for k in found.kernels] == ["delta", "64x128", "dq"]
+    assert found.flops == 10 * 128 * 2 * 8 * 1024 * 1025 // 2
+    assert "backward of attention of 2 sequences, 8 heads of 128 on 2" in str(found) and "workspace" in str(found)
+    with pytest.raises(op.UnsupportedError, match="head size 256 is not supported"):
+        op.explain(op.attention_backward, (2, 8, 1024, 256), (2, 2, 1024, 256))
+
+
+@pytest.mark.slow
+def test_plan() -> None:
+    call = CASES[0]
+    given = [x.detach() for x in inputs(call, torch.float16, "cpu")[0]]
+    plan = op.Attention(element="f16", head_size=64, causal=True, lse=True)
+    done = plan.run(*given, device="cpu")
+    grad = torch.randn_like(done.out)
+    found = plan.backward(grad, *given, done.out, done.lse, device="cpu")
+    for x, y in zip(found, exact(call, given, grad, None), strict=True):
+        assert float((x.double() - y).norm()) < 2e-3 * float(y.norm())
