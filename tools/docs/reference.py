@@ -514,7 +514,7 @@ PAGES: Mapping[str, Page] = {
             _lang("Indices and sizes", "machine.ids"),
             _lang("Warps", "machine.warps", "machine.elect"),
             _lang("Barriers, fences, asynchronous copies, other instructions", "machine.sync", "machine.operands",
-                   "machine.instructions", "cute_dialect.lang.arch", alphabetical=True),
+                   "machine.instructions", alphabetical=True),
             _lang("Atomics and ordered accesses", "machine.atomics"),
             _lang("Constants", "cute.arch.FULL_MASK", "cute.arch.WARP_SIZE"),
         ),

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.signature_types import Number
 
+__all__ = [
+    "atomic_add", "atomic_and", "atomic_cas", "atomic_exch", "atomic_fmax", "atomic_fmin", "atomic_max", "atomic_min",
+    "atomic_or", "atomic_xor", "load", "red", "store",
+]  # fmt: skip
+"""The names of ``cute.arch``."""
+
 
 def element(ptr: object, at: SSAValue, value: object, what: str) -> Any:
     """Return ``value`` as a number of the pointer's element type.  Raises F234 for another type."""

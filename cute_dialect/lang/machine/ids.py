@@ -14,6 +14,13 @@ from cute_dialect.lang.values.folding import Facts
 if TYPE_CHECKING:
     from cute_dialect.lang.tracing.tracer import Tracer
 
+__all__ = [
+    "WARP_SIZE", "Dim3", "block_dim", "block_idx", "block_idx_in_cluster", "block_in_cluster_dim",
+    "block_in_cluster_idx", "canonical_warp_idx_sync", "cluster_dim", "cluster_idx", "cluster_size", "elect_one",
+    "grid_dim", "lane_idx", "thread_idx", "warp_idx", "warpgroup_idx",
+]  # fmt: skip
+"""The names of ``cute.arch``."""
+
 WARP_SIZE = 32
 """Threads per warp."""
 

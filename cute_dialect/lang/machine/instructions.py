@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Int32
     from cute_dialect.lang.values.signature_types import Int, Number, Value
 
+__all__ = [
+    "add_packed_f32x2", "clock64", "exp", "exp2", "fma_packed_f32x2", "fmax", "fmin", "globaltimer", "inline_ptx",
+    "log2_approx", "mul_packed_f32x2", "nanosleep", "opaque", "prmt", "rcp_approx", "rsqrt_approx", "smid",
+    "sqrt_approx", "tanh_approx",
+]  # fmt: skip
+"""The names of ``cute.arch``."""
+
 # ----------------------------------------------------------------------------------------------------------- inline PTX
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,19 @@ from cute_dialect.spaces import AddressSpace
 if TYPE_CHECKING:
     from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.signature_types import Condition, Int, Number
+
+__all__ = [
+    "ProxyKind", "SharedSpace", "barrier", "barrier_arrive", "cluster_arrive", "cluster_arrive_relaxed",
+    "cluster_wait", "cp_async_bulk_commit_group", "cp_async_bulk_wait_group", "cp_async_commit_group",
+    "cp_async_mbarrier_arrive", "cp_async_mbarrier_arrive_noinc", "cp_async_wait_group", "fence_acq_rel_cluster",
+    "fence_acq_rel_cta", "fence_acq_rel_gpu", "fence_acq_rel_sys", "fence_proxy", "fence_view_async_shared",
+    "griddepcontrol_launch_dependents", "griddepcontrol_wait", "map_dsmem_ptr", "mbarrier_arrive",
+    "mbarrier_arrive_and_expect_tx", "mbarrier_conditional_try_wait", "mbarrier_expect_tx", "mbarrier_init",
+    "mbarrier_init_fence", "mbarrier_inval", "mbarrier_try_wait", "mbarrier_wait", "setmaxregister_decrease",
+    "setmaxregister_increase", "store_async", "sync_threads", "sync_warp", "warpgroup_reg_alloc",
+    "warpgroup_reg_dealloc",
+]  # fmt: skip
+"""The names of ``cute.arch``."""
 
 
 # ------------------------------------------------------------------------------------------------------- barriers
@@ -168,6 +182,21 @@ _PROXIES = {
 }  # fmt: skip
 
 
+class ProxyKind(StrEnum):
+    """Kinds of accesses that :func:`fence_proxy` orders."""
+
+    async_ = "async"
+    async_global = "async.global"
+    async_shared = "async.shared"
+
+
+class SharedSpace(StrEnum):
+    """Shared memory scopes of :func:`fence_proxy`."""
+
+    shared_cta = "cta"
+    shared_cluster = "cluster"
+
+
 def fence_proxy(kind: str, space: str | None = None) -> None:
     """Order generic-proxy accesses before accesses through the async proxy (asynchronous copies, matrix instructions).
 
@@ -260,6 +289,10 @@ def setmaxregister_increase(reg_count: int) -> None:
 def setmaxregister_decrease(reg_count: int) -> None:
     """Decrease the registers per thread of the warpgroup to ``reg_count``, a multiple of 8 and at least 24."""
     _registers("decrease", reg_count)
+
+
+warpgroup_reg_alloc = setmaxregister_increase
+warpgroup_reg_dealloc = setmaxregister_decrease
 
 
 griddepcontrol_wait = instruction(

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.values.signature_types import Condition, Int, Number, Value
 
+__all__ = [
+    "FULL_MASK", "make_warp_uniform", "match_any", "shuffle_sync", "shuffle_sync_bfly", "shuffle_sync_down",
+    "shuffle_sync_op", "shuffle_sync_up", "vote_all_sync", "vote_any_sync", "vote_ballot_sync", "vote_uni_sync",
+    "warp_reduction", "warp_reduction_max", "warp_reduction_min", "warp_reduction_sum", "warp_redux_sync",
+]  # fmt: skip
+"""The names of ``cute.arch``."""
+
 FULL_MASK = 0xFFFFFFFF
 """The mask of all threads of a warp."""
 

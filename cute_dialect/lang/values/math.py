@@ -28,6 +28,44 @@ if TYPE_CHECKING:
 
     from cute_dialect.lang.values.signature_types import Value
 
+__all__ = [
+    "absf",
+    "absi",
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "brev",
+    "ceil",
+    "clamp",
+    "clz",
+    "copysign",
+    "cos",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "fma",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "max",
+    "min",
+    "popc",
+    "powf",
+    "rcp",
+    "round",
+    "rsqrt",
+    "sin",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+]  # fmt: skip
+"""The names of ``cute.math``."""
+
 
 def over(f: Callable[..., Any], *args: Any, by_element: bool = False) -> Any:
     """Apply ``f`` to numbers, or elementwise if an argument is a vector (``__cute_map__``)."""
