@@ -1,6 +1,7 @@
 """Matrix transpose ``B = A^T`` through swizzled shared memory.
 
-There are two kernels with one body. ``transpose_v`` takes matrices with contiguous rows and 16-byte aligned pointers
+There are two kernels with one body. Both are slow at the edges of matrices that are not whole tiles; see
+:mod:`.transpose_unaligned`. ``transpose_v`` takes matrices with contiguous rows and 16-byte aligned pointers
 and row strides. A thread reads a square of ``v`` vectors of ``v`` elements (16 bytes), transposes it in registers and
 writes vectors to shared memory. The block then writes rows of ``B`` by vectors.
 
@@ -26,13 +27,23 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang.values.dtypes import NumericType, type_of_mlir
 
-__all__ = ["BYTES", "Plan", "launch", "transpose_text"]
+__all__ = ["BYTES", "Plan", "launch", "transpose_text", "whole_tile"]
 
 AT_ONCE = 16
 """Elements that a thread loads together at an edge."""
 
 BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1}
 """Supported element types -> their bytes."""
+
+
+def whole_tile(element: str) -> tuple[int, int]:
+    """Return the rows and columns of the default tile of A, as :class:`Plan` computes them.
+
+    >>> whole_tile("bf16"), whole_tile("f32")
+    ((64, 128), (64, 64))
+    """
+    item = BYTES[element]
+    return 8 * (16 // item) * max(1, item // 2), 16 * (16 // item)
 
 
 class Plan:

@@ -28,7 +28,6 @@ from cute_dialect.kernels.rows.packed_norm_gradients import packed_norm_text
 from cute_dialect.kernels.rows.streamed import elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.kernels.transpose import transpose_text
-from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.kernels.transpose_narrow import narrow_text
 from cute_dialect.kernels.transpose_unaligned import UnalignedPlan, unaligned_text
 
@@ -164,19 +163,6 @@ def _transpose(element: str, *shapes: tuple[int, int]) -> Subject:
         [partial(make, s) for s in shapes],
         lambda x: bool((x[1] == x[0].T).all()),
     )
-
-
-def _mixed(reads: bool, *shapes: tuple[int, int]) -> Subject:
-    """Transpose with aligned rows on one side; shapes are those of A."""
-
-    def make(shape: tuple[int, int]) -> list[np.ndarray]:
-        a = _integers(np.random.default_rng(0), shape, "f16")
-        return [a, np.full(shape[::-1], np.nan, np.float16)]
-
-    return Subject(
-        f"transpose {'from' if reads else 'to'} aligned rows", lambda: mixed_text("f16", reads), "launch",
-        [partial(make, s) for s in shapes], lambda x: bool((x[1] == x[0].T).all()),
-    )  # fmt: skip
 
 
 def _unaligned(*shapes: tuple[int, int]) -> Subject:
@@ -357,8 +343,6 @@ def subjects() -> list[Subject]:
         _packed("softmax", 3, 1051, 965),
         _packed("sum", 6, 301, 69),
         _packed_norm(21, 97, 22),
-        _mixed(True, (131, 72)),
-        _mixed(False, (72, 131)),
         _unaligned((33, 37), (41, 70)),
         _tma_copy(),
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],

@@ -64,7 +64,7 @@ def packed_kernels() -> list[RowKernel]:
             transpose.narrow_kernel(element, min(m, n), gcd(vector, max(m, n)) if min(m, n) <= 32 else 1, m > n)
         )
     for e in ("f32", "bf16", "f16"):
-        found += [transpose.mixed_kernel(e, True), transpose.mixed_kernel(e, False), transpose.unaligned_kernel(e)]
+        found += [transpose.unaligned_kernel(e, 1 << log, aligned) for log in (18, 22, 26) for aligned in (False, True)]
     return found
 
 

@@ -47,7 +47,7 @@ LONG_ROW = 16384
 """Rows longer than this are partitioned according to :data:`LONG`."""
 
 
-FEW_VECTORS = 1024
+FEW_VECTORS = 512
 """Vectors of each block above which another block shares one of few rows."""
 
 

@@ -308,15 +308,17 @@ def packed_entropy_backward(
     """Compute the gradients of this thread's rows."""
     tile = RowTile(type_of_mlir(plan.element), plan.n, plan.rows, THREADS)
     places = row_places(tile, plan, t.shape[0])
-    targets, logs = [t[i].to(cute.Int32) for i in places], [lse[i] for i in places]
+    targets = [t[i].to(cute.Int32) for i in places]
+    logs = [lse[i] for i in places] if plan.n > 1 else []
     factors = [wide(g[i]) for i in places]
     if count is not None:
         factors = [f / count[0] for f in factors]
     tile.fetch([x])
     for row in range(plan.rows):
-        by, log = cute.where(targets[row] == ignored, 0.0, factors[row]), logs[row]
-        values = enumerate(tile.values(0, row))
-        tile.replace(0, row, [power(v, log) * by - cute.where(targets[row] == i, by, 0.0) for i, v in values])
+        by, values = cute.where(targets[row] == ignored, 0.0, factors[row]), tile.values(0, row)
+        log = logs[row] if logs else values[0]  # the logsumexp of one element is the element
+        found = [power(v, log) * by - cute.where(targets[row] == i, by, 0.0) for i, v in enumerate(values)]
+        tile.replace(0, row, found)
     tile.store([(y, 0)])
 
 

@@ -49,7 +49,7 @@ def sum_class(element: str, n: int, op: str = "sum", rows: int = MANY) -> RowCon
     >>> [sum_class("f16", n, "cross_entropy")[:3] for n in (333, 1000, 32768)]
     [(8, 6, 16), (32, 4, 4), (64, 4, 1)]
     >>> [sum_class("f16", 539, "logsumexp", rows)[:3] for rows in (142, 10000)]
-    [(32, 3, 4), (16, 5, 8)]
+    [(96, 1, 1), (16, 5, 8)]
     >>> [sum_class("f16", 32768, "cross_entropy", rows)[:3] for rows in (132, 295, 2000)]
     [(1024, 4, 1), (256, 4, 1), (64, 4, 1)]
     >>> [sum_class("f16", 160_000, rows=rows)[:4] for rows in (1, 40, 100)]
@@ -70,7 +70,9 @@ def sum_class(element: str, n: int, op: str = "sum", rows: int = MANY) -> RowCon
             threads, together = _up(vectors, 6), 2
         else:
             threads, together = _up(vectors, 3.5), 1
-        while threads < min(32, vectors) and rows < PROCESSORS * (128 // threads) * together:
+        if powers and vectors > 32 and rows <= 8 * PROCESSORS:  # a block for each of few rows
+            return RowConfig(32 * -(-vectors // 32))
+        while powers and threads < min(32, vectors) and rows < PROCESSORS * (128 // threads) * together:
             threads, together = 2 * threads, 1
         return RowConfig(threads, -(-vectors // threads), 128 // threads, together=together)
     if powers:

@@ -59,14 +59,7 @@ class Work(NamedTuple):
     @property
     def prefetch_limit(self) -> int:
         """Most accumulator registers per thread of kernels that prefetch; with more, registers spill."""
-        if self.whole or self.instructions > 40:
-            return self.prefetch_limit_whole
-        return 128 if self.prefetched else 0
-
-    @property
-    def prefetch_limit_whole(self) -> int:
-        """As :attr:`prefetch_limit`, for kernels that apply any epilogue to a whole tile, such as deferred stores."""
-        return 96 if self.prefetched else 0
+        return 0 if not self.prefetched else 128 if self.instructions <= 40 and not self.whole else 96
 
 
 NO_WORK = Work()
@@ -295,13 +288,12 @@ def _epilogue(found: Menu, f: _Fixed, x: Costs, p: CostQuery, work: Work) -> tup
     atoms = np.where((found.rows == 256) | (f.turns & (found.rows == 128)), 2, 1)
     registers = atoms * found.columns / 2  # accumulator registers per thread
     # An epilogue that is applied to a whole tile holds the accumulator and the result, and spills earlier.
-    full = np.where(registers >= (112 if work.whole else 176), x.epilogue_read_full, 1.0)
+    full = np.where(registers >= (120 if work.whole else 176), x.epilogue_read_full, 1.0)
     moved = work.read / 16 * x.epilogue_read * full
     if work.prefetched:
-        may = ~(f.swapped | f.few | f.split | f.stream) & (found.rows != 192)
-        # Converted results that wait for a deferred store take half as many registers as the accumulator.
-        fits = np.where(f.deferred, 1.5 * registers <= work.prefetch_limit_whole, registers <= work.prefetch_limit)
-        moved = np.where(may & fits, work.prefetched / 16 * x.epilogue_prefetched, moved)
+        may = ~(f.deferred | f.swapped | f.few | f.split | f.stream) & (found.rows != 192)
+        ahead = work.prefetched / 16 * x.epilogue_prefetched
+        moved = np.where(may & (registers <= work.prefetch_limit), ahead, moved)
     staged = ~(f.few | f.split | f.stream)
     # The blocks that share a few-rows tile do not speed up stores by lanes.
     by_lanes = np.where(f.few, found.parts, 1) * x.epilogue_scattered
@@ -571,14 +563,17 @@ def work_of(epilogue: Epilogue | None, output: str) -> Work:
         (x.tma and x.element in ("", output) and BITS[output] == 16, BITS[x.element or output] * share[x.node])
         for x in graph.outputs[1:] if not x.reduce and not x.block
     ]  # fmt: skip
+    instructions = sum(n * part for (n, _), part in zip(counts, share)) + vectors + reduced
+    # Short epilogues of whole tiles are not faster with prefetched matrices.
+    is_short = graph.reduces and instructions <= 20
     return Work(
-        sum(n * part for (n, _), part in zip(counts, share)) + vectors + reduced,
+        instructions,
         sum(n * part for (_, n), part in zip(counts, share)),
         read,
         sum(n for like, n in bits if like),
         sum(n for like, n in bits if not like),
         float(sum(x.reduce != "" and x.axis == "n" for x in graph.outputs)),
-        0 if epilogue is None or BITS[output] == 32 else _prefetched_bits(epilogue),
+        0 if is_short or epilogue is None or BITS[output] == 32 else _prefetched_bits(epilogue),
         graph.reduces,
     )
 

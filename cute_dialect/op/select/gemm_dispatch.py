@@ -451,10 +451,9 @@ def _prefetches(config: GemmConfig) -> bool:
     Kernels with three consumers have too few registers.
     """
     c = config
-    if c.stream_k or c.array or c.major_c == "m" or c.consumers == 3:
+    if c.deferred or c.stream_k or c.array or c.major_c == "m" or c.consumers == 3:
         return False
-    work = work_of(c.epilogue, c.output)
-    return c.registers <= (work.prefetch_limit_whole if c.deferred else work.prefetch_limit)
+    return c.registers <= work_of(c.epilogue, c.output).prefetch_limit
 
 
 @cache

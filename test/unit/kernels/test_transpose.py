@@ -11,7 +11,6 @@ from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.text import parse_layout
 from cute_dialect.algebra.values import Layout, Swizzle
 from cute_dialect.kernels.transpose import BYTES, Plan, launch, transpose_text
-from cute_dialect.kernels.transpose_mixed import mixed_text
 from cute_dialect.lang.values.dtypes import type_of_mlir
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import CompiledModule, LaunchError
@@ -163,26 +162,3 @@ def test_registers_do_not_spill() -> None:
     for element in ("f32", "f16"):
         report = compile_cute(transpose_text(element)).report
         assert report.count("0 bytes spilled, 0 bytes stack") == 2, report
-
-
-@pytest.mark.sample("f16-True", "f32-False")
-@pytest.mark.parametrize("reads", [True, False])
-@pytest.mark.parametrize("element", ["f16", "f32"])
-def test_only_one_matrix_has_aligned_rows(element: str, reads: bool) -> None:
-    kernel = compile_cute(mixed_text(element, reads), emit="base").kernel("launch")
-    for rows, columns, pitch in ((3, 8, 8), (131, 72, 72), (130, 67, 72)):  # of the aligned matrix
-        shape = (rows, columns) if reads else (columns, rows)
-        memory = np.zeros((rows, pitch), DTYPES[element])
-        whole = np.arange(rows * columns).reshape(shape).astype(DTYPES[element])
-        if reads:
-            a, b = memory[:, :columns], np.full((columns, rows), np.nan, DTYPES[element])
-            a[...] = whole
-        else:
-            a, b = whole, memory[:, :columns]
-        kernel(a, b, device="cpu", checks=("race", "oob", "uninit", "sync"))
-        assert (b == whole.T).all() and not memory[:, columns:].any()
-
-
-def test_elements_of_other_sizes_have_no_such_kernel() -> None:
-    with pytest.raises(ValueError, match="transpose: element type 'i8' is not supported; elements must have 2 or 4"):
-        mixed_text("i8", True)

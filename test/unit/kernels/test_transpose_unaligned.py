@@ -7,9 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.transpose import BYTES
+from cute_dialect.kernels.transpose import BYTES, Plan, whole_tile
 from cute_dialect.kernels.transpose_unaligned import UnalignedPlan, unaligned_text
+from cute_dialect.lang.values.dtypes import type_of_mlir
+from cute_dialect.op.rows.transpose import choose_transpose
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.runtime.arrays import ArrayView
 
 CHECKS = ("race", "uninit", "sync", "oob")
 
@@ -74,3 +77,23 @@ def test_unsupported_element() -> None:
 def test_plans_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="threads is 256; a tile of 16 columns has at most 128"):
         unaligned_text("f64", UnalignedPlan())
+
+
+def test_choice_of_tiles() -> None:
+    """Whole aligned tiles have a kernel of their own. Tiles of other matrices depend on their size."""
+    names = {
+        ("f16", 4096, 4096): "transpose-f16",
+        ("f16", 4096, 4088): "transpose-f16-unaligned-16x8x256",
+        ("f32", 270, 278): "transpose-f32-unaligned-4x8x128",
+        ("bf16", 1001, 3001): "transpose-bf16-unaligned-8x8x256",
+        ("bf16", 1001, 3000): "transpose-bf16-unaligned-8x8x128",
+        ("f64", 100, 200): "transpose-f64-unaligned-8x8x128",
+        ("bf16", 200, 3): "transpose-bf16-from-3-8",
+    }
+    for (element, m, n), name in names.items():
+        x = ArrayView(0, (m, n), (n, 1), element, 0, "", None)
+        y = x._replace(shape=(n, m), strides=(m, 1))
+        assert choose_transpose(x, y)[0].name == name
+        assert choose_transpose(x._replace(strides=(n, 2)), y)[0].name == f"transpose-{element}"
+    rows, columns = whole_tile("f32")
+    assert (rows, columns) == Plan(type_of_mlir("f32")).tile
