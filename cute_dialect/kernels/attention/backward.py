@@ -99,17 +99,16 @@ def launch(
     c.check()
     dtype = number(c.element)
     modes, source = warpgroup.OperandMajorMode, warpgroup.OperandSource
-    # The consumers split the queries of a tile of dq, or its columns.
-    split, columns = ((c.consumers, 1, 1), c.head) if c.tile_m == 128 else ((1, c.consumers, 1), c.head // c.consumers)
+    # The consumers split the keys, or the head dimension; for dq, the queries of a tile or the head dimension.
+    by_rows, by_columns, columns = (c.consumers, 1, 1), (1, c.consumers, 1), c.head // c.consumers
+    one = (1, 1, 1) if c.splits_head else by_rows
+    kv = (by_columns, (64, columns)) if c.splits_head else (by_rows, (64, c.head))
+    dq = (by_rows, (64, c.head)) if c.tile_m == 128 else (by_columns, (64, columns))
     mmas = (
-        hopper.make_trivial_tiled_mma(
-            dtype, dtype, modes.K, modes.K, cute.Float32, (c.consumers, 1, 1), (64, c.tile_m)
-        ),
-        hopper.make_trivial_tiled_mma(
-            dtype, dtype, modes.K, modes.MN, cute.Float32, (c.consumers, 1, 1), (64, c.head), source.RMEM
-        ),
-        hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.MN, cute.Float32, split, (64, columns)),
-    )  # fmt: skip
+        hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.K, cute.Float32, one, (64, c.tile_m)),
+        hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.MN, cute.Float32, *kv, source.RMEM),
+        hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.MN, cute.Float32, *dq),
+    )
     rows = utils.LayoutEnum.ROW_MAJOR
     rings = (
         hopper.make_smem_layout_a(rows, (c.tile_n, None, c.head), dtype, 1),
@@ -155,7 +154,7 @@ def backward(
     )  # fmt: skip
     sX = cute.smem_tensor(dtype, x_layout.outer, 1024, x_layout.inner)
     sXt = cute.make_tensor(sX.iterator, cute.select(x_layout.outer, [1, 0, 2]))
-    s_dq = cute.smem_tensor(cute.Float32, cute.make_layout((4, 128, c.dq_values // 4, c.consumers)), 128)
+    s_dq = cute.smem_tensor(cute.Float32, cute.make_layout((4, 128, c.dq_values // 4 // c.dq_parts, c.consumers)), 128)
     s_stats = cute.smem_tensor(cute.Float32, cute.make_layout((2 * c.tile_m, c.q_stages)), 128)
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
     pipes = [

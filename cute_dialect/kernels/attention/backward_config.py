@@ -14,7 +14,7 @@ from cute_dialect.kernels.attention.config import MASKS, SMEM
 
 __all__ = ["BACKWARD_HEADS", "BackwardConfig", "backward_config_named", "default_backward_config"]
 
-BACKWARD_HEADS = (64, 128)
+BACKWARD_HEADS = (64, 128, 256)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
 
 _FLAGS = {"end": "from_end", "packed": "packed", "dlse": "dlse", "ordered": "deterministic"}
@@ -42,7 +42,7 @@ class BackwardConfig(NamedTuple):
     dlse: bool = False  # the log-sum-exp has a gradient, too
     deterministic: bool = False  # add the blocks' parts of dq in a fixed order
     tile_m: int = 64  # queries of a step
-    tile_n: int = 128  # keys of a block, 64 per consumer warpgroup
+    tile_n: int = 128  # keys of a block
     q_stages: int = 2  # stages of Q, with the row statistics
     grad_stages: int = 2  # stages of dO
     ds_stages: int = 2  # buffers of dS; with one, consumers synchronize twice in a step
@@ -58,8 +58,21 @@ class BackwardConfig(NamedTuple):
 
     @property
     def consumers(self) -> int:
-        """Number of consumer warpgroups, 64 keys each."""
-        return self.tile_n // 64
+        """Number of consumer warpgroups."""
+        return 2
+
+    @property
+    def splits_head(self) -> bool:
+        """Return True if the consumers split the head dimension of dk and dv, not the keys.
+
+        Both then compute the scores of all keys, because the accumulators of 64 keys need the registers of both.
+        """
+        return self.head > 128
+
+    @property
+    def dq_parts(self) -> int:
+        """Number of parts in which a consumer passes its part of dq through shared memory."""
+        return 2 if self.splits_head else 1
 
     @property
     def threads(self) -> int:
@@ -89,7 +102,7 @@ class BackwardConfig(NamedTuple):
     @property
     def smem_bytes(self) -> int:
         """Shared memory of a block in bytes, without barriers."""
-        staged = 2 * self.query_bytes
+        staged = 2 * self.query_bytes // self.dq_parts
         stats = self.q_stages * 2 * self.tile_m * 4
         ds = self.ds_stages * self.tile_m * self.tile_n * 2
         return 2 * self.key_bytes + (self.q_stages + self.grad_stages) * self.query_bytes + stats + ds + staged
@@ -154,9 +167,10 @@ class BackwardConfig(NamedTuple):
             raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, BACKWARD_HEADS))}")
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
-        if self.tile_n != 128 or (self.head, self.tile_m) not in ((64, 128), (128, 64)):
+        tile = {64: (128, 128), 128: (64, 128), 256: (64, 64)}[self.head]
+        if (self.tile_m, self.tile_n) != tile:
             raise ValueError(
-                f"the tile is {self.tile_m}x{self.tile_n}; use 128x128 for a head of 64, and 64x128 for one of 128"
+                f"the tile is {self.tile_m}x{self.tile_n}; use {tile[0]}x{tile[1]} for a head of {self.head}"
             )
         if self.q_stages < 2 or self.grad_stages < 1 or self.ds_stages not in (1, 2):
             raise ValueError(
@@ -179,6 +193,8 @@ def default_backward_config(element: str = "bf16", head: int = 128, mask: str = 
     config = BackwardConfig(element, head, mask)
     if head == 64:  # dk and dv leave room for scores of 128 queries, and of the next step
         return config._replace(tile_m=128, ahead=1 if mask == "full" else 2)
+    if head == 256:
+        return config._replace(tile_n=64, grad_stages=1)
     return config if mask == "full" else config._replace(late=True)
 
 

@@ -51,7 +51,8 @@ class BackwardConsumer:
         self.mma_s, self.mma_kv, self.mma_dq = mma_s, mma_kv, mma_dq = mmas
         self.of_k, self.of_v, self.of_q, self.of_grad = rings
         sK, sV, sQ, sG, sKt, sQt, sGt, sX, sXt, self.s_stats, self.s_dq = smem
-        part_s, part_kv, part_dq = (mma.get_slice(group * 128) for mma in mmas)
+        rows = 0 if c.splits_head else group
+        part_s, part_kv, part_dq = (mma.get_slice(g * 128) for mma, g in zip(mmas, (rows, group, group)))
         self.k = mma_s.make_fragment_A(part_s.partition_A(_of_two_slots(sK)))
         self.v = mma_s.make_fragment_A(part_s.partition_A(_of_two_slots(sV)))
         self.q = mma_s.make_fragment_B(part_s.partition_B(sQ))
@@ -62,10 +63,11 @@ class BackwardConsumer:
         self.kt = mma_dq.make_fragment_B(part_dq.partition_B(_of_two_slots(sKt)))
         self.thread = cute.arch.thread_idx().x % 128
         store = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(True, 4), sX.element_type)
-        self.store_ds = cute.make_tiled_copy_C(store, mma_s).get_slice(group * 128 + self.thread)
+        self.store_ds = cute.make_tiled_copy_C(store, mma_s).get_slice(rows * 128 + self.thread)
         self.stored_ds = self.store_ds.partition_D(sXt)
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
-        self.row, self.column = group * 64 + warp * 16 + lane // 4, lane % 4 * 2
+        self.rows, self.column = rows, lane % 4 * 2
+        self.row = rows * 64 + warp * 16 + lane // 4
         self.buffer = cute.Int32(0)
 
     def run(self) -> None:
@@ -165,14 +167,17 @@ class BackwardConsumer:
         else:
             warpgroup.wait_group(0, dp)
         grads = self._gradients(powers, dp, self._statistic(q, 1))
-        if c.ahead and not c.late:
+        if (c.ahead or c.splits_head) and not c.late:
             warpgroup.wait_group(0, dv)
         _round(grads, ds)
         if c.ds_stages == 1:
             # The consumers have passed the last barrier, but may still read dS.
             cute.arch.barrier(_DS, 128 * c.consumers)
-        plain = cute.make_tensor(ds.iterator, scores.layout)
-        cute.copy(self.store_ds, self.store_ds.retile(plain), self.stored_ds[(*at, self.buffer)])
+        if c.splits_head:
+            if self.group == 0:
+                self._store_ds(ds, scores.layout)
+        else:
+            self._store_ds(ds, scores.layout)
         cute.arch.fence_proxy("async.shared", space="cta")
         following = q
         if more:
@@ -241,7 +246,7 @@ class BackwardConsumer:
         """Set the probabilities of keys that a query does not see, and of keys past the end, to 0."""
         c, p = self.c, self.tiles.problem
         left, right = c.bounded
-        key = place.row + self.group * 64
+        key = place.row + self.rows * 64
         own = tile * c.tile_m + self.tiles.shift(place)
         cut = key + 64 > place.keys
         if right:
@@ -263,37 +268,53 @@ class BackwardConsumer:
                         value = value if x <= high else cute.Float32(0.0)
                     powers[i] = value
 
+    def _store_ds(self, ds: Any, layout: Any) -> None:
+        """Store dS transposed to shared memory. ``layout`` is that of its accumulator."""
+        plain = cute.make_tensor(ds.iterator, layout)
+        at = (None, None, None, self.buffer)
+        cute.copy(self.store_ds, self.store_ds.retile(plain), self.stored_ds[at])
+
     def _store_dq(self, dq: Any) -> None:
         """Pass this thread's part of dq to the writer of this consumer."""
-        cute.arch.barrier(DQ_EMPTY + self.group, 160)
+        count = self.c.dq_values // 4 // self.c.dq_parts
         values = cute.make_tensor(dq.iterator, cute.make_layout((4, self.c.dq_values // 4)))
-        for i in cute.range_constexpr(self.c.dq_values // 4):
-            cute.autovec_copy(values[None, i], self.s_dq[None, self.thread, i, self.group])
-        cute.arch.fence_proxy("async.shared", space="cta")
-        cute.arch.barrier_arrive(DQ_FULL + self.group, 160)
+        for part in cute.range_constexpr(self.c.dq_parts):
+            cute.arch.barrier(DQ_EMPTY + self.group, 160)
+            for i in cute.range_constexpr(count):
+                cute.autovec_copy(values[None, part * count + i], self.s_dq[None, self.thread, i, self.group])
+            cute.arch.fence_proxy("async.shared", space="cta")
+            cute.arch.barrier_arrive(DQ_FULL + self.group, 160)
 
     def _store(self, place: KeyPlace, dk: Any, dv: Any) -> None:
         for i in cute.range_constexpr(cute.size(dk)):
             dk[i] = dk[i] * self.scale
-        lane = cute.arch.lane_idx() % 4
+        lane, (columns, first) = cute.arch.lane_idx() % 4, self._columns()
         for target, sums in zip(self.results, (dk, dv)):
-            words = packed_words(sums, self.c.head, target.element_type)
+            words = packed_words(sums, columns, target.element_type)
             for half in cute.range_constexpr(2):
                 at = place.row + self.row + 8 * half
-                pieces = row_pieces(words, half, self.c.head, lane)
+                pieces = row_pieces(words, half, columns, lane)
                 if at < place.keys:
-                    store_row(target[place.key_start + at, None, place.head, place.matrix], pieces, lane)
+                    store_row(target[place.key_start + at, None, place.head, place.matrix], pieces, lane, first)
+
+    def _columns(self) -> tuple[int, Any]:
+        """Return the columns of dk and dv of this consumer, and the index of the first 32 of them."""
+        if self.c.splits_head:
+            columns = self.c.head // self.c.consumers
+            return columns, self.group * (columns // 32)
+        return self.c.head, 0
 
     def _store_zeros(self, place: KeyPlace) -> None:
         """Store the gradients of keys that no query sees."""
         zeros = cute.make_rmem_tensor(4, cute.Int32)
         zeros.fill(0)
-        pieces, lane = [[zeros[j] for j in range(4)]] * (self.c.head // 32), cute.arch.lane_idx() % 4
+        columns, first = self._columns()
+        pieces, lane = [[zeros[j] for j in range(4)]] * (columns // 32), cute.arch.lane_idx() % 4
         for target in self.results:
             for half in cute.range_constexpr(2):
                 at = place.row + self.row + 8 * half
                 if at < place.keys:
-                    store_row(target[place.key_start + at, None, place.head, place.matrix], pieces, lane)
+                    store_row(target[place.key_start + at, None, place.head, place.matrix], pieces, lane, first)
 
 
 def _round(values: Any, target: Any) -> None:

@@ -164,14 +164,15 @@ class DqWriter:
             cute.arch.cp_async_bulk_wait_group(0)
 
     def _step(self, place: KeyPlace, head: Any, tile: Any) -> None:
-        if self.leads:
-            cute.arch.cp_async_bulk_wait_group(0, read=True)
-        cute.arch.sync_warp()
-        cute.arch.barrier_arrive(DQ_EMPTY + self.group, 160)
-        cute.arch.barrier(DQ_FULL + self.group, 160)
-        if self.leads:
-            line = self.dq_sum[head, place.tile + tile, None]
-            size = 128 * self.c.dq_values
-            part = cute.make_tensor(self.s_dq.iterator + self.group * size, cute.make_layout(size))
-            cute.copy(self.add, part, cute.local_tile(line, (size,), (self.group,)))
-            cute.arch.cp_async_bulk_commit_group()
+        parts, size = self.c.dq_parts, 128 * self.c.dq_values // self.c.dq_parts
+        line = self.dq_sum[head, place.tile + tile, None]
+        source = cute.make_tensor(self.s_dq.iterator + self.group * size, cute.make_layout(size))
+        for part in cute.range_constexpr(parts):
+            if self.leads:
+                cute.arch.cp_async_bulk_wait_group(0, read=True)
+            cute.arch.sync_warp()
+            cute.arch.barrier_arrive(DQ_EMPTY + self.group, 160)
+            cute.arch.barrier(DQ_FULL + self.group, 160)
+            if self.leads:
+                cute.copy(self.add, source, cute.local_tile(line, (size,), (self.group * parts + part,)))
+                cute.arch.cp_async_bulk_commit_group()

@@ -30,6 +30,8 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
     ("attention-backward-f16-64-full-128x128", (1, 1, 1, 129, 300, 40), (0, 0), {}),
     ("attention-backward-bf16-128-both-64x128-x1-sms2", (1, 2, 2, 200, 190, 96), (30, 20), {"schedule": "random"}),
     ("attention-backward-bf16-128-left-64x128-sms2", (1, 1, 1, 200, 330, 128), (30, 20), {}),
+    ("attention-backward-bf16-256-full-64x64-sms3", (1, 1, 1, 70, 100, 256), (0, 0), {"schedule": "random"}),
+    ("attention-backward-f16-256-right-64x64-sms1", (1, 2, 1, 70, 130, 192), (0, 0), {"schedule": "adversarial"}),
     ("attention-backward-bf16-128-right-end-64x128", (1, 1, 1, 200, 30, 128), (0, 0), {}),
     (
         "attention-backward-bf16-64-right-128x128-a1-t1-sms1",
