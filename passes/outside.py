@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.passes.base import Pass
 
-__all__ = ["GROUP", "OutsideError", "PassTable"]
-
 GROUP = "cute_dialect.passes"
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")

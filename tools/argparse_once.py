@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import argparse
 
-__all__ = ["Once"]
-
 
 class Once(argparse.Action):
     """Store a value like the default action, but report an error if a different value follows.

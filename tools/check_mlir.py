@@ -11,8 +11,6 @@ from cute_dialect.tools.cute_opt import Chunk, CommandLineError, Failure, Job
 from cute_dialect.tools.opt_options import parse_arguments
 from cute_dialect.tools.split_input import process
 
-__all__ = ["check_mlir", "check_source", "finding_of"]
-
 
 def check_mlir(file: str, pipeline: str) -> list[Finding]:
     """Return the findings of a file.

@@ -22,8 +22,6 @@ from cute_dialect.pipelines.compilation import LoweringError
 from cute_dialect.tools.check_mlir import finding_of
 from cute_dialect.tools.check_report import Finding, Related
 
-__all__ = ["Checked", "Unchecked", "check_python", "functions_of", "imported"]
-
 
 class Unchecked(NamedTuple):
     """A function without an example or complete annotations; ``parameters`` is their text."""

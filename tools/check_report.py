@@ -7,8 +7,6 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Finding", "Related", "as_json", "as_sarif", "as_text"]
-
 
 class Related(NamedTuple):
     """A related location of a finding, or a note without a location (line 0)."""

@@ -18,8 +18,6 @@ from cute_dialect.pipelines.cache import Cache, Entry, default_cache
 from cute_dialect.runtime.settings import SettingError, parse_size
 from cute_dialect.tools.argparse_once import Once
 
-__all__ = ["main"]
-
 
 def build_parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(

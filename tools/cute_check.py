@@ -24,8 +24,6 @@ from cute_dialect.tools.check_report import Finding, as_json, as_sarif, as_text
 if TYPE_CHECKING:
     from cute_dialect.tools.check_python import Unchecked
 
-__all__ = ["main"]
-
 EPILOG = """\
 Python: the file is imported as a module, without the block under `if __name__ == "__main__"`.  Each function under
 @cute.jit or @cute.kernel is traced and lowered if it has an example

@@ -23,8 +23,6 @@ from cute_dialect.tools.programs import report_user_error
 if TYPE_CHECKING:
     from cute_dialect.explore.runs import Run
 
-__all__ = ["main"]
-
 EPILOG = """\
 .mlir: arguments are given as for cute-run (--in a=64x128, --in b=b.npy).  They are also used for a .py file whose
 example has no memory.  Without --in, dynamic extents are 128 (--size) and arrays hold random numbers.

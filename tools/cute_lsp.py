@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from cute_dialect.tools.argparse_once import Once
 
-__all__ = ["main"]
-
 EPILOG = """\
 An editor starts this program and communicates with it by the Language Server Protocol over standard input and output.
 docs/editors.md describes the set-up of VS Code, Neovim and other editors.  For Neovim 0.11:

@@ -35,8 +35,6 @@ from cute_dialect.tools.programs import collect_rarely, leave, report_user_error
 from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, RunRequest, make_call, read_request, values_of
 from cute_dialect.tools.run_check import FUNCTIONS, KEYWORDS, REFERENCES
 
-__all__ = ["main"]
-
 _EPILOG = """\
 arguments (--in, in the order of the parameters or as NAME=TEXT):
   64x4096xf32      an array; the element type defaults to that of the parameter; followed by any of

@@ -13,8 +13,6 @@ from cute_dialect.tools.argparse_once import Once
 from cute_dialect.viz.drawing import THEMES, Drawing
 from cute_dialect.viz.errors import DrawingError
 
-__all__ = ["main"]
-
 EPILOG = """\
 examples:
   cute-viz "(4,8):(8,1)" -o x.svg               offsets: mode 0 down, mode 1 right, one panel per further index

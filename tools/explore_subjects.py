@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.traced import Traced
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["ExploreError", "SourceError", "Subject", "of_mlir", "of_python"]
-
 
 class ExploreError(Exception):
     """A user error of ``cute-explore``."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch_plan import Plan
     from cute_dialect.tools.run_inputs import Argument
 
-__all__ = ["Call", "RunError", "RunRequest", "make_call", "only_kernel", "read_request", "values_of"]
-
 
 SANITIZERS = ("race", "oob", "uninit", "sync")
 """Sanitizers of the interpreter."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Argument", "SpecError", "Tensor", "letters", "make_arguments"]
-
 _GUARD = 256  # Poisoned bytes before and after each array detect out-of-bounds writes.
 _INITS = ("randn", "rand", "randint", "zeros", "ones", "arange", "poison", "const")
 

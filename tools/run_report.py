@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
     from cute_dialect.runtime.launch_plan import Plan
 
-__all__ = ["Report", "Result", "quantity"]
-
 Written: TypeAlias = "Mapping[str, NDArray[np.bool_]]"
 
 

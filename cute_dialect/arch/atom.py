@@ -503,6 +503,3 @@ def _expect_registers(atom: Atom, what: str, held: Registers, values: int, bits:
         held.values * bits + held.spare == held.bits,
         f"expected {held.bits} bits in a {held.type} register of {what}, got {held.values} values of {bits}",
     )
-
-
-__all__ = ["Atom", "CopyAtom", "Emit", "Metadata", "MmaAtom", "Registers", "compact_size", "int_leaves"]

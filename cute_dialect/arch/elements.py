@@ -71,6 +71,3 @@ def bits_of(name: str) -> int:
     (32, 4, 1)
     """
     return element(name).bits
-
-
-__all__ = ["Element", "bits_of", "by_ptx", "element"]

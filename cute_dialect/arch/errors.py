@@ -23,6 +23,3 @@ class DescriptorError(ArchError):
 
 class TmaError(ArchError):
     """A tensor, box or tile has no tensor map.  The message states the exceeded limit."""
-
-
-__all__ = ["ArchError", "AtomError", "DescriptorError", "TmaError"]

@@ -103,16 +103,3 @@ def accumulator_registers(name: str, values: int, packed: str = "vector<2xf16>")
     if name == "i32":
         return Registers("s32", values, 1, "i32")
     return Registers(name, values, 1, name)
-
-
-__all__ = [
-    "ONE_THREAD",
-    "WARP",
-    "WARPGROUP",
-    "accumulator_registers",
-    "fragment",
-    "operand_registers",
-    "packed_values",
-    "shared_tile",
-    "warpgroup_fragment",
-]

@@ -189,6 +189,3 @@ def _show_copy(atom: CopyAtom) -> Iterator[str]:
 
 def _repeats(layout: Layout) -> bool:
     return any(len(held) > 1 for held in holders(layout).values())
-
-
-__all__ = ["as_json", "as_text", "grid", "holders", "record", "show"]

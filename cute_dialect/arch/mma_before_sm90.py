@@ -20,9 +20,6 @@ from cute_dialect.arch.elements import element
 from cute_dialect.arch.fragments import ONE_THREAD, accumulator_registers
 from cute_dialect.arch.mma_sync import Row, binary_rows, integer_rows, row
 
-__all__ = ["QUAD_PAIR", "rows_sm61", "rows_sm70", "rows_sm75", "rows_sm80", "rows_sm89"]
-
-
 # ---------------------------------------------------------------------------------------------------------------- sm_61
 
 

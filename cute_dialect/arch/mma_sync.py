@@ -184,16 +184,3 @@ def binary_rows(sm: int, op: str, version: str, shapes: tuple[tuple[int, int], .
     """Return table rows of b1 atoms with ``op`` ("xor" or "and") and a population count; ``shapes`` are (M, K)."""
     for m, k in shapes:
         yield row(sm, (m, 8, k), ("i32", "b1", "b1", "i32"), version, f"_{op.upper()}POPC", bit_op=op)
-
-
-__all__ = [
-    "Row",
-    "Types",
-    "binary_rows",
-    "integer_rows",
-    "intrinsic_name",
-    "mma_sync",
-    "row",
-    "section",
-    "type_letters",
-]

@@ -169,6 +169,3 @@ def wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: s
 def _words(name: str, values: int) -> Registers:
     held = operand_registers(name, values)
     return Registers(held.type, held.count, held.values, "i32")
-
-
-__all__ = ["FLOAT_N", "INTEGER_N", "TYPES", "majors_of", "rows", "wgmma", "wgmma_name", "wgmma_rows"]

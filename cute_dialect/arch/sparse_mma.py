@@ -53,9 +53,6 @@ from cute_dialect.arch.mma_sync import intrinsic_name as dense
 from cute_dialect.arch.sm90 import wgmma, wgmma_name, wgmma_rows
 from cute_dialect.spaces import AddressSpace
 
-__all__ = ["VERSION", "intrinsic_name", "metadata", "mma_sp", "mma_sp_rows", "row", "wgmma_sp_name", "wgmma_sp_rows"]
-
-
 # --------------------------------------------------------------------------------------------------------------- mma.sp
 
 

@@ -308,22 +308,3 @@ def find_tma(direction: str, rank: int, im2col: bool = False, multicast: bool = 
     if direction not in names:
         raise AtomError(f"expected one of {', '.join(names)} as the direction of a TMA copy, got {direction!r}")
     return copy_atom(f"SM90_TMA_{names[direction]}_{rank}D")
-
-
-__all__ = [
-    "ALIASES",
-    "ATOMS",
-    "AtomTable",
-    "UnknownAtom",
-    "canonical_name",
-    "copy_atom",
-    "find_cp_async",
-    "find_matrix_copy",
-    "find_mma_sp",
-    "find_mma_sync",
-    "find_tma",
-    "find_universal",
-    "find_wgmma",
-    "find_wgmma_sp",
-    "mma_atom",
-]

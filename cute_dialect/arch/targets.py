@@ -296,20 +296,3 @@ def mnemonics(ptx: str) -> list[str]:
     ['mbarrier.try_wait.b64']
     """
     return _MNEMONIC.findall(ptx)
-
-
-__all__ = [
-    "DEFAULT_CHIP",
-    "DEFAULT_PTX",
-    "DEFAULT_TARGET",
-    "INSTRUCTIONS",
-    "PTX_VERSIONS",
-    "TARGETS",
-    "Needs",
-    "Target",
-    "default_features",
-    "find_target",
-    "instruction_needs",
-    "lacking",
-    "mnemonics",
-]

@@ -55,8 +55,6 @@ from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import DescriptorError, TmaError
 from cute_dialect.arch.tensor_map import MAX_BOX, MAX_ELEMENT_STRIDE, MAX_RANK, Path, TensorDim, TensorMapSpec
 
-__all__ = ["Run", "boxes", "derive", "match_modes", "scalars"]
-
 
 def derive(
     gmem: Layout,

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Assembly", "Collected", "collect", "compiled"]
-
 _TITLES = {
     "cute-fold-static": "folded",
     "cute-expand-ops": "expanded",

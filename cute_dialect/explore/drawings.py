@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from cute_dialect.viz.drawing import Drawing
 
-__all__ = ["Drawings", "Value", "drawing_of", "drawing_of_layout", "drawings_of", "layout_of"]
-
 FEW = 1 << 10
 """Largest layout, in cells, that is drawn whole."""
 

@@ -13,8 +13,6 @@ from cute_dialect.explore.drawings import Drawings
 from cute_dialect.explore.links import Pane, Source
 from cute_dialect.explore.tabs import Measured, Part, Tab, Table
 
-__all__ = ["page", "page_data"]
-
 
 def page(data: Mapping[str, Any]) -> str:
     """Render the data of :func:`page_data` as an HTML page."""

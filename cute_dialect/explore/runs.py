@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cute_dialect.runtime.launch import Kernel
     from cute_dialect.runtime.signature import Param
 
-__all__ = ["Run", "copy_of", "default_text", "run"]
-
 EXTENT = 128
 """Default extent of a dynamic dimension."""
 

@@ -25,8 +25,6 @@ from cute_dialect.viz.panels import beside
 from cute_dialect.viz.subjects import Sizes, element_bits, extents, static_given
 from cute_dialect.viz.threads import WARP, CopyParts, copy_parts, is_copy
 
-__all__ = ["BANKS", "Cycle", "cycles", "draw_banks"]
-
 BANKS = 32
 WORD = 4
 """Bytes per word of a bank."""

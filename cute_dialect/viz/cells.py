@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from cute_dialect.viz.errors import DrawingError
 
-__all__ = ["MAX_CELLS", "Border", "Cell", "Panel", "breaks", "edges", "few", "grid"]
-
 MAX_CELLS = 1 << 16
 """Maximum number of cells of a drawing, which is a 256 x 256 layout."""
 

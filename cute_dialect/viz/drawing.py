@@ -15,8 +15,6 @@ from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.latex import document
 from cute_dialect.viz.palette import style
 
-__all__ = ["Drawing", "Path", "file_format", "text"]
-
 Path = str | os.PathLike[str]
 THEMES = ("auto", "light", "dark")
 FORMATS = (".svg", ".png", ".html", ".tex")

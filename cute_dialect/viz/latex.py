@@ -12,8 +12,6 @@ from cute_dialect.viz.cells import Panel, edges
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.palette import tone
 
-__all__ = ["document"]
-
 BREAK = "\\\\"
 """The end of a line in a cell."""
 

@@ -27,8 +27,6 @@ from cute_dialect.viz.subjects import (
     swizzle_given,
 )
 
-__all__ = ["draw_divide", "draw_layout", "draw_swizzle", "listed", "mode_breaks"]
-
 UNKNOWN = 4
 """Rows or columns drawn for a mode of unknown extent."""
 

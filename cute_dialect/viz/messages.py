@@ -14,8 +14,6 @@ from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.layouts import draw_layout
 from cute_dialect.viz.panels import beside
 
-__all__ = ["draw_message", "layouts_in"]
-
 MOST = 4
 """Maximum number of layouts drawn per message."""
 

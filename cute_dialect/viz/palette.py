@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["KINDS", "LEVELS", "kind", "level", "style", "tone"]
-
 RGB = tuple[float, float, float]
 
 OKABE_ITO = ("56b4e9", "e69f00", "009e73", "f0e442", "0072b2", "d55e00", "cc79a7", "999999")

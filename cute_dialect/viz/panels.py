@@ -9,8 +9,6 @@ from typing import NamedTuple
 from cute_dialect.viz.cells import Panel, edges, few
 from cute_dialect.viz.drawing import Drawing, text
 
-__all__ = ["beside", "cell_size", "picture"]
-
 WIDEST = 1180
 LARGEST, SMALLEST = 40, 7
 LEAST_FONT, EASY_FONT = 5.0, 7.0

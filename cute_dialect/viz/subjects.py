@@ -16,18 +16,6 @@ from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTup
 from cute_dialect.algebra.verify import verify_layout
 from cute_dialect.viz.errors import DrawingError
 
-__all__ = [
-    "Sizes",
-    "Subject",
-    "element_bits",
-    "extents",
-    "given",
-    "has",
-    "layout_given",
-    "static_given",
-    "swizzle_given",
-]
-
 Sizes = Mapping[str, int] | Sequence[int] | None
 """Numbers for dynamic leaves, by name or in the order of the layout."""
 

@@ -26,8 +26,6 @@ from cute_dialect.viz.palette import kind
 from cute_dialect.viz.panels import beside, cell_size, picture
 from cute_dialect.viz.subjects import Sizes, has, static_given
 
-__all__ = ["CopyParts", "copy_parts", "draw_copy", "draw_mma", "draw_tv", "is_copy", "is_mma", "tile_of"]
-
 WARP = 32
 Holders = list[list[tuple[int, int]]]
 """The (thread, value) pairs that hold each element of a tile, in column-major order."""

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, Protocol, cast
 from cute_dialect.viz.drawing import Drawing, Path, text
 from cute_dialect.viz.errors import DrawingError
 
-__all__ = ["draw_timeline", "is_run"]
-
 WIDE = 1040
 """Width of the time axis in pixels."""
 

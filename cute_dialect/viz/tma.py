@@ -18,8 +18,6 @@ from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.palette import kind
 from cute_dialect.viz.panels import beside
 
-__all__ = ["TmaBox", "draw_tma", "is_tma", "tma_box"]
-
 UNIT = 16
 """Bytes that a TMA swizzle moves as a unit."""
 

@@ -175,6 +175,3 @@ def _load(low: Lowering, tensor: SSAValue, t: MemRefType, offset: int) -> SSAVal
 def _address(low: Lowering, tensor: SSAValue, t: MemRefType, offset: int) -> SSAValue:
     base = low.build.part(low.value(tensor), (0,), pointer(t.space))
     return low.address(base, t.data.ptr, offset, small=True)
-
-
-__all__ = ["as_type", "read_packed", "register_bits", "value_offsets", "write_packed"]

@@ -22,8 +22,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from cute_dialect.dialect.atom_types import TiledType
 from cute_dialect.dialect.types import CoordType
 
-__all__ = ["MissingSlices", "missing_slices"]
-
 Dim3 = tuple[int, int, int]
 
 _WHOLE = {"cute.tiled_copy": 3, "cute.cooperative_gemm": 4}

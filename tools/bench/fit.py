@@ -46,11 +46,6 @@ from cute_dialect.tools.bench.cases.gemm import random_summary
 from cute_dialect.tools.bench.runner import Say, quantiles
 from cute_dialect.tools.bench.sweep import Row, Sweep, SweepError, read_sweeps
 
-__all__ = [
-    "KindErrors", "Outcome", "Quality", "costs_in_force", "costs_to_build_for", "errors_by_kind", "fit", "fit_files",
-    "held_out", "kind", "quality", "regret",
-]  # fmt: skip
-
 _NEAR = 0.2
 """Log ratio of a kernel's time to the fastest time at which its weight is one half."""
 _SHARE = 0.03

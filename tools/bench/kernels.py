@@ -12,8 +12,6 @@ from cute_dialect.op.execute.launcher import ready
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Runner"]
-
 
 class Runner:
     """A GEMM kernel, called with A (M, K), B (N, K), C (M, N) and a bias if its epilogue has one.

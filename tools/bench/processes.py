@@ -20,8 +20,6 @@ from typing import Protocol, TypeVar
 
 from cute_dialect.runtime.progress import Task
 
-__all__ = ["Reporter", "Supervised", "Work", "in_processes", "new_pool", "supervised"]
-
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
 

@@ -35,8 +35,6 @@ from cute_dialect.tools.bench.cases.op import Case, cases_of, groups
 from cute_dialect.tools.bench.counters import measured
 from cute_dialect.tools.bench.runner import Row, loaded, write_json
 
-__all__ = ["main"]
-
 METRICS = {
     "us": ("gpu__time_duration.sum", 1e-3),
     "MHz": ("sm__cycles_elapsed.avg.per_second", 1e-6),

@@ -47,11 +47,6 @@ from cute_dialect.tools.bench.runner import BenchError, Say, build_kernel, loade
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = [
-    "FORMAT", "Plan", "Row", "Sweep", "SweepError", "build", "plan", "read_plan", "read_sweeps", "run",
-    "sweep_problems", "time_jobs", "time_problem", "timed", "write_plan",
-]  # fmt: skip
-
 FORMAT = 1
 PEER = "torch"
 

@@ -22,8 +22,6 @@ from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import add_options, reporting, track
 from cute_dialect.runtime.settings import SettingError
 
-__all__ = ["main"]
-
 
 class _TuneToolError(Exception):
     """A user error of ``cute-bench tune``."""

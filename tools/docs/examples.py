@@ -20,8 +20,6 @@ from cute_dialect.kernels.rows.config import RowConfig
 from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.kernels.transpose import transpose_text
 
-__all__ = ["main", "texts"]
-
 EXAMPLES = Path(__file__).resolve().parents[2] / "test" / "examples"
 
 

@@ -21,8 +21,6 @@ from cute_dialect.dialect.registry import get_cute_dialect, get_cute_nvgpu_diale
 from cute_dialect.ir.context import make_context
 from cute_dialect.tools.docs import generate
 
-__all__ = ["files", "main", "textmate"]
-
 EDITORS = Path(__file__).resolve().parents[2] / "editors"
 
 Pattern: TypeAlias = "dict[str, str | dict[str, dict[str, str]] | list[Pattern]]"

@@ -8,11 +8,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = [
-    "LONGEST_LABEL", "Analysis", "Catalogue", "Entry", "Hint", "Picture", "Place", "Problem", "Related", "Span",
-    "ValueInfo", "fix_of",
-]  # fmt: skip
-
 LONGEST_LABEL = 60
 """Maximum length of a hint, in characters."""
 

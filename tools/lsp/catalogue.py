@@ -28,8 +28,6 @@ from cute_dialect.tools.opt_options import GROUPS, CommandLineError, pass_help
 from cute_dialect.upstream.op import TableOp
 from cute_dialect.upstream.spec import ArgSpec, OpSpec
 
-__all__ = ["describe", "make_catalogue"]
-
 _PACKAGE = "cute_dialect"
 _QUOTED = re.compile(r"((?:: |-> ))'([^']*)'")
 _FORWARD = re.compile(r"ForwardRef\('([^']*)'\)")

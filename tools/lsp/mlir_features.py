@@ -12,19 +12,6 @@ from cute_dialect.tools.lsp.analysis_results import Analysis, Catalogue, Entry, 
 from cute_dialect.tools.lsp.mlir_text import MlirText, Name, Op
 from cute_dialect.tools.lsp.server import View
 
-__all__ = [
-    "Subject",
-    "completions",
-    "definition",
-    "expanded",
-    "full_name",
-    "highlights",
-    "references",
-    "renamed",
-    "subject",
-    "symbols",
-]
-
 _RUN = re.compile(r"\s*//\s*RUN:")
 _FLAG = re.compile(r"-{0,2}(?P<name>[a-zA-Z][\w-]*)")
 _DOTTED = re.compile(r"[!#](?P<name>[a-zA-Z_]\w*(?:\.[\w$]+)+)")

@@ -12,8 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["MlirText", "Name", "Op"]
-
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*)
     |(?P<value>%(?:[0-9]+|[a-zA-Z$._-][a-zA-Z0-9$._-]*)(?:\#[0-9]+)?)

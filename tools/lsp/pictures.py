@@ -21,8 +21,6 @@ from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.subjects import layout_given
 from cute_dialect.viz.threads import draw_mma
 
-__all__ = ["picture_of"]
-
 FEW_IN_A_TABLE = 128
 """Maximum number of elements of a layout shown as a text table."""
 

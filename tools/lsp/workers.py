@@ -21,20 +21,6 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from cute_dialect.tools.lsp.analysis_results import Analysis, Catalogue, Picture, Problem, Span
 
-__all__ = [
-    "Job",
-    "Task",
-    "analyse",
-    "catalogue",
-    "documentation",
-    "no_catalogue",
-    "no_documentation",
-    "no_picture",
-    "picture",
-    "told",
-    "warm_up",
-]
-
 T = TypeVar("T")
 
 _FIRST = """func.func @f(%n: !cute.int_tuple<"?">) -> !cute.layout<"?:1"> {

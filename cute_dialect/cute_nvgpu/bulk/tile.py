@@ -30,8 +30,6 @@ from cute_dialect.dialect.types import LayoutType
 from cute_dialect.passes.lowering.atom_state import atom_state, barrier_is_set
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 
-__all__ = ["copy"]
-
 
 def copy(op: tiled.CopyOp, atom: CopyAtomType) -> None:
     """Lower a ``cute.copy`` with a bulk atom to one instruction per run."""

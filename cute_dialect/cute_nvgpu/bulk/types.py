@@ -34,8 +34,6 @@ from cute_dialect.spaces import AddressSpace
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.arch.atom import CopyAtom
 
-__all__ = ["DESTINATIONS", "UNIT_BITS", "Runs", "check_copy", "needs_barrier", "runs"]
-
 
 UNIT_BITS = 128
 """Granularity of size and address of a bulk copy in bits (16 bytes)."""

@@ -205,6 +205,3 @@ def _check_predicate(kind: str, pred: Attribute, counts: list[int]) -> None:
         raise AlgebraError(
             f"expected a predicate with one flag per instruction, of sizes {wanted}, got {payload_text(shape)}"
         )
-
-
-__all__ = ["Pieces", "check_copy", "check_memory_side", "cut", "outer_layout"]

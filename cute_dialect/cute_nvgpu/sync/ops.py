@@ -511,6 +511,3 @@ def _attribute(value: PropertyArg) -> Attribute:
         return StringAttr(value)
     assert value is not None
     return value
-
-
-__all__ = ["OPS", "ROWS", "ArchOp", "make"]

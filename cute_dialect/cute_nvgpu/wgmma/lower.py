@@ -47,9 +47,6 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm, nvvm
 
-__all__ = ["descriptor"]
-
-
 _UNIT = 16
 _ADDRESS = 0x3FFFF
 """Mask of the shared-memory address bits in a descriptor (PTX ISA, "Matrix descriptor format")."""

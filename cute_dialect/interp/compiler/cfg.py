@@ -39,8 +39,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.compiler.function_compiler import FnCompiler
     from cute_dialect.interp.machine.group import Group
 
-__all__ = ["HARD", "Exits", "Patience", "exits_of"]
-
 
 Feeds: TypeAlias = "Callable[[Block, SSAValue], Iterable[SSAValue]]"
 HARD = 1000  # limit, in units of max_steps, while the deciding values change

@@ -340,6 +340,3 @@ def result_types(op: Operation) -> Sequence[Attribute]:
         outs = getattr(ft, "output", None)
         return () if outs is None or outs.name == "llvm.void" else (outs,)
     return tuple(t for t in outs.data if t.name != "llvm.void")
-
-
-__all__ = ["Builder", "FnCompiler", "Function", "RegionCode", "result_types"]

@@ -165,6 +165,3 @@ def recover(e: Exception, info: OpInfo, R: Regs, g: Group) -> None:
     if isinstance(e, MemoryError):
         raise g.fail(Fault("limit", "out of memory"), info) from e
     raise g.fail(Fault("internal", f"internal error of the interpreter: {type(e).__name__}: {e}"), info) from e
-
-
-__all__ = ["Code", "GenStep", "Run", "Step", "recover", "settle"]

@@ -62,27 +62,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.types import Leaf
     from cute_dialect.interp.values import Array, Regs, Value
 
-__all__ = [
-    "Bad",
-    "Offset",
-    "Report",
-    "Text",
-    "as_bits",
-    "emit_hidden",
-    "fail",
-    "late_slot",
-    "only_selected",
-    "origin_of",
-    "picked",
-    "promise",
-    "promise_address",
-    "some",
-    "track",
-    "track_waiting",
-    "unwritten",
-    "whole",
-]
-
 
 _NOTHING: frozenset[int] = frozenset()
 _FROM_1, _FROM_2 = frozenset(range(1, 16)), frozenset(range(2, 16))

@@ -44,8 +44,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.machine.machine import Dim3
     from cute_dialect.interp.memory.accesses import Part, Site
 
-__all__ = ["Result", "choose", "clusters_of", "run_function", "run_kernel"]
-
 
 _SYNTAX = "numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]"
 

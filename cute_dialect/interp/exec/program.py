@@ -46,8 +46,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.interp.reports.run_report import FlopCount
 
-__all__ = ["Program", "symbol_name"]
-
 
 OPS: dict[str, Builder] = {
     "scf.if": compile_if,

@@ -606,6 +606,3 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"cp\.async\.commit_group", _cp_commit),
     (r"cp\.async\.wait_(group|all)", _cp_wait),
 )
-
-
-__all__ = ["OPS", "finish_copies"]

@@ -707,20 +707,3 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"cp\.async\.bulk\.prefetch.*", no_effect),
     (r"cp\.(reduce\.)?async\.bulk\..*", _bulk),
 )
-
-
-__all__ = [
-    "OPS",
-    "Copies",
-    "active",
-    "check_promises",
-    "emit_bulk_load",
-    "emit_bulk_store",
-    "emit_commit",
-    "emit_tensor_load",
-    "emit_tensor_store",
-    "emit_wait",
-    "operand",
-    "tensor_map",
-    "through",
-]

@@ -27,8 +27,6 @@ from cute_dialect.interp.values import Regs, to_lanes
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Operation
 
-__all__ = ["EXTERNALS", "OPS", "format_c", "specs"]
-
 
 _SPEC = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|z|t|j)?([diouxXeEfFgGaAcsp%])")
 

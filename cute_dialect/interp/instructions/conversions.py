@@ -230,6 +230,3 @@ ROWS: tuple[Row, ...] = (
     Row(f"cvt.rn{{.relu}}.f16x2{_F8}", "s = t", _unpacked, _SECTION),
 )
 _ROWS = Rows(ROWS)
-
-
-__all__ = ["OPS", "ROWS", "emit_cvt"]

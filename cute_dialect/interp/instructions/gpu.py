@@ -555,6 +555,3 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"setmaxnreg.*", _setmaxnreg),
     (r"prefetch.*|applypriority.*|nanosleep.*", no_effect),
 )
-
-
-__all__ = ["OPS", "PREFIXES", "emit_barrier", "emit_grid_control", "emit_sreg"]

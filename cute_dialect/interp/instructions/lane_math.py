@@ -23,27 +23,6 @@ from cute_dialect.interp.rounding import exact_f64, fma_f64, half_away, narrow, 
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Value
 
-__all__ = [
-    "COMPARISONS",
-    "FUNCTIONS",
-    "Integer",
-    "compare_floats",
-    "count_ones",
-    "divide",
-    "dot",
-    "each",
-    "funnel_shift",
-    "high_product",
-    "leading_zeros",
-    "minmax",
-    "minmax_floats",
-    "reverse_bits",
-    "rounded_once",
-    "to_int",
-    "trailing_zeros",
-]
-
-
 # ------------------------------------------------------------------------------------------------------------- integers
 
 

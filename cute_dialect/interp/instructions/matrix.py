@@ -47,20 +47,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.algebra.values import Layout
     from cute_dialect.arch.atom import MmaAtom
 
-__all__ = [
-    "OPS",
-    "Mma",
-    "Registers",
-    "compile_mma",
-    "decode",
-    "emit_quad_pairs",
-    "mma_by_name",
-    "mma_sp_by_name",
-    "row_of",
-    "run_mma",
-    "shape_of",
-]
-
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 

@@ -789,15 +789,3 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"st(\.(?!async)\w+|\.L[12]::\w+|::\w+)*", _ptx_store),
     (r"(red|atom)\.(?!async|.*cas).*", _atomic),
 )
-
-
-__all__ = [
-    "OPS",
-    "TABLE",
-    "apply_atomic",
-    "atomic_lanes",
-    "copy_bytes",
-    "polls",
-    "shared_address",
-    "spin_point",
-]

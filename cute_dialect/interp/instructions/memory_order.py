@@ -121,9 +121,3 @@ def fence_of_ptx(opcode: str) -> Fence:
     if re.fullmatch(r"(fence|membar)\.proxy\.alias", opcode):
         return Fence()
     raise InterpError("unsupported", f"{opcode}{_NOT_MODELLED}")
-
-
-__all__ = [
-    "fence_of_op", "fence_of_ptx", "order_of_op", "order_of_ptx", "scope_of_op", "scope_of_ptx",
-    "sync_of_op", "sync_of_ptx",
-]  # fmt: skip

@@ -243,6 +243,3 @@ _COMPUTING = (*dict(_MOVES), r"mma\.sync.*")
 """Patterns of instructions that only compute, other than the rows."""
 
 OPS: dict[str, Builder] = {"nvvm.inline_ptx": _inline_ptx, "llvm.inline_asm": _inline_asm}
-
-
-__all__ = ["OPS"]

@@ -536,5 +536,3 @@ INTEGER_ROWS: tuple[Row, ...] = (
     Row("shr(.b16,.b32,.b64,.u16,.u32,.u64,.s16,.s32,.s64)", "t = t u32", _exact(_shift), "9.7.8.9"),
     Row("prmt.b32{.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}", "b32 = b32 b32 b32", _exact(_prmt), "9.7.9.7"),
 )
-
-__all__ = ["FLOAT_ROWS", "INTEGER_ROWS", "canonical", "finish", "flush"]

@@ -39,27 +39,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.interp.values import Value
 
-__all__ = [
-    "FLOATS",
-    "KINDS",
-    "Handler",
-    "Kind",
-    "Row",
-    "Rows",
-    "Statement",
-    "Text",
-    "Words",
-    "bits",
-    "expand",
-    "handler_of",
-    "no_effect",
-    "number",
-    "parse",
-    "pattern",
-    "put",
-    "typed",
-]
-
 
 _TYPES = {"pred": 1, **{f"{k}{n}": n for k in "bus" for n in (8, 16, 32, 64)}}
 

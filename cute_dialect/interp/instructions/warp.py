@@ -329,6 +329,3 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (re.escape("vote.sync.") + r"(?:(?:all|any|uni)\.pred|ballot\.b32)", _ptx_vote),
     (re.escape("shfl.sync.") + r"(?:up|down|bfly|idx)\.b32", _shuffle),
 )
-
-
-__all__ = ["OPS", "TABLE", "members", "rows", "shuffle", "vote"]

@@ -210,6 +210,3 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"wgmma\.commit_group.*", _wgmma_commit),
     (r"wgmma\.wait_group.*", _wgmma_wait),
 )
-
-
-__all__ = ["OPS", "emit_commit", "emit_fence", "emit_mma", "emit_wait"]

@@ -46,8 +46,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.reports.timeline import Recorder
     from cute_dialect.interp.values import Array
 
-__all__ = ["MAX_FAILURES", "BulkGroups", "Spurious", "Transfer", "Transfers"]
-
 
 MAX_FAILURES = 3
 

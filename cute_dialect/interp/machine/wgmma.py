@@ -32,25 +32,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.types import Leaf
 
-__all__ = [
-    "Instruction",
-    "Shape",
-    "Warpgroup",
-    "commit",
-    "contributing",
-    "expand",
-    "expand_warpgroup",
-    "fence",
-    "finish_wait",
-    "from_fragments",
-    "issue",
-    "operand_index",
-    "positions",
-    "to_fragments",
-    "wait_target",
-    "words_of",
-]
-
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 

@@ -34,20 +34,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.compiler.function_compiler import FnCompiler
     from cute_dialect.interp.memory.accesses import Site
 
-__all__ = [
-    "MAPPED",
-    "Allocation",
-    "Allocations",
-    "Parameter",
-    "Piece",
-    "Pieces",
-    "Segment",
-    "local_allocation",
-    "parameters",
-    "shared_allocations",
-    "unwritten_cell",
-]
-
 
 _TYPE = re.compile(r'!cute\.memref<(!?[\w.]+), \w+(?:, align<\d+>)?(?:, (S<[-\d,]*>))?, "(.*)">')
 MAX_SEARCHED = 1 << 22  # largest layout, in elements, that is searched for a coordinate

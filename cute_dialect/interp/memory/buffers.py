@@ -47,8 +47,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.values import Array
     from cute_dialect.runtime.host_arrays import HostArray
 
-__all__ = ["BARRIER", "MBARRIER_BYTES", "UNWRITTEN", "WRITTEN", "Contents"]
-
 
 GENERIC, GLOBAL = AddressSpace.generic.llvm, AddressSpace.gmem.llvm
 SHARED, SHARED_CLUSTER = AddressSpace.smem.llvm, AddressSpace.dsmem.llvm

@@ -417,6 +417,3 @@ def read_shared(smem: Buffer, start: int, address: int, nbytes: int, swizzle: in
 def units_of(start: int, address: int, nbytes: int, swizzle: int) -> Array:
     """Return the 16-byte units of a buffer that hold a box starting at index `start`, ordered as before the swizzle."""
     return swizzled_units(address // 16, nbytes // 16, swizzle) + (start - address) // 16
-
-
-__all__ = ["ELEMENTS", "MAP_BYTES", "Region", "TensorMap", "read_shared", "swizzled_units", "units_of", "write_shared"]

@@ -45,20 +45,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.race.flags import Known, Snapshot
     from cute_dialect.interp.values import Array
 
-__all__ = [
-    "EXECUTION",
-    "MEMORY",
-    "PROXY",
-    "PROXY_CLUSTER",
-    "PROXY_GLOBAL",
-    "WAIT",
-    "ClusterClocks",
-    "Meeting",
-    "PrecedingGrids",
-    "WarpClocks",
-    "whole_warp",
-]
-
 
 MEMORY, PROXY, EXECUTION, PROXY_CLUSTER, PROXY_GLOBAL = ROWS = range(5)
 _PROXY_ROWS = {"shared::cta": PROXY, "shared::cluster": PROXY_CLUSTER, "global": PROXY_GLOBAL}

@@ -268,6 +268,3 @@ class Flags:
         """Return True if a lane has read the flag that orders an access but lacks the fence after it."""
         tables = [k[other] for k, _ in g.clocks.pending.get(lane, ()) if other in k]
         return any(clock <= int(t[MEMORY, actor]) for t in tables)
-
-
-__all__ = ["ACQUIRE", "ACQ_REL", "CLUSTER", "CTA", "GPU", "RELAXED", "RELEASE", "WEAK", "Fence", "Flags", "Sync"]

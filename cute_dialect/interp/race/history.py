@@ -327,6 +327,3 @@ class Strong:
                 ]
             if found:
                 yield other, found
-
-
-__all__ = ["BITS", "MANY", "READ", "REDUCED", "WRITTEN", "Added", "By", "Past", "Shadow", "Sort", "Strong"]

@@ -345,6 +345,3 @@ class WideMonitor(Monitor):
         if s.added is not None and s.added.actor[at] != -1:
             return self._who(int(s.added.actor[at]), int(s.added.site[at]))
         return self._who(int(s.w_actor[at]), int(s.w_site[at])) if s.w_actor[at] >= 0 else ""
-
-
-__all__ = ["WideMonitor"]

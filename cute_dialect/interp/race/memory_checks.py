@@ -44,8 +44,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.race.history import Shadow
     from cute_dialect.interp.race.reporter import Reporter
 
-__all__ = ["ASYNC", "REDUCTION", "Accesses", "Lifetimes", "after_end"]
-
 
 # ------------------------------------------------------------------------------------------------------------- lifetime
 

@@ -52,8 +52,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.memory.accesses import Part, Site
     from cute_dialect.interp.memory.buffers import Buffer
 
-__all__ = ["MapFences", "Monitor", "Write"]
-
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 

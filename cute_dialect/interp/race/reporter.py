@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from cute_dialect.interp.machine.machine import Machine
     from cute_dialect.interp.memory.accesses import Site
 
-__all__ = ["WORD", "Reporter"]
-
 _FAR = (
     "nothing orders this access after the one in another block; there, a fence and then a strong write of a flag "
     "(atomic, volatile or .release) is needed; here, a read of that flag with .acquire or a fence after it"

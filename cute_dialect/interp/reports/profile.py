@@ -256,6 +256,3 @@ def occupancy(threads: int, shared: int, registers: int = 0, target: Target = DE
     blocks = limits[which]
     most = target.sm_threads // target.warp
     return Occupancy(blocks, blocks * warps, round(100 * blocks * warps / most, 1), which, most)
-
-
-__all__ = ["Line", "Occupancy", "Profile", "bank_transactions", "occupancy", "sector_transactions"]

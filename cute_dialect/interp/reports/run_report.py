@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.reports.timeline import Timeline
     from cute_dialect.interp.values import Array, Regs
 
-__all__ = ["FlopCount", "flops_of"]
-
 
 _ONE = re.compile(r"(arith|llvm)\.f?(add|sub|mul|div)f?")
 _TWO = re.compile(r"(math|llvm\.intr|nvvm)\.(fma|fmuladd)(\.\w+)*")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cute_dialect.interp.machine.machine import Machine, Transfer
     from cute_dialect.interp.machine.wgmma import Instruction, Warpgroup
 
-__all__ = ["Copy", "Phase", "Product", "Recorder", "Slice", "Timeline"]
-
 MAX_EVENTS = 1 << 18
 
 
