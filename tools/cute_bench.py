@@ -50,8 +50,8 @@ from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.pipelines.upstream import is_available
 from cute_dialect.pipelines.upstream_error import UpstreamMissing
 from cute_dialect.runtime.progress import add_options, reporting
-from cute_dialect.tools.argparse_once import Once
-from cute_dialect.tools.programs import report_user_error
+from cute_dialect.tools.command_line import new_parser
+from cute_dialect.tools.programs import run_program
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.tools.bench.runner import Benchmark
@@ -66,27 +66,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv[:1] == ["tune"]:
         return _module("tune").main(argv[1:])
     options = build_parser((__doc__ or "").partition("\n\n")[2]).parse_args(argv)
-    try:
+
+    def work() -> int:
         with reporting(options.progress, options.progress_json):
-            return _main(options, argv)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except Exception as e:
-        if not report_user_error(e, "cute-bench"):
-            raise
-        return 1
+            check_options(options)
+            if options.name in CPU_CASES:
+                return _cpu_case(options)
+            if options.fit is not None or options.regret is not None:
+                return _sweep_case(options, argv)
+            if options.name == "op" and options.random is not None:
+                return _random_case(options, argv)
+            return _gpu_case(options)
 
-
-def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
-    check_options(options)
-    if options.name in CPU_CASES:
-        return _cpu_case(options)
-    if options.fit is not None or options.regret is not None:
-        return _sweep_case(options, argv)
-    if options.name == "op" and options.random is not None:
-        return _random_case(options, argv)
-    return _gpu_case(options)
+    return run_program("cute-bench", work)
 
 
 def _gpu_case(options: argparse.Namespace) -> int:
@@ -310,14 +302,7 @@ class OptionError(Exception):
 
 def build_parser(examples: str) -> argparse.ArgumentParser:
     """Return the parser; ``examples`` end the help text."""
-    p = argparse.ArgumentParser(
-        prog="cute-bench",
-        description="Measure kernels and compare them with torch.",
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    p.register("action", None, Once)
+    p = new_parser("cute-bench", "Measure kernels and compare them with torch.", examples)
     p.add_argument("name", choices=sorted([*CASES, *CPU_CASES]), help="benchmark")
     p.add_argument("--build", metavar="DIR", help="compile into DIR only")
     p.add_argument("--run", metavar="DIR", help="check and measure the kernels in DIR only")

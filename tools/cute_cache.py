@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from cute_dialect.pipelines.cache import Cache, Entry, default_cache
 from cute_dialect.runtime.settings import SettingError, parse_size
-from cute_dialect.tools.argparse_once import Once
+from cute_dialect.tools.command_line import Once
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.runtime.progress import add_options, reporting, track
 from cute_dialect.runtime.settings import SettingError
-from cute_dialect.tools.argparse_once import Once
 from cute_dialect.tools.check_report import Finding, as_json, as_sarif, as_text
+from cute_dialect.tools.command_line import new_parser
 
 if TYPE_CHECKING:
     from cute_dialect.tools.check_python import Unchecked
@@ -44,13 +44,12 @@ As a pre-commit hook: id cute-check of this repository, or, if it is installed,
 
 
 def build_parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog="cute-check",
-        description="Trace kernels of Python files and verify .mlir files; print errors as FILE:LINE:COL.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    p = new_parser(
+        "cute-check",
+        "Trace kernels of Python files and verify .mlir files; print errors as FILE:LINE:COL.",
+        EPILOG,
+        allow_abbrev=True,
     )
-    p.register("action", None, Once)
     p.add_argument("files", nargs="+", metavar="FILE", help=".py or .mlir")
     forms = p.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print a JSON list with one object per diagnostic")

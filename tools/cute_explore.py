@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import Task, add_options, reporting
-from cute_dialect.tools.argparse_once import Once
+from cute_dialect.tools.command_line import new_parser
 from cute_dialect.tools.programs import report_user_error
 
 if TYPE_CHECKING:
@@ -43,14 +43,9 @@ def _positive(text: str) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog="cute-explore",
-        description="Write one HTML page of a kernel: source, IR of each stage, PTX, SASS and profile.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    p = new_parser(
+        "cute-explore", "Write one HTML page of a kernel: source, IR of each stage, PTX, SASS and profile.", EPILOG
     )
-    p.register("action", None, Once)
     p.add_argument("file", metavar="FILE", help=".py or .mlir")
     p.add_argument("-o", "--output", metavar="FILE.html", help="output file (default: FILE's name with .html)")
     p.add_argument("--kernel", metavar="NAME", help=".mlir: kernel or host function to run")

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cute_dialect.tools.argparse_once import Once
+from cute_dialect.tools.command_line import new_parser
 
 EPILOG = """\
 An editor starts this program and communicates with it by the Language Server Protocol over standard input and output.
@@ -31,13 +31,9 @@ Needs pip install 'cute-dialect[lsp]'.
 
 
 def build_parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog="cute-lsp",
-        description="A language server for MLIR with cute ops and for kernels in Python.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    p = new_parser(
+        "cute-lsp", "A language server for MLIR with cute ops and for kernels in Python.", EPILOG, allow_abbrev=True
     )
-    p.register("action", None, Once)
     p.add_argument(
         "--pipeline", default="base", metavar="NAME", help="pipeline for .mlir; 'none' only verifies (default: base)"
     )

@@ -30,8 +30,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import add_options, reporting
-from cute_dialect.tools.argparse_once import Once
-from cute_dialect.tools.programs import collect_rarely, leave, report_user_error
+from cute_dialect.tools.command_line import new_parser
+from cute_dialect.tools.programs import collect_rarely, leave, run_program
 from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, RunRequest, make_call, read_request, values_of
 from cute_dialect.tools.run_check import FUNCTIONS, KEYWORDS, REFERENCES
 
@@ -81,14 +81,11 @@ def _count(text: str) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog="cute-run",
-        description="Compile a file of cute or base IR and run a kernel of it on the GPU or on the CPU interpreter.",
-        epilog=_epilog(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    p = new_parser(
+        "cute-run",
+        "Compile a file of cute or base IR and run a kernel of it on the GPU or on the CPU interpreter.",
+        _epilog(),
     )
-    p.register("action", None, Once)
     p.add_argument("file", nargs="?", help="a .mlir file, or the folder of a compiled kernel")
     p.add_argument("--kernel", metavar="NAME", help="kernel or host function (default: the only one)")
     p.add_argument("--list", action="store_true", help="list the kernels and their parameters")
@@ -191,16 +188,12 @@ def _main(argv: Sequence[str] | None, *, as_program: bool) -> int:
             parser.error(f"{option} applies to kernels and cannot be combined with --host")
     if options.report_json is not None and not options.report:
         parser.error("--report-json needs --report=NAMES; choose from banks,coalescing,occupancy,timeline")
-    try:
+
+    def work() -> int:
         with reporting(options.progress or ("never" if options.quiet else None), options.progress_json):
             return _run(options, as_program)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except Exception as e:
-        if not report_user_error(e, "cute-run"):
-            raise
-        return 1
+
+    return run_program("cute-run", work)
 
 
 # ---------------------------------------------------------------------------------------------------------- the run

@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cute_dialect.tools.argparse_once import Once
+from cute_dialect.tools.command_line import new_parser
 from cute_dialect.viz.drawing import THEMES, Drawing
 from cute_dialect.viz.errors import DrawingError
 
@@ -36,13 +36,12 @@ Without -o a layout is printed as a text table.
 
 
 def build_parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog="cute-viz",
-        description="Draw a layout, a swizzle, threads and values, tiles, bank conflicts or an instruction.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    p = new_parser(
+        "cute-viz",
+        "Draw a layout, a swizzle, threads and values, tiles, bank conflicts or an instruction.",
+        EPILOG,
+        allow_abbrev=True,
     )
-    p.register("action", None, Once)
     p.add_argument("what", help="a layout '(4,32):(32,1)', a swizzle 'S<3,4,3>', or the name of an instruction")
     p.add_argument("-o", "--output", metavar="FILE", help="x.svg, x.png, x.html or x.tex; '-' prints the SVG")
     kinds = p.add_mutually_exclusive_group()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 from cute_dialect.ir.diagnostics import limit_message
@@ -61,3 +62,16 @@ def user_message(error: Exception, program: str) -> str | None:
         return f"{program}: error: {error}"
     message = limit_message(error)
     return f"{program}: error: {message}" if message is not None else None
+
+
+def run_program(program: str, work: Callable[[], int]) -> int:
+    """Return the exit status of ``work``: 1 after a user error, which is printed, and 130 after Ctrl-C."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Exception as e:
+        if not report_user_error(e, program):
+            raise
+        return 1

@@ -201,11 +201,6 @@ class Mask:
         return int(hit[0]) if len(hit) else -1
 
 
-def is_uniform(v: Value, leaf: Leaf) -> bool:
-    """Return True if the value is one for all lanes."""
-    return not isinstance(v, np.ndarray) or v.ndim == len(leaf.shape)
-
-
 def to_lanes(v: Value, leaf: Leaf, lanes: int) -> Array:
     """Return the value as an array `(lanes, *shape)`; a view where possible, so do not write to it."""
     if isinstance(v, np.ndarray) and v.ndim == len(leaf.shape) + 1:

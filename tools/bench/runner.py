@@ -72,7 +72,6 @@ class Trial(NamedTuple):
 
 
 def build_kernels(texts: Mapping[str, Text], folder: str, chip: str) -> list[str]:
-    """Compile kernels into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
     return in_processes(build_kernel, [(name, text, folder, chip) for name, text in texts.items()], list(texts))
 
 

@@ -25,7 +25,6 @@ from cute_dialect.interp.memory.buffers import (
     SHARED,
     SHARED_CLUSTER,
     SHARED_WINDOW,
-    SMEM_ORIGIN,
     WINDOW_BITS,
     place,
 )
@@ -578,11 +577,6 @@ def _nothing(c: FnCompiler, op: Operation) -> None:
     """Compile an op without effect."""
     for r in op.results:
         c.constant(r, [POISON] * len(type_of(r.type).leaves))
-
-
-def shared_address(offset: int) -> int:
-    """Return the `ptr<3>` of a byte of shared memory."""
-    return SMEM_ORIGIN + offset
 
 
 OPS: dict[str, Builder] = {

@@ -10,7 +10,7 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.machine.machine import Counter, Dim3, Machine
 from cute_dialect.interp.memory.accesses import Site
-from cute_dialect.interp.memory.buffers import LOCAL_WINDOW, WRITTEN, Buffer, GlobalMemory, place
+from cute_dialect.interp.memory.buffers import WRITTEN, Buffer, GlobalMemory, place
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Mask, Value
 
@@ -331,10 +331,6 @@ class Group:
     def where(self, address: int, site: Site) -> str:
         """Describe the location of an address for an access by `site`."""
         return place(self, site, address)
-
-    def local_address(self, offset: int) -> int:
-        """Return the address of a byte in the current stack frame."""
-        return LOCAL_WINDOW + self.frame + offset
 
 
 def _compact(v: int | Array) -> Value:

@@ -20,7 +20,7 @@ each call, so the host determines the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import cycle
 from random import Random
@@ -451,12 +451,6 @@ def host_time(call: Callable[[], object], calls: int = 40) -> float:
         times.append(perf_counter() - begin)
     torch.cuda.synchronize()
     return median(times) * 1e6
-
-
-def measure_host(say: Say, names: Sequence[str] = (), calls: int = 40) -> list[Row]:
-    """Measure and report some or all cases; a case that fails has ``error`` instead of times."""
-    cases = [case for case in host_cases() if not names or case.name in names]
-    return [_row(case, way, calls, say) for case in cases for way in _ways(case)]
 
 
 def random_rows(count: int, seed: int, say: Say) -> list[Row]:

@@ -50,7 +50,7 @@ class Case(Protocol):
         ...
 
     def trial(self) -> Trial:
-        """Create the data."""
+        """Create the data: operands of normally distributed values, if the case says nothing else."""
         ...
 
 

@@ -341,7 +341,6 @@ class NamedAttention(NamedTuple):
         return op.explain(op.attention, q, k, causal=bool(p.causal), element=p.element, kernel=config)
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the kernels by name, with functions that generate their texts."""
         found = way_of(self.explained().form._replace(packed=bool(self.problem.lengths)))
         return {kernel.name: kernel.text for kernel in found.kernels}
 

@@ -144,7 +144,6 @@ class Fused(NamedTuple):
         return trace(FUNCTIONS[self.function], {"accum": FakeTensor("f32", (self.m, self.n)), **self.described()})
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the selected kernel by name, with a function that generates its text."""
         choice = op.explain(
             op.mm, (self.m, self.k), (self.k, self.n), element=self.element, epilogue=self.traced(),
             args=self.described(), gpu="NVIDIA H200",
@@ -158,7 +157,6 @@ class Fused(NamedTuple):
         return found
 
     def trial(self) -> Trial:
-        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)
@@ -236,7 +234,6 @@ class Learned(NamedTuple):
         return found | {kernel.name: kernel.text for kernel in kernels}
 
     def trial(self) -> Trial:
-        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)

@@ -55,7 +55,6 @@ class Product(NamedTuple):
         return f"{self.operation} {self.element} {batch}{self.m}x{self.n}x{self.k}"
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the selected kernel by name, with a function that generates its text."""
         a, b = (self.m, self.k), (self.k, self.n)
         more: dict[str, Any] = {"element": self.element}
         function: Callable[..., object] = op.mm
@@ -68,7 +67,6 @@ class Product(NamedTuple):
         return {choice.name: partial(text_of, choice)}
 
     def trial(self) -> Trial:
-        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)
@@ -178,7 +176,6 @@ class Typed(NamedTuple):
         return rows(a.t()).t() if self.lying[0] == "m" else a, rows(b) if self.lying[1] == "n" else b
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the kernels of the call by name, with functions that generate their texts."""
         found = op.explain(op.mm, *self._operands("meta"), dtype=dtype(self.output), math=self.math, gpu="NVIDIA H200")
         choice, other = found.choice, found.other
         if choice is None:
@@ -289,7 +286,6 @@ class Scaled(NamedTuple):
         return f"{self.operation} {self.m}x{self.n}x{self.k}"
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the kernel of the call by name, with a function that generates its text."""
         choice = scaled_kernel(self.m, self.n, self.k, self.recipe, fast=self.fast, gpu="NVIDIA H200")
         return {choice.name: partial(text_of, choice)}
 
@@ -399,7 +395,6 @@ class Mode(NamedTuple):
         return plan
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the kernels of the call by name, with functions that generate their texts."""
         m, n, k, result = self.m, self.n, self.k, "i32" if self.element == "i8" else self.element
         operand, plan, found = partial(unread, self.element), self.plan(), list[Variant]()
         columns = self.element == "i8"

@@ -58,7 +58,6 @@ class Grouped(NamedTuple):
         return Shapes("m", self.groups, self.rows, self.n, self.k)
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the kernel of the call by name, with a function that generates its text."""
         majors = ("m", "n") if self.steps else ("k", "n")
         found = choose_grouped(average(self.shapes, "bf16", "bf16", majors), self.shapes.form, gpu="NVIDIA H200")
         return {name_of(found): partial(text_of, found)}
@@ -78,7 +77,6 @@ class Grouped(NamedTuple):
         return [int(x) for x in ends]
 
     def trial(self) -> Trial:
-        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)
@@ -156,7 +154,6 @@ class ScaledGroups(NamedTuple):
         return (self.rows, blocks), (self.groups, -(-self.n // 128), blocks)
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the kernel of the call by name, with a function that generates its text."""
         a = unread("f8E4M3FN", self.rows, self.k)
         b = unread("f8E4M3FN", self.groups, self.n, self.k).transpose(0, 2, 1)
         sa, sb = (unread("f32", *shape) for shape in self.scales())
@@ -228,7 +225,6 @@ class Masked(NamedTuple):
         return [int(x) for x in np.random.default_rng(0).integers(1, self.used + 1, self.groups)]
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the kernel of the call by name, with a function that generates its text."""
         a, b = unread("bf16", self.groups, self.most, self.k), unread("bf16", self.groups, self.k, self.n)
         return _kernels(GroupedArguments(a, b, {"lengths": self.lengths()}))
 
@@ -273,7 +269,6 @@ class Lists(NamedTuple):
         return [(int(m), int(n), int(k)) for m, n, k in units * self.multiple]
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the kernel of the call by name, with a function that generates its text."""
         a = [np.empty((m, k), np.float16) for m, _, k in self.sizes()]
         b = [np.empty((k, n), np.float16) for _, n, k in self.sizes()]
         arguments: Any = op.GroupedGemm(element="f16", layout="row", precompute_mode="host").arguments(
@@ -282,7 +277,6 @@ class Lists(NamedTuple):
         return {v.name: v.text for v in arguments.variants}
 
     def trial(self) -> Trial:
-        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)

@@ -79,7 +79,6 @@ class Rows(NamedTuple):
         return {"rms_norm": "w", "layer_norm": "wb"}.get(self.call, "")
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the kernels of the call by name, with functions that generate their texts."""
         call, takes = self.call, self.vectors + "r" * ("residual" in self.function)
         if call in ("sum", "logsumexp", "cross_entropy"):
             found = [row_kernels.sum_kernel(call, self.element, self.n, self.rows)]
@@ -368,7 +367,6 @@ class Elements(NamedTuple):
         return f"{self.operation} {self.element} {self.m}x{self.n}"
 
     def kernels(self) -> Mapping[str, Text]:
-        """Return the kernel of the call by name, with a function that generates its text."""
         made, takes = FUNCTIONS[self.operation]
         kind: Any = np.float32 if self.element == "f32" else ml_dtypes.bfloat16
         n = 32 + self.n % 16
@@ -376,7 +374,6 @@ class Elements(NamedTuple):
         return {found.name: found.text}
 
     def trial(self) -> Trial:
-        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(self.n)

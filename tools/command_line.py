@@ -1,7 +1,4 @@
-"""An argparse action that rejects conflicting repetitions of an option.
-
-``parser.register("action", None, Once)`` makes it the default action of all options that name no other action.
-"""
+"""Command-line parsers of the programs, which reject conflicting repetitions of an option."""
 
 from __future__ import annotations
 
@@ -32,3 +29,16 @@ class Once(argparse.Action):
             parser.error(f"{option_string} is given twice: '{before}' and '{values}'")
         setattr(namespace, given, values)
         setattr(namespace, self.dest, values)
+
+
+def new_parser(prog: str, description: str, epilog: str, *, allow_abbrev: bool = False) -> argparse.ArgumentParser:
+    """Return a parser whose help ends with ``epilog`` as written, and whose default action is :class:`Once`."""
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=allow_abbrev,
+    )
+    parser.register("action", None, Once)
+    return parser
