@@ -21,23 +21,13 @@ from cute_dialect.op.execute.attention import MORE, check_call, computed, way_of
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.attention import (
-    CALL,
-    SPELLINGS,
-    direction_of,
-    form_of,
-    window_of,
-)
+from cute_dialect.op.problems.attention import CALL, SPELLINGS, direction_of, form_of, window_of
 from cute_dialect.runtime.settings import flag
-
-if TYPE_CHECKING:
-    from cute_dialect.op.signature_types import Array
-
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.op.signature_types import Interpreted
+    from cute_dialect.op.signature_types import Array, Interpreted
 
 _KNOWN = KnownCalls()
 """Cached calls."""

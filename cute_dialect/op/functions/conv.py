@@ -21,14 +21,10 @@ from cute_dialect.op.functions.gemm import graph_key
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, tf32_of_convolutions
 
-if TYPE_CHECKING:
-    from cute_dialect.op.signature_types import Array, Epilogue, Sizes
-
-
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.op.signature_types import Interpreted
+    from cute_dialect.op.signature_types import Array, Epilogue, Interpreted, Sizes
 
 
 def conv2d(

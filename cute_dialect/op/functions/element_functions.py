@@ -22,12 +22,10 @@ from cute_dialect.op.functions.elementwise import Elementwise
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.pycutlass.functors import described_activation
 
-if TYPE_CHECKING:
-    from cute_dialect.op.signature_types import Array, Factor
-
-
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Never
+
+    from cute_dialect.op.signature_types import Array, Factor
 
 _DESCRIBED = ("relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu")
 """Functions that describe an activation when their argument is an element type."""

@@ -31,15 +31,12 @@ from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import view_of
 
-if TYPE_CHECKING:
-    from cute_dialect.op.signature_types import Array, Epilogue
-
-
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
     from cute_dialect.kernels.epilogue.combination import Hook
     from cute_dialect.op.explanations.gemm import GemmExplanation
+    from cute_dialect.op.signature_types import Array, Epilogue
     from cute_dialect.runtime.launch import CallOptions
 
 _MATH = {

@@ -16,14 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
-from cute_dialect.op.arrays.dtypes import (
-    both,
-    can_mix,
-    checked_arithmetic,
-    element_name,
-    result_of,
-    tf32_allowed,
-)
+from cute_dialect.op.arrays.dtypes import both, can_mix, checked_arithmetic, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu

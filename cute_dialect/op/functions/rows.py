@@ -31,13 +31,11 @@ from cute_dialect.op.rows.launch import launch_rows
 from cute_dialect.op.rows.transpose import choose_transpose
 from cute_dialect.runtime.arrays import view_of
 
-if TYPE_CHECKING:
-    from cute_dialect.op.signature_types import Array, Sizes
-    from cute_dialect.runtime.arrays import ArrayView
-
-
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Never
+
+    from cute_dialect.op.signature_types import Array, Sizes
+    from cute_dialect.runtime.arrays import ArrayView
 
 _KNOWN = {name: KnownCalls(tf32=False) for name in (*FUNCTIONS, "transpose")}
 """Cached calls by function.  Those of ``cross_entropy`` return the losses with gradients, all results without."""

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
-from cute_dialect.op.errors import (
-    AlignmentError,
-    EpilogueError,
-    LayoutError,
-    ShapeError,
-    UnsupportedError,
-)
+from cute_dialect.op.errors import AlignmentError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, PointerArrayArguments, on_the_cpu
 from cute_dialect.op.execute.launch_sequence import Split, Step, Workspace, partial_steps, split_steps
 from cute_dialect.op.problems.gemm import planned_operands

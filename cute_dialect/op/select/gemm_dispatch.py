@@ -33,14 +33,7 @@ from cute_dialect.op.select.configurations import KernelRequest, wanted
 from cute_dialect.op.select.cost_model import NO_WORK, Costs, best, costs_of, predict, ranked, tell_clusters, work_of
 from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, tuned
-from cute_dialect.op.select.mma_sync_model import (
-    Cut,
-    copies,
-    cut_for,
-    predict_cut,
-    predict_exact,
-    predict_unaligned,
-)
+from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_cut, predict_exact, predict_unaligned
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
