@@ -372,14 +372,7 @@ def _computed(
 
 
 def addmm(
-    c: Array,
-    a: Array,
-    b: Array,
-    *,
-    beta: Factor = 1.0,
-    alpha: Factor = 1.0,
-    out: Array = None,
-    **more: Any,
+    c: Array, a: Array, b: Array, *, beta: Factor = 1.0, alpha: Factor = 1.0, out: Array = None, **more: Any
 ) -> Array:
     """Return ``beta * c + alpha * a @ b``.
 
@@ -394,14 +387,7 @@ def addmm(
 
 
 def baddbmm(
-    c: Array,
-    a: Array,
-    b: Array,
-    *,
-    beta: Factor = 1.0,
-    alpha: Factor = 1.0,
-    out: Array = None,
-    **more: Any,
+    c: Array, a: Array, b: Array, *, beta: Factor = 1.0, alpha: Factor = 1.0, out: Array = None, **more: Any
 ) -> Array:
     """Return ``beta * c + alpha * a @ b`` for each matrix of a batch.
 
