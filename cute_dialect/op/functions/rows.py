@@ -12,7 +12,7 @@ A kernel is compiled for a range of lengths, not for each length.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, overload
 
@@ -170,35 +170,9 @@ def rms_norm(
             done = _KNOWN["rms_norm"].again((eps, "w"), x, *given)
             if done is not None:
                 return done
-    if unknown:
-        check_keywords("rms_norm", rms_norm, unknown, interpreted=False)
-    if given or normalized_shape is not None:
-        by_name = _given(weight=weight, eps=eps)
-        shape, by = norm_arguments("rms_norm", ("weight", "eps"), given, normalized_shape, by_name)
-        weight, eps = by.get("weight"), by.get("eps")
-        if shape is not None:
-            arrays = {"x": x, "weight": weight, "residual": residual, "out": out}
-            flat = as_rows("rms_norm", shape, x, arrays)
-            if flat is not None:
-                found = rms_norm(**flat, eps=eps, device=device)
-                return _shaped(found, x, out)
-    if out is None and device is None:
-        done = _normed_again("rms_norm", x, weight, None, eps, residual)
-        if done is not None:
-            return done
-    if eps is not None:
-        check_number("rms_norm", "eps", eps)
-    operators = _operators("rms_norm", out, x, weight, residual)
-    if operators is not None:
-        by = _EPS if eps is None else eps
-
-        def compute() -> Any:
-            if residual is None:
-                return operators.rms_norm(x, weight, by)
-            return operators.rms_norm_residual(x, residual, weight, by)
-
-        return _differentiable(_KNOWN["rms_norm"], *_norm_key(x, weight, None, eps, residual), device, compute)
-    return normed("rms_norm", x, weight, None, eps, residual, out, device)
+    return _norm(
+        rms_norm, ("weight", "eps"), x, given, normalized_shape, weight, None, eps, residual, out, device, unknown
+    )
 
 
 @overload
@@ -251,34 +225,57 @@ def layer_norm(
             done = _KNOWN["layer_norm"].again((1e-5 if eps is None else eps, "wb"), x, *given)
             if done is not None:
                 return done
+    names = ("weight", "bias", "eps")
+    return _norm(layer_norm, names, x, given, normalized_shape, weight, bias, eps, residual, out, device, unknown)
+
+
+_EPS = {"rms_norm": None, "layer_norm": 1e-5}
+"""Default eps; None for that of f32 accumulators, which torch uses for all types."""
+_EPS_OF_F32 = 2.0**-23
+
+
+def _norm(
+    function: Callable[..., Any], names: Sequence[str], x: Any, given: Sequence[Any], normalized_shape: Any,
+    weight: Any, bias: Any, eps: float | None, residual: Any, out: Any, device: object, unknown: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Compute a norm.
+
+    Args:
+        function: ``rms_norm`` or ``layer_norm``.
+        names: its arguments after ``x`` that may be positional, without the normalized shape.
+        given: its positional arguments after ``x``.
+        unknown: its further arguments.
+    """
+    call = function.__name__
     if unknown:
-        check_keywords("layer_norm", layer_norm, unknown, interpreted=False)
+        check_keywords(call, function, unknown, interpreted=False)
     if given or normalized_shape is not None:
         by_name = _given(weight=weight, bias=bias, eps=eps)
-        shape, by = norm_arguments("layer_norm", ("weight", "bias", "eps"), given, normalized_shape, by_name)
+        shape, by = norm_arguments(call, names, given, normalized_shape, by_name)
         weight, bias, eps = by.get("weight"), by.get("bias"), by.get("eps")
         if shape is not None:
             arrays = {"x": x, "weight": weight, "bias": bias, "residual": residual, "out": out}
-            flat = as_rows("layer_norm", shape, x, arrays)
+            flat = as_rows(call, shape, x, arrays)
             if flat is not None:
-                found = layer_norm(**flat, eps=eps, device=device)
-                return _shaped(found, x, out)
-    eps = 1e-5 if eps is None else eps
+                return _shaped(function(**flat, eps=eps, device=device), x, out)
+    eps = _EPS[call] if eps is None else eps
     if out is None and device is None:
-        done = _normed_again("layer_norm", x, weight, bias, eps, residual)
+        done = _normed_again(call, x, weight, bias, eps, residual)
         if done is not None:
             return done
-    check_number("layer_norm", "eps", eps)
-    operators = _operators("layer_norm", out, x, weight, bias, residual)
-    if operators is not None:
+    if eps is not None:
+        check_number(call, "eps", eps)
+    operators = _operators(call, out, x, weight, bias, residual)
+    if operators is None:
+        return normed(call, x, weight, bias, eps, residual, out, device)
 
-        def compute() -> Any:
-            if residual is None:
-                return operators.layer_norm(x, weight, bias, eps)
-            return operators.layer_norm_residual(x, residual, weight, bias, eps)
+    def compute() -> Any:
+        operator = getattr(operators, call if residual is None else f"{call}_residual")
+        rows = (x,) if residual is None else (x, residual)
+        vectors = (weight, bias) if "bias" in names else (weight,)
+        return operator(*rows, *vectors, _EPS_OF_F32 if eps is None else eps)
 
-        return _differentiable(_KNOWN["layer_norm"], *_norm_key(x, weight, bias, eps, residual), device, compute)
-    return normed("layer_norm", x, weight, bias, eps, residual, out, device)
+    return _differentiable(_KNOWN[call], *_norm_key(x, weight, bias, eps, residual), device, compute)
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -291,10 +288,6 @@ def _shaped(found: Any, x: Any, out: Any) -> Any:
     if isinstance(found, tuple):
         return _shaped(found[0], x, out), found[1].reshape(tuple(x.shape))
     return found.reshape(tuple(x.shape)) if out is None else out
-
-
-_EPS = 2.0**-23
-"""torch's default eps for all types."""
 
 
 def _taken(weight: Any, bias: Any, residual: Any) -> str:
@@ -338,7 +331,7 @@ def normed(
     y = one.result(one.x.shape, out="out")
     results = [y] if residual is None else [y, one.result(one.x.shape)]
     if 0 not in one.x.shape:
-        w, b, by = one.vector("weight"), one.vector("bias"), _EPS if eps is None else float(eps)
+        w, b, by = one.vector("weight"), one.vector("bias"), _EPS_OF_F32 if eps is None else float(eps)
         launch_rows(one, takes, y, w=w, b=b, s=results[1] if residual is not None else None, eps=by)
         if plain:
             one.remember(_KNOWN[call], (eps, takes), read, y if residual is None else (y, results[1]))
