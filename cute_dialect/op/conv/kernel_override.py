@@ -7,11 +7,10 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP, ConvConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.conv.choice import ConvRequest, config_of, kernels_for, served
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.keywords import no_such_kernel
 from cute_dialect.op.select.configurations import KernelRequest, wanted
 from cute_dialect.op.select.cost_model import costs_of
-from cute_dialect.op.select.descriptions import TileDescription
+from cute_dialect.op.select.descriptions import Split, TileDescription
 from cute_dialect.op.select.kernel_choice import Choice
 
 __all__ = ["config_for", "plain", "slices_of"]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.op.arrays.library import chosen_device, gpu_here, on_stream
 from cute_dialect.op.arrays.memory import NOWHERE, pool_of
 from cute_dialect.op.errors import DeviceError, UnsupportedError, check_options
-from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step, combined_steps, steps_of
+from cute_dialect.op.execute.launch_sequence import Step, combined_steps, steps_of
 from cute_dialect.op.execute.pointer_arrays import Copies, check_results, joined, one_view
 from cute_dialect.op.problems.operands import Operands, check_tma
-from cute_dialect.op.select.descriptions import GemmCoord
+from cute_dialect.op.select.descriptions import ALONE, GemmCoord, Split
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 from cute_dialect.runtime.call_options import device_number
 

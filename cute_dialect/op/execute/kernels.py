@@ -161,9 +161,9 @@ def share_of(kernel: Config) -> Share | None:
 
 
 @lru_cache(maxsize=None, typed=True)  # Configurations of two classes are equal if their fields are.
-def kernel_of(kernel: Config, cpu: bool = False) -> Ready:
+def kernel_of(kernel: Config, cpu: bool = False, chip: str = "") -> Ready:
     """Return the compiled kernel, ready to launch; ``cpu``: on the interpreter."""
-    return ready(library(kernel, cpu=cpu), share_of(kernel))
+    return ready(library(kernel, chip=chip, cpu=cpu), share_of(kernel))
 
 
 @cache
@@ -274,5 +274,5 @@ def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) ->
 
 @lru_cache(maxsize=4096)
 def launcher_of(variant: Variant, cpu: bool = False) -> Launcher:
-    """Return a kernel for the default chip with its calling convention; ``cpu``: on the interpreter."""
-    return Launcher(kernel_of(variant.kernel, cpu), variant.recipe())
+    """Return a kernel with its calling convention; ``cpu``: on the interpreter."""
+    return Launcher(kernel_of(variant.kernel, cpu, variant.chip), variant.recipe())

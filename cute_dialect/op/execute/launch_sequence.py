@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cute_dialect.kernels.gemm.split_tf32 import padded
 from cute_dialect.op.arrays.dtypes import SIZES
@@ -20,6 +20,7 @@ from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.execute.kernels import Variant, chip_here
 from cute_dialect.op.execute.pointer_arrays import joined, one_view
 from cute_dialect.op.problems.operands import Operands, fits_results
+from cute_dialect.op.select.descriptions import Split
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -27,36 +28,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 
 __all__ = [
-    "ALONE", "Split", "Step", "Workspace", "combined_steps", "partial_steps", "parts_of", "reduction", "split_step",
+    "Step", "Workspace", "combined_steps", "partial_steps", "parts_of", "reduction", "split_step",
     "split_steps", "steps_of",
 ]  # fmt: skip
-
-
-class Split(NamedTuple):
-    """The split of K over blocks."""
-
-    mode: str = "serial"  # "serial", "parallel" or "stream": see select.descriptions.SplitKMode
-    parts: int = 1
-
-    @classmethod
-    def of(cls, value: object) -> Split:
-        """Return the split for None, a number of slices, or (mode, slices).  Raises UnsupportedError."""
-        mode: object = "stream" if value == "stream" else "serial"
-        parts: object = 2 if value == "stream" else 1 if value is None else value
-        if isinstance(value, tuple | list) and len(cast("tuple[object, ...]", value)) == 2:
-            mode, parts = cast("tuple[object, object]", value)
-        if mode not in ("serial", "parallel", "stream") or not isinstance(parts, int):
-            raise UnsupportedError(
-                f"split_k={value!r} is not supported; pass a number of slices, or (mode, slices) with mode 'serial', "
-                "'parallel' or 'stream'"
-            )
-        if parts < 1:
-            raise UnsupportedError(f"split_k={parts} is not supported; pass at least 1 slice")
-        return cls(str(mode), parts)
-
-
-ALONE = Split()
-"""No split of K."""
 
 
 Memory: TypeAlias = Callable[[int], ArrayView]

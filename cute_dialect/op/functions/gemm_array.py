@@ -18,7 +18,6 @@ from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import PointerArrayArguments, apart, on_the_cpu
-from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.pointer_arrays import check_results
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.functions.gemm import mm
@@ -28,6 +27,7 @@ from cute_dialect.op.plans.report import explained_products
 from cute_dialect.op.problems.operands import Operands, found_type, read
 from cute_dialect.op.problems.pointer_arrays import as_batch, products_of, with_epilogue
 from cute_dialect.op.pycutlass.functors import number
+from cute_dialect.op.select.descriptions import Split
 from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import view_of
 

@@ -30,14 +30,11 @@ from cute_dialect.op.conv.choice import chosen_with_time, kernels_for, served
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.kernels import Variant
-from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.base import Settings
 from cute_dialect.op.plans.reference import conv_reference
 from cute_dialect.op.plans.report import explained_conv
-from cute_dialect.op.plans.tile_candidates import chosen as chosen_product
-from cute_dialect.op.plans.tile_candidates import tiles_of
 from cute_dialect.op.problems.conv import ConvOptions, Geometry, check, geometry
 from cute_dialect.op.problems.operands import Kinds, Operands, Type, read
 from cute_dialect.op.pycutlass.arguments import arguments_for, is_of_sums
@@ -55,8 +52,10 @@ from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.configurations import FAST, ampere_tiles, described
 from cute_dialect.op.select.cost_model import costs_of
-from cute_dialect.op.select.descriptions import OpcodeClass, TensorDescription, TileDescription, known
+from cute_dialect.op.select.descriptions import OpcodeClass, Split, TensorDescription, TileDescription, known
 from cute_dialect.op.select.kernel_choice import choice_of
+from cute_dialect.op.select.plan_tiles import chosen as chosen_product
+from cute_dialect.op.select.plan_tiles import tiles_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack

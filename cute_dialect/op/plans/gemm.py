@@ -19,7 +19,6 @@ from cute_dialect.op.epilogue.combination import combined, is_per_matrix
 from cute_dialect.op.errors import EpilogueError, ShapeError
 from cute_dialect.op.execute.arguments import Arguments, PointerArrayArguments, on_the_cpu
 from cute_dialect.op.execute.call_cache import KnownCalls
-from cute_dialect.op.execute.launch_sequence import Split
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.plans.base import cached, replayed
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
@@ -32,7 +31,7 @@ from cute_dialect.op.problems.pointer_arrays import as_batch, is_several, produc
 from cute_dialect.op.pycutlass.arguments import Visited, arguments_for, is_of_sums, visited
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
-from cute_dialect.op.select.descriptions import MathOperation, OpcodeClass
+from cute_dialect.op.select.descriptions import MathOperation, OpcodeClass, Split
 from cute_dialect.op.tuning import check_place
 
 if TYPE_CHECKING:  # pragma: no cover

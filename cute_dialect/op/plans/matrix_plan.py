@@ -13,16 +13,23 @@ from cute_dialect.op.arrays.dtypes import SIZES, checked_element, layout_name
 from cute_dialect.op.epilogue.tracing import current
 from cute_dialect.op.errors import DtypeError, LayoutError
 from cute_dialect.op.execute.kernels import Variant
-from cute_dialect.op.execute.launch_sequence import ALONE, Split
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.base import Settings
-from cute_dialect.op.plans.tile_candidates import chosen, tiles_of
 from cute_dialect.op.problems.operands import Kinds, Operands, Type, found_type, read
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.configurations import ampere_tiles
-from cute_dialect.op.select.descriptions import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
+from cute_dialect.op.select.descriptions import (
+    ALONE,
+    GemmCoord,
+    OpcodeClass,
+    Split,
+    Swizzle,
+    TensorDescription,
+    TileDescription,
+)
+from cute_dialect.op.select.plan_tiles import chosen, tiles_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.execute.arguments import Arguments

@@ -19,18 +19,18 @@ from cute_dialect.op.conv.choice import chosen_with_time
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.execute.arguments import apart
 from cute_dialect.op.execute.kernels import splitting
-from cute_dialect.op.execute.launch_sequence import ALONE, Split, parts_of
+from cute_dialect.op.execute.launch_sequence import parts_of
 from cute_dialect.op.explanations.conv import ConvExplanation
 from cute_dialect.op.explanations.gemm import Explanation, GemmExplanation, Line, explain_dispatch
-from cute_dialect.op.plans.tile_candidates import chosen, problem_of
 from cute_dialect.op.problems.conv import ConvOptions, planned_geometry
 from cute_dialect.op.problems.operands import Operands, Type, fits_results, laid, product_shape, read
 from cute_dialect.op.problems.pointer_arrays import as_batch, extents_of, is_several, products_of, sizes_of, tiles_of
 from cute_dialect.op.problems.pointer_arrays import with_epilogue as bind_epilogue
 from cute_dialect.op.pycutlass.arguments import example_graph
 from cute_dialect.op.pycutlass.conv_arguments import parts_of as slices_of
-from cute_dialect.op.select.descriptions import SchedulerMode
+from cute_dialect.op.select.descriptions import ALONE, SchedulerMode, Split
 from cute_dialect.op.select.gemm_dispatch import GemmDispatch, here, with_epilogue
+from cute_dialect.op.select.plan_tiles import chosen, problem_of
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

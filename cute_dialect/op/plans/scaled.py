@@ -31,7 +31,6 @@ from cute_dialect.op.errors import (
     named,
 )
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
-from cute_dialect.op.execute.launch_sequence import ALONE
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
@@ -44,7 +43,7 @@ from cute_dialect.op.pycutlass.arguments import visited
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
 from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.configurations import KernelRequest, configured, described
-from cute_dialect.op.select.descriptions import OpcodeClass, Swizzle, TileDescription
+from cute_dialect.op.select.descriptions import ALONE, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice
 from cute_dialect.runtime.arrays import ArrayView
 

@@ -14,11 +14,11 @@ from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op import tuning
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments
-from cute_dialect.op.plans.tile_candidates import problem_of
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.configurations import described
 from cute_dialect.op.select.cost_model import costs_of
 from cute_dialect.op.select.kernel_choice import Choice
+from cute_dialect.op.select.plan_tiles import problem_of
 from cute_dialect.op.tuning import Tuned
 from cute_dialect.runtime.arrays import view_of
 

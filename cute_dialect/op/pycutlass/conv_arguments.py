@@ -30,7 +30,7 @@ from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged, traced_
 from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.kernels import Variant, chip_here
-from cute_dialect.op.execute.launch_sequence import ALONE, Split, Step, Workspace, combined_steps, reduction, steps_of
+from cute_dialect.op.execute.launch_sequence import Step, Workspace, combined_steps, reduction, steps_of
 from cute_dialect.op.problems.conv import (
     Checked,
     ConvOptions,
@@ -45,7 +45,7 @@ from cute_dialect.op.problems.operands import Kinds, Operands, Type, new_like
 from cute_dialect.op.pycutlass.arguments import arguments_for
 from cute_dialect.op.pycutlass.conv import Conv2dOperation, Conv2dProblemSize, called
 from cute_dialect.op.pycutlass.functors import OutputOp, VisitorOutputOp
-from cute_dialect.op.select.descriptions import GemmCoord, SplitKMode, known
+from cute_dialect.op.select.descriptions import ALONE, GemmCoord, Split, SplitKMode, known
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover

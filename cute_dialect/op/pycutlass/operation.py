@@ -23,7 +23,7 @@ from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.kernel_source import ir_of
-from cute_dialect.op.execute.kernels import Variant, chip_here, compiled, share_of, splitting
+from cute_dialect.op.execute.kernels import Variant, chip_here, compiled, launcher_of, share_of, splitting
 from cute_dialect.op.execute.launch_sequence import Step, Workspace, reduction
 from cute_dialect.op.execute.launcher import Launcher, ready
 from cute_dialect.op.execute.saved import SavedKernels, module_of
@@ -41,8 +41,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
     from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
     from cute_dialect.kernels.epilogue.graph import Graph
-    from cute_dialect.op.execute.launch_sequence import Split
     from cute_dialect.op.problems.operands import Operands
+    from cute_dialect.op.select.descriptions import Split
     from cute_dialect.runtime.arrays import ArrayView
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
@@ -65,7 +65,7 @@ class DescribedOperation:
 
     def __init__(self, saved: SavedKernels | None = None):
         self.saved = saved
-        self._launchers: dict[tuple[Variant, bool], Launcher] = {}
+        self._launchers: dict[Variant, Launcher] = {}  # of saved kernels
 
     def variants(self) -> list[Variant]:
         """Return the kernels for any numbers."""
@@ -81,10 +81,12 @@ class DescribedOperation:
 
     def launcher(self, variant: Variant, on_cpu: bool) -> Launcher:
         """Return a compiled kernel with its calling convention."""
-        found = self._launchers.get((variant, on_cpu))
+        if self.saved is None:
+            return launcher_of(variant, on_cpu)
+        found = self._launchers.get(variant)
         if found is None:
-            kernel = ready(self.module(variant, on_cpu), share_of(variant.configured))
-            found = self._launchers[variant, on_cpu] = Launcher(kernel, variant.recipe())
+            kernel = ready(self.saved.module(variant.name), share_of(variant.configured))
+            found = self._launchers[variant] = Launcher(kernel, variant.recipe())
         return found
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:

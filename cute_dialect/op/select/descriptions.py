@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.op.arrays.dtypes import checked_element, layout_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
@@ -53,6 +53,33 @@ class SplitKMode(StrEnum):
     Serial = "serial"
     Parallel = "parallel"
     Stream = "stream"
+
+
+class Split(NamedTuple):
+    """The split of K over blocks."""
+
+    mode: str = "serial"  # "serial", "parallel" or "stream": a SplitKMode
+    parts: int = 1
+
+    @classmethod
+    def of(cls, value: object) -> Split:
+        """Return the split for None, a number of slices, or (mode, slices).  Raises UnsupportedError."""
+        mode: object = "stream" if value == "stream" else "serial"
+        parts: object = 2 if value == "stream" else 1 if value is None else value
+        if isinstance(value, tuple | list) and len(cast("tuple[object, ...]", value)) == 2:
+            mode, parts = cast("tuple[object, object]", value)
+        if mode not in ("serial", "parallel", "stream") or not isinstance(parts, int):
+            raise UnsupportedError(
+                f"split_k={value!r} is not supported; pass a number of slices, or (mode, slices) with mode 'serial', "
+                "'parallel' or 'stream'"
+            )
+        if parts < 1:
+            raise UnsupportedError(f"split_k={parts} is not supported; pass at least 1 slice")
+        return cls(str(mode), parts)
+
+
+ALONE = Split()
+"""No split of K."""
 
 
 class SchedulerMode(StrEnum):

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -283,10 +283,14 @@ def by_rows(
     return turned, None if epilogue is None else epilogue.transposed()
 
 
+CACHES: list[Callable[[], None]] = [way_of.cache_clear, _planned.cache_clear]
+"""Functions that clear the caches of choices."""
+
+
 def forget_plans() -> None:
-    """Clear the caches of dispatch decisions, so that later calls look up the tables again."""
-    way_of.cache_clear()
-    _planned.cache_clear()
+    """Clear the caches of choices, so that later calls look up the tables again."""
+    for clear in CACHES:
+        clear()
 
 
 def _read_along_k(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,6 +14,7 @@ from cute_dialect.op.execute import launch_sequence, recording  # noqa: E402
 from cute_dialect.op.execute.arguments import Arguments  # noqa: E402
 from cute_dialect.op.execute.array_call import RowCall  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
+from cute_dialect.op.execute.launcher import Launcher  # noqa: E402
 from cute_dialect.op.plans import base as known  # noqa: E402
 from cute_dialect.runtime.arrays import view_of  # noqa: E402
 
@@ -45,8 +46,9 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
         self.on_cpu, self.options = False, {}
         self._launch(self.operands, 7)
 
-    monkeypatch.setattr("cute_dialect.op.pycutlass.operation.ready", lambda *_: made)
-    monkeypatch.setattr("cute_dialect.op.pycutlass.operation.module_of", lambda *_, **__: None)
+    monkeypatch.setattr(
+        "cute_dialect.op.pycutlass.operation.launcher_of", lambda v, cpu: Launcher(cast(Any, made), v.recipe())
+    )
     monkeypatch.setattr(Arguments, "launch", launch)
     monkeypatch.setattr(Arguments, "_waits_for", lambda *_: None)
     monkeypatch.setattr(Arguments, "sync", lambda self: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import overload
 
 import numpy as np
@@ -11,14 +12,14 @@ from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.split_tf32 import padded
 from cute_dialect.op.errors import AlignmentError
-from cute_dialect.op.execute.launch_sequence import ALONE, Split
+from cute_dialect.op.problems.gemm import without_memory
 from cute_dialect.op.problems.operands import Operands, fits_results, fits_tma
 from cute_dialect.op.select.backends import SIMT, WGMMA
 from cute_dialect.op.select.candidates import Menu, menu, suiting
 from cute_dialect.op.select.configurations import KernelRequest, ampere_tiles, described, simt_tiles
 from cute_dialect.op.select.cost_model import costs_of, ranked, times
-from cute_dialect.op.select.descriptions import MathOperation, TileDescription
-from cute_dialect.op.select.gemm_dispatch import choose, taking, with_epilogue
+from cute_dialect.op.select.descriptions import ALONE, MathOperation, Split, TileDescription
+from cute_dialect.op.select.gemm_dispatch import CACHES, choose, taking, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 
 __all__ = ["TileDescriptions", "chosen", "problem_of", "tiles_of"]
@@ -123,6 +124,16 @@ def chosen(
 
     ``array`` is True for pointer arrays.  Raises AlignmentError if no kernel can read the operands.
     """
+    there = [(name, getattr(x, name)) for name in "abdc"]
+    forms = dict(without_memory({name: view for name, view in there if view is not None}))
+    of = Operands(forms["a"], forms["b"], forms["d"], forms.get("c"), along=x.along, graph=x.graph)
+    return _chosen(of, asked, gpu, sms, opclass, chip, call, array, split)
+
+
+@lru_cache(maxsize=4096)
+def _chosen(
+    x: Operands, asked: KernelRequest, gpu: str, sms: int, opclass: str, chip: int, call: str, array: bool, split: Split
+) -> TileDescription:  # fmt: skip
     extents = x.d.shape[-2], x.b.shape[-1], x.a.shape[-1]
     m, n, k = (max(1, extent) for extent in extents)  # For empty results any extent will do.
     if opclass == "simt":
@@ -151,3 +162,6 @@ def chosen(
     what = "N is odd" if not names else f"{', '.join(names)} has an address or row stride that is not a multiple of 16"
     more = "" if not names else " bytes"
     raise AlignmentError(f"{call}: {what}{more}, which TMA does not support for {asked.element}; use mm()")
+
+
+CACHES.append(_chosen.cache_clear)
