@@ -16,6 +16,10 @@ from cute_dialect.op.functions.attention_backward import (
 from cute_dialect.op.functions.merge_attention import (
     merge_attention as merge_attention,
 )
+from cute_dialect.op.functions.rope import (
+    append_kv as append_kv,
+    rope as rope,
+)
 from cute_dialect.op.plans.attention import (
     Attention as Attention,
     AttentionArguments as AttentionArguments,

@@ -7,7 +7,7 @@ operators.  Eager calls with gradients use autograd nodes of the same functions.
 
 from __future__ import annotations
 
-from cute_dialect.op.operators import attention, conv, gemm, grouped, merge_attention, rows
+from cute_dialect.op.operators import attention, conv, gemm, grouped, merge_attention, rope, rows
 from cute_dialect.op.problems.rows import MAPS, NUMBERS_BY_KERNEL
 from cute_dialect.op.torch.gradients import slope
 from cute_dialect.op.torch.registry import Operator, register
@@ -111,6 +111,12 @@ OPERATORS = (
     Operator(
         "merge_attention", f"(Tensor outs, Tensor lses) -> {_PAIR}", merge_attention.forward, merge_attention.fake,
         merge_attention.keep, merge_attention.backward,
+    ),
+    Operator(
+        "rope",
+        "(Tensor x, Tensor cos, Tensor sin, Tensor? positions, Tensor? offsets, bool interleaved, str layout, "
+        "bool inverse) -> Tensor",
+        rope.forward, rope.fake, rope.keep, rope.backward,
     ),
     # Row functions.
     *(

@@ -1,0 +1,309 @@
+"""Rotary position embedding, ``op.rope``, and append of keys and values to a cache, ``op.append_kv``."""
+
+# torch is not installed where types are checked; arrays may belong to any library.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.kernels.attention.rope import RopeConfig, rope_text
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.array_call import RowCall, RowKernel
+from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.attention import LAYOUTS, expanded_strides, is_readable
+from cute_dialect.runtime.arrays import ArrayView, view_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+    from cute_dialect.op.signature_types import Array, Interpreted
+
+__all__ = ["append_kv", "rope", "rotated"]
+
+_KNOWN = KnownCalls(tf32=False)
+"""Cached calls of ``rope``."""
+_TABLES = ("cos", "sin", "positions", "offsets", "seqused_k", "page_table")
+
+
+def rope(
+    x: Array, cos: Array, sin: Array, *, positions: Array = None, offsets: Array = None, interleaved: bool = False,
+    layout: str = "bhsd", out: Array = None, device: object = None, stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Array:  # fmt: skip
+    """Return rotary position embeddings of queries or keys.
+
+    The pair (a, b) of a head at position p becomes (a c - b s, a s + b c) with c and s from row p of the tables.
+
+    Args:
+        x: (B, H, S, D), f16 or bf16, or (rows, H, D).  A pair of arrays, such as q and k, is computed in one launch,
+            and the result is a pair.
+        cos, sin: (P, R / 2), f32 or the type of ``x``.  R is a multiple of 16 up to D; other elements are copied.
+        positions: position of each row, i32, (S,) or (B, S); default: 0, 1, ….
+        offsets: position of the first row of each sequence, i32 (B,).
+        interleaved: pairs are the elements 2 d and 2 d + 1; default: d and d + R / 2.
+        layout: ``"bhsd"``, or ``"bshd"`` for arrays (B, S, H, D).
+        out: array or pair for the result; may be ``x``.
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
+    """
+    if run:
+        check_keywords("rope", rope, run)
+    if not isinstance(x, tuple | list):
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(x, torch.Tensor):
+            learns = torch.is_grad_enabled() and x.requires_grad
+            if learns or torch.compiler.is_compiling():
+                if out is not None:
+                    raise UnsupportedError("rope: out is not supported with gradients or torch.compile; omit it")
+                from cute_dialect.op.torch.dispatch import CUTE  # late: torch
+
+                return CUTE.rope(x, cos, sin, positions, offsets, interleaved, layout, False)
+    return rotated(x, cos, sin, positions, offsets, interleaved, layout, False, out, device, stream, run)
+
+
+def rotated(
+    x: Array, cos: Array, sin: Array, positions: Array = None, offsets: Array = None, interleaved: bool = False,
+    layout: str = "bhsd", inverse: bool = False, out: Array = None, device: object = None, stream: object = None,
+    run: Interpreted | None = None,
+) -> Array:  # fmt: skip
+    """Compute :func:`rope` without gradients.
+
+    Args:
+        inverse: rotate by the negative angles.
+    """
+    is_pair = isinstance(x, tuple | list)
+    given: tuple[Any, ...] = tuple(x) if is_pair else (x,)
+    outs: tuple[Any, ...] = (None,) * len(given) if out is None else tuple(out) if is_pair else (out,)
+    if is_pair and (len(given) != 2 or len(outs) != 2):
+        raise ShapeError(f"rope: x has {len(given)} arrays; pass one array or two")
+    how = (is_pair, interleaved, layout, inverse, positions is None, offsets is None, tuple(o is None for o in outs))
+    tensors = tuple([t for t in (*given, cos, sin, positions, offsets, *outs) if t is not None])
+    usual = device is None and stream is None and not run and not _KNOWN.is_traced()
+    if usual:
+        done = _KNOWN.again(how, *tensors)
+        if done is not None:
+            return done
+    arrays = {"x": given[0], "y": given[1] if is_pair else None, "cos": cos, "sin": sin}
+    arrays |= {"positions": positions, "offsets": offsets, "out": outs[0], "out_y": outs[1] if is_pair else None}
+    one = RowCall("rope", arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
+    batch, rows = _check_rows(one, ("x", "y"), layout)
+    _check_tables(one, ("x", "y"))
+    if positions is not None and offsets is not None:
+        raise UnsupportedError("rope: positions cannot be combined with offsets; pass one of them")
+    with one.on():
+        results = [_result(one, key, name) for key, name in (("x", "out"), ("y", "out_y")) if key in one.views]
+        c = RopeConfig(
+            one.element, one.views["cos"].dtype, "rotate" if is_pair else "", interleaved, positions is not None,
+            offsets=offsets is not None,
+        )  # fmt: skip
+        if 0 not in one.views["x"].shape and (not is_pair or 0 not in one.views["y"].shape):
+            matrices = [(_matrix(one, key, layout), _as_matrix(view_of(r), layout)) for key, r in zip("xy", results)]
+            of_rows = _positions(one, batch, rows) if positions is not None else None
+            begins = _starts(one, "offsets", batch)
+            flat = [m for pair in matrices for m in pair]
+            one.launch(
+                RowKernel(c.name, rope_text, (c,)), *flat, *_angles(one), of_rows, begins, -1.0 if inverse else 1.0
+            )  # fmt: skip
+    result = tuple(results) if is_pair else results[0]
+    if usual:
+        one.remember(_KNOWN, how, tensors, result)
+    return result
+
+
+def append_kv(
+    k_cache: Array, v_cache: Array, k: Array, v: Array, seqused_k: Array, *, page_table: Array = None,
+    cos: Array = None, sin: Array = None, interleaved: bool = False, layout: str = "bhsd", device: object = None,
+    stream: object = None, **run: Unpack[Interpreted],
+) -> None:  # fmt: skip
+    """Write keys and values behind those of a cache, in one launch.
+
+    Row i of sequence b becomes row ``seqused_k[b] + i`` of its cache.  ``seqused_k`` is not changed.
+
+    Args:
+        k_cache, v_cache: (B, H, S', D), f16 or bf16; with ``page_table`` pages in place of sequences.
+        k, v: (B, H, S, D), new rows.
+        seqused_k: keys of each sequence in the cache, i32 (B,).  The rows must fit.
+        page_table: pages of each sequence, i32 (B, P), as in :func:`cute_dialect.op.attention`.
+        cos, sin, interleaved: tables of :func:`cute_dialect.op.rope`, which is applied to ``k`` at its positions.
+        layout: ``"bhsd"``, or ``"bshd"`` for arrays (B, S, H, D).
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
+    """
+    call = "append_kv"
+    if run:
+        check_keywords(call, append_kv, run)
+    how = (interleaved, layout, page_table is None, cos is None)
+    tensors = tuple([t for t in (k_cache, v_cache, k, v, seqused_k, page_table, cos, sin) if t is not None])
+    usual = device is None and stream is None and not run and not _APPENDED.is_traced()
+    if usual and _APPENDED.again(how, *tensors) is not None:
+        return
+    if (cos is None) != (sin is None):
+        raise UnsupportedError(
+            f"{call}: {'sin' if cos is None else 'cos'} is given alone; pass cos and sin, or neither"
+        )
+    arrays = {"k": k, "v": v, "k_cache": k_cache, "v_cache": v_cache, "cos": cos, "sin": sin}
+    arrays |= {"seqused_k": seqused_k, "page_table": page_table}
+    one = RowCall(call, arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
+    batch, _ = _check_rows(one, ("k", "v"), layout)
+    _check_cache(one, batch, layout)
+    page = 0
+    if page_table is not None:
+        table = one.views["page_table"]
+        if table.dtype != "i32" or len(table.shape) != 2 or table.shape[0] != batch:
+            raise ShapeError(
+                f"{call}: page_table is {table.dtype} of shape {table.shape}; pass i32 of ({batch}, pages)"
+            )
+        page = one.views["k_cache"].shape[LAYOUTS[layout][2]]
+    if cos is not None:
+        _check_tables(one, ("k",))
+    kind = "" if cos is None else one.views["cos"].dtype
+    c = RopeConfig(one.element, kind, "copy", interleaved, begins=True, page=page)
+    with one.on():
+        if 0 not in one.views["k"].shape:
+            flat = [x for key in "kv" for x in (_matrix(one, key, layout), _cache(one, f"{key}_cache", layout))]
+            table = None
+            if page:
+                view = one.views["page_table"]
+                table = view._replace(shape=view.shape[::-1], strides=view.strides[::-1])
+            sign = None if cos is None else 1.0
+            angles = () if cos is None else _angles(one)
+            one.launch(
+                RowKernel(c.name, rope_text, (c,)), *flat, *angles, _starts(one, "seqused_k", batch), table, sign
+            )  # fmt: skip
+    if usual:
+        one.remember(_APPENDED, how, tensors, k_cache)
+
+
+_APPENDED = KnownCalls(tf32=False)
+"""Cached calls of ``append_kv``, whose result is ``k_cache``."""
+
+
+# -------------------------------------------------------------------------------------------------------------- checks
+
+
+def _check_rows(one: RowCall, keys: tuple[str, str], layout: str) -> tuple[int, int]:
+    """Return the numbers of sequences and rows of both arrays.  Raises LayoutError, ShapeError, UnsupportedError."""
+    if layout not in LAYOUTS:
+        raise LayoutError(f'{one.name}: layout "{layout}" is not supported; use {", ".join(LAYOUTS)}')
+    found: list[tuple[int, int]] = []
+    for key in keys:
+        if key not in one.views:
+            continue
+        shape = one.views[key].shape
+        if len(shape) not in (3, 4):
+            raise ShapeError(
+                f"{one.name}: {key} has shape {shape}; pass an array of rank 4, or (rows, heads, elements)"
+            )
+        if shape[-1] % 8:
+            raise UnsupportedError(f"{one.name}: {key} has head size {shape[-1]}; pass a multiple of 8")
+        b, _, s, _ = LAYOUTS[layout]
+        found.append((1, shape[0]) if len(shape) == 3 else (shape[b], shape[s]))
+    if len(found) == 2 and found[0] != found[1]:
+        raise ShapeError(
+            f"{one.name}: the arrays have {found[0]} and {found[1]} sequences and rows; pass equal numbers"
+        )
+    return found[0]
+
+
+def _check_tables(one: RowCall, keys: tuple[str, ...]) -> None:
+    """Raise ShapeError or DtypeError unless the tables of angles fit the arrays."""
+    cos, sin = one.views["cos"], one.views["sin"]
+    sizes = [one.views[key].shape[-1] for key in keys if key in one.views]
+    if len(cos.shape) != 2 or cos.shape != sin.shape:
+        raise ShapeError(f"{one.name}: cos and sin have shapes {cos.shape} and {sin.shape}; pass two of (P, R / 2)")
+    if cos.shape[1] % 8 or any(2 * cos.shape[1] > size for size in sizes):
+        raise ShapeError(
+            f"{one.name}: cos has {cos.shape[1]} columns; pass a multiple of 8 up to half the head size {min(sizes)}"
+        )
+    if cos.dtype != sin.dtype or cos.dtype not in ("f32", one.element):
+        raise DtypeError(
+            f"{one.name}: cos and sin have dtypes {cos.dtype} and {sin.dtype}; pass two of f32 or {one.element}"
+        )
+
+
+def _check_cache(one: RowCall, batch: int, layout: str) -> None:
+    """Raise ShapeError or LayoutError unless the caches can take the new rows in place."""
+    b, h, _, d = LAYOUTS[layout]
+    for key in ("k", "v"):
+        name = f"{key}_cache"
+        new, cache = one.views[key], one.views[name]
+        heads = new.shape[1] if len(new.shape) == 3 else new.shape[h]
+        if len(cache.shape) != 4 or (cache.shape[h], cache.shape[d]) != (heads, new.shape[-1]):
+            raise ShapeError(
+                f"{one.name}: {name} has shape {cache.shape}; pass rank 4 with {heads} heads of {new.shape[-1]}, "
+                f"like {key}"
+            )
+        if "page_table" not in one.views and cache.shape[b] != batch:
+            raise ShapeError(f"{one.name}: {name} has {cache.shape[b]} sequences, but {key} has {batch}")
+        if not is_readable(cache):
+            raise LayoutError(
+                f"{one.name}: {name} has strides {cache.strides}; pass contiguous heads at multiples of 16 bytes"
+            )
+
+
+# --------------------------------------------------------------------------------------------------------------- views
+
+
+def _as_matrix(view: ArrayView, layout: str) -> ArrayView:
+    """Return an array as (S, D, H, B)."""
+    if len(view.shape) == 3:
+        rows, heads, size = view.shape
+        return view._replace(shape=(rows, size, heads, 1), strides=(view.strides[0], 1, view.strides[1], 8))
+    b, h, s, d = LAYOUTS[layout]
+    shape, strides = ([x[i] for i in (s, d, h, b)] for x in (view.shape, view.strides))
+    steps = [8 if n == 1 and i != 1 else 1 if i == 1 else step for i, (n, step) in enumerate(zip(shape, strides))]
+    return view._replace(shape=tuple(shape), strides=tuple(steps))
+
+
+def _matrix(one: RowCall, key: str, layout: str) -> ArrayView:
+    view = one.views[key]
+    return _as_matrix(view if is_readable(view) else one.packed(key), layout)
+
+
+def _cache(one: RowCall, key: str, layout: str) -> ArrayView:
+    return _as_matrix(one.views[key], layout)
+
+
+def _result(one: RowCall, key: str, name: str) -> Any:
+    """Return the array given for a result, or a new one."""
+    given, shape = one.views.get(name), one.views[key].shape
+    if given is None:
+        return one.result(shape)
+    one.expect(name, shape)
+    if not is_readable(given):
+        raise LayoutError(
+            f"{one.name}: {name} has strides {given.strides}; pass contiguous heads at multiples of 16 bytes"
+        )
+    return one.arrays[name]
+
+
+def _angles(one: RowCall) -> tuple[ArrayView, ArrayView]:
+    cos, sin = (one.flat(key)._replace(shape=one.views[key].shape) for key in ("cos", "sin"))
+    return cos._replace(strides=(cos.shape[1], 1)), sin._replace(strides=(sin.shape[1], 1))
+
+
+def _positions(one: RowCall, batch: int, rows: int) -> ArrayView:
+    """Return the positions as (S, B).  Raises DtypeError, ShapeError."""
+    view = one.views["positions"]
+    steps = expanded_strides(view, (batch, rows))
+    if view.dtype != "i32":
+        raise DtypeError(f"{one.name}: positions has dtype {view.dtype}; pass an i32 array")
+    if steps is None:
+        raise ShapeError(
+            f"{one.name}: positions has shape {view.shape}; pass an array of ({rows},) or ({batch}, {rows})"
+        )
+    return view._replace(shape=(rows, batch), strides=steps[::-1])
+
+
+def _starts(one: RowCall, key: str, batch: int) -> ArrayView | None:
+    """Return the first position of each sequence, if it is given.  Raises DtypeError, ShapeError."""
+    view = one.views.get(key)
+    if view is None:
+        return None
+    if view.dtype != "i32":
+        raise DtypeError(f"{one.name}: {key} has dtype {view.dtype}; pass an i32 array")
+    if view.shape != (batch,):
+        raise ShapeError(f"{one.name}: {key} has shape {view.shape}; pass one number per sequence, ({batch},)")
+    return one.flat(key)

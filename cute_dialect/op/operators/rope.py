@@ -1,0 +1,39 @@
+"""The operator ``torch.ops.cute.rope`` and its gradient, the inverse rotation."""
+
+# torch is not installed where types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cute_dialect.op.functions.rope import rotated
+from cute_dialect.op.torch.registry import CUTE
+
+__all__ = ["backward", "fake", "forward", "keep"]
+
+
+def forward(
+    x: Tensor, cos: Tensor, sin: Tensor, positions: Tensor | None, offsets: Tensor | None, interleaved: bool,
+    layout: str, inverse: bool,
+) -> Tensor:  # fmt: skip
+    device = "cpu" if x.device.type == "cpu" else None
+    return rotated(x, cos, sin, positions, offsets, interleaved, layout, inverse, device=device)
+
+
+def fake(x: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[1:5])
+    ctx.how = inputs[5:]
+
+
+def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    interleaved, layout, inverse = ctx.how
+    return CUTE.rope(grad, *ctx.saved_tensors, interleaved, layout, not inverse), *(None,) * 7
