@@ -23,6 +23,8 @@ __all__ = ["FewResultsConfig", "few_results_text"]
 WARPS = 8
 """Warps per block."""
 _LANES = 32
+_AT_ONCE = 8
+"""Elements of filters per thread in flight to shared memory."""
 _SUMS = 32
 """Maximum number of accumulators per lane."""
 
@@ -142,23 +144,32 @@ def _staged(filter: cute.Tensor, config: FewResultsConfig) -> cute.Tensor:
     shape = (count, size, config.steps)
     layout = cute.make_layout(shape, stride=(_LANES, _LANES * count, _LANES * count * size))
     filters = cute.smem_tensor(cute.Float32, cute.make_layout(config.bytes // 4), 16)
-    held, flag = cute.make_rmem_tensor((1, 1), filter.element_type), cute.make_rmem_tensor((1, 1), cute.Boolean)
-    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), filter.element_type)
-    for i in range(cute.arch.thread_idx().x, config.bytes // 4, _LANES * WARPS):
-        rest, lane = divmod(i, _LANES)
-        rest, c = divmod(rest, count)
-        step, e = divmod(rest, size)
-        channel = (step * _LANES + lane) * size + e
-        at = channel * count + c
-        if not config.gradient:
-            at = (channel // config.depth * count + c) * config.depth + channel % config.depth
+    atom, one = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), filter.element_type), cute.make_layout(1)
+    total, threads = config.bytes // 4, _LANES * WARPS
+    for start in range(cute.arch.thread_idx().x, total, threads * _AT_ONCE):
+        held = cute.make_rmem_tensor((1, _AT_ONCE), filter.element_type)
+        flags = cute.make_rmem_tensor((1, _AT_ONCE), cute.Boolean)
         held.fill(0)
-        flag[0, 0] = channel < config.channels
-        source = cute.make_tensor(filter.iterator + cute.where(flag[0, 0], at, 0), cute.make_layout(1))
-        cute.copy(atom, source, held[None, 0], pred=flag[None, 0])
-        filters[i] = held[0, 0].to(cute.Float32)
+        for n in cute.range_constexpr(_AT_ONCE):
+            rest, lane = divmod(start + n * threads, _LANES)
+            rest, c = divmod(rest, count)
+            step, e = divmod(rest, size)
+            channel = (step * _LANES + lane) * size + e
+            at = channel * count + c
+            if not config.gradient:
+                at = (channel // config.depth * count + c) * config.depth + channel % config.depth
+            flags[0, n] = channel < config.channels
+            source = cute.make_tensor(filter.iterator + cute.where(flags[0, n], at, 0), one)
+            cute.copy(atom, source, held[None, n], pred=flags[None, n])
+        for n in cute.range_constexpr(_AT_ONCE):
+            _put(filters, start + n * threads, total, held[0, n].to(cute.Float32))
     cute.arch.sync_threads()
     return cute.make_tensor(filters.iterator, layout)
+
+
+def _put(filters: cute.Tensor, i: cute.Int32, total: int, value: cute.Float32) -> None:
+    if i < total:
+        filters[i] = value
 
 
 def _compute(

@@ -25,8 +25,10 @@ _WIDTH, _RESULTS, _DEPTH = 8, 16, 64
 """Maximum number of results per group and per pixel, and minimum number of channels per group."""
 _REGISTERS, _MOST_REGISTERS = 84, 128
 """Maximum numbers of registers for the vectors and accumulators of several pixels, and of one pixel."""
-_LAUNCH, _READ, _ISSUE, _CYCLES = 5.0, 3.6e6, 2.8, 1755
-"""Microseconds per launch, bytes per microsecond, instructions per cycle and multiprocessor, cycles per microsecond."""
+_LAUNCH, _STAGED, _READ, _ISSUE, _CYCLES = 6.0, 0.7, 4.2e6, 2.8, 1755
+"""Microseconds per launch and per 8 filters of a thread that are staged, bytes per microsecond, instructions per cycle
+and multiprocessor, cycles per microsecond.  Fitted to 14 problems on an H200.
+"""
 _NARROW = {8: 1.0, 4: 1.0, 2: 1.0, 1: 2.0}
 """Factor of the time to read vectors of a number of elements."""
 
@@ -68,8 +70,9 @@ def microseconds(g: Geometry, c: FewResultsConfig, sms: int = 132) -> float:
         elements * (1 + c.width) + mixed * c.vector * (1 + 2 * c.width) + 2 * c.steps + 14 * c.results
     )
     issue = -(-pixels // c.pixels) * of_turn / (sms * _ISSUE * _CYCLES)
+    staged = -(-c.bytes // (4 * 256 * 8)) * _STAGED
     moved = 2 * pixels * (c.channels * _NARROW[c.vector] + c.results) / _READ
-    return _LAUNCH + max(issue, moved)
+    return _LAUNCH + staged + max(issue, moved)
 
 
 def few_results(call: Call, ready: Prepared, rows: ArrayView, config: FewResultsConfig, sms: int = 132) -> None:

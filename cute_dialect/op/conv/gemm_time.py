@@ -19,9 +19,9 @@ from cute_dialect.op.conv.channel_padding import narrow, padded_groups
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, pads_channels
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.select.cost_model import costs_of, predict
-from cute_dialect.op.select.gemm_dispatch import MOST_BYTES, choose
+from cute_dialect.op.select.gemm_dispatch import MOST_BYTES, choose, predict_padded
 from cute_dialect.op.select.kernel_choice import Problem
-from cute_dialect.op.select.mma_sync_model import copies, predict_unaligned
+from cute_dialect.op.select.mma_sync_model import is_stored_directly, predict_direct, predict_unaligned
 
 __all__ = ["MOST_LAUNCHES", "gemm_microseconds", "grouped_gemm", "of_group"]
 
@@ -33,6 +33,8 @@ _FOLDED = 3.4e6
 """Bytes per microsecond of the kernel that folds filter columns."""
 _LOAD = 10e-6
 """Microseconds per im2col load of a pixel, with all multiprocessors together."""
+_NARROW_GROUPS, _WIDE_GROUPS = 1.3, 0.7
+"""Factors of the predicted time of padded groups, for im2col loads of less than 64 bytes and for others."""
 _PADDED = 2
 """Speed of the kernel that pads rows, compared with a copy by the array library.
 
@@ -124,6 +126,8 @@ def _padded_groups(asked: ConvRequest, gpu: str, sms: int) -> Iterator[tuple[flo
         found = chosen_with_time(wide, gpu, sms) if fits else None
         if found is not None:
             time = max(found[0], _loads(wide, found[1]))
+            if g.kind == FPROP:
+                time *= _NARROW_GROUPS if found[1].width < 32 else _WIDE_GROUPS
             arrays = [(g.image, padded.image), (g.filter, padded.filter), (g.result, padded.result)]
             result = {FPROP: 2, DGRAD: 0, WGRAD: 1}[g.kind]
             for i, (before, after) in enumerate(arrays):
@@ -174,17 +178,19 @@ def _product(asked: ConvRequest, gpu: str, sms: int) -> float:
         FPROP: (pixels, k, c, "k", "k"), DGRAD: (pixels, c, k, "k", "n"), WGRAD: (k, c, pixels, "m", "n"),
     }[g.kind]  # fmt: skip
     problem = Problem(m, n, depth, asked.element, asked.output, a, b, g.groups)
-    choice = choose(problem, sms, gpu)
-    time = predict(choice, problem, costs_of(gpu, sms))
     bits = BITS[asked.element]
     lines = {FPROP: ((c, m), (c, n)), DGRAD: ((k, m), (c, n)), WGRAD: ((k, m), (c, n))}[g.kind]
     unaligned = [g.groups * rows * depth * bits // 8 for line, rows in lines if line * bits % 128]
-    if not unaligned:
-        return time
-    by_copies = time + copies(unaligned, transposed=False)
-    blocks = g.groups * -(-m // 128) * -(-n // 128)
-    is_long = 4 * blocks <= sms and depth >= 8192
-    return by_copies if is_long else min(by_copies, predict_unaligned(problem, sms))
+    direct = (g.groups > 1 or is_stored_directly(prod(g.output), asked.output)) and n * BITS[asked.output] % 128 != 0
+    if unaligned:
+        time = predict_padded(problem, unaligned, gpu, sms, direct=direct)
+        blocks = g.groups * -(-m // 128) * -(-n // 128)
+        if 4 * blocks > sms or depth < 8192:
+            time = min(time, predict_unaligned(problem, sms))
+    else:
+        time = predict(choose(problem, sms, gpu), problem, costs_of(gpu, sms))
+        time = max(time, predict_direct(g.groups * m * n)) if direct else time
+    return time + (0.0 if direct else _pads(asked, g.output, False) if g.groups == 1 else 0.0)
 
 
 def _columns(asked: ConvRequest, gpu: str, sms: int) -> float:
@@ -198,5 +204,7 @@ def _columns(asked: ConvRequest, gpu: str, sms: int) -> float:
     major = ("m", "n") if g.kind == WGRAD else ("k", "n" if gradient else "k")
     problem = Problem(m, n, inner, asked.element, asked.output, *major, g.groups)
     time = predict(choose(problem, sms, gpu), problem, costs_of(gpu, sms))
+    if n * BITS[asked.output] % 128:
+        time = max(time, predict_direct(g.groups * m * n)) if g.groups > 1 else time + _pads(asked, g.output, False)
     words = 2 if (k if gradient else c) % 4 else 1  # elements are moved one or two at a time
     return time + 2 * _LAUNCH + words * _copied(asked, 2 * g.groups * rows * depth)

@@ -26,6 +26,7 @@ from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.gemm_dispatch import KernelOverride
+from cute_dialect.op.select.mma_sync_model import is_stored_directly
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -53,7 +54,7 @@ def unfolded(
     simple, plain = alone and at_once >= images, alone and g.kind != WGRAD
     sums = rows if simple or plain else sums_for(library, ready, rows)
     made = sums
-    stored = g.is_product and simple and extras.plain  # GEMM kernels store it directly
+    stored = g.is_product and simple and extras.plain and is_stored_directly(prod(g.output), rows.dtype)
     if g.groups == 1 and not stored and not matrix(sums).is_tma_storable():
         made = with_padded_rows(library, sums.shape, sums.dtype, sums)  # fast GEMM kernels need aligned rows
     how = extras if sums is rows else extras.of_sums()

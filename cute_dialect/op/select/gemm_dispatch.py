@@ -33,7 +33,15 @@ from cute_dialect.op.select.configurations import KernelRequest, wanted
 from cute_dialect.op.select.cost_model import NO_WORK, Costs, best, costs_of, predict, ranked, tell_clusters, work_of
 from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, tuned
-from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_cut, predict_exact, predict_unaligned
+from cute_dialect.op.select.mma_sync_model import (
+    Cut,
+    copies,
+    cut_for,
+    predict_cut,
+    predict_direct,
+    predict_exact,
+    predict_unaligned,
+)
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -174,7 +182,7 @@ def way_of(
         readable = not copied or sums != "" or (output != element and epilogue is None)
         readable |= copied == ["out"] and epilogue is None
         unaligned = [x for x in (a, b) if not x.suits_tma()]
-        readable |= epilogue is None and (_is_long(problem, sms) or _pads_sooner(problem, unaligned, gpu, sms))
+        readable |= epilogue is None and (_is_long(problem, sms) or _pads_sooner(problem, unaligned, out, gpu, sms))
     else:  # any operand can be copied
         readable = True
         problem, copied = _read_along_k(problem, a, b, out, epilogue)
@@ -323,13 +331,24 @@ def _is_long(p: Problem, sms: int) -> bool:
     return p.k >= 8192 and 4 * blocks <= sms
 
 
-def _pads_sooner(p: Problem, unaligned: list[Matrix], gpu: str, sms: int) -> bool:
+def _pads_sooner(p: Problem, unaligned: list[Matrix], out: Matrix, gpu: str, sms: int) -> bool:
     """Return True if padded copies of unaligned f16 or bf16 operands and wgmma are predicted to be the fastest."""
     sizes = _bytes(unaligned)
     if any(x.address % 4 for x in unaligned) or max(sizes, default=0) >= MOST_BYTES:  # torch would copy these
         return False
-    by_copies = copies(sizes, transposed=False) + predict(choose(p, sms, gpu), p, costs_of(gpu, sms))
-    return by_copies < predict_unaligned(p, sms)
+    return predict_padded(p, sizes, gpu, sms, direct=not out.is_tma_storable()) < predict_unaligned(p, sms)
+
+
+def predict_padded(p: Problem, sizes: list[int], gpu: str, sms: int, *, direct: bool) -> float:
+    """Return the predicted time of padded copies of f16 or bf16 operands and of a wgmma kernel, in microseconds.
+
+    Args:
+        sizes: bytes of each copied operand.
+        direct: rows of the result are no multiples of 16 bytes.
+    """
+    time = predict(choose(p, sms, gpu), p, costs_of(gpu, sms))
+    time = max(time, predict_direct(p.m * p.n * p.matrices)) if direct else time
+    return time + copies(sizes, transposed=False, recorded=True)
 
 
 def _warps_sooner(

@@ -52,6 +52,7 @@ class WarpCosts(NamedTuple):
     unaligned_block: float = 5.5  # rest of a block of 128 x 128
     unaligned_launch: float = 3.0
     unaligned_bytes: float = 1.7e6  # bytes per microsecond that are read and written
+    direct: float = 2.0e5  # elements per microsecond that wgmma kernels store to rows that TMA cannot write
 
 
 WARP_COSTS = WarpCosts()
@@ -195,12 +196,29 @@ def predict_unaligned(p: Problem, sms: int = 132) -> float:
     return x.unaligned_launch + max(moved, -(-blocks // sms) * (p.k * x.unaligned + x.unaligned_block))
 
 
-def copies(sizes: list[int], *, transposed: bool) -> float:
+def predict_direct(elements: int) -> float:
+    """Return the time to store a result whose rows TMA cannot write, in microseconds; it overlaps with the GEMM."""
+    return elements / WARP_COSTS.direct
+
+
+def is_stored_directly(elements: int, output: str) -> bool:
+    """Return True if direct stores to unaligned rows are faster than a padded result that the array library copies.
+
+    >>> is_stored_directly(10**5, "f16"), is_stored_directly(10**7, "f16")
+    (True, False)
+    """
+    x = WARP_COSTS
+    copied = x.unaligned_launch + 2 * elements * BITS[output] / 8 / x.unaligned_bytes
+    return predict_direct(elements) < copied
+
+
+def copies(sizes: list[int], *, transposed: bool, recorded: bool = False) -> float:
     """Return the time of operand copies in microseconds.
 
     Args:
         sizes: bytes of each operand.
         transposed: copies to another major, one launch each; otherwise one launch pads all operands.
+        recorded: the call is replayed, so that its host time does not count.
 
     >>> copies([1 << 20], transposed=True) > copies([1 << 20], transposed=False)
     True
@@ -210,4 +228,4 @@ def copies(sizes: list[int], *, transposed: bool) -> float:
         return 0.0
     if transposed:
         return x.host + sum(x.transpose + size / x.transposed for size in sizes)
-    return x.host + x.pad + sum(sizes) / x.padded
+    return (0.0 if recorded else x.host) + x.pad + sum(sizes) / x.padded

@@ -56,3 +56,17 @@ def test_random_windows(seed: int, kernels: list[str]) -> None:
     assert (op.conv2d(x, f, **how) == want).all()
     assert (op.conv2d_input(x.shape, f, y, **how) == gradients(x, f, y, h)[0]).all()
     assert [name.split("-")[1] for name in kernels] == [("f16", "f32")[seed % 2], "dgrad"]
+
+
+@pytest.mark.end_to_end
+@pytest.mark.slow
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_small_problems_with_large_windows(dilation: int, kernels: list[str]) -> None:
+    """A thread computes one row of a tile, with filters in shared memory and all loads in flight."""
+    rng, pad = np.random.default_rng(dilation), (3 * dilation, 3 * dilation)
+    h = How(pad, pad, (1, 1), (dilation, dilation), 8, False)
+    x, f = small(rng, 2, 7, 9, 8), small(rng, 8, 7, 7, 1)
+    y = small(rng, 2, 7, 9, 8)
+    assert (op.conv2d(x, f, **h.arguments, **CHECKS) == forward(x, f, h)).all()
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS) == gradients(x, f, y, h)[0]).all()
+    assert [name.split("-")[-1] for name in kernels] == [f"1x{4 if dilation == 1 else 2}a6c2"] * 2

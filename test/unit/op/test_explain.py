@@ -90,6 +90,8 @@ def test_epilogues_and_copies() -> None:
     found = op.explain(op.mm, (128, 64), (64, 256), c=(128, 256), beta=0.5, bias=np.zeros(256, np.float32), alpha=2.0)
     assert found.choice is not None and found.choice.name.endswith("-alpha-beta-bn") and not found.by_torch
     found = op.explain(op.mm, (65, 33), (33, 65))
+    assert found.choice is not None and [n for n, _ in found.copies] == ["a", "b"]
+    found = op.explain(op.mm, (65, 33), (33, 65), bias=(65,))
     assert found.choice is None and found.others == () and "mma.sync kernel for unaligned rows" in str(found)
     f8 = np.zeros((64, 128), ml_dtypes.float8_e4m3fn)
     found = op.explain(op.mm, f8, f8.T)
