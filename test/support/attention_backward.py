@@ -100,6 +100,14 @@ def dense(
     window: tuple[int, int] = (0, 0), **options: Any,
 ) -> list[float]:  # fmt: skip
     """Return the errors of the gradients of random (B, S, H, D) arrays."""
+    return errors(*dense_gradients(c, batch, heads, key_heads, queries, keys, size, window, **options))
+
+
+def dense_gradients(
+    c: BackwardConfig, batch: int, heads: int, key_heads: int, queries: int, keys: int, size: int,
+    window: tuple[int, int] = (0, 0), **options: Any,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return the gradients of random (B, S, H, D) arrays, and their values in float64."""
     dtype = DTYPES[c.element]
     q, dout = (normal(batch, queries, heads, size, dtype=dtype, seed=i) for i in (0, 3))
     k, v = (normal(batch, keys, key_heads, size, dtype=dtype, seed=i) for i in (1, 2))
@@ -115,7 +123,7 @@ def dense(
     numbers = {"queries": queries, "keys": keys, "scale": scale, "left": window[0], "right": window[1]}
     found = run(c, operands, numbers, **options)
     each = [gradients(q[i], k[i], v[i], dout[i], None if dlse is None else dlse[i], scale, seen) for i in range(batch)]
-    return errors(found, [np.stack(x) for x in zip(*each)])
+    return found, [np.stack(x) for x in zip(*each)]
 
 
 def packed(

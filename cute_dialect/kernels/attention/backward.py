@@ -45,6 +45,7 @@ from cute_dialect.kernels.attention.backward_rows import (
     dq_text,
     matrix_type,
     stats_type,
+    turns_type,
 )
 from cute_dialect.kernels.attention.backward_tiles import KeyProblem, KeyTiles
 from cute_dialect.kernels.common.elements import number
@@ -90,8 +91,9 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
 @cute.jit
 def launch(
     Q: cute.Tensor, K: cute.Tensor, V: cute.Tensor, dO: cute.Tensor, stats: cute.Tensor, dq_sum: cute.Tensor,
-    dK: cute.Tensor, dV: cute.Tensor, of_queries: cute.Tensor | None, of_keys: cute.Tensor | None,
-    queries: cute.Int32, keys: cute.Int32, scale: cute.Float32, left: cute.Int32, right: cute.Int32,
+    turns: cute.Tensor | None, dK: cute.Tensor, dV: cute.Tensor, of_queries: cute.Tensor | None,
+    of_keys: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32, scale: cute.Float32, left: cute.Int32,
+    right: cute.Int32,
     config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch the main kernel of a configuration. The module describes the arguments."""
@@ -124,7 +126,7 @@ def launch(
         queries, keys, K.shape[2], Q.shape[2] // K.shape[2], (of_queries, of_keys) if c.packed else None, left, right,
         count, KeyProblem.units_of(c, count, K.shape[2], batch),
     )  # fmt: skip
-    backward(tmas, rings, mmas, stats, dq_sum, dK, dV, problem, scale * LOG2_E, scale, config).launch(
+    backward(tmas, rings, mmas, stats, dq_sum, turns, dK, dV, problem, scale * LOG2_E, scale, config).launch(
         grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True
     )
 
@@ -138,7 +140,8 @@ def _load_map(x: Any, ring: Any, tile: tuple[int, int]) -> Any:
 
 @cute.kernel(min_blocks=1)
 def backward(
-    tmas: Any, rings: Any, mmas: Any, stats: cute.Tensor, dq_sum: cute.Tensor, dK: cute.Tensor, dV: cute.Tensor,
+    tmas: Any, rings: Any, mmas: Any, stats: cute.Tensor, dq_sum: cute.Tensor, turns: cute.Tensor | None,
+    dK: cute.Tensor, dV: cute.Tensor,
     problem: KeyProblem, factor: cute.Float32, scale: cute.Float32, config: cute.Constexpr[Any],
 ):  # fmt: skip
     c, tiles = config, KeyTiles(config, problem)
@@ -184,7 +187,7 @@ def backward(
             if c.packed or cute.arch.elect_one():
                 producer.run()
         elif warp <= c.consumers:
-            DqWriter(c, tiles, warp - 1, s_dq, dq_sum).run()
+            DqWriter(c, tiles, warp - 1, s_dq, dq_sum, turns).run()
     else:
         cute.arch.setmaxregister_increase(_REGISTERS[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
@@ -205,6 +208,6 @@ def backward_text(config: BackwardConfig | None = None) -> cute.Compiled:
     c = config or DEFAULT
     matrix, begins = matrix_type(c), begins_type(c)
     return cute.trace(
-        launch, matrix, matrix, matrix, matrix, stats_type(c), dq_sum_type(c), matrix, matrix, begins, begins,
-        cute.Int32, cute.Int32, cute.Float32, cute.Int32, cute.Int32, config=c,
+        launch, matrix, matrix, matrix, matrix, stats_type(c), dq_sum_type(c), turns_type(c), matrix, matrix, begins,
+        begins, cute.Int32, cute.Int32, cute.Float32, cute.Int32, cute.Int32, config=c,
     )  # fmt: skip

@@ -85,6 +85,16 @@ class BackwardConfig(NamedTuple):
         return self.mask in ("left", "both"), self.mask in ("right", "both")
 
     @property
+    def masked(self) -> bool:
+        """Return True if the mask hides keys."""
+        return self.mask != "full"
+
+    @property
+    def starts_rotated(self) -> bool:
+        """Return True if blocks start at different query tiles."""
+        return not self.masked if self.deterministic else self.rotates
+
+    @property
     def takes_pairs(self) -> bool:
         """Return True if a work item is a pair of tiles."""
         return self.pairs and self.mask in ("left", "right")
@@ -156,7 +166,7 @@ class BackwardConfig(NamedTuple):
             "dq_sum": ("f32", (heads, tiles, self.tile_m * self.head)),
         }
         if self.deterministic:
-            found["turns"] = ("i32", (heads, tiles))
+            found["turns"] = ("i32", (heads, tiles, self.consumers))
         return found
 
     def check(self) -> None:

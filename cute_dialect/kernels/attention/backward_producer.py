@@ -12,6 +12,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
+from cute_dialect.kernels.attention.backward_order import blocks_before
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles
 from cute_dialect.kernels.attention.producer import Loaded
 from cute_dialect.lang.nvgpu import cpasync
@@ -141,10 +142,13 @@ class DqWriter:
         group: Index of the consumer.
         s_dq: The buffers of all consumers in shared memory.
         dq_sum: The accumulator in global memory.
+        turns: For each of its tiles and consumers, the number of blocks that have added to it; None unless the order
+            is fixed.
     """
 
-    def __init__(self, c: BackwardConfig, tiles: KeyTiles, group: Any, s_dq: Any, dq_sum: Any):
+    def __init__(self, c: BackwardConfig, tiles: KeyTiles, group: Any, s_dq: Any, dq_sum: Any, turns: Any):
         self.c, self.tiles, self.group, self.s_dq, self.dq_sum = c, tiles, group, s_dq, dq_sum
+        self.turns = turns
         self.add = cute.make_copy_atom(cpasync.CopyReduceBulkS2GOp("add"), cute.Float32)
         self.leads = cute.arch.lane_idx() == 0
 
@@ -156,14 +160,14 @@ class DqWriter:
             sharing = self.tiles.problem.sharing
             head, tile = place.head * sharing, place.begin
             for _ in range((place.last - place.first) * sharing):
-                self._step(place, head, tile)
+                self._step(at, place, head, tile)
                 head, tile = place.following(head, tile)
             at = self.tiles.following(at)
         if self.leads:
             # The writes must complete before the block exits, not only the reads.
             cute.arch.cp_async_bulk_wait_group(0)
 
-    def _step(self, place: KeyPlace, head: Any, tile: Any) -> None:
+    def _step(self, at: Any, place: KeyPlace, head: Any, tile: Any) -> None:
         parts, size = self.c.dq_parts, 128 * self.c.dq_values // self.c.dq_parts
         line = self.dq_sum[head, place.tile + tile, None]
         source = cute.make_tensor(self.s_dq.iterator + self.group * size, cute.make_layout(size))
@@ -174,5 +178,24 @@ class DqWriter:
             cute.arch.barrier_arrive(DQ_EMPTY + self.group, 160)
             cute.arch.barrier(DQ_FULL + self.group, 160)
             if self.leads:
+                if self.c.deterministic and part == 0:
+                    self._wait_for_turn(at, place, head, tile)
                 cute.copy(self.add, source, cute.local_tile(line, (size,), (self.group * parts + part,)))
                 cute.arch.cp_async_bulk_commit_group()
+        if self.c.deterministic and self.leads:
+            # The next block may add only when the writes are complete, and visible to it.
+            cute.arch.cp_async_bulk_wait_group(0)
+            cute.arch.fence_proxy("async.global")
+            cute.arch.fence_acq_rel_gpu()
+            cute.arch.red(self._turn(place, head, tile), 1)
+
+    def _turn(self, place: KeyPlace, head: Any, tile: Any) -> Any:
+        """Return the counter of blocks that have added to a tile."""
+        line = self.turns[head, place.tile + tile, None]
+        return line.iterator + self.group
+
+    def _wait_for_turn(self, at: Any, place: KeyPlace, head: Any, tile: Any) -> None:
+        turn, before = self._turn(place, head, tile), blocks_before(self.tiles, at, place, tile)
+        while cute.arch.load(turn, sem="acquire") != before:
+            pass
+        cute.arch.fence_proxy("async.global")

@@ -21,7 +21,7 @@ from cute_dialect.kernels.attention.result import packed_words, row_pieces, stor
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 
-__all__ = ["LOG2_E", "begins_type", "delta_text", "dq_sum_type", "dq_text", "matrix_type", "stats_type"]
+__all__ = ["LOG2_E", "begins_type", "delta_text", "dq_sum_type", "dq_text", "matrix_type", "stats_type", "turns_type"]
 
 LOG2_E = 1.4426950408889634
 
@@ -52,6 +52,12 @@ def dq_sum_type(c: BackwardConfig) -> Any:
     return cute.Tensor[cute.Float32, f"(?,?,{n}):(?{{i64 div={n}}},{n},1)", "align<16>"]
 
 
+def turns_type(c: BackwardConfig) -> Any:
+    """Return the annotation of the counters of blocks, (heads, tiles, consumers), or None."""
+    n = c.consumers
+    return cute.Tensor[cute.Int32, f"(?,?,{n}):(?,{n},1)"] if c.deterministic else None
+
+
 def begins_type(c: BackwardConfig) -> Any:
     """Return the annotation of the boundaries of packed sequences, or None."""
     return cute.Tensor[cute.Int32, "?:1"] if c.packed else None
@@ -63,7 +69,7 @@ def begins_type(c: BackwardConfig) -> Any:
 @cute.jit
 def launch_delta(
     out: cute.Tensor, dout: cute.Tensor, lse: cute.Tensor, dlse: cute.Tensor | None, stats: cute.Tensor,
-    dq_sum: cute.Tensor, of_queries: cute.Tensor | None, queries: cute.Int32,
+    dq_sum: cute.Tensor, turns: cute.Tensor | None, of_queries: cute.Tensor | None, queries: cute.Int32,
     config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch one block per tile of queries and head."""
@@ -72,15 +78,15 @@ def launch_delta(
     batch = cute.size(of_queries) - 1 if c.packed else out.shape[3]
     tiles = cute.ceil_div(queries, c.tile_m)
     units = tiles * out.shape[2] * batch
-    delta(out, dout, lse, dlse, stats, dq_sum, of_queries, queries, tiles, config).launch(
+    delta(out, dout, lse, dlse, stats, dq_sum, turns, of_queries, queries, tiles, config).launch(
         grid=units, block=_THREADS, pdl=True
     )
 
 
 @cute.kernel(name="delta")
 def delta(
-    out: Any, dout: Any, lse: Any, dlse: Any, stats: Any, dq_sum: Any, of_queries: Any, queries: Any, tiles: Any,
-    config: cute.Constexpr[Any],
+    out: Any, dout: Any, lse: Any, dlse: Any, stats: Any, dq_sum: Any, turns: Any, of_queries: Any, queries: Any,
+    tiles: Any, config: cute.Constexpr[Any],
 ):  # fmt: skip
     """Compute the statistics of a tile of queries, and clear its part of ``dq_sum``."""
     c = config
@@ -122,6 +128,8 @@ def delta(
         line = dq_sum[head, slot, None]
         for i in cute.range_constexpr(c.tile_m * c.head // 4 // _THREADS):
             cute.autovec_copy(zeros, cute.local_tile(line, (4,), (i * _THREADS + thread,)))
+        if c.deterministic and thread < c.consumers:
+            turns[head, slot, thread] = 0
 
 
 def _unit(heads: Any, tiles: Any) -> tuple[Any, Any, Any]:
@@ -137,8 +145,8 @@ def delta_text(config: BackwardConfig | None = None) -> cute.Compiled:
     c = config or DEFAULT
     matrix, rows = matrix_type(c), rows_type()
     return cute.trace(
-        launch_delta, matrix, matrix, rows, rows if c.dlse else None, stats_type(c), dq_sum_type(c), begins_type(c),
-        cute.Int32, config=c,
+        launch_delta, matrix, matrix, rows, rows if c.dlse else None, stats_type(c), dq_sum_type(c), turns_type(c),
+        begins_type(c), cute.Int32, config=c,
     )  # fmt: skip
 
 

@@ -109,7 +109,7 @@ class KeyTiles:
         last = cute.ceil_div(cute.max(high, 0), c.tile_m)
         last = first if row >= keys else cute.max(first, last)
         begin = first
-        if c.rotates:
+        if c.starts_rotated:
             # Blocks that start at once add to different tiles of dq.
             begin = first + tile % cute.max(last - first, 1)
         return KeyPlace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from attention_backward import dense, packed
+from attention_backward import dense, dense_gradients, errors, packed
 
 from cute_dialect.kernels.attention.backward import backward_launches, backward_text
 from cute_dialect.kernels.attention.backward_config import (
@@ -30,6 +30,19 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
     ("attention-backward-f16-64-full-128x128", (1, 1, 1, 129, 300, 40), (0, 0), {}),
     ("attention-backward-bf16-128-both-64x128-x1-sms2", (1, 2, 2, 200, 190, 96), (30, 20), {"schedule": "random"}),
     ("attention-backward-bf16-128-left-64x128-sms2", (1, 1, 1, 200, 330, 128), (30, 20), {}),
+    (
+        "attention-backward-bf16-64-right-end-ordered-128x128-sms3",
+        (2, 2, 2, 200, 900, 64),
+        (0, 0),
+        {"schedule": "random"},
+    ),
+    ("attention-backward-bf16-64-both-ordered-128x128-sms3", (1, 1, 1, 400, 500, 64), (100, 70), {}),
+    (
+        "attention-backward-bf16-64-left-ordered-128x128-sms2",
+        (1, 1, 1, 400, 700, 64),
+        (100, 70),
+        {"schedule": "reverse"},
+    ),
     ("attention-backward-bf16-256-full-64x64-sms3", (1, 1, 1, 70, 100, 256), (0, 0), {"schedule": "random"}),
     ("attention-backward-f16-256-right-64x64-sms1", (1, 2, 1, 70, 130, 192), (0, 0), {"schedule": "adversarial"}),
     ("attention-backward-bf16-128-right-end-64x128", (1, 1, 1, 200, 30, 128), (0, 0), {}),
@@ -51,11 +64,26 @@ def test_gradients(name: str, shape: Any, window: Any, options: Any) -> None:
     assert max(found) < LIMITS[c.element], found
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("mask", ["full", "right"])
+def test_the_order_of_additions_is_fixed(mask: str) -> None:
+    """Without an order, dq depends on the schedule."""
+    for ordered in (False, True):
+        c = default_backward_config("bf16", 64, mask)._replace(deterministic=ordered, sms=3)
+        ways = [
+            {"schedule": schedule, "seed": seed} for schedule, seed in (("random", 1), ("reverse", 0), ("random", 2))
+        ]
+        runs = [dense_gradients(c, 1, 2, 1, 270, 700, 64, **way) for way in ways]
+        assert max(errors(*runs[0])) < LIMITS["bf16"]
+        assert all([found[0].tobytes() == runs[0][0][0].tobytes() for found, _ in runs]) == ordered
+
+
 LENGTHS = [(70, 100), (0, 30), (150, 137), (5, 0), (3, 4)]
 
 PACKED: list[tuple[str, list[tuple[int, int]], tuple[int, int, int], dict[str, Any]]] = [
     ("attention-backward-bf16-128-full-packed-64x128-sms2", LENGTHS, (2, 1, 128), {"schedule": "random"}),
     ("attention-backward-bf16-64-right-end-packed-dlse-128x128-sms2", LENGTHS, (1, 1, 64), {"schedule": "adversarial"}),
+    ("attention-backward-bf16-64-full-packed-ordered-128x128-sms2", LENGTHS, (1, 1, 64), {}),
     ("attention-backward-f16-64-both-packed-128x128", LENGTHS, (1, 1, 40), {}),
     ("attention-backward-f16-64-right-packed-128x128", [(20, 30), (0, 5), (3, 0)], (1, 1, 64), {}),
 ]
