@@ -47,7 +47,7 @@ func.func @f(%s: !cute.memref<f16, gmem, align<16>, "16:1">, %d: !cute.memref<f1
 // -----
 
 func.func @f(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d: !cute.memref<f16, rmem, "(2,4):(1,?)">) {
-  // expected-error @below {{'cute_nvgpu.arch.ldmatrix' op expected a static layout of the destination in registers, got !cute.memref<f16, rmem, "((2,4)):((1,?))">}}
+  // expected-error @below {{'cute_nvgpu.arch.ldmatrix' op the layout of the destination in registers is not static (!cute.memref<f16, rmem, "((2,4)):((1,?))">); use static extents and strides}}
   cute_nvgpu.arch.ldmatrix(%s, %d) {atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>} : (!cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<f16, rmem, "(2,4):(1,?)">) -> ()
 //^
   return
@@ -65,7 +65,7 @@ func.func @f(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d: !cute.coord_tens
 // -----
 
 func.func @f(%s: !cute.memref<f16, smem, align<16>, "(4,2):(2,1) o 0 o 8:1">, %d: !cute.memref<f16, rmem, "(2,4):(1,2)">) {
-  // expected-error @below {{'cute_nvgpu.arch.ldmatrix' op expected a plain or a swizzled layout of the source, got (4,2):(2,1) o 0 o 8:1}}
+  // expected-error @below {{'cute_nvgpu.arch.ldmatrix' op the layout of the source is neither plain nor swizzled ((4,2):(2,1) o 0 o 8:1); use one that is}}
   cute_nvgpu.arch.ldmatrix(%s, %d) {atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>} : (!cute.memref<f16, smem, align<16>, "(4,2):(2,1) o 0 o 8:1">, !cute.memref<f16, rmem, "(2,4):(1,2)">) -> ()
 //^
   return
@@ -74,7 +74,7 @@ func.func @f(%s: !cute.memref<f16, smem, align<16>, "(4,2):(2,1) o 0 o 8:1">, %d
 // -----
 
 func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<f16, smem, "8:1">, %b: !cute.memref<f16, rmem, "4:1">, %c: !cute.memref<f32, rmem, "4:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op expected A in rmem for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got smem}}
+  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op A is in smem; the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> needs it in rmem}}
   "cute_nvgpu.arch.mma_sync"(%d, %a, %b, %c) <{atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>}> : (!cute.memref<f32, rmem, "4:1">, !cute.memref<f16, smem, "8:1">, !cute.memref<f16, rmem, "4:1">, !cute.memref<f32, rmem, "4:1">) -> ()
 //^
   return
@@ -83,7 +83,7 @@ func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<f16, smem, "8:
 // -----
 
 func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<f16, rmem, "(4,?):(1,4)">, %b: !cute.memref<f16, rmem, "4:1">, %c: !cute.memref<f32, rmem, "4:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op expected a static plain layout of A, got (4,?):(1,4)}}
+  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op the layout of A is not static and plain ((4,?):(1,4)); use static extents and strides, and no swizzle}}
   "cute_nvgpu.arch.mma_sync"(%d, %a, %b, %c) <{atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>}> : (!cute.memref<f32, rmem, "4:1">, !cute.memref<f16, rmem, "(4,?):(1,4)">, !cute.memref<f16, rmem, "4:1">, !cute.memref<f32, rmem, "4:1">) -> ()
 //^
   return
@@ -92,7 +92,7 @@ func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<f16, rmem, "(4
 // -----
 
 func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<f16, rmem, "4:1">, %b: !cute.memref<f16, rmem, "4:1">, %c: !cute.memref<f32, rmem, "4:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op expected 8 values of A for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got 4 in 4:1}}
+  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op A has 4 values in 4:1; the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> needs 8}}
   "cute_nvgpu.arch.mma_sync"(%d, %a, %b, %c) <{atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>}> : (!cute.memref<f32, rmem, "4:1">, !cute.memref<f16, rmem, "4:1">, !cute.memref<f16, rmem, "4:1">, !cute.memref<f32, rmem, "4:1">) -> ()
 //^
   return
@@ -101,7 +101,7 @@ func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<f16, rmem, "4:
 // -----
 
 func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<bf16, rmem, "8:1">, %b: !cute.memref<f16, rmem, "4:1">, %c: !cute.memref<f32, rmem, "4:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op expected operand A of elements f16 for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got bf16}}
+  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op operand A has elements bf16; the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> needs f16}}
   "cute_nvgpu.arch.mma_sync"(%d, %a, %b, %c) <{atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>}> : (!cute.memref<f32, rmem, "4:1">, !cute.memref<bf16, rmem, "8:1">, !cute.memref<f16, rmem, "4:1">, !cute.memref<f32, rmem, "4:1">) -> ()
 //^
   return
@@ -152,7 +152,7 @@ func.func @f(%d: !cute.memref<f32, rmem, "(4,?):(1,4)">) {
 // -----
 
 func.func @f(%d: !cute.memref<f32, rmem, "32:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.wgmma_wait_group' op expected a property n from 0 to 7 of type i32, got 8 : i32}}
+  // expected-error @below {{'cute_nvgpu.arch.wgmma_wait_group' op property n is 8 : i32; use 0 to 7 of type i32}}
   cute_nvgpu.arch.wgmma_wait_group(%d) {n = 8 : i32} : (!cute.memref<f32, rmem, "32:1">) -> ()
 //^
   return
@@ -161,7 +161,7 @@ func.func @f(%d: !cute.memref<f32, rmem, "32:1">) {
 // -----
 
 func.func @f(%d: !cute.memref<f32, rmem, "32:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.wgmma_wait_group' op expected a property n from 0 to 7 of type i32, got 0 : i64}}
+  // expected-error @below {{'cute_nvgpu.arch.wgmma_wait_group' op property n is 0 : i64; use 0 to 7 of type i32}}
   cute_nvgpu.arch.wgmma_wait_group(%d) {n = 0 : i64} : (!cute.memref<f32, rmem, "32:1">) -> ()
 //^
   return
@@ -179,7 +179,7 @@ func.func @f(%a: i32, %b: i32) {
 // -----
 
 func.func @f() {
-  // expected-error @below {{'cute_nvgpu.arch.cp_async_wait_group' op expected n = a number of groups from 0 on (i32), got -1 : i32}}
+  // expected-error @below {{'cute_nvgpu.arch.cp_async_wait_group' op property n is -1 : i32; use a number of groups from 0 on (i32)}}
   "cute_nvgpu.arch.cp_async_wait_group"() <{n = -1 : i32}> : () -> ()
 //^
   return
@@ -188,7 +188,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{'cute_nvgpu.arch.cluster_arrive' op expected relaxed alone, or relaxed = true or false, got 3 : i32}}
+  // expected-error @below {{'cute_nvgpu.arch.cluster_arrive' op property relaxed is 3 : i32; write relaxed alone, or relaxed = true or false}}
   "cute_nvgpu.arch.cluster_arrive"() <{relaxed = 3 : i32}> : () -> ()
 //^
   return
@@ -242,7 +242,7 @@ func.func @f(%p: !cute.ptr<i64, gmem>, %v: i32) {
 // -----
 
 func.func @f(%p: !cute.ptr<i32, gmem>, %v: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.store_release' op expected scope = one of 'cta', 'cluster', 'gpu', 'sys', got "world"}}
+  // expected-error @below {{'cute_nvgpu.arch.store_release' op property scope is "world"; use one of 'cta', 'cluster', 'gpu', 'sys'}}
   "cute_nvgpu.arch.store_release"(%p, %v) <{scope = "world"}> : (!cute.ptr<i32, gmem>, i32) -> ()
 //^
   return
@@ -260,7 +260,7 @@ func.func @f(%p: !cute.ptr<f32, gmem>, %v: i32) {
 // -----
 
 func.func @f(%p: !cute.ptr<f8E4M3FN, gmem>, %v: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.atomic_add' op expected a pointer to one of i32, i64, f16, bf16, f32, f64, got !cute.ptr<f8E4M3FN, gmem>}}
+  // expected-error @below {{'cute_nvgpu.arch.atomic_add' op the pointer is !cute.ptr<f8E4M3FN, gmem>; it must point to one of i32, i64, f16, bf16, f32, f64}}
   %r = "cute_nvgpu.arch.atomic_add"(%p, %v) : (!cute.ptr<f8E4M3FN, gmem>, i32) -> i32
 //     ^
   return
@@ -269,7 +269,7 @@ func.func @f(%p: !cute.ptr<f8E4M3FN, gmem>, %v: i32) {
 // -----
 
 func.func @f(%p: !cute.ptr<f16, smem, align<128>, S<3,3,3>>, %v: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.map_cluster' op expected a pointer without a swizzle, got !cute.ptr<f16, smem, align<128>, S<3,3,3>>}}
+  // expected-error @below {{'cute_nvgpu.arch.map_cluster' op the pointer has a swizzle (!cute.ptr<f16, smem, align<128>, S<3,3,3>>); use one without}}
   %r = cute_nvgpu.arch.map_cluster(%p, %v) : (!cute.ptr<f16, smem, align<128>, S<3,3,3>>, i32) -> !cute.ptr<f16, dsmem, align<128>>
 //     ^
   return
@@ -278,7 +278,7 @@ func.func @f(%p: !cute.ptr<f16, smem, align<128>, S<3,3,3>>, %v: i32) {
 // -----
 
 func.func @f(%v: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.redux_sync' op expected kind = one of 'add', 'and', 'or', 'xor', 'min', 'max', 'umin', 'umax', got nothing}}
+  // expected-error @below {{'cute_nvgpu.arch.redux_sync' op property kind is missing; use one of 'add', 'and', 'or', 'xor', 'min', 'max', 'umin', 'umax'}}
   %r = "cute_nvgpu.arch.redux_sync"(%v) : (i32) -> i32
 //     ^
   return
@@ -305,7 +305,7 @@ func.func @f(%d: !cute.memref<f32, rmem, "32:1">) {
 // -----
 
 func.func @f(%s: !cute.memref<f32, rmem, "2:?">, %d: !cute.memref<f32, rmem, "2:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.shuffle' op expected a static layout of the source in registers, got !cute.memref<f32, rmem, "2:?">}}
+  // expected-error @below {{'cute_nvgpu.arch.shuffle' op the layout of the source in registers is not static (!cute.memref<f32, rmem, "2:?">); use static extents and strides}}
   cute_nvgpu.arch.shuffle(%s, %d) {atom = !cute_nvgpu.atom.shuffle<val_type = f32, transpose = 4>} : (!cute.memref<f32, rmem, "2:?">, !cute.memref<f32, rmem, "2:1">) -> ()
 //^
   return

@@ -1,17 +1,17 @@
 // Errors of the types, ops and copies of bulk copies.
 // RUN: cute-opt %s --convert-cute-algo-to-arch --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected a multiple of 128 bits that holds whole f32 elements, got 100 bits}}
+// expected-error @below {{the atom has 100 bits; use a multiple of 128 bits that holds whole f32 elements}}
 func.func private @f(!cute_nvgpu.atom.bulk_copy<f32, 100 b>)
 
 // -----
 
-// expected-error @below {{expected one of add, min, max, inc, dec, and, or, xor, got 'mul'}}
+// expected-error @below {{'mul' is not a reduction; write one of add, min, max, inc, dec, and, or, xor}}
 func.func private @f(!cute_nvgpu.atom.bulk_reduce<f32, mul>)
 
 // -----
 
-// expected-error @below {{expected elements that cp.reduce.async.bulk.max supports (f16, bf16, s32, u32, s64, u64), got f32}}
+// expected-error @below {{cp.reduce.async.bulk.max does not support elements f32; use one of f16, bf16, s32, u32, s64, u64}}
 func.func private @f(!cute_nvgpu.atom.bulk_reduce<f32, max>)
 
 // -----
@@ -53,7 +53,7 @@ func.func @f(%a: !at, %g: !g, %s: !s) {
 !g = !cute.memref<f16, gmem, align<16>, "64:1">
 !s = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "64:1">
 func.func @f(%a: !at, %g: !g, %s: !s) {
-  // expected-error @below {{expected operand #2 without swizzle: bulk copies move plain runs of bytes, got !cute.memref<f16, smem, align<1024>, S<3,4,3>, "64:1">}}
+  // expected-error @below {{operand #2 has a swizzle (!cute.memref<f16, smem, align<1024>, S<3,4,3>, "64:1">), but bulk copies move plain runs of bytes; use one without}}
   cute.copy(%a, %g, %s) : (!at, !g, !s) -> ()
   return
 }
@@ -64,7 +64,7 @@ func.func @f(%a: !at, %g: !g, %s: !s) {
 !g = !cute.memref<f32, gmem, align<16>, "64:1">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%a: !at, %g: !g, %s: !s) {
-  // expected-error @below {{expected a copy that cute_nvgpu.atom.bulk_reduce supports (smem to gmem), got gmem to smem}}
+  // expected-error @below {{cute_nvgpu.atom.bulk_reduce does not copy from gmem to smem; it supports smem to gmem}}
   cute.copy(%a, %g, %s) : (!at, !g, !s) -> ()
   return
 }
@@ -75,7 +75,7 @@ func.func @f(%a: !at, %g: !g, %s: !s) {
 !g = !cute.memref<f32, gmem, align<16>, "?:1">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%a: !at, %g: !g, %s: !s) {
-  // expected-error @below {{expected a static shape of the source, got ?}}
+  // expected-error @below {{the shape of the source is not static (?); use static extents}}
   cute.copy(%a, %g, %s) : (!at, !g, !s) -> ()
   return
 }
@@ -86,7 +86,7 @@ func.func @f(%a: !at, %g: !g, %s: !s) {
 !g = !cute.memref<f32, gmem, align<16>, "(32,2):(1,64)">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%a: !at, %g: !g, %s: !s) {
-  // expected-error @below {{expected runs of 64 elements, the 2048 bits of the atom, got 32 contiguous in both (32,2):(1,64) and 64:1}}
+  // expected-error @below {{32 elements are contiguous in both (32,2):(1,64) and 64:1; the 2048 bits of the atom need runs of 64}}
   cute.copy(%a, %g, %s) : (!at, !g, !s) -> ()
   return
 }
@@ -97,7 +97,7 @@ func.func @f(%a: !at, %g: !g, %s: !s) {
 !g = !cute.memref<f32, gmem, align<16>, "(6,2):(1,64)">
 !s = !cute.memref<f32, smem, align<16>, "12:1">
 func.func @f(%a: !at, %g: !g, %s: !s) {
-  // expected-error @below {{expected runs of a multiple of 16 bytes, got 6 elements of f32 that are contiguous in both (6,2):(1,64) and 12:1}}
+  // expected-error @below {{6 elements of f32 are contiguous in both (6,2):(1,64) and 12:1; runs must be multiples of 16 bytes}}
   cute.copy(%a, %g, %s) : (!at, !g, !s) -> ()
   return
 }
@@ -108,7 +108,7 @@ func.func @f(%a: !at, %g: !g, %s: !s) {
 !g = !cute.memref<f32, gmem, "64:1">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%a: !at, %g: !g, %s: !s) {
-  // expected-error @below {{expected a source aligned to 16 bytes for a bulk copy, got 4 bytes in !cute.memref<f32, gmem, "64:1">}}
+  // expected-error @below {{the source is aligned to 4 bytes (!cute.memref<f32, gmem, "64:1">); a bulk copy needs 16}}
   cute.copy(%a, %g, %s) : (!at, !g, !s) -> ()
   return
 }
@@ -119,7 +119,7 @@ func.func @f(%a: !at, %g: !g, %s: !s) {
 !g = !cute.memref<f32, gmem, align<16>, "(32,2):(1,?)">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%a: !at, %g: !g, %s: !s) {
-  // expected-error @below {{expected runs of the source that begin at multiples of 4 elements (16 bytes), got (32,2):(1,?)}}
+  // expected-error @below {{the layout of the source is (32,2):(1,?); its runs must begin at multiples of 4 elements (16 bytes)}}
   cute.copy(%a, %g, %s) : (!at, !g, !s) -> ()
   return
 }
@@ -149,7 +149,7 @@ func.func @f(%a: !at, %bar: !cute.ptr<i32, smem>) {
 !g = !cute.memref<f32, gmem, align<16>, "64:1">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%g: !g, %s: !s, %mask: i16) {
-  // expected-error @below {{expected at most an i64 cache hint for a copy from smem to gmem, got i16}}
+  // expected-error @below {{a copy from smem to gmem does not take i16; pass at most an i64 cache hint}}
   cute_nvgpu.arch.bulk_copy(%s, %g, %mask) : (!s, !g, i16) -> ()
   return
 }
@@ -169,7 +169,7 @@ func.func @f(%g: !g, %s: !s, %bar: !cute.ptr<i64, gmem>) {
 !g = !cute.memref<i32, gmem, align<16>, "64:1">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%g: !g, %s: !s) {
-  // expected-error @below {{expected runs of equal length and element type, got !cute.memref<f32, smem, align<16>, "64:1"> and !cute.memref<i32, gmem, align<16>, "64:1">}}
+  // expected-error @below {{the runs are !cute.memref<f32, smem, align<16>, "64:1"> and !cute.memref<i32, gmem, align<16>, "64:1">; their lengths and element types must be equal}}
   cute_nvgpu.arch.bulk_reduce(%s, %g) {reduction = "add"} : (!s, !g) -> ()
   return
 }
@@ -179,7 +179,7 @@ func.func @f(%g: !g, %s: !s) {
 !g = !cute.memref<f32, gmem, align<16>, "64:1">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%g: !g, %s: !s) {
-  // expected-error @below {{expected reduction = one of add, min, max, inc, dec, and, or, xor, got 'mul'}}
+  // expected-error @below {{the reduction is 'mul'; use one of add, min, max, inc, dec, and, or, xor}}
   cute_nvgpu.arch.bulk_reduce(%s, %g) {reduction = "mul"} : (!s, !g) -> ()
   return
 }

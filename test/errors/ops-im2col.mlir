@@ -1,17 +1,17 @@
 // Errors of cute.copy, stores and prefetches with im2col atoms.
 // RUN: cute-opt %s --convert-cute-algo-to-arch --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected one of add, min, max, inc, dec, and, or, xor, got 'mul'}}
+// expected-error @below {{'mul' is not a reduction; write one of add, min, max, inc, dec, and, or, xor}}
 func.func private @f(!cute_nvgpu.atom.tma_reduce_im2col<f16, mul, channels = 64, pixels = 128, lower = (0), upper = (0)>)
 
 // -----
 
-// expected-error @below {{expected a reduction that TMA supports for f32 (add), got max}}
+// expected-error @below {{TMA does not support the reduction max for f32; use one of add}}
 func.func private @f(!cute_nvgpu.atom.tma_reduce_im2col<f32, max, channels = 32, pixels = 128, lower = (0), upper = (0)>)
 
 // -----
 
-// expected-error @below {{expected a nonnegative lower corner for a store or reduction, got (-1, 0)}}
+// expected-error @below {{the lower corner is (-1, 0); a store or reduction needs a nonnegative one}}
 func.func private @f(!cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 128, lower = (-1, 0), upper = (0, 0)>)
 
 // -----
@@ -20,7 +20,7 @@ func.func private @f(!cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixel
 !s = !cute.memref<f16, smem, align<128>, "(64,16):(1,64)">
 !c = !cute.coord_tensor<"(0,0,0)", "(64,16):(1@0,1@1)">
 func.func @f(%a: !load, %c: !c, %s: !s) {
-  // expected-error @below {{expected coordinates that step along dimension 0, the channels, and stride 0 for the pixels, got (64,16):(1@0,1@1)}}
+  // expected-error @below {{the coordinates are (64,16):(1@0,1@1); they must step along dimension 0, the channels, with stride 0 for the pixels}}
   cute.copy(%a, %c, %s) : (!load, !c, !s) -> ()
   return
 }
@@ -31,7 +31,7 @@ func.func @f(%a: !load, %c: !c, %s: !s) {
 !s = !cute.memref<f16, smem, align<128>, "(64,32):(1,64)">
 !c = !cute.coord_tensor<"(0,0,0)", "(64,32):(1@0,0)">
 func.func @f(%a: !load, %c: !c, %s: !s) {
-  // expected-error @below {{expected a tile of 16 pixels, as in the tensor map, because one instruction must copy all pixels of the tile, got (64,32):(1@0,0)}}
+  // expected-error @below {{the tile is (64,32):(1@0,0); it must have 16 pixels, as in the tensor map, because one instruction copies all of them}}
   cute.copy(%a, %c, %s) : (!load, !c, !s) -> ()
   return
 }
@@ -69,7 +69,7 @@ func.func @f(%a: !load, %o: !cute.coord<"?">) {
 
 !store = !cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 16, lower = (0), upper = (0)>
 func.func @f(%a: !store, %c: i32) {
-  // expected-error @below {{expected 3 coordinates, shared memory after the map, got 3 operands}}
+  // expected-error @below {{the number of operands after the map is 3; pass 3 coordinates, shared memory}}
   cute_nvgpu.arch.tma_store_im2col(%a, %c, %c, %c) : (!store, i32, i32, i32) -> ()
   return
 }
@@ -79,7 +79,7 @@ func.func @f(%a: !store, %c: i32) {
 !store = !cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 16, lower = (0), upper = (0)>
 !p = !cute.ptr<f16, smem, align<128>>
 func.func @f(%a: !store, %c: i32, %s: !p, %m: i16) {
-  // expected-error @below {{expected at most an i64 cache hint after operand #4, got i16}}
+  // expected-error @below {{the operands after #4 are i16; pass at most an i64 cache hint}}
   cute_nvgpu.arch.tma_store_im2col(%a, %c, %c, %c, %s, %m) : (!store, i32, i32, i32, !p, i16) -> ()
   return
 }
@@ -97,7 +97,7 @@ func.func @f(%a: !load, %c: i32) {
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 16)>
 func.func @f(%a: !load, %c: i32) {
-  // expected-error @below {{expected 2 coordinates after the map, got 1 operands}}
+  // expected-error @below {{the number of operands after the map is 1; pass 2 coordinates}}
   cute_nvgpu.arch.tma_prefetch(%a, %c) : (!load, i32) -> ()
   return
 }

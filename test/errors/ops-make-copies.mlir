@@ -14,7 +14,7 @@ func.func @f(%a: !ld, %b: !ld) {
 !mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
 !tc = !cute.tiled_copy<!st, layout_copy_tv = <"(32,8):(8,1)">, tiler_mn = <"[256:1]">>
 func.func @f(%a: !st, %m: !mma) {
-  // expected-error @below {{expected an atom with elements as wide as B's f16, got !cute_nvgpu.atom.universal_copy<f32>}}
+  // expected-error @below {{the atom !cute_nvgpu.atom.universal_copy<f32> moves elements of another width than B's f16; use one of the same width}}
   %c = cute.make_tiled_copy_B(%a, %m) : (!st, !mma) -> !tc
   return
 }
@@ -26,7 +26,7 @@ func.func @f(%a: !st, %m: !mma) {
 !mma = !cute.tiled_mma<!atom, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
 !tc = !cute.tiled_copy<!st, layout_copy_tv = <"(32,8):(8,1)">, tiler_mn = <"[256:1]">>
 func.func @f(%a: !st, %m: !mma) {
-  // expected-error @below {{expected an operand A in registers, because the copy writes it, got !cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)>}}
+  // expected-error @below {{!cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)> does not read operand A from registers, which the copy writes; use an atom that does}}
   %c = cute.make_tiled_copy_A(%a, %m) : (!st, !mma) -> !tc
   return
 }

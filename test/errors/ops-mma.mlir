@@ -3,7 +3,7 @@
 
 !atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>
 func.func @f(%a: !cute_nvgpu.atom.mma_sync<16x8x8, (f32,f16,f16,f32)>) {
-  // expected-error @below {{'cute.make_tiled_mma' op expected an atom of type !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> as in the result type, got !cute_nvgpu.atom.mma_sync<16x8x8, (f32,f16,f16,f32)>}}
+  // expected-error @below {{'cute.make_tiled_mma' op the atom has type !cute_nvgpu.atom.mma_sync<16x8x8, (f32,f16,f16,f32)>; the result type needs !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>}}
   %m = cute.make_tiled_mma(%a) : !cute.tiled_mma<!atom, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
 //     ^
   return
@@ -13,7 +13,7 @@ func.func @f(%a: !cute_nvgpu.atom.mma_sync<16x8x8, (f32,f16,f16,f32)>) {
 
 !mma = !cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
 func.func @f(%m: !mma, %a: !cute.memref<f16, smem, "S<3,3,3> o 0 o (64,64):(64,1)">, %c: !cute.coord<"?">) {
-  // expected-error @below {{'cute.tiled.mma.partition_A' op expected a plain layout (a swizzle belongs on the pointer), got the composed layout S<3,3,3> o 0 o (64,64):(64,1)}}
+  // expected-error @below {{'cute.tiled.mma.partition_A' op the layout is composed (S<3,3,3> o 0 o (64,64):(64,1)); use a plain layout and put a swizzle on the pointer}}
   %r = "cute.tiled.mma.partition_A"(%m, %a, %c) : (!mma, !cute.memref<f16, smem, "S<3,3,3> o 0 o (64,64):(64,1)">, !cute.coord<"?">) -> !cute.memref<f16, smem, "8:1">
 //     ^
   return
@@ -43,7 +43,7 @@ func.func @f(%m: !mma, %a: !cute.memref<f16, smem, "64:1">, %c: !cute.coord<"?">
 
 !mma = !cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
 func.func @f(%m: !mma, %a: !cute.memref<f16, gmem, "(64,64):(64,1)">, %c: !cute.coord<"?">) {
-  // expected-error @below {{'cute.tiled.mma.partition_A' op expected operand A of !cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)> in smem, got gmem}}
+  // expected-error @below {{'cute.tiled.mma.partition_A' op operand A of !cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)> is in gmem; it must be in smem}}
   %r = cute.tiled.mma.partition_A(%m, %a, %c) : (!mma, !cute.memref<f16, gmem, "(64,64):(64,1)">, !cute.coord<"?">) -> !cute.memref<f16, smem, "8:1">
 //     ^
   return
@@ -53,7 +53,7 @@ func.func @f(%m: !mma, %a: !cute.memref<f16, gmem, "(64,64):(64,1)">, %c: !cute.
 
 !mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
 func.func @f(%m: !mma, %s: !cute.shape<"64">) {
-  // expected-error @below {{'cute.tiled.mma.partition_shape_A' op expected a shape (M,K,…) of rank 2 or more, got 64}}
+  // expected-error @below {{'cute.tiled.mma.partition_shape_A' op the shape is 64; use (M,K,…) of rank 2 or more}}
   %r = cute.tiled.mma.partition_shape_A(%m, %s) : (!mma, !cute.shape<"64">) -> !cute.shape<"64">
 //     ^
   return
@@ -63,7 +63,7 @@ func.func @f(%m: !mma, %s: !cute.shape<"64">) {
 
 !mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
 func.func @f(%m: !mma, %s: !cute.memref<f16, smem, "(8,?,4):(1,8,?)">) {
-  // expected-error @below {{'cute.tiled.mma.make_fragment_A' op expected a static shape, got (8,?,4)}}
+  // expected-error @below {{'cute.tiled.mma.make_fragment_A' op the shape is not static ((8,?,4)); use static extents}}
   %r = cute.tiled.mma.make_fragment_A(%m, %s) : (!mma, !cute.memref<f16, smem, "(8,?,4):(1,8,?)">) -> !cute.memref<f16, rmem, "8:1">
 //     ^
   return
@@ -73,7 +73,7 @@ func.func @f(%m: !mma, %s: !cute.memref<f16, smem, "(8,?,4):(1,8,?)">) {
 
 !mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
 func.func @f(%m: !mma, %s: !cute.memref<f16, smem, "(4,2,4):(1,4,8)">) {
-  // expected-error @below {{'cute.tiled.mma.make_fragment_A' op expected 8 values of A in mode 0 for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got 4 in (4,2,4)}}
+  // expected-error @below {{'cute.tiled.mma.make_fragment_A' op A has 4 values in mode 0 of (4,2,4); the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> needs 8}}
   %r = cute.tiled.mma.make_fragment_A(%m, %s) : (!mma, !cute.memref<f16, smem, "(4,2,4):(1,4,8)">) -> !cute.memref<f16, rmem, "8:1">
 //     ^
   return
@@ -86,7 +86,7 @@ func.func @f(%m: !mma, %s: !cute.memref<f16, smem, "(4,2,4):(1,4,8)">) {
 !b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected ranks of A, B and D among 1 1 1: one atom, 1 1 2: outer product of (M) and (N), 2 2 2: (M,K) and (N,K), 2 2 3: (V,M) and (V,N), 3 3 3: (V,M,K) and (V,N,K); got 2 3 3 ((8,1), (4,1,1), (4,1,1))}}
+  // expected-error @below {{'cute.gemm' op A, B and D have ranks 2 3 3 ((8,1), (4,1,1), (4,1,1)); use one of 1 1 1: one atom, 1 1 2: outer product of (M) and (N), 2 2 2: (M,K) and (N,K), 2 2 3: (V,M) and (V,N), 3 3 3: (V,M,K) and (V,N,K)}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return
@@ -99,7 +99,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected 8 values of A in mode V for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got 4 in (4,1,1)}}
+  // expected-error @below {{'cute.gemm' op A has 4 values in mode V of (4,1,1); the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> needs 8}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return
@@ -112,7 +112,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected a plain layout of A (a swizzle belongs on the pointer), got S<1,0,1> o 0 o (8,1,1):(1,0,0)}}
+  // expected-error @below {{'cute.gemm' op the layout of A is not plain (S<1,0,1> o 0 o (8,1,1):(1,0,0)); use a plain layout and put a swizzle on the pointer}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return
@@ -125,7 +125,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected A in rmem for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got smem}}
+  // expected-error @below {{'cute.gemm' op A is in smem; the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> needs it in rmem}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return
@@ -138,7 +138,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected a static layout of A, got (8,1,?):(1,0,?)}}
+  // expected-error @below {{'cute.gemm' op the layout of A is not static ((8,1,?):(1,0,?)); use static extents and strides}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return
@@ -151,7 +151,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(0,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected an injective layout of D, got a mode of extent 4 and stride 0 in (4,1,1):(0,0,0)}}
+  // expected-error @below {{'cute.gemm' op D has a mode of extent 4 and stride 0 in (4,1,1):(0,0,0); its layout must be injective}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return
@@ -165,7 +165,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !d = !cute.memref<f32, rmem, "(4,2,1):(1,4,0)">
 !c = !cute.memref<f32, rmem, "(4,1,1):(1,4,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b, %c: !c) {
-  // expected-error @below {{'cute.gemm' op expected the same extents in C and D, got (4,1,1) and (4,2,1) (mode M)}}
+  // expected-error @below {{'cute.gemm' op C and D have extents (4,1,1) and (4,2,1), which differ in mode M; they must be equal}}
   cute.gemm(%m, %d, %a, %b, %c) : (!mma, !d, !a, !b, !c) -> ()
 //^
   return
@@ -178,7 +178,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b, %c: !c) {
 !b = !cute.memref<f16, smem, align<128>, "((8,(8,2)),1,1):((8,(1,64)),0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected A aligned to at least 16 bytes, got 8 bytes: !cute.memref<f16, smem, align<8>, "(((8,8),(8,2)),1,1):(((8,64),(1,512)),0,0)">}}
+  // expected-error @below {{'cute.gemm' op A is aligned to 8 bytes (!cute.memref<f16, smem, align<8>, "(((8,8),(8,2)),1,1):(((8,64),(1,512)),0,0)">); it must be aligned to at least 16 bytes}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return
@@ -191,7 +191,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, smem, align<128>, "((8,(8,2)),1,2):((8,(1,64)),0,128)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected strides in mode RestK of A that are multiples of 16 bytes, got 4 elements of 16 bits in (((8,8),(8,2)),1,2):(((8,64),(1,512)),0,4)}}
+  // expected-error @below {{'cute.gemm' op mode RestK of A has a stride of 4 elements of 16 bits in (((8,8),(8,2)),1,2):(((8,64),(1,512)),0,4); strides must be multiples of 16 bytes}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return
@@ -204,7 +204,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, smem, align<128>, "((8,(8,2)),1,1):((8,(1,64)),0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected a static layout of one instruction's tile of A, got (64,16):(?,1)}}
+  // expected-error @below {{'cute.gemm' op the layout of one instruction's tile of A is not static ((64,16):(?,1)); use static extents and strides}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return
@@ -229,7 +229,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !t = !cute.memref<i4, smem, align<16>, "(8,32):(32,1)">
 !c = !cute.memref<i32, smem, align<16>, "(8,8):(8,1)">
 func.func @f(%m: !mma, %c: !c, %a: !t, %b: !t, %i: !cute.coord<"?">) {
-  // expected-error @below {{'cute.cooperative_gemm' op expected elements of whole bytes in A, got i4}}
+  // expected-error @below {{'cute.cooperative_gemm' op A has elements i4; use elements of whole bytes}}
   cute.cooperative_gemm(%m, %c, %a, %b, %i) : (!mma, !c, !t, !t, !cute.coord<"?">) -> ()
 //^
   return

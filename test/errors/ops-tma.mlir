@@ -3,7 +3,7 @@
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 func.func @f() {
-  // expected-error @below {{'cute_nvgpu.arch.tma_load' op expected a tensor map, coordinates and shared memory, got no operands}}
+  // expected-error @below {{'cute_nvgpu.arch.tma_load' op there are no operands; pass a tensor map, coordinates and shared memory}}
   "cute_nvgpu.arch.tma_load"() : () -> ()
 //^
   return
@@ -13,7 +13,7 @@ func.func @f() {
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 func.func @f(%m: !load, %a: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.tma_load' op expected 2 coordinates and shared memory after the map, got 1 operands}}
+  // expected-error @below {{'cute_nvgpu.arch.tma_load' op the number of operands after the map is 1; pass 2 coordinates and shared memory}}
   "cute_nvgpu.arch.tma_load"(%m, %a) : (!load, i32) -> ()
 //^
   return
@@ -53,7 +53,7 @@ func.func @f(%m: !load, %a: i32, %b: i32, %s: !cute.ptr<f16, smem, align<128>>, 
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 func.func @f(%m: !load, %a: i32, %b: i32, %s: !cute.ptr<f16, smem, align<128>>, %bar: !cute.ptr<i64, smem>, %c: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.tma_load' op expected at most an i16 mask and an i64 cache hint after operand #4, got i32}}
+  // expected-error @below {{'cute_nvgpu.arch.tma_load' op the operands after #4 are i32; pass at most an i16 mask and an i64 cache hint}}
   "cute_nvgpu.arch.tma_load"(%m, %a, %b, %s, %bar, %c) : (!load, i32, i32, !cute.ptr<f16, smem, align<128>>, !cute.ptr<i64, smem>, i32) -> ()
 //^
   return
@@ -83,7 +83,7 @@ func.func @f(%p: !cute.ptr<f32, gmem>, %a: i64, %b: i64, %c: i64) {
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 func.func @f(%p: !cute.ptr<f16, gmem>, %a: i64, %b: i64) {
-  // expected-error @below {{'cute_nvgpu.arch.make_tensor_map' op expected 3 i64 (2 extents, 1 strides) after the address, got i64, i64}}
+  // expected-error @below {{'cute_nvgpu.arch.make_tensor_map' op the operands after the address are i64, i64; pass 3 i64 (2 extents, 1 strides)}}
   %m = "cute_nvgpu.arch.make_tensor_map"(%p, %a, %b) : (!cute.ptr<f16, gmem>, i64, i64) -> !load
 //     ^
   return
@@ -132,7 +132,7 @@ func.func @f(%g: !cute.ptr<f32, gmem>) {
 
 !im = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 64, lower = (0, 0), upper = (0, 0)>
 func.func @f(%g: !cute.ptr<f16, gmem>, %x: i64) {
-  // expected-error @below {{'cute_nvgpu.arch.make_im2col_map' op expected 7 i64 (4 extents, 3 strides) after the address, got i64}}
+  // expected-error @below {{'cute_nvgpu.arch.make_im2col_map' op the operands after the address are i64; pass 7 i64 (4 extents, 3 strides)}}
   %a = "cute_nvgpu.arch.make_im2col_map"(%g, %x) : (!cute.ptr<f16, gmem>, i64) -> !im
 //     ^
   return
@@ -141,7 +141,7 @@ func.func @f(%g: !cute.ptr<f16, gmem>, %x: i64) {
 // -----
 
 func.func @f() {
-  // expected-error @below {{'cute_nvgpu.arch.tma_load_im2col' op expected a tensor map, coordinates, shared memory, a barrier and offsets, got none}}
+  // expected-error @below {{'cute_nvgpu.arch.tma_load_im2col' op there are no operands; pass a tensor map, coordinates, shared memory, a barrier and offsets}}
   "cute_nvgpu.arch.tma_load_im2col"() : () -> ()
 //^
   return
@@ -181,7 +181,7 @@ func.func @f(%m: !im, %a: i32, %b: i32, %c: i32, %d: i32, %s: !cute.ptr<f16, sme
 
 !im = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 64, lower = (0, 0), upper = (0, 0)>
 func.func @f(%m: !im, %a: i32, %b: i32, %c: i32, %d: i32, %s: !cute.ptr<f16, smem, align<128>>, %bar: !cute.ptr<i64, smem>, %x: i16, %y: i16, %z: i1) {
-  // expected-error @below {{'cute_nvgpu.arch.tma_load_im2col' op expected at most an i16 mask and an i64 cache hint after operand #8, got i1}}
+  // expected-error @below {{'cute_nvgpu.arch.tma_load_im2col' op the operands after #8 are i1; pass at most an i16 mask and an i64 cache hint}}
   "cute_nvgpu.arch.tma_load_im2col"(%m, %a, %b, %c, %d, %s, %bar, %x, %y, %z) : (!im, i32, i32, i32, i32, !cute.ptr<f16, smem, align<128>>, !cute.ptr<i64, smem>, i16, i16, i1) -> ()
 //^
   return
@@ -192,7 +192,7 @@ func.func @f(%m: !im, %a: i32, %b: i32, %c: i32, %d: i32, %s: !cute.ptr<f16, sme
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 func.func @f(%a: !load, %c: !xy, %s: !cute.memref<f16, smem, align<128>, "(64,8):(8,1) o 0 o (8,64):(64,1)">) {
-  // expected-error @below {{'cute.copy' op expected a plain or a swizzled layout in smem, got (64,8):(8,1) o 0 o (8,64):(64,1)}}
+  // expected-error @below {{'cute.copy' op the smem layout (64,8):(8,1) o 0 o (8,64):(64,1) is neither plain nor swizzled; use one that is}}
   cute.copy(%a, %c, %s) : (!load, !xy, !cute.memref<f16, smem, align<128>, "(64,8):(8,1) o 0 o (8,64):(64,1)">) -> ()
 //^
   return
@@ -203,7 +203,7 @@ func.func @f(%a: !load, %c: !xy, %s: !cute.memref<f16, smem, align<128>, "(64,8)
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 func.func @f(%a: !load, %c: !xy, %s: !cute.memref<f16, smem, align<16>, "(8,64):(64,1)">) {
-  // expected-error @below {{'cute.copy' op expected smem aligned to 128 bytes, as TMA requires, got 16 bytes (!cute.memref<f16, smem, align<16>, "(8,64):(64,1)">); write align<128>}}
+  // expected-error @below {{'cute.copy' op smem is aligned to 16 bytes (!cute.memref<f16, smem, align<16>, "(8,64):(64,1)">); it must be aligned to 128, as TMA requires; write align<128>}}
   cute.copy(%a, %c, %s) : (!load, !xy, !cute.memref<f16, smem, align<16>, "(8,64):(64,1)">) -> ()
 //^
   return

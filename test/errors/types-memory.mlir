@@ -217,13 +217,13 @@ func.func private @f(!cute_nvgpu.atom.ldsm<val_type = index, num_matrices = 4, n
 
 // -----
 
-// expected-error @below {{expected a shape MxNxK, got rank 2}}
+// expected-error @below {{the shape has rank 2; write MxNxK}}
 func.func private @f(!cute_nvgpu.atom.mma_sync<16x8, (f32,f16,f16,f32)>)
 //                                             ^
 
 // -----
 
-// expected-error @below {{expected the element types of D, A, B and C, got 3}}
+// expected-error @below {{the number of element types is 3; write those of D, A, B and C}}
 func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16)>)
 //                                                      ^
 
@@ -235,31 +235,31 @@ func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x17, (f32,f16,f16,f32)>)
 
 // -----
 
-// expected-error @below {{expected one of and, xor, major, saturate, got 'A'}}
+// expected-error @below {{'A' is not supported here; write one of and, xor, major, saturate}}
 func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), A = smem>)
 //                                                                         ^
 
 // -----
 
-// expected-error @below {{expected one of and, xor, major, saturate, got 'fast'}}
+// expected-error @below {{'fast' is not supported here; write one of and, xor, major, saturate}}
 func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), fast>)
 //                                                                         ^
 
 // -----
 
-// expected-error @below {{expected smem or rmem, got 'gmem'}}
+// expected-error @below {{'gmem' is not supported here; write smem or rmem}}
 func.func private @f(!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = gmem, major = (k, k)>)
 //                                                                           ^
 
 // -----
 
-// expected-error @below {{expected the same element type for C as for D (f32), got f16}}
+// expected-error @below {{C has elements f16; they must be those of D, f32}}
 func.func private @f(!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f16), A = smem, major = (k, k)>)
 //                                          ^
 
 // -----
 
-// expected-error @below {{expected 64x64x16 for wgmma on f16, got 64x64x32}}
+// expected-error @below {{64x64x32 is not supported by wgmma on f16; use 64x64x16}}
 func.func private @f(!cute_nvgpu.atom.wgmma<64x64x32, (f32,f16,f16,f32), A = smem, major = (k, k)>)
 //                                          ^
 
@@ -289,13 +289,13 @@ func.func private @f(!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = rme
 
 // -----
 
-// expected-error @below {{expected one of these multiply-adds: 1x1x1 (f64,f64,f64,f64); 1x1x1 (f32,f32,f32,f32); 1x1x1 (f16,f16,f16,f16); 1x1x1 (bf16,bf16,bf16,bf16); 1x1x1 (i32,i32,i32,i32); got 1x1x1 (f32,f32,f32,f64)}}
+// expected-error @below {{1x1x1 (f32,f32,f32,f64) is not supported; use one of these multiply-adds: 1x1x1 (f64,f64,f64,f64); 1x1x1 (f32,f32,f32,f32); 1x1x1 (f16,f16,f16,f16); 1x1x1 (bf16,bf16,bf16,bf16); 1x1x1 (i32,i32,i32,i32)}}
 func.func private @f(!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f64)>)
 //                                                  ^
 
 // -----
 
-// expected-error @below {{expected an MMA atom type, got f32}}
+// expected-error @below {{f32 is not an MMA atom type; write one, such as !cute_nvgpu.atom.mma_sync<…>}}
 func.func private @f(!cute.tiled_mma<f32, atom_layout_MNK = <"(2,2,1):(1,2,0)">>)
 //                                   ^
 
@@ -313,13 +313,13 @@ func.func private @f(!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16
 
 // -----
 
-// expected-error @below {{expected a static atom layout and a static permutation, got (2,?,1):(1,2,0) and (_,_,_)}}
+// expected-error @below {{the atom layout or the permutation is not static ((2,?,1):(1,2,0) and (_,_,_)); use static ones}}
 func.func private @f(!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,?,1):(1,2,0)">>)
 //                                   ^
 
 // -----
 
-// expected-error @below {{expected a permutation of N whose extent is a multiple of 16 (2 atoms of extent 8), got 24}}
+// expected-error @below {{the permutation of N has extent 24; it must be a multiple of 16 (2 atoms of extent 8)}}
 func.func private @f(!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">, permutation_MNK = <"[32:1;24:1;_]">>)
 //                                   ^
 
@@ -337,13 +337,13 @@ func.func private @f(!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16
 
 // -----
 
-// expected-error @below {{expected 2 pixel strides, one per number of the lower corner, got 3}}
+// expected-error @below {{the number of pixel strides is 3; write 2, one per number of the lower corner}}
 func.func private @f(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 64, lower = (0, 0), upper = (0, 0), pixel_strides = (1, 1, 1)>)
 //                                                    ^
 
 // -----
 
-// expected-error @below {{expected a lower corner of 1 to 3 numbers (W, H, D), got 4}}
+// expected-error @below {{the lower corner has 4 numbers; write 1 to 3 (W, H, D)}}
 func.func private @f(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 64, lower = (0, 0, 0, 0), upper = (0, 0, 0, 0)>)
 //                                                    ^
 

@@ -13,5 +13,5 @@ func.func private @f(!cute_nvgpu.atom.wgmma<64x8x32, (i32,i8,i8,i32), negate_a>)
 
 // -----
 
-// expected-error @below {{expected one of A, major, negate_a, negate_b, saturate, got 'minus'}}
+// expected-error @below {{'minus' is not supported here; write one of A, major, negate_a, negate_b, saturate}}
 func.func private @f(!cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), minus>)

@@ -43,19 +43,19 @@ def run_bytes(t: Attribute, what: str, spaces: tuple[AddressSpace, ...]) -> int:
     """
     assert isinstance(t, MemRefType)
     if t.space not in spaces:
-        raise AlgebraError(f"expected a {what} in {' or '.join(spaces)}, got {t.space} in {t}")
+        raise AlgebraError(f"the {what} is in {t.space} ({t}); it must be in {' or '.join(spaces)}")
     layout = t.layout
     if isinstance(layout, ComposedLayout) or t.data.ptr.swizzle is not None:
-        raise AlgebraError(f"expected a {what} without swizzle, got {t}")
+        raise AlgebraError(f"the {what} has a swizzle ({t}); use one without")
     n = size(layout)
     run = coalesce(layout)
     if not isinstance(n, int) or not (n == 1 or (run.shape == n and run.stride == 1)):
-        raise AlgebraError(f"expected a {what} that is one contiguous run of static size, got {t}")
+        raise AlgebraError(f"the {what} is not one contiguous run of static size ({t}); use a contiguous static layout")
     n_bytes = n * element_bits(t.element) // 8
     if n_bytes % 16 or t.alignment % 16:
         raise AlgebraError(
-            f"expected a {what} aligned to 16 bytes and a multiple of 16 bytes long, got {n_bytes} bytes aligned to "
-            f"{t.alignment} in {t}"
+            f"the {what} has {n_bytes} bytes aligned to {t.alignment} ({t}); size and alignment must be "
+            "multiples of 16 bytes"
         )
     return n_bytes
 
@@ -93,7 +93,7 @@ class BulkCopyOp(_RunOp):
         a = run_bytes(source, "source", tuple(DESTINATIONS))
         b = run_bytes(destination, "destination", DESTINATIONS[source.space])
         if a != b:
-            raise AlgebraError(f"expected runs of equal length, got {a} and {b} bytes")
+            raise AlgebraError(f"the runs have {a} and {b} bytes; their lengths must be equal")
         assert isinstance(destination, MemRefType)
         signals = destination.space != AddressSpace.gmem
         rest = [o.type for o in self.rest]
@@ -113,8 +113,8 @@ class BulkCopyOp(_RunOp):
             last, allowed = "at most an i64 cache hint", ((), (i64,))
         if tuple(rest) not in allowed:
             raise AlgebraError(
-                f"expected {last} for a copy from {source.space} to {destination.space}, "
-                f"got {', '.join(map(str, rest))}"
+                f"a copy from {source.space} to {destination.space} does not take "
+                f"{', '.join(map(str, rest))}; pass {last}"
             )
 
 
@@ -148,10 +148,12 @@ class BulkReduceOp(_RunOp):
         b = run_bytes(destination, "destination", (AddressSpace.gmem,))
         assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
         if a != b or source.element != destination.element:
-            raise AlgebraError(f"expected runs of equal length and element type, got {source} and {destination}")
+            raise AlgebraError(
+                f"the runs are {source} and {destination}; their lengths and element types must be equal"
+            )
         word = self.reduction.data
         if word not in REDUCTIONS:
-            raise AlgebraError(f"expected reduction = one of {', '.join(REDUCTIONS)}, got '{word}'")
+            raise AlgebraError(f"the reduction is '{word}'; use one of {', '.join(REDUCTIONS)}")
         reduced_as(source.element, word)
 
 
@@ -190,9 +192,9 @@ class PrefetchOp(_RunOp):
         t = self.tensor.type
         assert isinstance(t, MemRefType)
         if t.space != AddressSpace.gmem:
-            raise AlgebraError(f"expected a tensor in gmem, got {t.space} in {t}")
+            raise AlgebraError(f"the tensor is in {t.space} ({t}); it must be in gmem")
         if self.level.data not in ("L1", "L2"):
-            raise AlgebraError(f'expected level = "L1" or "L2", got "{self.level.data}"')
+            raise AlgebraError(f'the level is "{self.level.data}"; use "L1" or "L2"')
 
 
 OPS = ops_of(__name__)

@@ -91,14 +91,14 @@ def check_copy(atom: BulkAtomType, operand_types: Sequence[Attribute]) -> None:
         if t.element != atom.element:
             raise AlgebraError(f"operand #{i} must have elements of the atom's {atom.element}, got {t.element}")
         if isinstance(t.layout, ComposedLayout) or t.data.ptr.swizzle is not None:
-            raise AlgebraError(f"expected operand #{i} without swizzle: bulk copies move plain runs of bytes, got {t}")
+            raise AlgebraError(
+                f"operand #{i} has a swizzle ({t}), but bulk copies move plain runs of bytes; use one without"
+            )
     assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
     spaces = _SPACES[bool(atom.data.reduction)]
     if destination.space not in spaces.get(source.space, ()):
         pairs = ", ".join(f"{a} to {b}" for a, to in spaces.items() for b in to)
-        raise AlgebraError(
-            f"expected a copy that {atom.name} supports ({pairs}), got {source.space} to {destination.space}"
-        )
+        raise AlgebraError(f"{atom.name} does not copy from {source.space} to {destination.space}; it supports {pairs}")
     runs(atom, (source, destination), (source.layout, destination.layout))
 
 
@@ -112,7 +112,9 @@ def runs(atom: BulkAtomType, types: tuple[MemRefType, MemRefType], layouts: tupl
     for what, layout in zip(names, layouts):
         assert isinstance(layout, Layout)
         if not is_static(layout.shape):
-            raise AlgebraError(f"expected a static shape of the {what}, got {payload_text(layout.shape)}")
+            raise AlgebraError(
+                f"the shape of the {what} is not static ({payload_text(layout.shape)}); use static extents"
+            )
         plain.append(layout)
     bits = element_bits(atom.element)
     rest = [m for m in common_modes(plain) if m.strides[1] != 0]  # Stride 0 in the destination: write once.
@@ -131,22 +133,21 @@ def runs(atom: BulkAtomType, types: tuple[MemRefType, MemRefType], layouts: tupl
     shown = " and ".join(payload_text(layout) for layout in plain)
     if limit and width != limit:
         raise AlgebraError(
-            f"expected runs of {limit} elements, the {atom.data.bits} bits of the atom, got {width} contiguous in both "
-            f"{shown}"
+            f"{width} elements are contiguous in both {shown}; the {atom.data.bits} bits of the atom need "
+            f"runs of {limit}"
         )
     if width * bits % UNIT_BITS:
         raise AlgebraError(
-            f"expected runs of a multiple of 16 bytes, got {width} elements of {atom.element} that are contiguous in "
-            f"both {shown}"
+            f"{width} elements of {atom.element} are contiguous in both {shown}; runs must be multiples of 16 bytes"
         )
     unit = UNIT_BITS // bits
     for side, (what, t, layout) in enumerate(zip(names, types, plain)):
         if t.alignment % 16:
-            raise AlgebraError(f"expected a {what} aligned to 16 bytes for a bulk copy, got {t.alignment} bytes in {t}")
+            raise AlgebraError(f"the {what} is aligned to {t.alignment} bytes ({t}); a bulk copy needs 16")
         if any(divisibility(m.strides[side]) % unit for m in rest):
             raise AlgebraError(
-                f"expected runs of the {what} that begin at multiples of {unit} elements (16 bytes), got "
-                f"{payload_text(layout)}"
+                f"the layout of the {what} is {payload_text(layout)}; its runs must begin at multiples of "
+                f"{unit} elements (16 bytes)"
             )
     return Runs(width, tuple(rest))
 
@@ -186,7 +187,7 @@ def reduced_as(element: Attribute, reduction: str) -> str:
     found = next((name for name in names if name in known), None)
     if found is None:
         raise AlgebraError(
-            f"expected elements that cp.reduce.async.bulk.{reduction} supports ({', '.join(known)}), got {element}"
+            f"cp.reduce.async.bulk.{reduction} does not support elements {element}; use one of {', '.join(known)}"
         )
     return found
 
@@ -196,7 +197,7 @@ def check_bulk(b: BulkCopy) -> None:
     natural = element_bits(b.element)
     if b.bits % UNIT_BITS or b.bits % natural or b.bits < 0:
         raise AlgebraError(
-            f"expected a multiple of {UNIT_BITS} bits that holds whole {b.element} elements, got {b.bits} bits"
+            f"the atom has {b.bits} bits; use a multiple of {UNIT_BITS} bits that holds whole {b.element} elements"
         )
     if b.reduction:
         reduced_as(b.element, b.reduction)
@@ -228,7 +229,9 @@ class BulkAtomType(Data[BulkCopy], CopyAtomType):
                 here = parser.pos
                 word = parser.parse_identifier(" reduction")
                 if word not in REDUCTIONS:
-                    parser.raise_error(f"expected one of {', '.join(REDUCTIONS)}, got '{word}'", here, parser.pos)
+                    parser.raise_error(
+                        f"'{word}' is not a reduction; write one of {', '.join(REDUCTIONS)}", here, parser.pos
+                    )
                 b = b._replace(reduction=word)
             if parser.parse_optional_punctuation(",") is not None:
                 b = b._replace(bits=parser.parse_integer(allow_boolean=False, allow_negative=False))

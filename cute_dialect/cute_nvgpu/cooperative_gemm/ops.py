@@ -62,9 +62,13 @@ def cooperative_parts(types: Sequence[Attribute]) -> dict[str, OperandPartition]
     assert isinstance(mma, TiledMmaType)
     expect(tid, CoordType, 4, "a !cute.coord")
     if mma.atom.SPARSE:
-        raise AlgebraError(f"expected a tiled MMA with a dense atom, got {mma}; for a sparse A use cute.sparse_gemm")
+        raise AlgebraError(
+            f"the tiled MMA has a sparse atom ({mma}); use a dense one, or cute.sparse_gemm for a sparse A"
+        )
     if size(layout_modes(mma.tiled.threads)[3]) != 1:
-        raise AlgebraError(f"expected an MMA with one atom along K, got {mma}, whose threads would hold partial sums")
+        raise AlgebraError(
+            f"the tiled MMA has several atoms along K ({mma}), so threads would hold partial sums; use one atom along K"
+        )
     parts: dict[str, OperandPartition] = {}
     extents: dict[str, tuple[str, int]] = {}
     for i, (operand, t) in enumerate((("C", c), ("A", a), ("B", b)), 1):
@@ -72,12 +76,14 @@ def cooperative_parts(types: Sequence[Attribute]) -> dict[str, OperandPartition]
         assert isinstance(t, MemRefType)
         if t.space.per_thread:
             if operand != "C":
-                raise AlgebraError(f"expected a tile of {operand} in memory that the threads share, got {t}")
+                raise AlgebraError(
+                    f"{operand} is not in memory that the threads share ({t}); use a tile in gmem or smem"
+                )
             parts[operand] = OperandPartition(None, t)
             continue
         check_element(mma.atom, operand, t)
         if element_bits(t.element) < 8:
-            raise AlgebraError(f"expected elements of whole bytes in {operand}, got {t.element}")
+            raise AlgebraError(f"{operand} has elements {t.element}; use elements of whole bytes")
         _check_tile(mma, operand, t, extents)
         (tile,) = PARTITIONS[operand].infer_types([mma, t, tid], {})
         assert isinstance(tile, MemRefType)
@@ -98,23 +104,24 @@ def _check_tile(mma: TiledMmaType, operand: str, t: MemRefType, extents: dict[st
     layout = t.layout
     if isinstance(layout, ComposedLayout):
         raise AlgebraError(
-            f"expected a plain layout of {operand} (a swizzle belongs on the pointer), got {payload_text(layout)}"
+            f"the layout of {operand} is not plain ({payload_text(layout)}); use a plain layout and put a "
+            "swizzle on the pointer"
         )
     names = MODES[operand]
     if not isinstance(layout.shape, tuple) or len(layout.shape) != 2:
-        raise AlgebraError(f"expected a tile ({','.join(names)}) of {operand}, got {payload_text(layout.shape)}")
+        raise AlgebraError(f"the tile of {operand} is {payload_text(layout.shape)}; use ({','.join(names)})")
     if not is_static(layout.shape):
-        raise AlgebraError(f"expected a static shape of {operand}, got {payload_text(layout.shape)}")
+        raise AlgebraError(f"the shape of {operand} is not static ({payload_text(layout.shape)}); use static extents")
     for name, mode, at in zip(names, layout_modes(layout), OPERAND_MODES[operand]):
         n, whole = cast("int", size(mode)), cast("int", mma.tiled.tile_size[at])
         if n % whole:
             raise AlgebraError(
-                f"expected a multiple of {whole} along {name} in {operand}, the tile of the MMA, "
-                f"got {n} in {payload_text(layout.shape)}"
+                f"{operand} has extent {n} along {name} in {payload_text(layout.shape)}; it must be a "
+                f"multiple of {whole}, the tile of the MMA"
             )
         other, same = extents.setdefault(name, (operand, n))
         if same != n:
-            raise AlgebraError(f"expected the same extent of mode {name} in {other} and {operand}, got {same} and {n}")
+            raise AlgebraError(f"mode {name} of {other} and {operand} has extents {same} and {n}; they must be equal")
 
 
 @cute_op

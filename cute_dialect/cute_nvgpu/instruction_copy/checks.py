@@ -64,7 +64,7 @@ def cut(layout: AnyLayout, values: int) -> Pieces:
     modes = layout_modes(plain) if isinstance(plain.shape, tuple) else [plain]
     count = size(modes[0])
     if not isinstance(count, int) or count % values:
-        raise AlgebraError(f"expected a size of mode 0 that is a multiple of {values}, got {payload_text(plain)}")
+        raise AlgebraError(f"the layout is {payload_text(plain)}; the size of mode 0 must be a multiple of {values}")
     piece, among = layout_modes(logical_divide(modes[0], raw_layout(values, 1)))
     return Pieces(piece, make_layout(among, *modes[1:]), layout if isinstance(layout, ComposedLayout) else None)
 
@@ -83,8 +83,8 @@ def check_copy(
         assert isinstance(t, MemRefType)
         if t.space != space:
             raise AlgebraError(
-                f"expected a {what} in {space} ({row.emit.kind} moves {row.src_space} to {row.dst_space}), "
-                f"got {t.space} in {t}"
+                f"the {what} is in {t.space} ({t}); it must be in {space}, because {row.emit.kind} moves "
+                f"{row.src_space} to {row.dst_space}"
             )
         if element_bits(t.element) != element_bits(atom.element):
             raise AlgebraError(f"operand #{i} must have elements as wide as the atom's {atom.element}, got {t.element}")
@@ -92,7 +92,7 @@ def check_copy(
     assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
     if source.element != destination.element:
         raise AlgebraError(
-            f"expected the same element type on both sides, got {source.element} and {destination.element}"
+            f"the element types of both sides are {source.element} and {destination.element}; they must be equal"
         )
     _check_counts(atom, cuts, (source, destination))
     align = {"source": row.src_align, "destination": row.dst_align}
@@ -100,7 +100,9 @@ def check_copy(
         assert isinstance(t, MemRefType)
         if t.space.per_thread:
             if not is_static(t.layout):
-                raise AlgebraError(f"expected a static layout of the {what} in registers, got {t}")
+                raise AlgebraError(
+                    f"the layout of the {what} in registers is not static ({t}); use static extents and strides"
+                )
         else:
             check_memory_side(row.emit.kind, what, t, pieces, align[what])
     if pred is not None:
@@ -111,14 +113,14 @@ def check_copy(
 def _cut_side(atom: InstructionCopyType, what: str, side: str, t: MemRefType) -> Pieces:
     shape = outer_layout(t.layout).shape
     if not is_static(shape):
-        raise AlgebraError(f"expected a static shape of the {what}, got {payload_text(shape)}")
+        raise AlgebraError(f"the shape of the {what} is not static ({payload_text(shape)}); use static extents")
     values = atom.side_values(side)
     try:
         return cut(t.layout, values)
     except AlgebraError:
         raise AlgebraError(
-            f"expected a size of mode 0 of the {what} that is a multiple of {values}, the values per thread of one "
-            f"{atom.row().emit.kind} with {atom}, got {payload_text(shape)}"
+            f"the shape of the {what} is {payload_text(shape)}; the size of mode 0 must be a multiple of "
+            f"{values}, the values per thread of one {atom.row().emit.kind} with {atom}"
         ) from None
 
 
@@ -126,16 +128,15 @@ def _check_counts(atom: InstructionCopyType, cuts: list[Pieces], sides: tuple[Me
     a, b = cuts[0].counts, cuts[1].counts
     shapes = " and ".join(payload_text(outer_layout(t.layout).shape) for t in sides)
     if len(a) != len(b):
-        raise AlgebraError(f"expected tensors of equal rank, got {shapes}")
+        raise AlgebraError(f"the shapes of the tensors are {shapes}; their ranks must be equal")
     if a[0] != b[0]:
         raise AlgebraError(
-            f"expected the same number of instructions in mode 0 of both sides, got {a[0]} at the source "
-            f"({atom.side_values('src')} values each) and {b[0]} at the destination "
-            f"({atom.side_values('dst')} values each) of {shapes}"
+            f"mode 0 has {a[0]} instructions at the source ({atom.side_values('src')} values each) and {b[0]} "
+            f"at the destination ({atom.side_values('dst')} values each) of {shapes}; use the same number"
         )
     for i, (x, y) in enumerate(zip(a, b)):
         if x != y:
-            raise AlgebraError(f"expected modes of equal size, got {x} and {y} in mode {i} of {shapes}")
+            raise AlgebraError(f"mode {i} has sizes {x} and {y} in {shapes}; they must be equal")
 
 
 def check_memory_side(kind: str, what: str, t: MemRefType, pieces: Pieces, align: int) -> None:
@@ -145,24 +146,24 @@ def check_memory_side(kind: str, what: str, t: MemRefType, pieces: Pieces, align
     run = coalesce(pieces.piece)
     if values > 1 and not (run.shape == values and run.stride == 1):
         raise AlgebraError(
-            f"expected {values} contiguous elements of the {what} in one {kind}, got {payload_text(pieces.piece)} in "
-            f"mode 0 of {payload_text(t.layout)}"
+            f"one {kind} has {payload_text(pieces.piece)} elements of the {what} in mode 0 of "
+            f"{payload_text(t.layout)}; {values} must be contiguous"
         )
     if t.alignment % align:
-        raise AlgebraError(f"expected a {what} aligned to {align} bytes for {kind}, got {t.alignment} bytes in {t}")
+        raise AlgebraError(f"the {what} is aligned to {t.alignment} bytes ({t}); {kind} needs {align}")
     step = align * 8 // bits
     for i, mode in enumerate(layout_modes(pieces.others)):
         for extent, stride in zip(leaves(mode.shape), leaves(mode.stride)):
             if extent != 1 and divisibility(_leaf(stride)) % step:
                 raise AlgebraError(
-                    f"expected strides of the {what} that are multiples of {step} elements ({align} bytes) for {kind}, "
-                    f"got {payload_text(mode)} in mode {i} of {payload_text(t.layout)}"
+                    f"mode {i} of the {what} has stride {payload_text(mode)} in {payload_text(t.layout)}; "
+                    f"{kind} needs multiples of {step} elements ({align} bytes)"
                 )
     pointer = t.data.ptr.swizzle
     if pointer is not None and 1 << pointer.base < align:
         raise AlgebraError(
-            f"expected a swizzle that keeps {align} bytes together for {kind}, got {payload_text(pointer)}, which "
-            f"keeps {1 << pointer.base}, on the {what}"
+            f"the swizzle {payload_text(pointer)} of the {what} keeps {1 << pointer.base} bytes together; "
+            f"{kind} needs {align}"
         )
     if pieces.swizzled is not None:
         _check_composed(kind, what, pieces.swizzled, step)
@@ -170,17 +171,19 @@ def check_memory_side(kind: str, what: str, t: MemRefType, pieces: Pieces, align
 
 def _check_composed(kind: str, what: str, layout: ComposedLayout, step: int) -> None:
     if not isinstance(layout.inner, Swizzle):
-        raise AlgebraError(f"expected a plain or a swizzled layout of the {what}, got {payload_text(layout)}")
+        raise AlgebraError(
+            f"the layout of the {what} is neither plain nor swizzled ({payload_text(layout)}); use one that is"
+        )
     if 1 << layout.inner.base < step:
         raise AlgebraError(
-            f"expected a swizzle that keeps {step} elements together for {kind}, got {payload_text(layout.inner)}, "
-            f"which keeps {1 << layout.inner.base}, on the {what}"
+            f"the swizzle {payload_text(layout.inner)} of the {what} keeps {1 << layout.inner.base} elements "
+            f"together; {kind} needs {step}"
         )
     offset = layout.offset
     if not isinstance(offset, int | Dyn) or divisibility(offset) % step:
         raise AlgebraError(
-            f"expected an offset of the {what} that is a multiple of {step} elements for {kind}, "
-            f"got {payload_text(layout)}"
+            f"the layout of the {what} is {payload_text(layout)}; {kind} needs an offset that is a multiple "
+            f"of {step} elements"
         )
 
 
@@ -203,5 +206,5 @@ def _check_predicate(kind: str, pred: Attribute, counts: list[int]) -> None:
         rest = "".join(f",{c}" for c in counts[1:])
         wanted = " or ".join(f"({n}{rest})" for n in dict.fromkeys((counts[0], 1)))
         raise AlgebraError(
-            f"expected a predicate with one flag per instruction, of sizes {wanted}, got {payload_text(shape)}"
+            f"the predicate has shape {payload_text(shape)}; it must have one flag per instruction, of sizes {wanted}"
         )

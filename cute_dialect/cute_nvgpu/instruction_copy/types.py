@@ -95,7 +95,7 @@ def parse_word(parser: AttrParser, what: str, words: tuple[str, ...]) -> str:
     at = parser.pos
     word = parser.parse_identifier(f" {what}")
     if word not in words:
-        parser.raise_error(f"expected {' or '.join(words)} as {what}, got '{word}'", at, parser.pos)
+        parser.raise_error(f"'{word}' is not a {what}; write {' or '.join(words)}", at, parser.pos)
     return word
 
 
@@ -106,7 +106,7 @@ def parse_value_type(parser: AttrParser, wanted: int) -> Attribute:
     at = parser.pos
     element, bits = parse_element(parser)
     if bits != wanted:
-        parser.raise_error(f"expected an element of {wanted} bits, got {element} ({bits} bits)", at, parser.pos)
+        parser.raise_error(f"the element {element} has {bits} bits; use one of {wanted} bits", at, parser.pos)
     return element
 
 
@@ -151,7 +151,8 @@ class SimtAsyncCopyType(Data[AsyncCopy], InstructionCopyType):
             if bits not in widths or bits % natural:
                 wanted = "32, 64 or 128" if cache == "always" else "128"
                 parser.raise_error(
-                    f"expected {wanted} bits with cache = {cache}, a multiple of the element's {natural}, got {bits}",
+                    f"the copy has {bits} bits; with cache = {cache} use {wanted}, a multiple of the "
+                    f"element's {natural}",
                     at,
                     parser.pos,
                 )
@@ -204,18 +205,18 @@ class MatrixCopyType(Data[MatrixCopy], InstructionCopyType):
                 parser.raise_error(message, start, parser.pos)
 
             if bits not in (8, 16, 32):
-                wrong(f"expected an element of 8, 16 or 32 bits in rows of 16 bytes, got {element} ({bits} bits)")
+                wrong(f"the element {element} has {bits} bits; rows of 16 bytes need 8, 16 or 32")
             parser.parse_punctuation(",")
             parser.parse_keyword("num_matrices")
             parser.parse_punctuation("=")
             at = parser.pos
             count = parser.parse_integer(allow_boolean=False, allow_negative=False)
             if count not in (1, 2, 4):
-                parser.raise_error(f"expected 1, 2 or 4 matrices, got {count}", at, parser.pos)
+                parser.raise_error(f"the number of matrices is {count}; use 1, 2 or 4", at, parser.pos)
             parser.parse_punctuation(",")
             transposed = parse_word(parser, "order of the matrices (n: plain, t: transposed)", ("n", "t")) == "t"
             if transposed and bits != 16:
-                wrong(f"expected an element of 16 bits for transposed matrices, got {element} ({bits} bits)")
+                wrong(f"the element {element} has {bits} bits; transposed matrices need 16")
         return MatrixCopy(element, count, transposed)
 
     def print_parameter(self, printer: Printer) -> None:
@@ -324,7 +325,7 @@ class ShuffleType(Data[Shuffle], InstructionCopyType):
             at = parser.pos
             distance = parser.parse_integer(allow_boolean=False, allow_negative=False)
             if distance not in (1, 4):
-                parser.raise_error(f"expected a transposition over 1 or 4 lanes, got {distance}", at, parser.pos)
+                parser.raise_error(f"the transposition is over {distance} lanes; use 1 or 4", at, parser.pos)
         return Shuffle(element, distance)
 
     def print_parameter(self, printer: Printer) -> None:

@@ -35,7 +35,7 @@ def _find_by_types(key: MmaKey, names: tuple[str, ...], prefix: str, what: str) 
     if found is None:
         known = "; ".join(f"{'x'.join(map(str, s))} ({','.join(t)})" for s, t in rows)
         raise AtomError(
-            f"expected one of these {what}: {known}; got {'x'.join(map(str, key.shape))} ({','.join(names)})"
+            f"{'x'.join(map(str, key.shape))} ({','.join(names)}) is not supported; use one of these {what}: {known}"
         )
     return mma_atom(found)
 

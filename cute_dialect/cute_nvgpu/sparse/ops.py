@@ -89,8 +89,8 @@ def check_selector(row: MmaAtom, selector: int) -> None:
     last = row.metadata.selectors - 1
     if not 0 <= selector <= last:
         shape = "x".join(map(str, row.shape_mnk))
-        known = f"from 0 to {last}" if last else "of 0"
-        raise AtomError(f"expected a sparsity selector {known} for {shape} on {row.a}, got {selector}")
+        known = f"0 to {last}" if last else "0"
+        raise AtomError(f"the sparsity selector is {selector}; {shape} on {row.a} needs {known}")
 
 
 ATTRS: list[type[Attribute]] = [MmaSpType, WgmmaSpType]
@@ -154,14 +154,14 @@ def sparse_gemm_operands(
     wanted = atom_values(atom, "E")
     if size(values) != wanted:
         raise AlgebraError(
-            f"expected {wanted} values of E in mode V for the atom {atom}, got {payload_text(size(values))} in "
-            f"{payload_text(layout.shape)}"
+            f"E has {payload_text(size(values))} values in mode V of {payload_text(layout.shape)}; the atom "
+            f"{atom} needs {wanted}"
         )
     for mode, mine, other in (("M", m, modes["A"][1]), ("K", k, modes["A"][2])):
         if size(mine) != size(other):
             raise AlgebraError(
-                f"expected the same extent of mode {mode} in A and E, got {payload_text(size(other))} and "
-                f"{payload_text(size(mine))} in {payload_text(layout.shape)}"
+                f"mode {mode} of A and E has extents {payload_text(size(other))} and "
+                f"{payload_text(size(mine))} in {payload_text(layout.shape)}; they must be equal"
             )
     return atom, {**modes, "E": (values, m, k)}
 
@@ -170,12 +170,12 @@ def _like_a(layout: Layout, a: tuple[Layout, Layout, Layout]) -> tuple[Layout, L
     rank = len(layout.shape) if isinstance(layout.shape, tuple) else 1
     if rank > 3:
         raise AlgebraError(
-            f"expected a layout (V,M,K) of E like that of A, got rank {rank}: {payload_text(layout.shape)}"
+            f"the layout of E has rank {rank} ({payload_text(layout.shape)}); use (V,M,K), like that of A"
         )
     if rank < 3 and size(a[2]) != 1:
         raise AlgebraError(
-            f"expected a layout (V,M,K) of E like that of A, which has {payload_text(size(a[2]))} steps along K, got "
-            f"{payload_text(layout.shape)}"
+            f"the layout of E is {payload_text(layout.shape)}; it must be (V,M,K) with as many steps along K "
+            f"as A, {payload_text(size(a[2]))}"
         )
     return gemm_modes((3, 3, 3), "E", layout)
 

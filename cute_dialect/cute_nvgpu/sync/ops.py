@@ -58,7 +58,7 @@ def _same_element(allowed: Sequence[str]) -> Callable[[Sequence[Attribute]], Non
         p = types[0]
         assert isinstance(p, PtrType)
         if str(p.data.element) not in allowed:
-            raise AlgebraError(f"expected a pointer to one of {', '.join(allowed)}, got {p}")
+            raise AlgebraError(f"the pointer is {p}; it must point to one of {', '.join(allowed)}")
         for i, t in enumerate(types[1:], 1):
             if t != p.data.element:
                 raise AlgebraError(f"operand #{i} must be {p.data.element}, the element type of operand #0, got {t}")
@@ -70,7 +70,7 @@ def _mapped(types: Sequence[Attribute]) -> list[Attribute]:
     p = types[0]
     assert isinstance(p, PtrType)
     if p.data.swizzle is not None:
-        raise AlgebraError(f"expected a pointer without a swizzle, got {p}")
+        raise AlgebraError(f"the pointer has a swizzle ({p}); use one without")
     return [PtrType(ptr(p.data.element, AddressSpace.dsmem, p.data.alignment))]
 
 
@@ -489,7 +489,7 @@ def make(name: str, *operands: SSAValue, **properties: PropertyArg) -> ArchOp:
     """
     found = next((cls for cls in OPS if cls.name == f"cute_nvgpu.arch.{name}"), None)
     if found is None:
-        raise AlgebraError(f"expected the name of a machine-level op, got '{name}'")
+        raise AlgebraError(f"'{name}' is not the name of a machine-level op; write one of those in docs/nvgpu.md")
     assert issubclass(found, ArchOp)
     given = {k: _attribute(v) for k, v in properties.items() if v is not None and v is not False}
     op = found.create(

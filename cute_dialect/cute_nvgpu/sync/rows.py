@@ -26,7 +26,7 @@ class Words(NamedTuple):
             return None
         if isinstance(value, StringAttr) and value.data in self.allowed:
             return None
-        return f"expected {self.name} = one of {', '.join(repr(w) for w in self.allowed)}, got {shown(value)}"
+        return f"property {self.name} is {shown(value)}; use one of {', '.join(repr(w) for w in self.allowed)}"
 
 
 def i32_value(value: Attribute | None) -> int | None:
@@ -55,7 +55,7 @@ class Number(NamedTuple):
         number = i32_value(value)
         if number is not None and self.fits(number):
             return None
-        return f"expected {self.name} = {self.what} (i32), got {shown(value)}"
+        return f"property {self.name} is {shown(value)}; use {self.what} (i32)"
 
 
 class Flag(NamedTuple):
@@ -67,7 +67,7 @@ class Flag(NamedTuple):
         """Return the error message for an invalid attribute, or None."""
         if value is None or isinstance(value, UnitAttr) or value in _TRUTH:
             return None
-        return f"expected {self.name} alone, or {self.name} = true or false, got {shown(value)}"
+        return f"property {self.name} is {shown(value)}; write {self.name} alone, or {self.name} = true or false"
 
 
 _TRUTH = (IntegerAttr(1, i1), IntegerAttr(0, i1), IntegerAttr(-1, i1))
@@ -77,7 +77,7 @@ PropertyRow: TypeAlias = Words | Number | Flag
 
 def shown(value: Attribute | None) -> str:
     """Format an attribute for an error message."""
-    return "nothing" if value is None else str(value)
+    return "missing" if value is None else str(value)
 
 
 # ------------------------------------------------------------------------------------------------------------- operands

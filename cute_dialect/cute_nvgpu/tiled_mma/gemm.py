@@ -78,23 +78,24 @@ def gemm_operands(
     if ranks not in _RANKS:
         known = ", ".join(f"{a} {b} {d}: {what}" for (a, b, d), what in _RANKS.items())
         raise AlgebraError(
-            f"expected ranks of A, B and D among {known}; got {ranks[0]} {ranks[1]} {ranks[2]} "
-            f"({', '.join(payload_text(plain[o].shape) for o in 'ABD')})"
+            f"A, B and D have ranks {ranks[0]} {ranks[1]} {ranks[2]} "
+            f"({', '.join(payload_text(plain[o].shape) for o in 'ABD')}); use one of {known}"
         )
     modes = {o: gemm_modes(ranks, o, layout) for o, layout in plain.items()}
     for operand, (values, _, _) in modes.items():
         wanted, have = atom_values(atom, operand), size(values)
         if have != wanted:
             raise AlgebraError(
-                f"expected {wanted} values of {operand} in mode V for the atom {atom}, got {payload_text(have)} "
-                f"in {payload_text(plain[operand].shape)}"
+                f"{operand} has {payload_text(have)} values in mode V of "
+                f"{payload_text(plain[operand].shape)}; the atom {atom} needs {wanted}"
             )
     for mode, one, other in (("M", ("A", 1), ("D", 1)), ("N", ("B", 1), ("D", 2)), ("K", ("A", 2), ("B", 2))):
         x, y = size(modes[one[0]][one[1]]), size(modes[other[0]][other[1]])
         if x != y:
             raise AlgebraError(
-                f"expected the same extent of mode {mode} in {one[0]} and {other[0]}, got {payload_text(x)} in "
-                f"{payload_text(plain[one[0]].shape)} and {payload_text(y)} in {payload_text(plain[other[0]].shape)}"
+                f"mode {mode} of {one[0]} and {other[0]} has extents {payload_text(x)} in "
+                f"{payload_text(plain[one[0]].shape)} and {payload_text(y)} in "
+                f"{payload_text(plain[other[0]].shape)}; they must be equal"
             )
     if "C" in plain:
         _same_extents(modes["C"], modes["D"], plain)
@@ -110,20 +111,22 @@ def plain_operand(atom: MmaAtomType, operand: str, t: MemRefType) -> Layout:
     layout = t.layout
     if isinstance(layout, ComposedLayout):
         raise AlgebraError(
-            f"expected a plain layout of {operand} (a swizzle belongs on the pointer), got {payload_text(layout)}"
+            f"the layout of {operand} is not plain ({payload_text(layout)}); use a plain layout and put a "
+            "swizzle on the pointer"
         )
     space = atom.operand_space(operand)
     if t.space != space:
-        raise AlgebraError(f"expected {operand} in {space} for the atom {atom}, got {t.space}")
+        raise AlgebraError(f"{operand} is in {t.space}; the atom {atom} needs it in {space}")
     check_element(atom, operand, t)
     if not is_static(layout.shape) or (space.per_thread and not is_static(layout)):
-        raise AlgebraError(f"expected a static layout of {operand}, got {payload_text(layout)}")
+        raise AlgebraError(
+            f"the layout of {operand} is not static ({payload_text(layout)}); use static extents and strides"
+        )
     if operand == "D":
         for s, d in _leaf_modes(layout):
             if d == 0 and s != 1:
                 raise AlgebraError(
-                    f"expected an injective layout of D, got a mode of extent {s} and stride 0 "
-                    f"in {payload_text(layout)}"
+                    f"D has a mode of extent {s} and stride 0 in {payload_text(layout)}; its layout must be injective"
                 )
     return layout
 
@@ -136,8 +139,8 @@ def _same_extents(c: tuple[Layout, Layout, Layout], d: tuple[Layout, Layout, Lay
     for mode, x, y in zip("VMN", c, d):
         if size(x) != size(y) or _rank(plain["C"]) != _rank(plain["D"]):
             raise AlgebraError(
-                f"expected the same extents in C and D, got {payload_text(plain['C'].shape)} and "
-                f"{payload_text(plain['D'].shape)} (mode {mode})"
+                f"C and D have extents {payload_text(plain['C'].shape)} and {payload_text(plain['D'].shape)}, "
+                f"which differ in mode {mode}; they must be equal"
             )
 
 
@@ -146,13 +149,15 @@ def check_descriptor(atom: MmaAtomType, operand: str, t: MemRefType, modes: tupl
     bits = element_bits(t.element)
     descriptor_of(atom, operand, t, modes[0])
     if t.alignment < 16:
-        raise AlgebraError(f"expected {operand} aligned to at least 16 bytes, got {t.alignment} bytes: {t}")
+        raise AlgebraError(
+            f"{operand} is aligned to {t.alignment} bytes ({t}); it must be aligned to at least 16 bytes"
+        )
     for mode, layout in zip(MODES[operand], modes[1:]):
         for s, d in _leaf_modes(layout):
             if s != 1 and divisibility(d) * bits % 128:
                 raise AlgebraError(
-                    f"expected strides in mode Rest{mode} of {operand} that are multiples of 16 bytes, got "
-                    f"{payload_text(d)} elements of {bits} bits in {payload_text(t.layout)}"
+                    f"mode Rest{mode} of {operand} has a stride of {payload_text(d)} elements of {bits} bits "
+                    f"in {payload_text(t.layout)}; strides must be multiples of 16 bytes"
                 )
 
 
@@ -166,7 +171,8 @@ def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout
     major = atom.data.majors["AB".index(operand)]
     if not is_static(values):
         raise AlgebraError(
-            f"expected a static layout of one instruction's tile of {operand}, got {payload_text(values)}"
+            f"the layout of one instruction's tile of {operand} is not static ({payload_text(values)}); use "
+            "static extents and strides"
         )
     try:
         view = derive(values, element_bits(t.element), major, pointer_swizzle=t.data.ptr.swizzle)
@@ -250,17 +256,19 @@ def check_one_atom(atom: MmaAtomType, operand: str, t: MemRefType) -> None:
     """Raise AlgebraError unless a tensor holds exactly the values of an operand in one atom."""
     space = atom.operand_space(operand)
     if t.space != space:
-        raise AlgebraError(f"expected {operand} in {space} for the atom {atom}, got {t.space}")
+        raise AlgebraError(f"{operand} is in {t.space}; the atom {atom} needs it in {space}")
     check_element(atom, operand, t)
     layout = t.layout
     if isinstance(layout, ComposedLayout) or not is_static(layout):
-        raise AlgebraError(f"expected a static plain layout of {operand}, got {payload_text(layout)}")
+        raise AlgebraError(
+            f"the layout of {operand} is not static and plain ({payload_text(layout)}); use static extents "
+            "and strides, and no swizzle"
+        )
     assert isinstance(layout, Layout)
     wanted = atom_values(atom, operand)
     if size(layout.shape) != wanted:
         raise AlgebraError(
-            f"expected {wanted} values of {operand} for the atom {atom}, got {size(layout.shape)} in "
-            f"{payload_text(layout)}"
+            f"{operand} has {size(layout.shape)} values in {payload_text(layout)}; the atom {atom} needs {wanted}"
         )
     if space == AddressSpace.smem:
         descriptor_of(atom, operand, t, layout)

@@ -74,7 +74,7 @@ class MakeTiledMmaOp(ResultFormOp):
         assert isinstance(t, TiledMmaType)
         if self.atom.type != t.atom:
             raise VerifyException(
-                f"'{self.name}' op expected an atom of type {t.atom} as in the result type, got {self.atom.type}"
+                f"'{self.name}' op the atom has type {self.atom.type}; the result type needs {t.atom}"
             )
 
 
@@ -154,8 +154,7 @@ def partition(
     if isinstance(layout, ComposedLayout):
         if atom.in_shared_memory(operand):
             raise AlgebraError(
-                "expected a plain layout (a swizzle belongs on the pointer), "
-                f"got the composed layout {payload_text(layout)}"
+                f"the layout is composed ({payload_text(layout)}); use a plain layout and put a swizzle on the pointer"
             )
         whole = ComposedLayout(layout.inner, layout.offset, tracked(layout.outer))
         return mma.tiling(operand).composed_partition(operand, whole, atom_layout(atom, operand), thread)
@@ -169,7 +168,7 @@ def partition(
 def check_shared_operand(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
     """Raise AlgebraError unless the tensor can be an operand that the atom reads from shared memory."""
     if tensor.space != AddressSpace.smem:
-        raise AlgebraError(f"expected operand {operand} of {atom} in smem, got {tensor.space}")
+        raise AlgebraError(f"operand {operand} of {atom} is in {tensor.space}; it must be in smem")
     check_element(atom, operand, tensor)
 
 
@@ -180,7 +179,7 @@ def check_element(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
     wanted, got = element_name(atom.element(operand)), element_name(tensor.element)
     if got != wanted and (wanted, got) != ("tf32", "f32") and wanted != f"u{got}":
         raise AlgebraError(
-            f"expected operand {operand} of elements {atom.element(operand)} for the atom {atom}, got {tensor.element}"
+            f"operand {operand} has elements {tensor.element}; the atom {atom} needs {atom.element(operand)}"
         )
 
 
@@ -245,9 +244,7 @@ class PartitionCOp(PartitionOp, operand="C"):
 def partition_shape(mma: TiledMmaType, operand: str, shape: Payload) -> IntTuple:
     """Return the shape that a partition of a tensor of this shape has. Raises AlgebraError."""
     if not isinstance(shape, tuple) or len(shape) < 2:
-        raise AlgebraError(
-            f"expected a shape ({','.join(MODES[operand])},…) of rank 2 or more, got {payload_text(shape)}"
-        )
+        raise AlgebraError(f"the shape is {payload_text(shape)}; use ({','.join(MODES[operand])},…) of rank 2 or more")
     zeros = _zeros(cast("IntTuple", tracked(shape)))
     layout = Layout(cast("IntTuple", tracked(shape)), zeros)
     return mma.tiling(operand).partition(operand, layout, atom_layout(mma.atom, operand), 0)[0].shape
@@ -323,7 +320,7 @@ def fragment(mma: TiledMmaType, operand: str, source: Attribute) -> Attribute:
         shape = cast("IntTuple", source.data)
         plain = Layout(shape, _ones(shape))
     if not is_static(plain.shape):
-        raise AlgebraError(f"expected a static shape, got {payload_text(plain.shape)}")
+        raise AlgebraError(f"the shape is not static ({payload_text(plain.shape)}); use static extents")
     _check_values(atom, operand, plain)
     return rmem_type(atom.element(operand), _compact(plain))
 
@@ -334,8 +331,8 @@ def _check_values(atom: MmaAtomType, operand: str, layout: Payload) -> None:
     have = size(shape[0] if isinstance(shape, tuple) else shape)
     if have != values:
         raise AlgebraError(
-            f"expected {values} values of {operand} in mode 0 for the atom {atom}, got {payload_text(have)} in "
-            f"{payload_text(shape)}"
+            f"{operand} has {payload_text(have)} values in mode 0 of {payload_text(shape)}; the atom {atom} "
+            f"needs {values}"
         )
 
 
@@ -511,11 +508,15 @@ class _MakeFromMmaOp(OperandOp):
         element = mma.atom.element(cls.OPERAND)
         # Accumulators may be converted to a narrower type before the copy.
         if cls.OPERAND != "C" and element_bits(atom.element) != element_bits(element):
-            raise AlgebraError(f"expected an atom with elements as wide as {cls.OPERAND}'s {element}, got {atom}")
+            raise AlgebraError(
+                f"the atom {atom} moves elements of another width than {cls.OPERAND}'s {element}; use one of "
+                "the same width"
+            )
         row, tiled = mma.atom.row, mma.tiling(cls.OPERAND)
         if mma.atom.in_shared_memory(cls.OPERAND):
             raise AlgebraError(
-                f"expected an operand {cls.OPERAND} in registers, because the copy writes it, got {mma.atom}"
+                f"{mma.atom} does not read operand {cls.OPERAND} from registers, which the copy writes; use "
+                "an atom that does"
             )
         i, j = OPERAND_MODES[cls.OPERAND]
         layout = tiled.layout_tv(cls.OPERAND, row.layout(cls.OPERAND))

@@ -96,7 +96,7 @@ class MmaAtomType(Data[MmaKey], AtomType):
             at = parser.pos
             shape = parser.parse_dimension_list()
             if len(shape) != 3:
-                parser.raise_error(f"expected a shape MxNxK, got rank {len(shape)}", at, parser.pos)
+                parser.raise_error(f"the shape has rank {len(shape)}; write MxNxK", at, parser.pos)
             types = _parse_types(parser)
             key = MmaKey(
                 (shape[0], shape[1], shape[2]), types, AddressSpace.smem if "A" in cls.OPTIONS else AddressSpace.rmem
@@ -135,7 +135,9 @@ class MmaAtomType(Data[MmaKey], AtomType):
             return key._replace(negate="".join(sorted({*key.negate, _NEGATES[word]})))
         several = {"bit_op": ("and", "xor"), "negate": tuple(_NEGATES)}
         known = [w for o in sorted(cls.OPTIONS) for w in several.get(o, (o,))]
-        parser.raise_error(f"expected one of {', '.join(known)}, got '{word}'" if known else "expected '>'", at)
+        parser.raise_error(
+            f"'{word}' is not supported here; write one of {', '.join(known)}" if known else "expected '>'", at
+        )
 
     def print_parameter(self, printer: Printer) -> None:
         key = self.data
@@ -211,7 +213,7 @@ def _parse_types(parser: AttrParser) -> tuple[Attribute, Attribute, Attribute, A
     at = parser.pos
     types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
     if len(types) != 4:
-        parser.raise_error(f"expected the element types of D, A, B and C, got {len(types)}", at, parser.pos)
+        parser.raise_error(f"the number of element types is {len(types)}; write those of D, A, B and C", at, parser.pos)
     return types[0], types[1], types[2], types[3]
 
 
@@ -219,7 +221,7 @@ def _parse_word(parser: AttrParser, words: tuple[str, ...]) -> str:
     at = parser.pos
     word = parser.parse_identifier()
     if word not in words:
-        parser.raise_error(f"expected {' or '.join(words)}, got '{word}'", at, parser.pos)
+        parser.raise_error(f"'{word}' is not supported here; write {' or '.join(words)}", at, parser.pos)
     return word
 
 
@@ -250,7 +252,9 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
             at = parser.pos
             atom = parser.parse_type()
             if not isinstance(atom, MmaAtomType):
-                parser.raise_error(f"expected an MMA atom type, got {atom}", at, parser.pos)
+                parser.raise_error(
+                    f"{atom} is not an MMA atom type; write one, such as !cute_nvgpu.atom.mma_sync<…>", at, parser.pos
+                )
             parser.parse_punctuation(",")
             parser.parse_keyword("atom_layout_MNK")
             layout = _parse_string(parser, text.parse_layout, " layout")
@@ -328,7 +332,7 @@ def tiled(data: TiledMmaData) -> TiledMma:
         raise AlgebraError(f"the permutation of K must be _ for the sparse atom {data.atom}, got {permutation}")
     if not is_static(data.atom_layout) or not all(is_static(p) for p in data.permutation):
         both = f"{text.to_text(data.atom_layout)} and {text.to_text(cast('Tile', data.permutation))}"
-        raise AlgebraError(f"expected a static atom layout and a static permutation, got {both}")
+        raise AlgebraError(f"the atom layout or the permutation is not static ({both}); use static ones")
     mma = TiledMma(row.shape_mnk, row.thr_id, data.atom_layout, data.permutation)
     counts = data.atom_layout.shape
     assert isinstance(counts, tuple)
@@ -337,8 +341,8 @@ def tiled(data: TiledMmaData) -> TiledMma:
         assert isinstance(atoms, int) and isinstance(covered, int)
         if covered % (extent * atoms):
             raise AlgebraError(
-                f"expected a permutation of {mode} whose extent is a multiple of {extent * atoms} "
-                f"({atoms} atoms of extent {extent}), got {covered}"
+                f"the permutation of {mode} has extent {covered}; it must be a multiple of {extent * atoms} "
+                f"({atoms} atoms of extent {extent})"
             )
     return mma
 

@@ -60,10 +60,12 @@ class _MakeIm2colOp(MachineOp):
         wanted = {3: "(C,W,N)", 4: "(C,W,H,N)", 5: "(C,W,H,D,N)"}[m.rank]
         plain = isinstance(layout, Layout) and isinstance(layout.shape, tuple) and depth(layout.shape) == 1
         if not plain or len(layout.shape) != m.rank:  # type: ignore[arg-type,union-attr]
-            raise AlgebraError(f"expected modes {wanted} of operand #0 for the atom, got {payload_text(layout)}")
+            raise AlgebraError(f"the layout of operand #0 is {payload_text(layout)}; the atom needs modes {wanted}")
         assert isinstance(layout, Layout) and isinstance(layout.stride, tuple)
         if layout.stride[0] != 1:
-            raise AlgebraError(f"expected stride 1 in mode 0 (channels) of operand #0, got {payload_text(layout)}")
+            raise AlgebraError(
+                f"the layout of operand #0 is {payload_text(layout)}; mode 0 (channels) must have stride 1"
+            )
 
 
 @cute_op
@@ -143,7 +145,7 @@ class _Im2colInstruction(TensorMapInstruction):
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         if not operand_types:
-            raise AlgebraError(f"expected a tensor map, coordinates, {cls.WANTS.replace('{} ', '')}, got none")
+            raise AlgebraError(f"there are no operands; pass a tensor map, coordinates, {cls.WANTS.replace('{} ', '')}")
         atom = operand_types[0]
         expect(atom, cls.ATOM, 0, f"a !{cls.ATOM.name}")
         assert isinstance(atom, Im2colAtomType)
@@ -152,7 +154,7 @@ class _Im2colInstruction(TensorMapInstruction):
         least = 1 + m.rank + sum((m.spatial if "offsets" in w else 1) for w in _WANTED if w in wants)
         if len(operand_types) < least:
             raise AlgebraError(
-                f"expected {m.rank} coordinates, {wants} after the map, got {len(operand_types) - 1} operands"
+                f"the number of operands after the map is {len(operand_types) - 1}; pass {m.rank} coordinates, {wants}"
             )
         check_coordinates(operand_types[1 : 1 + m.rank])
         cls.check_rest(m, operand_types[1 + m.rank :], 1 + m.rank)
@@ -172,7 +174,7 @@ _WANTED = ("shared memory", "barrier", "offsets")
 def check_smem(m: Im2colMap, smem: Attribute, at: int) -> None:
     """Raise AlgebraError unless operand ``at`` points to shared memory that can hold the pixels of one instruction."""
     if check_shared(m, smem, at).data.alignment % 128:
-        raise AlgebraError(f"expected smem aligned to 128 bytes, as TMA requires, got {smem}")
+        raise AlgebraError(f"smem is not aligned to 128 bytes ({smem}), as TMA requires; write align<128>")
 
 
 def check_offsets(m: Im2colMap, types: Sequence[Attribute], at: int) -> list[Attribute]:

@@ -116,7 +116,9 @@ def check_map(m: TmaMap) -> None:
     from cute_dialect.arch.tensor_map import TensorDim, TensorMapSpec  # late: start-up
 
     if m.element_strides and len(m.element_strides) != len(m.box):
-        raise AlgebraError(f"expected {len(m.box)} element strides, one per dimension, got {len(m.element_strides)}")
+        raise AlgebraError(
+            f"the number of element strides is {len(m.element_strides)}; write {len(m.box)}, one per dimension"
+        )
     unit = max(16, m.interleave) * 8
     try:
         TensorMapSpec(
@@ -138,7 +140,7 @@ def check_reduction(element: Attribute, reduction: str) -> None:
     known = _REDUCTIONS_OF.get(str(element), ())
     if reduction not in known:
         these = ", ".join(known) or "none"
-        raise AlgebraError(f"expected a reduction that TMA supports for {element} ({these}), got {reduction}")
+        raise AlgebraError(f"TMA does not support the reduction {reduction} for {element}; use one of {these}")
 
 
 def canonical(m: TmaMap) -> TmaMap:
@@ -219,13 +221,14 @@ def check_im2col(m: Im2colMap, writes: bool = False) -> None:
     from cute_dialect.arch.tensor_map import Im2colMapSpec  # late: start-up
 
     if not 1 <= m.spatial <= 3:
-        raise AlgebraError(f"expected a lower corner of 1 to 3 numbers (W, H, D), got {m.spatial}")
+        raise AlgebraError(f"the lower corner has {m.spatial} numbers; write 1 to 3 (W, H, D)")
     if m.pixel_strides and len(m.pixel_strides) != m.spatial:
         raise AlgebraError(
-            f"expected {m.spatial} pixel strides, one per number of the lower corner, got {len(m.pixel_strides)}"
+            f"the number of pixel strides is {len(m.pixel_strides)}; write {m.spatial}, one per number of the "
+            "lower corner"
         )
     if writes and min(m.lower) < 0:
-        raise AlgebraError(f"expected a nonnegative lower corner for a store or reduction, got {m.lower}")
+        raise AlgebraError(f"the lower corner is {m.lower}; a store or reduction needs a nonnegative one")
     pitch = max(1, 128 // element_bits(m.element))
     try:
         Im2colMapSpec(
@@ -291,7 +294,9 @@ def shared_layout(smem: MemRefType) -> tuple[int, Layout, Leaf]:
         if isinstance(layout, ComposedLayout):
             inner = layout.inner
             if not isinstance(inner, Swizzle) or isinstance(layout.offset, tuple):
-                raise AlgebraError(f"expected a plain or a swizzled layout in smem, got {payload_text(layout)}")
+                raise AlgebraError(
+                    f"the smem layout {payload_text(layout)} is neither plain nor swizzled; use one that is"
+                )
             return swizzle_width(inner, bits), layout.outer, layout.offset
         swizzle = smem.data.ptr.swizzle
         return (swizzle_width(swizzle) if swizzle is not None else 0), layout, 0
@@ -318,8 +323,8 @@ def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box
     found = _boxes(pixels, _numbered_pixels(tile), here, (pixels.channels, pixels.pixels), (1, 1))
     if any(box.coords[1] for box in found):
         raise AlgebraError(
-            f"expected a tile of {pixels.pixels} pixels, as in the tensor map, because one instruction must copy all "
-            f"pixels of the tile, got {payload_text(coords.layout)}"
+            f"the tile is {payload_text(coords.layout)}; it must have {pixels.pixels} pixels, as in the "
+            "tensor map, because one instruction copies all of them"
         )
     return [Box((box.coords[0], *[0] * (pixels.rank - 1)), box.offset) for box in found]
 
@@ -341,8 +346,8 @@ def _numbered_pixels(tile: Layout) -> Layout:
         if isinstance(stride, Basis):
             if stride.path != (0,):
                 raise AlgebraError(
-                    "expected coordinates that step along dimension 0, the channels, and stride 0 for the pixels, got "
-                    f"{payload_text(tile)}"
+                    f"the coordinates are {payload_text(tile)}; they must step along dimension 0, the "
+                    "channels, with stride 0 for the pixels"
                 )
             return stride
         assert isinstance(shape, int)
@@ -364,7 +369,9 @@ def _boxes(
     size = element_bits(m.element) // 8
     for box in found:
         if box.offset * size % 128:
-            raise AlgebraError(f"expected boxes at multiples of 128 bytes in smem, got one at {box.offset * size}")
+            raise AlgebraError(
+                f"a box begins at byte {box.offset * size} of smem; boxes must begin at multiples of 128 bytes"
+            )
     return found
 
 
@@ -372,28 +379,27 @@ def _tile(m: TmaMap | Im2colMap, coords: CoordTensorType, smem: MemRefType) -> t
     """Return the static layouts of both sides. Raises AlgebraError if they disagree with the tensor map."""
     width, layout, inner = shared_layout(smem)
     if smem.element != m.element:
-        raise AlgebraError(
-            f"expected smem elements of {m.element}, the element type of the tensor map, got {smem.element}"
-        )
+        raise AlgebraError(f"smem has elements {smem.element}; the tensor map needs {m.element}")
     if width != m.swizzle:
-        raise AlgebraError(
-            f"expected smem with a swizzle of {m.swizzle} bytes, the swizzle of the tensor map, got {width} ({smem})"
-        )
+        raise AlgebraError(f"smem has a swizzle of {width} bytes ({smem}); the tensor map needs {m.swizzle}")
     check_alignment(m, smem.alignment, str(smem))
     size = element_bits(m.element) // 8
     if divisibility(inner) * size % m.smem_alignment:
         raise AlgebraError(
-            f"expected an offset in the composed layout that is a multiple of {m.smem_alignment // size} elements, "
-            f"the period of the swizzle, got {payload_text(smem.layout)}"
+            f"the composed layout is {payload_text(smem.layout)}; its offset must be a multiple of "
+            f"{m.smem_alignment // size} elements, the period of the swizzle"
         )
     for what, given in (("coordinates", coords.layout), ("smem", layout)):
         if isinstance(given, ComposedLayout) or not is_static(given):
-            raise AlgebraError(f"expected a static layout of {what}, got {payload_text(given)}")
+            raise AlgebraError(
+                f"the layout of {what} is not static ({payload_text(given)}); use static extents and strides"
+            )
     it = coords.data.iter
     rank = len(it) if isinstance(it, tuple) else 0
     if rank != m.rank or any(isinstance(x, tuple) for x in it):  # type: ignore[union-attr]
         raise AlgebraError(
-            f"expected an iterator of {m.rank} coordinates, one per dimension of the tensor map, got {payload_text(it)}"
+            f"the iterator is {payload_text(it)}; it must have {m.rank} coordinates, one per dimension of the "
+            "tensor map"
         )
     assert isinstance(coords.layout, Layout)
     return coords.layout, layout
@@ -404,6 +410,6 @@ def check_alignment(m: TmaMap | Im2colMap, alignment: int, shown: str) -> None:
     if alignment % m.smem_alignment:
         why = f"the period of its {m.swizzle}-byte swizzle" if m.swizzle else "as TMA requires"
         raise AlgebraError(
-            f"expected smem aligned to {m.smem_alignment} bytes, {why}, got {alignment} bytes ({shown}); "
-            f"write align<{m.smem_alignment}>"
+            f"smem is aligned to {alignment} bytes ({shown}); it must be aligned to {m.smem_alignment}, "
+            f"{why}; write align<{m.smem_alignment}>"
         )

@@ -74,7 +74,7 @@ def derived(operand_types: Sequence[Attribute], properties: Properties) -> objec
         raise AlgebraError(f"operand #0 must have a plain layout, got {payload_text(gmem.layout)}")
     swizzle = _number(properties, "swizzle", 0)
     if swizzle not in SWIZZLES:
-        raise AlgebraError(f"property 'swizzle': expected 0, 32, 64 or 128 bytes, got {swizzle}")
+        raise AlgebraError(f"property 'swizzle' is {swizzle}; use 0, 32, 64 or 128 bytes")
     layout, tile = cast("AnyLayout", smem.data), cast("Tile | int", tiler.data)
     if isinstance(layout, Layout):
         layout = modes_of(layout)
@@ -247,8 +247,8 @@ class MapOfNumbersOp(MachineOp):
         rank, given = atom.data.rank, self.operand_types[1:]
         if len(given) != 2 * rank - 1 or any(t != i64 for t in given):
             raise AlgebraError(
-                f"expected {2 * rank - 1} i64 ({rank} extents, {rank - 1} strides) after the address, "
-                f"got {', '.join(map(str, given)) or 'none'}"
+                f"the operands after the address are {', '.join(map(str, given)) or 'none'}; pass "
+                f"{2 * rank - 1} i64 ({rank} extents, {rank - 1} strides)"
             )
 
 
@@ -286,16 +286,14 @@ def check_shared(m: TmaMap | Im2colMap, smem: Attribute, at: int) -> PtrType:
         raise AlgebraError(f"operand #{at} must be a !cute.ptr<{m.element}, smem>, got {smem}")
     swizzle = smem.data.swizzle
     if swizzle is not None and (swizzle.base, swizzle.shift, SWIZZLES[min(swizzle.bits, 3)]) != (4, 3, m.swizzle):
-        raise AlgebraError(
-            f"expected smem with a swizzle of {m.swizzle} bytes, the swizzle of the tensor map, got {smem}"
-        )
+        raise AlgebraError(f"smem does not have the swizzle of the tensor map ({smem}); use one of {m.swizzle} bytes")
     return smem
 
 
 def expect_rest(types: Sequence[Attribute], allowed: tuple[list[Attribute], ...], what: str, at: int) -> None:
     """Raise AlgebraError unless the types of operand ``at`` and the following ones are one of the allowed lists."""
     if list(types) not in allowed:
-        raise AlgebraError(f"expected at most {what} after operand #{at - 1}, got {', '.join(map(str, types))}")
+        raise AlgebraError(f"the operands after #{at - 1} are {', '.join(map(str, types))}; pass at most {what}")
 
 
 class TensorMapInstruction(MachineOp):
@@ -318,14 +316,14 @@ class _TmaInstruction(TensorMapInstruction):
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         if not operand_types:
-            raise AlgebraError("expected a tensor map, coordinates and shared memory, got no operands")
+            raise AlgebraError("there are no operands; pass a tensor map, coordinates and shared memory")
         atom = operand_types[0]
         expect(atom, cls.ATOM, 0, f"a !{cls.ATOM.name}")
         assert isinstance(atom, TmaAtomType)
         rank = atom.data.rank
         if len(operand_types) < rank + 1 + cls.SMEM:
             wanted = f"{rank} coordinates and shared memory" if cls.SMEM else f"{rank} coordinates"
-            raise AlgebraError(f"expected {wanted} after the map, got {len(operand_types) - 1} operands")
+            raise AlgebraError(f"the number of operands after the map is {len(operand_types) - 1}; pass {wanted}")
         check_coordinates(operand_types[1 : 1 + rank])
         if cls.SMEM:
             smem = check_shared(atom.data, operand_types[1 + rank], 1 + rank)

@@ -175,7 +175,7 @@ def _coordinate(site: InsertionPoint, leaf: Leaf, step: int) -> SSAValue:
         return site.constant(total, i32)
     if total.width > 32:
         raise AlgebraError(
-            f"expected TMA coordinates of 32 bits, got {total.width}; use tile coordinates of type ?{{i32}}"
+            f"TMA coordinates have {total.width} bits; they must have 32; use tile coordinates of type ?{{i32}}"
         )
     return site.emitter.value(total, 32)
 

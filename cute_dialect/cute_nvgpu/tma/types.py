@@ -80,12 +80,16 @@ class TensorMapAtomType(Data[MapT], CopyAtomType):
                 here = parser.pos
                 given["reduction"] = word = parser.parse_identifier(" reduction")
                 if word not in REDUCTIONS:
-                    parser.raise_error(f"expected one of {', '.join(REDUCTIONS)}, got '{word}'", here, parser.pos)
+                    parser.raise_error(
+                        f"'{word}' is not a reduction; write one of {', '.join(REDUCTIONS)}", here, parser.pos
+                    )
             while parser.parse_optional_punctuation(",") is not None:
                 here = parser.pos
                 word = parser.parse_identifier()
                 if word not in words:
-                    parser.raise_error(f"expected one of {', '.join(words)}, got '{word}'", here, parser.pos)
+                    parser.raise_error(
+                        f"'{word}' is not supported here; write one of {', '.join(words)}", here, parser.pos
+                    )
                 parser.parse_punctuation("=")
                 if word in _TUPLES:
                     given[word] = tuple(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_integer))

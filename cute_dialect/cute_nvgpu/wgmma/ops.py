@@ -55,10 +55,10 @@ def wgmma_key(
     d, a, b, c = names
     m, n, k = key.shape
     if c != d:
-        raise AtomError(f"expected the same element type for C as for D ({d}), got {c}")
+        raise AtomError(f"C has elements {c}; they must be those of D, {d}")
     depth = depth_bits // bits_of(a)
     if m != 64 or k != depth:
-        raise AtomError(f"expected 64x{n}x{depth} for {what} on {a}, got {m}x{n}x{k}")
+        raise AtomError(f"{m}x{n}x{k} is not supported by {what} on {a}; use 64x{n}x{depth}")
     if key.negate and d == "i32":
         raise AtomError(f"negated operands must be floating-point, got {a} and {b}")
     return n, (d, a, b), key.source_a, key.majors, key.saturate
@@ -194,7 +194,7 @@ class WgmmaWaitGroupOp(_AccumulatorsOp):
         super().check_types()
         n = self.properties["n"]
         if n not in [IntegerAttr(i, i32) for i in range(8)]:
-            raise AlgebraError(f"expected a property n from 0 to 7 of type i32, got {n}")
+            raise AlgebraError(f"property n is {n}; use 0 to 7 of type i32")
 
 
 OPS = ops_of(__name__)

@@ -1,26 +1,26 @@
 // RUN: cute-opt %s --convert-cute-algo-to-arch --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected 128 bits with cache = global, a multiple of the element's 16, got 64}}
+// expected-error @below {{the copy has 64 bits; with cache = global use 128, a multiple of the element's 16}}
 func.func @width(%a: !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 64 b>) { return }
 
 // -----
 
-// expected-error @below {{expected always or global as cache mode, got 'all'}}
+// expected-error @below {{'all' is not a cache mode; write always or global}}
 func.func @cache(%a: !cute_nvgpu.atom.simt_async_copy<f16, cache = all, 128 b>) { return }
 
 // -----
 
-// expected-error @below {{expected 1, 2 or 4 matrices, got 3}}
+// expected-error @below {{the number of matrices is 3; use 1, 2 or 4}}
 func.func @matrices(%a: !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 3, n>) { return }
 
 // -----
 
-// expected-error @below {{expected an element of 16 bits for transposed matrices, got f32 (32 bits)}}
+// expected-error @below {{the element f32 has 32 bits; transposed matrices need 16}}
 func.func @transposed(%a: !cute_nvgpu.atom.ldsm<val_type = f32, num_matrices = 4, t>) { return }
 
 // -----
 
-// expected-error @below {{expected an element of 8, 16 or 32 bits in rows of 16 bytes, got f64 (64 bits)}}
+// expected-error @below {{the element f64 has 64 bits; rows of 16 bytes need 8, 16 or 32}}
 func.func @element(%a: !cute_nvgpu.atom.stsm<val_type = f64, num_matrices = 4, n>) { return }
 
 // -----
@@ -28,7 +28,7 @@ func.func @element(%a: !cute_nvgpu.atom.stsm<val_type = f64, num_matrices = 4, n
 !atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
 func.func @space(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d: !cute.memref<f16, smem, align<16>, "8:1">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected a source in gmem (cp_async moves gmem to smem), got smem in !cute.memref<f16, smem, align<16>, "8:1">}}
+  // expected-error @below {{the source is in smem (!cute.memref<f16, smem, align<16>, "8:1">); it must be in gmem, because cp_async moves gmem to smem}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, "8:1">) -> ()
   return
 }
@@ -38,7 +38,7 @@ func.func @space(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d: !cute.memref
 !atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
 func.func @alignment(%s: !cute.memref<f16, gmem, align<8>, "8:1">, %d: !cute.memref<f16, smem, align<16>, "8:1">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected a source aligned to 16 bytes for cp_async, got 8 bytes in !cute.memref<f16, gmem, align<8>, "8:1">}}
+  // expected-error @below {{the source is aligned to 8 bytes (!cute.memref<f16, gmem, align<8>, "8:1">); cp_async needs 16}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<8>, "8:1">, !cute.memref<f16, smem, align<16>, "8:1">) -> ()
   return
 }
@@ -48,7 +48,7 @@ func.func @alignment(%s: !cute.memref<f16, gmem, align<8>, "8:1">, %d: !cute.mem
 !atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = always, 64 b>
 func.func @strides(%s: !cute.memref<f16, gmem, align<16>, "(4,8):(1,?)">, %d: !cute.memref<f16, smem, align<16>, "(4,8):(1,4)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected strides of the source that are multiples of 4 elements (8 bytes) for cp_async, got 8:? in mode 1 of (4,8):(1,?)}}
+  // expected-error @below {{mode 1 of the source has stride 8:? in (4,8):(1,?); cp_async needs multiples of 4 elements (8 bytes)}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<16>, "(4,8):(1,?)">, !cute.memref<f16, smem, align<16>, "(4,8):(1,4)">) -> ()
   return
 }
@@ -58,7 +58,7 @@ func.func @strides(%s: !cute.memref<f16, gmem, align<16>, "(4,8):(1,?)">, %d: !c
 !atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = always, 64 b>
 func.func @contiguous(%s: !cute.memref<f16, gmem, align<16>, "(4,8):(8,1)">, %d: !cute.memref<f16, smem, align<16>, "(4,8):(1,4)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected 4 contiguous elements of the source in one cp_async, got 4:8 in mode 0 of (4,8):(8,1)}}
+  // expected-error @below {{one cp_async has 4:8 elements of the source in mode 0 of (4,8):(8,1); 4 must be contiguous}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<16>, "(4,8):(8,1)">, !cute.memref<f16, smem, align<16>, "(4,8):(1,4)">) -> ()
   return
 }
@@ -68,7 +68,7 @@ func.func @contiguous(%s: !cute.memref<f16, gmem, align<16>, "(4,8):(8,1)">, %d:
 !atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
 func.func @swizzle(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memref<f16, smem, align<16>, S<3,3,3>, "8:1">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected a swizzle that keeps 16 bytes together for cp_async, got S<3,3,3>, which keeps 8, on the destination}}
+  // expected-error @below {{the swizzle S<3,3,3> of the destination keeps 8 bytes together; cp_async needs 16}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, S<3,3,3>, "8:1">) -> ()
   return
 }
@@ -78,7 +78,7 @@ func.func @swizzle(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memr
 !atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
 func.func @composed(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memref<f16, smem, align<16>, "S<3,2,3> o 0 o 8:1">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected a swizzle that keeps 8 elements together for cp_async, got S<3,2,3>, which keeps 4, on the destination}}
+  // expected-error @below {{the swizzle S<3,2,3> of the destination keeps 4 elements together; cp_async needs 8}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, "S<3,2,3> o 0 o 8:1">) -> ()
   return
 }
@@ -88,7 +88,7 @@ func.func @composed(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.mem
 !atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
 func.func @offset(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memref<f16, smem, align<16>, "S<3,3,3> o 4 o 8:1">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected an offset of the destination that is a multiple of 8 elements for cp_async, got S<3,3,3> o 4 o 8:1}}
+  // expected-error @below {{the layout of the destination is S<3,3,3> o 4 o 8:1; cp_async needs an offset that is a multiple of 8 elements}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, "S<3,3,3> o 4 o 8:1">) -> ()
   return
 }
@@ -98,7 +98,7 @@ func.func @offset(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memre
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 2, n>
 func.func @instructions(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,2):(1,8)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected the same number of instructions in mode 0 of both sides, got 1 at the source (8 values each) and 2 at the destination (4 values each) of (8,2) and (8,2)}}
+  // expected-error @below {{mode 0 has 1 instructions at the source (8 values each) and 2 at the destination (4 values each) of (8,2) and (8,2); use the same number}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, !cute.memref<f16, rmem, "(8,2):(1,8)">) -> ()
   return
 }
@@ -108,7 +108,7 @@ func.func @instructions(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
 func.func @values(%s: !cute.memref<f16, smem, align<16>, "(4,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,2):(1,8)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected a size of mode 0 of the source that is a multiple of 8, the values per thread of one ldmatrix with !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, got (4,2)}}
+  // expected-error @below {{the shape of the source is (4,2); the size of mode 0 must be a multiple of 8, the values per thread of one ldmatrix with !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(4,2):(1,8)">, !cute.memref<f16, rmem, "(8,2):(1,8)">) -> ()
   return
 }
@@ -118,7 +118,7 @@ func.func @values(%s: !cute.memref<f16, smem, align<16>, "(4,2):(1,8)">, %d: !cu
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
 func.func @rank(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,2,1):(1,8,0)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected tensors of equal rank, got (8,2) and (8,2,1)}}
+  // expected-error @below {{the shapes of the tensors are (8,2) and (8,2,1); their ranks must be equal}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, !cute.memref<f16, rmem, "(8,2,1):(1,8,0)">) -> ()
   return
 }
@@ -128,7 +128,7 @@ func.func @rank(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %d: !cute
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
 func.func @modes(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,3):(1,8)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected modes of equal size, got 2 and 3 in mode 1 of (8,2) and (8,3)}}
+  // expected-error @below {{mode 1 has sizes 2 and 3 in (8,2) and (8,3); they must be equal}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, !cute.memref<f16, rmem, "(8,3):(1,8)">) -> ()
   return
 }
@@ -138,7 +138,7 @@ func.func @modes(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %d: !cut
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
 func.func @elements(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d: !cute.memref<bf16, rmem, "8:1">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected the same element type on both sides, got f16 and bf16}}
+  // expected-error @below {{the element types of both sides are f16 and bf16; they must be equal}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<bf16, rmem, "8:1">) -> ()
   return
 }
@@ -158,7 +158,7 @@ func.func @element_width(%s: !cute.memref<f32, smem, align<16>, "8:1">, %d: !cut
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
 func.func @dynamic(%s: !cute.memref<f16, smem, align<16>, "(8,?):(1,8)">, %d: !cute.memref<f16, rmem, "(8,3):(1,8)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected a static shape of the source, got (8,?)}}
+  // expected-error @below {{the shape of the source is not static ((8,?)); use static extents}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(8,?):(1,8)">, !cute.memref<f16, rmem, "(8,3):(1,8)">) -> ()
   return
 }
@@ -188,7 +188,7 @@ func.func @predicate_of_a_warp(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d
 !atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
 func.func @predicate_shape(%s: !cute.memref<f16, gmem, align<16>, "(8,3):(1,8)">, %d: !cute.memref<f16, smem, align<16>, "(8,3):(1,8)">, %p: !cute.memref<i1, rmem, "(8,3):(1,8)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected a predicate with one flag per instruction, of sizes (1,3), got (8,3)}}
+  // expected-error @below {{the predicate has shape (8,3); it must have one flag per instruction, of sizes (1,3)}}
   cute.copy(%atom, %s, %d, pred = %p) : (!atom, !cute.memref<f16, gmem, align<16>, "(8,3):(1,8)">, !cute.memref<f16, smem, align<16>, "(8,3):(1,8)">, !cute.memref<i1, rmem, "(8,3):(1,8)">) -> ()
   return
 }
@@ -240,17 +240,17 @@ func.func @no_atom(%s: !cute.memref<f16, smem, align<16>, "8:1">, %r: !cute.memr
 
 // -----
 
-// expected-error @below {{expected an element of 16 bits, got f32 (32 bits)}}
+// expected-error @below {{the element f32 has 32 bits; use one of 16 bits}}
 func.func @movm_element(%a: !cute_nvgpu.atom.movm<val_type = f32>) { return }
 
 // -----
 
-// expected-error @below {{expected transpose or broadcast as kind of shuffle, got 'rotate'}}
+// expected-error @below {{'rotate' is not a kind of shuffle; write transpose or broadcast}}
 func.func @shuffle_kind(%a: !cute_nvgpu.atom.shuffle<val_type = f32, rotate>) { return }
 
 // -----
 
-// expected-error @below {{expected a transposition over 1 or 4 lanes, got 2}}
+// expected-error @below {{the transposition is over 2 lanes; use 1 or 4}}
 func.func @shuffle_distance(%a: !cute_nvgpu.atom.shuffle<val_type = f32, transpose = 2>) { return }
 
 // -----
@@ -280,7 +280,7 @@ func.func @bulk_bar_type(%g: !cute.memref<f32, gmem, align<16>, "4:1">, %s: !cut
 // -----
 
 func.func @bulk_length(%g: !cute.memref<f32, gmem, align<16>, "8:1">, %s: !cute.memref<f32, smem, align<16>, "4:1">, %b: !cute.ptr<i64, smem>) {
-  // expected-error @below {{expected runs of equal length, got 32 and 16 bytes}}
+  // expected-error @below {{the runs have 32 and 16 bytes; their lengths must be equal}}
   cute_nvgpu.arch.bulk_copy(%g, %s, %b) : (!cute.memref<f32, gmem, align<16>, "8:1">, !cute.memref<f32, smem, align<16>, "4:1">, !cute.ptr<i64, smem>) -> ()
   return
 }
@@ -288,7 +288,7 @@ func.func @bulk_length(%g: !cute.memref<f32, gmem, align<16>, "8:1">, %s: !cute.
 // -----
 
 func.func @bulk_short(%g: !cute.memref<f32, gmem, align<16>, "3:1">) {
-  // expected-error @below {{expected a tensor aligned to 16 bytes and a multiple of 16 bytes long, got 12 bytes aligned to 16 in}}
+  // expected-error @below {{the tensor has 12 bytes aligned to 16}}
   cute_nvgpu.arch.bulk_prefetch(%g) : (!cute.memref<f32, gmem, align<16>, "3:1">) -> ()
   return
 }
@@ -296,7 +296,7 @@ func.func @bulk_short(%g: !cute.memref<f32, gmem, align<16>, "3:1">) {
 // -----
 
 func.func @bulk_strided(%g: !cute.memref<f32, gmem, align<16>, "(4,4):(8,1)">) {
-  // expected-error @below {{expected a tensor that is one contiguous run of static size, got}}
+  // expected-error @below {{the tensor is not one contiguous run of static size}}
   cute_nvgpu.arch.bulk_prefetch(%g) : (!cute.memref<f32, gmem, align<16>, "(4,4):(8,1)">) -> ()
   return
 }
@@ -304,7 +304,7 @@ func.func @bulk_strided(%g: !cute.memref<f32, gmem, align<16>, "(4,4):(8,1)">) {
 // -----
 
 func.func @bulk_space(%s: !cute.memref<f32, smem, align<16>, "4:1">, %b: !cute.ptr<i64, smem>) {
-  // expected-error @below {{expected a destination in gmem or dsmem, got smem in}}
+  // expected-error @below {{the destination is in smem}}
   cute_nvgpu.arch.bulk_copy(%s, %s, %b) : (!cute.memref<f32, smem, align<16>, "4:1">, !cute.memref<f32, smem, align<16>, "4:1">, !cute.ptr<i64, smem>) -> ()
   return
 }
@@ -312,7 +312,7 @@ func.func @bulk_space(%s: !cute.memref<f32, smem, align<16>, "4:1">, %b: !cute.p
 // -----
 
 func.func @bulk_swizzle(%g: !cute.memref<f32, gmem, align<16>, "4:1">, %s: !cute.memref<f32, smem, align<16>, S<3,4,3>, "4:1">, %b: !cute.ptr<i64, smem>) {
-  // expected-error @below {{expected a destination without swizzle, got}}
+  // expected-error @below {{the destination has a swizzle}}
   cute_nvgpu.arch.bulk_copy(%g, %s, %b) : (!cute.memref<f32, gmem, align<16>, "4:1">, !cute.memref<f32, smem, align<16>, S<3,4,3>, "4:1">, !cute.ptr<i64, smem>) -> ()
   return
 }
@@ -320,7 +320,7 @@ func.func @bulk_swizzle(%g: !cute.memref<f32, gmem, align<16>, "4:1">, %s: !cute
 // -----
 
 func.func @prefetch_level(%g: !cute.memref<f32, gmem, "4:1">) {
-  // expected-error @below {{expected level = "L1" or "L2", got "L3"}}
+  // expected-error @below {{the level is "L3"; use "L1" or "L2"}}
   cute_nvgpu.arch.prefetch(%g) {level = "L3"} : (!cute.memref<f32, gmem, "4:1">) -> ()
   return
 }
@@ -328,7 +328,7 @@ func.func @prefetch_level(%g: !cute.memref<f32, gmem, "4:1">) {
 // -----
 
 func.func @prefetch_space(%s: !cute.memref<f32, smem, "4:1">) {
-  // expected-error @below {{expected a tensor in gmem, got smem in}}
+  // expected-error @below {{the tensor is in smem}}
   cute_nvgpu.arch.prefetch(%s) {level = "L2"} : (!cute.memref<f32, smem, "4:1">) -> ()
   return
 }

@@ -27,7 +27,7 @@ func.func private @needed(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, p
 
 // -----
 
-// expected-error @below {{expected one of channels, pixels, lower, upper, pixel_strides, swizzle, oob, l2, got 'box'}}
+// expected-error @below {{'box' is not supported here; write one of channels, pixels, lower, upper, pixel_strides, swizzle, oob, l2}}
 func.func private @word(!cute_nvgpu.atom.tma_load_im2col<f16, box = 64>)
 
 // -----
@@ -42,14 +42,14 @@ func.func private @row(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 128, pix
 
 // -----
 
-// expected-error @below {{expected a lower corner of 1 to 3 numbers (W, H, D), got 4}}
+// expected-error @below {{the lower corner has 4 numbers; write 1 to 3 (W, H, D)}}
 func.func private @rank(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (0, 0, 0, 0), upper = (0, 0, 0, 0)>)
 
 // -----
 
 !load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1)>
 func.func @modes(%g: !cute.memref<f16, gmem, "(?,?,?):(1,?{div=8},?{div=8})">) {
-  // expected-error @below {{expected modes (C,W,H,N) of operand #0 for the atom, got (?,?,?):(1,?{div=8},?{div=8})}}
+  // expected-error @below {{the layout of operand #0 is (?,?,?):(1,?{div=8},?{div=8}); the atom needs modes (C,W,H,N)}}
   %a = cute_nvgpu.make_tma_load_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?):(1,?{div=8},?{div=8})">) -> !load
   return
 }
@@ -58,7 +58,7 @@ func.func @modes(%g: !cute.memref<f16, gmem, "(?,?,?):(1,?{div=8},?{div=8})">) {
 
 !load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1), upper = (-1)>
 func.func @contiguous(%g: !cute.memref<f16, gmem, "(?,?,?):(?,1,?)">) {
-  // expected-error @below {{expected stride 1 in mode 0 (channels) of operand #0, got (?,?,?):(?,1,?)}}
+  // expected-error @below {{the layout of operand #0 is (?,?,?):(?,1,?); mode 0 (channels) must have stride 1}}
   %a = cute_nvgpu.make_tma_load_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?):(?,1,?)">) -> !load
   return
 }
@@ -78,7 +78,7 @@ func.func @element(%g: !cute.memref<f32, gmem, "(?,?,?):(1,?,?)">) {
 !smem = !cute.ptr<f16, smem, align<128>>
 !bar = !cute.ptr<i64, smem>
 func.func @operands(%a: !load, %c: i32, %s: !smem, %b: !bar, %o: i32) {
-  // expected-error @below {{expected 3 coordinates, shared memory, a barrier and 1 offsets after the map, got 5 operands}}
+  // expected-error @below {{the number of operands after the map is 5; pass 3 coordinates, shared memory, a barrier and 1 offsets}}
   cute_nvgpu.arch.tma_load_im2col(%a, %c, %c, %c, %s, %b) : (!load, i32, i32, i32, !smem, !bar) -> ()
   return
 }
@@ -100,7 +100,7 @@ func.func @offset(%a: !load, %c: i32, %s: !smem, %b: !bar, %o: i32) {
 !smem = !cute.ptr<f16, smem, align<1024>, S<3,4,3>>
 !bar = !cute.ptr<i64, smem>
 func.func @swizzle(%a: !load, %c: i32, %s: !smem, %b: !bar, %o: i16) {
-  // expected-error @below {{expected smem with a swizzle of 0 bytes, the swizzle of the tensor map, got !cute.ptr<f16, smem, align<1024>, S<3,4,3>>}}
+  // expected-error @below {{smem does not have the swizzle of the tensor map (!cute.ptr<f16, smem, align<1024>, S<3,4,3>>); use one of 0 bytes}}
   cute_nvgpu.arch.tma_load_im2col(%a, %c, %c, %c, %s, %b, %o) : (!load, i32, i32, i32, !smem, !bar, i16) -> ()
   return
 }
@@ -111,7 +111,7 @@ func.func @swizzle(%a: !load, %c: i32, %s: !smem, %b: !bar, %o: i16) {
 !smem = !cute.ptr<f16, smem>
 !bar = !cute.ptr<i64, smem>
 func.func @alignment(%a: !load, %c: i32, %s: !smem, %b: !bar, %o: i16) {
-  // expected-error @below {{expected smem aligned to 128 bytes, as TMA requires, got !cute.ptr<f16, smem>}}
+  // expected-error @below {{smem is not aligned to 128 bytes (!cute.ptr<f16, smem>), as TMA requires; write align<128>}}
   cute_nvgpu.arch.tma_load_im2col(%a, %c, %c, %c, %s, %b, %o) : (!load, i32, i32, i32, !smem, !bar, i16) -> ()
   return
 }

@@ -1,7 +1,7 @@
 // TMA atoms, tensor maps and copies: what parser and verifier reject, and what they say.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected one of box, swizzle, interleave, element_strides, oob, l2, got 'size'}}
+// expected-error @below {{'size' is not supported here; write one of box, swizzle, interleave, element_strides, oob, l2}}
 func.func private @f(!cute_nvgpu.atom.tma_load<f16, size = (64, 128)>)
 
 // -----
@@ -41,7 +41,7 @@ func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (64, 8), element_strid
 
 // -----
 
-// expected-error @below {{expected 2 element strides, one per dimension, got 1}}
+// expected-error @below {{the number of element strides is 1; write 2, one per dimension}}
 func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (64, 8), element_strides = (2)>)
 
 // -----
@@ -56,12 +56,12 @@ func.func private @f(!cute_nvgpu.atom.tma_load<i4, box = (64, 8)>)
 
 // -----
 
-// expected-error @below {{expected one of add, min, max, inc, dec, and, or, xor, got 'mul'}}
+// expected-error @below {{'mul' is not a reduction; write one of add, min, max, inc, dec, and, or, xor}}
 func.func private @f(!cute_nvgpu.atom.tma_reduce<f32, mul, box = (32, 8)>)
 
 // -----
 
-// expected-error @below {{expected a reduction that TMA supports for f32 (add), got max}}
+// expected-error @below {{TMA does not support the reduction max for f32; use one of add}}
 func.func private @f(!cute_nvgpu.atom.tma_reduce<f32, max, box = (32, 8)>)
 
 // -----
@@ -108,7 +108,7 @@ func.func @f(%g: !g, %l: !cute.layout<"(8,64):(64,1)">, %t: !cute.tile<"[8:1;64:
 
 !g = !cute.memref<f16, gmem, "(?,?):(?,1)">
 func.func @f(%g: !g, %l: !cute.layout<"(8,64):(64,1)">, %t: !cute.tile<"[8:1;64:1]">) {
-  // expected-error @below {{property 'swizzle': expected 0, 32, 64 or 128 bytes, got 16}}
+  // expected-error @below {{property 'swizzle' is 16; use 0, 32, 64 or 128 bytes}}
   %a, %c = cute_nvgpu.make_tma_load(%g, %l, %t) {swizzle = 16 : i32}
     : (!g, !cute.layout<"(8,64):(64,1)">, !cute.tile<"[8:1;64:1]">)
     -> (!cute_nvgpu.atom.tma_load<f16, box = (64, 8)>, !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">)
@@ -199,7 +199,7 @@ func.func @f(%a: !store, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<bf16, smem, align<128>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected smem elements of f16, the element type of the tensor map, got bf16}}
+  // expected-error @below {{smem has elements bf16; the tensor map needs f16}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -210,7 +210,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<1024>, S<2,4,3>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected smem with a swizzle of 128 bytes, the swizzle of the tensor map, got 64}}
+  // expected-error @below {{smem has a swizzle of 64 bytes}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -232,7 +232,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<128>, S<3,4,3>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected smem aligned to 1024 bytes, the period of its 128-byte swizzle, got 128 bytes}}
+  // expected-error @below {{smem is aligned to 128 bytes}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -243,7 +243,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<16>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected smem aligned to 128 bytes, as TMA requires, got 16 bytes}}
+  // expected-error @below {{smem is aligned to 16 bytes}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -298,7 +298,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<128>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected an iterator of 2 coordinates, one per dimension of the tensor map, got (?,?,?)}}
+  // expected-error @below {{the iterator is (?,?,?); it must have 2 coordinates, one per dimension of the tensor map}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -309,7 +309,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,?):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<128>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected a static layout of coordinates, got (8,?):(1@1,1@0)}}
+  // expected-error @below {{the layout of coordinates is not static ((8,?):(1@1,1@0)); use static extents and strides}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -320,7 +320,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(2,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<128>, "(2,64):(72,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected boxes at multiples of 128 bytes in smem, got one at 144}}
+  // expected-error @below {{a box begins at byte 144 of smem; boxes must begin at multiples of 128 bytes}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -331,7 +331,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<1024>, "S<3,3,3> o ?{div=64} o (8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected an offset in the composed layout that is a multiple of 512 elements, the period of the swizzle}}
+  // expected-error @below {{the composed layout is S<3,3,3> o ?{div=64} o (8,64):(64,1); its offset must be a multiple of 512 elements, the period of the swizzle}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -371,7 +371,7 @@ func.func @f(%a: !load, %x: i32, %s: !cute.ptr<f16, smem, align<128>>, %m: i16) 
 
 !store = !cute_nvgpu.atom.tma_store<f16, box = (64, 8), swizzle = 128>
 func.func @f(%a: !store, %x: i32, %s: !cute.ptr<f16, smem, align<128>, S<1,4,3>>) {
-  // expected-error @below {{expected smem with a swizzle of 128 bytes, the swizzle of the tensor map, got !cute.ptr<f16, smem, align<128>, S<1,4,3>>}}
+  // expected-error @below {{smem does not have the swizzle of the tensor map (!cute.ptr<f16, smem, align<128>, S<1,4,3>>); use one of 128 bytes}}
   cute_nvgpu.arch.tma_store(%a, %x, %x, %s) : (!store, i32, i32, !cute.ptr<f16, smem, align<128>, S<1,4,3>>) -> ()
   return
 }
@@ -380,7 +380,7 @@ func.func @f(%a: !store, %x: i32, %s: !cute.ptr<f16, smem, align<128>, S<1,4,3>>
 
 !store = !cute_nvgpu.atom.tma_store<f16, box = (64, 8)>
 func.func @f(%a: !store, %x: i32, %s: !cute.ptr<f16, smem, align<128>>, %m: i16) {
-  // expected-error @below {{expected at most an i64 cache hint after operand #3, got i16}}
+  // expected-error @below {{the operands after #3 are i16; pass at most an i64 cache hint}}
   cute_nvgpu.arch.tma_store(%a, %x, %x, %s, %m) : (!store, i32, i32, !cute.ptr<f16, smem, align<128>>, i16) -> ()
   return
 }
@@ -389,7 +389,7 @@ func.func @f(%a: !store, %x: i32, %s: !cute.ptr<f16, smem, align<128>>, %m: i16)
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 func.func @f(%p: !cute.ptr<f16, gmem>, %n: i64) {
-  // expected-error @below {{expected 3 i64 (2 extents, 1 strides) after the address, got i64, i64}}
+  // expected-error @below {{the operands after the address are i64, i64; pass 3 i64 (2 extents, 1 strides)}}
   %a = cute_nvgpu.arch.make_tensor_map(%p, %n, %n) : (!cute.ptr<f16, gmem>, i64, i64) -> !load
   return
 }

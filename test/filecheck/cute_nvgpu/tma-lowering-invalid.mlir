@@ -24,7 +24,7 @@ gpu.module @m {
     %bars = cute.memref.alloc_smem() : !cute.memref<i64, smem, "1:0">
     %bar = cute.get_iter(%bars) : !cute.memref<i64, smem, "1:0">
     %b = cute.atom.set_value(%a, %bar) {field = tma_bar} : (!load, !cute.ptr<i64, smem>) -> !load
-    // expected-error @below {{cannot lower 'cute.copy': expected TMA coordinates of 32 bits, got 64; use tile coordinates of type ?{i32}}}
+    // expected-error @below {{cannot lower 'cute.copy': TMA coordinates have 64 bits; they must have 32; use tile coordinates of type ?{i32}}}
     cute.copy(%b, %x, %s) : (!load, !xy, !s) -> ()
     gpu.return
   }

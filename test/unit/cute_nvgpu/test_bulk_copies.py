@@ -166,7 +166,7 @@ def test_a_tiled_copy_by_tma() -> None:
 
 
 def test_invalid_atoms_are_rejected_in_python() -> None:
-    with pytest.raises(VerifyException, match="expected a multiple of 128 bits"):
+    with pytest.raises(VerifyException, match="the atom has 100 bits; use a multiple of 128 bits"):
         BulkCopyType(BulkCopy(f32, 100))
     with pytest.raises(VerifyException, match="expected 1 to 8 as element stride"):
         TmaStoreIm2colType(Im2colMap(f16, 64, 16, (0,), (0,), (9,)))

@@ -74,5 +74,5 @@ def test_gemm_with_copies_made_from_the_mma() -> None:
 
 
 def test_mismatched_element_widths_are_rejected() -> None:
-    with pytest.raises(CuteError, match="as wide as A's f16"):
+    with pytest.raises(CuteError, match="of another width than A's f16"):
         cute.make_tiled_copy_A(PLAIN, MMAS["warp"])

@@ -60,8 +60,8 @@ def test_defaults_of_wgmma() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("!cute_nvgpu.atom.mma_sync<16x8, (f32,f16,f16,f32)>", "expected a shape MxNxK, got rank 2"),
-        ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16)>", "element types of D, A, B and C, got 3"),
+        ("!cute_nvgpu.atom.mma_sync<16x8, (f32,f16,f16,f32)>", "the shape has rank 2; write MxNxK"),
+        ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16)>", "the number of element types is 3"),
         (
             "!cute_nvgpu.atom.mma_sync<16x8x4, (f32,f16,f16,f32)>",
             "mma.sync has no shape 16x8x4 with majors .*; shapes of these types: ",
@@ -70,22 +70,37 @@ def test_defaults_of_wgmma() -> None:
         ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), major = (mn, k)>", "majors mn and k"),
         (
             "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), A = rmem>",
-            "expected one of and, xor, major, saturate",
+            "'A' is not supported here",
         ),
-        ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), major = (m, k)>", "expected k or mn, got 'm'"),
-        ("!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f16,f16,f32)>", "expected one of these multiply-adds: 1x1x1"),
+        (
+            "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), major = (m, k)>",
+            "'m' is not supported here; write k or mn",
+        ),
+        ("!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f16,f16,f32)>", r"1x1x1 \(f32,f16,f16,f32\) is not supported"),
         ("!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32), saturate>", "expected '>'"),
-        ("!cute_nvgpu.atom.dot_product<1x1x8, (i32,i8,i8,i32)>", "expected one of these dot products"),
-        ("!cute_nvgpu.atom.wgmma<128x64x16, (f32,f16,f16,f32)>", "expected 64x64x16 for wgmma on f16, got 128x64x16"),
+        ("!cute_nvgpu.atom.dot_product<1x1x8, (i32,i8,i8,i32)>", r"1x1x8 \(i32,i8,i8,i32\) is not supported"),
+        (
+            "!cute_nvgpu.atom.wgmma<128x64x16, (f32,f16,f16,f32)>",
+            "128x64x16 is not supported by wgmma on f16; use 64x64x16",
+        ),
         ("!cute_nvgpu.atom.wgmma<64x60x16, (f32,f16,f16,f32)>", "N: expected N among"),
-        ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f16)>", "same element type for C as for D"),
+        ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f16)>", "C has elements f16; they must be those of D, f32"),
         ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,bf16,f32)>", "expected one of these types of D, A, B"),
         ("!cute_nvgpu.atom.wgmma<64x64x8, (f32,tf32,tf32,f32), major = (k, mn)>", "B: expected a k-major tf32 operand"),
         ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = rmem, major = (mn, k)>", "A: expected a k-major"),
-        ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = gmem>", "expected smem or rmem, got 'gmem'"),
-        ('!cute.tiled_mma<i32, atom_layout_MNK = <"(1,1,1):(0,0,0)">>', "expected an MMA atom type, got i32"),
+        (
+            "!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = gmem>",
+            "'gmem' is not supported here; write smem or rmem",
+        ),
+        (
+            '!cute.tiled_mma<i32, atom_layout_MNK = <"(1,1,1):(0,0,0)">>',
+            "i32 is not an MMA atom type; write one, such as !cute_nvgpu.atom.mma_sync<…>",
+        ),
         (f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(1,1):(0,0)">>', "atom layout of rank 3"),
-        (f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(?,1,1):(1,0,0)">>', "expected a static atom layout"),
+        (
+            f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(?,1,1):(1,0,0)">>',
+            r"the atom layout or the permutation is not static \(\(\?,1,1\):\(1,0,0\) and \(_,_,_\)\)",
+        ),
         (f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(1,1,1:(0,0,0)">>', "invalid layout"),
         (
             f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(1,1,1):(0,0,0)">, permutation_MNK = <"[_;_]">>',
@@ -93,7 +108,7 @@ def test_defaults_of_wgmma() -> None:
         ),
         (
             f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(2,1,1):(1,0,0)">, permutation_MNK = <"[16:1;_;_]">>',
-            "permutation of M whose extent is a multiple of 32 .2 atoms of extent 16., got 16",
+            "the permutation of M has extent 16",
         ),
     ],
 )
@@ -169,17 +184,21 @@ def test_shapes() -> None:
         (
             mma.PartitionAOp,
             (TW, '!cute.memref<f16, smem, "S<3,3,3> o 0 o (64,64):(64,1)">', THREAD),
-            "a swizzle belongs on the pointer",
+            r"the layout is composed \(S<3,3,3> o 0 o \(64,64\):\(64,1\)\); use a plain layout",
         ),
         (
             mma.PartitionAOp,
             (TW, '!cute.memref<f16, gmem, "(64,64):(64,1)">', THREAD),
-            "operand A of .* in smem, got gmem",
+            "operand A of.* is in gmem; it must be in smem",
         ),
-        (mma.PartitionBOp, (TW, '!cute.memref<bf16, smem, "(64,64):(64,1)">', THREAD), "elements f16 .* got bf16"),
-        (mma.PartitionShapeAOp, (TM, '!cute.shape<"64">'), r"expected a shape \(M,K,…\) of rank 2"),
-        (mma.MakeFragmentAOp, (TM, '!cute.memref<f16, gmem, "(4,2,1):(1,4,0)">'), "expected 8 values of A in mode 0"),
-        (mma.MakeFragmentCOp, (TM, '!cute.shape<"((2,2),?,2)">'), "expected a static shape"),
+        (mma.PartitionBOp, (TW, '!cute.memref<bf16, smem, "(64,64):(64,1)">', THREAD), "operand B has elements bf16"),
+        (mma.PartitionShapeAOp, (TM, '!cute.shape<"64">'), r"the shape is 64; use \(M,K,…\) of rank 2 or more"),
+        (
+            mma.MakeFragmentAOp,
+            (TM, '!cute.memref<f16, gmem, "(4,2,1):(1,4,0)">'),
+            r"A has 4 values in mode 0 of \(4,2,1\)",
+        ),
+        (mma.MakeFragmentCOp, (TM, '!cute.shape<"((2,2),?,2)">'), r"the shape is not static \(\(\(2,2\),\?,2\)\)"),
         (mma.MakeFragmentBOp, (TM, "i32"), "#1 must be a tensor or a !cute.shape"),
         (mma.MakeFragmentBOp, (TW, '!cute.shape<"((64,16),1,1)">'), "partition of a tensor in smem"),
     ],
@@ -211,26 +230,50 @@ def test_accepted_operands_of_gemm() -> None:
         ((TM, D, A), "expected 4 to 5 operands, got 3"),
         (("i32", D, A, B), "#0 must be an MMA atom or a !cute.tiled_mma"),
         ((TM, D, "i32", B), "#2 must be a !cute.memref, operand A"),
-        ((TM, D, A.replace("rmem", "gmem"), B), "expected A in rmem .* got gmem"),
-        ((TW, WD, WA.replace(", S<3,4,3>", "").replace("smem", "gmem"), WA), "expected A in smem .* got gmem"),
-        ((TM, D, A.replace("f16", "bf16"), B), "operand A of elements f16 .* got bf16"),
-        ((TM, D.replace("f32", "f16"), A, B), "operand D of elements f32"),
-        ((TM, D, A.replace("2,4)", "?,4)"), B), "expected a static layout of A"),
-        ((TM, D, '!cute.memref<f16, rmem, "S<1,1,1> o 0 o 8:1">', B), "expected a plain layout of A"),
-        ((TM, D, A, '!cute.memref<f16, rmem, "((2,2),2):((1,2),4)">'), "expected ranks of A, B and D among"),
-        ((TM, D, '!cute.memref<f16, rmem, "(4,2,4):(1,4,8)">', B), "expected 8 values of A in mode V .* got 4"),
-        ((TM, D, A.replace("2,4)", "3,4)"), B), "same extent of mode M in A and D, got 3 .* and 2"),
-        ((TM, D, A, B.replace("2,4)", "3,4)")), "same extent of mode N in B and D, got 3 .* and 2"),
-        ((TM, D, A.replace("2,4)", "2,5)"), B), "same extent of mode K in A and B, got 5 .* and 4"),
-        ((TM, D, A, B, D.replace(",2,2)", ",2,3)")), "same extents in C and D"),
-        ((TM, D.replace("4,8)", "4,0)"), A, B), "expected an injective layout of D"),
+        ((TM, D, A.replace("rmem", "gmem"), B), "A is in gmem.* needs it in rmem"),
+        ((TW, WD, WA.replace(", S<3,4,3>", "").replace("smem", "gmem"), WA), "A is in gmem.* needs it in smem"),
+        ((TM, D, A.replace("f16", "bf16"), B), "operand A has elements bf16"),
+        ((TM, D.replace("f32", "f16"), A, B), "operand D has elements f16"),
+        (
+            (TM, D, A.replace("2,4)", "?,4)"), B),
+            r"the layout of A is not static \(\(\(2,2,2\),\?,4\):\(\(1,\?,4\),8,16\)\)",
+        ),
+        ((TM, D, '!cute.memref<f16, rmem, "S<1,1,1> o 0 o 8:1">', B), "the layout of A is not plain"),
+        (
+            (TM, D, A, '!cute.memref<f16, rmem, "((2,2),2):((1,2),4)">'),
+            r"A, B and D have ranks 3 2 3 \(\(\(2,2,2\),2,4\), \(\(2,2\),2\), \(\(2,2\),2,2\)\)",
+        ),
+        ((TM, D, '!cute.memref<f16, rmem, "(4,2,4):(1,4,8)">', B), r"A has 4 values in mode V of \(4,2,4\)"),
+        (
+            (TM, D, A.replace("2,4)", "3,4)"), B),
+            r"mode M of A and D has extents 3 in \(\(2,2,2\),3,4\) and 2 in \(\(2,2\),2,2\)",
+        ),
+        (
+            (TM, D, A, B.replace("2,4)", "3,4)")),
+            r"mode N of B and D has extents 3 in \(\(2,2\),3,4\) and 2 in \(\(2,2\),2,2\)",
+        ),
+        (
+            (TM, D, A.replace("2,4)", "2,5)"), B),
+            r"mode K of A and B has extents 5 in \(\(2,2,2\),2,5\) and 4 in \(\(2,2\),2,4\)",
+        ),
+        (
+            (TM, D, A, B, D.replace(",2,2)", ",2,3)")),
+            r"C and D have extents \(\(2,2\),2,3\) and \(\(2,2\),2,2\), which differ in mode N",
+        ),
+        (
+            (TM, D.replace("4,8)", "4,0)"), A, B),
+            r"D has a mode of extent 2 and stride 0 in \(\(2,2\),2,2\):\(\(1,2\),4,0\)",
+        ),
         ((TW, WD, SMEM + '"((64,16),1,4):((1,64),0,1024)">', WA), "operand A, tile .* no matrix descriptor: X"),
         ((TW, WD, WA.replace("S<3,4,3>", "S<3,3,3>"), WA), "no matrix descriptor: swizzle: expected one of"),
         ((TW, WD, SMEM + '"((64,16),1,4):((72,1),0,16)">', WA), "has no matrix descriptor: X"),
-        ((TW, WD, WA.replace("align<1024>", "align<8>"), WA), "expected A aligned to at least 16 bytes, got 8"),
+        (
+            (TW, WD, WA.replace("align<1024>", "align<8>"), WA),
+            r"A is aligned to 8 bytes.*\); it must be aligned to at least 16 bytes",
+        ),
         (
             (TW, WD, SMEM + '"((64,16),1,4):((64,1),0,4)">', WA),
-            "strides in mode RestK of A that are multiples of 16 bytes, got 4",
+            r"mode RestK of A has a stride of 4 elements of 16 bits in \(\(64,16\),1,4\):\(\(64,1\),0,4\)",
         ),
     ],
 )
@@ -270,14 +313,14 @@ ONE_WD = '!cute.memref<f32, rmem, "(2,2,8):(1,2,4)">'
             {"atom": SS},
             "property 'atom' has the wrong type",
         ),
-        (MmaSyncOp, (ONE_D, ONE_A, ONE_A, ONE_D), {"atom": F16}, "expected 4 values of B .* got 8"),
-        (MmaSyncOp, (ONE_D, TILE, ONE_B, ONE_D), {"atom": F16}, "expected A in rmem"),
+        (MmaSyncOp, (ONE_D, ONE_A, ONE_A, ONE_D), {"atom": F16}, r"B has 8 values in \(2,2,2\):\(1,2,4\)"),
+        (MmaSyncOp, (ONE_D, TILE, ONE_B, ONE_D), {"atom": F16}, "A is in smem.* needs it in rmem"),
         (MmaSyncOp, (ONE_D, "i32", ONE_B, ONE_D), {"atom": F16}, "#1 must be a !cute.memref, operand A"),
         (
             MmaSyncOp,
             (ONE_D, '!cute.memref<f16, rmem, "(2,?):(1,2)">', ONE_B, ONE_D),
             {"atom": F16},
-            "static plain layout of A",
+            r"the layout of A is not static and plain \(\(2,\?\):\(1,2\)\)",
         ),
         (wgmma.WgmmaOp, (ONE_WD, TILE, TILE), {"atom": SS}, "requires the property 'accumulate'"),
         (
@@ -298,7 +341,7 @@ ONE_WD = '!cute.memref<f32, rmem, "(2,2,8):(1,2,4)">'
             {"atom": SS, "accumulate": "true"},
             "has no matrix descriptor",
         ),
-        (wgmma.WgmmaWaitGroupOp, (), {"n": "8 : i32"}, "n from 0 to 7"),
+        (wgmma.WgmmaWaitGroupOp, (), {"n": "8 : i32"}, "property n is 8 : i32; use 0 to 7 of type i32"),
         (wgmma.WgmmaWaitGroupOp, (), {}, "requires the property 'n'"),
         (wgmma.WgmmaWaitGroupOp, (TILE,), {"n": "0 : i32"}, "#0 must be an accumulator tensor in rmem"),
         (wgmma.WgmmaFenceOp, ('!cute.memref<f32, rmem, "?:1">',), {}, "static plain layout"),
@@ -313,7 +356,7 @@ def test_errors_of_instructions(
 
 
 def test_make_tiled_mma_names_the_atom() -> None:
-    with pytest.raises(VerifyException, match="expected an atom of type"):
+    with pytest.raises(VerifyException, match=r"the atom has type .*; the result type needs "):
         made(mma.MakeTiledMmaOp, (SS,), TM).verify_()
 
 

@@ -376,7 +376,7 @@ ERRORS = {
     ),
     "F251: cute.arch.barrier: barrier_id must be 0 to 15, got 16": lambda: arch.barrier(16),
     "F251: cute.arch.barrier: number_of_threads must be a positive multiple of 32, got 33": lambda: arch.barrier(1, 33),
-    "F251: cute.arch.setmaxregister_increase: expected count = a multiple of 8 from 24 to 256 (i32), got 13 : i32": (
+    "F251: cute.arch.setmaxregister_increase: property count is 13 : i32; use a multiple of 8 from 24 to 256 (i32)": (
         lambda: arch.setmaxregister_increase(13)
     ),
     "F251: cute.arch.fence_proxy: kind must be one of 'async.shared' with space='cta', 'async.shared' with "

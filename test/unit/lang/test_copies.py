@@ -356,9 +356,11 @@ ERRORS = {
     "F250: cute.make_copy_atom(CopyG2SOp, …): num_bits_per_copy must be 32, 64 or 128\nhint: num_bits_per_copy=32": (
         lambda x, y: cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float32)
     ),
-    "F250: cute.make_copy_atom(CopyG2SOp, …): expected 32, 64 or 128 bits with cache = always, a multiple of the "
-    "element's 32, got 16": lambda x, y: cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float32, num_bits_per_copy=16),
-    "F250: cute.make_copy_atom(LdMatrix8x8x16bOp, …): expected 1, 2 or 4 matrices, got 3": (
+    "F250: cute.make_copy_atom(CopyG2SOp, …): the copy has 16 bits; with cache = always use 32, 64 or 128, a "
+    "multiple of the element's 32": (
+        lambda x, y: cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float32, num_bits_per_copy=16)
+    ),
+    "F250: cute.make_copy_atom(LdMatrix8x8x16bOp, …): the number of matrices is 3; use 1, 2 or 4": (
         lambda x, y: cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 3), cute.Float16)
     ),
     "F250: cute.make_copy_atom(CopyUniversalOp, …): the element type must be a number type such as "

@@ -300,17 +300,17 @@ ERRORS = {
     "F251: cute.make_tiled_mma: expected an atom layout of rank 3 (M,N,K), got (2,2):(1,2)": (
         lambda: cute.make_tiled_mma(warp.MmaF16BF16Op(cute.Float16, cute.Float32), (2, 2))
     ),
-    "F251: cute.make_tiled_mma: expected a permutation of M whose extent is a multiple of 32 (2 atoms of extent 16), "
-    "got 24": lambda: cute.make_tiled_mma(
+    "F251: cute.make_tiled_mma: the permutation of M has extent 24; it must be a multiple of 32 (2 atoms of "
+    "extent 16)": lambda: cute.make_tiled_mma(
         warp.MmaF16BF16Op(cute.Float16, cute.Float32), (2, 2, 1), (24, None, None)
     ),
     "F254: a tiled MMA of mma_sync<16x8x16, (f32,f16,f16,f32)> has no field ACCUMULATE, which only "
     "wgmma instructions have\nhint: pass C to gemm, or clear the accumulators": (
         lambda: ampere().set(warpgroup.Field.ACCUMULATE, True)
     ),
-    "F254: cute.gemm by mma_sync<16x8x16, (f32,f16,f16,f32)>: expected operand A of "
-    "elements f16 for the atom mma_sync<16x8x16, (f32,f16,f16,f32)>, "
-    "got f32\nhint: the operands are D tensor<ptr<f32, rmem, align<16>> o (4,1,1):(1,0,0)>, "
+    "F254: cute.gemm by mma_sync<16x8x16, (f32,f16,f16,f32)>: operand A has elements f32; "
+    "the atom mma_sync<16x8x16, (f32,f16,f16,f32)> needs "
+    "f16\nhint: the operands are D tensor<ptr<f32, rmem, align<16>> o (4,1,1):(1,0,0)>, "
     "A tensor<ptr<f32, rmem, align<32>> o (8,1,1):(1,0,0)>, B tensor<ptr<f16, rmem, align<8>> o (4,1,1):(1,0,0)>\n"
     "sm_90a has for these elements: fma 1x1x1 (f32,f32,f32,f32)": lambda: cute.gemm(
         ampere(), registers((4, 1, 1), cute.Float32), registers((8, 1, 1), cute.Float32),

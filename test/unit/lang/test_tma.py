@@ -295,14 +295,14 @@ COLUMN_ERRORS = {
     "F250: make_im2col_tma_atom(CopyBulkTensorTileG2SOp): op must be an im2col TMA descriptor": (
         lambda: columns(cpasync.G2S())
     ),
-    "F250: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): expected a lower corner of 1 to 3 numbers (W, H, D), got "
-    "4": (
+    "F250: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): the lower corner has 4 "
+    "numbers; write 1 to 3 (W, H, D)": (
         lambda: columns(LOAD, lower=[0] * 4, upper=[0] * 4)
     ),
-    "F250: make_im2col_tma_atom(CopyBulkTensorIm2colS2GOp): expected a nonnegative lower corner for a store or "
-    "reduction, got (-1,)": lambda: columns(cpasync.CopyBulkTensorIm2colS2GOp()),
-    "F254: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): expected modes (C,W,H,N) of operand #0 for the "
-    "atom, got (?,?,?):(1,?,?)": (
+    "F250: make_im2col_tma_atom(CopyBulkTensorIm2colS2GOp): the lower corner is (-1,); a store or reduction "
+    "needs a nonnegative one": lambda: columns(cpasync.CopyBulkTensorIm2colS2GOp()),
+    "F254: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): the layout of operand #0 is (?,?,?):(1,?,?); the "
+    "atom needs modes (C,W,H,N)": (
         lambda: columns(LOAD, lower=[0, 0], upper=[0, 0])
     ),
     "F254: cute.prefetch by CopyBulkTensorIm2colG2SOp: the coordinates must cover one instruction (256 "
