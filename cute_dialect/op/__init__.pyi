@@ -9,6 +9,7 @@ from cute_dialect.op import (
 )
 from cute_dialect.op.functions.attention import (
     attention as attention,
+    scaled_dot_product_attention as scaled_dot_product_attention,
 )
 from cute_dialect.op.functions.attention_backward import (
     attention_backward as attention_backward,

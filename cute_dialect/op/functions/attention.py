@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.attention import MORE, check_call, computed, way_of
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -188,3 +188,41 @@ def _operators(arrays: tuple[Any, ...], others: dict[str, Any], constants: dict[
     from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
     return CUTE
+
+
+def scaled_dot_product_attention(
+    query: Array, key: Array, value: Array, attn_mask: Array = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False, *, device: object = None, stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Array:  # fmt: skip
+    """Return :func:`attention` by the arguments of ``torch.nn.functional.scaled_dot_product_attention``.
+
+    Args:
+        query, key, value: (B, H, S, D), or (B, S, D) for one head.
+        attn_mask: bool, True for visible keys, or added to the scores; not with ``is_causal``.
+        dropout_p: 0; dropout is not supported.
+        is_causal: query i sees keys 0 to i.
+        scale: default: ``1 / sqrt(D)``.
+        enable_gqa: key and value may have fewer heads than query.
+        device, stream, run: as in :func:`attention`.
+    """
+    call = "scaled_dot_product_attention"
+    if run:
+        check_keywords(call, scaled_dot_product_attention, run)
+    if dropout_p:
+        raise UnsupportedError(f"{call}: dropout_p is {dropout_p}; dropout is not supported, pass 0")
+    if attn_mask is not None and is_causal:
+        raise UnsupportedError(f"{call}: attn_mask cannot be combined with is_causal=True; pass one of them")
+    rank = len(query.shape)
+    if rank == 3:
+        query, key, value = query[:, None], key[:, None], value[:, None]
+        attn_mask = attn_mask[:, None] if attn_mask is not None and len(attn_mask.shape) == 3 else attn_mask
+    elif rank == 4 and not enable_gqa and query.shape[1] != key.shape[1]:
+        raise ShapeError(
+            f"{call}: query has {query.shape[1]} heads and key has {key.shape[1]}; pass equal numbers, or "
+            "enable_gqa=True"
+        )
+    found = attention(
+        query, key, value, causal=is_causal, scale=scale, mask=attn_mask, device=device, stream=stream, **run
+    )
+    return found[:, 0] if rank == 3 else found

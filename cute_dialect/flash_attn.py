@@ -1,0 +1,213 @@
+"""Functions of the flash-attn package, on the kernels of :mod:`cute_dialect.op`.
+
+The names and the order of arguments are those of FlashAttention-2; arguments of FlashAttention-3 are accepted by name.
+Arrays are torch tensors (B, S, H, D), or (rows, H, D) for packed sequences.  A causal mask aligns the last query with
+the last key::
+
+    from cute_dialect.flash_attn import flash_attn_func
+
+    out = flash_attn_func(q, k, v, causal=True)              # with gradients
+
+Tensors in CPU memory are computed on the interpreter.
+"""
+
+# torch is not installed where types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cute_dialect import op
+from cute_dialect.op.errors import UnsupportedError
+
+__all__ = [
+    "flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func", "flash_attn_varlen_func",
+    "flash_attn_varlen_kvpacked_func", "flash_attn_varlen_qkvpacked_func", "flash_attn_with_kvcache",
+]  # fmt: skip
+
+_IGNORED = {"pack_gqa": None, "sm_margin": 0, "scheduler_metadata": None, "num_splits": 1, "attention_chunk": 0}
+"""Arguments of FlashAttention-3 that select a schedule -> the values that need no support."""
+_SCHEDULE = ("pack_gqa", "sm_margin", "scheduler_metadata", "num_splits")
+
+
+def flash_attn_func(
+    q: Tensor, k: Tensor, v: Tensor, dropout_p: float = 0.0, softmax_scale: float | None = None,
+    causal: bool = False, window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
+    alibi_slopes: Tensor | None = None, deterministic: bool = False, return_attn_probs: bool = False, **more: Any,
+) -> Any:  # fmt: skip
+    """Return attention of (B, S, H, D).
+
+    With ``return_attn_probs`` the result is (out, log-sum-exp, None); the probabilities are not stored.
+    """
+    call = "flash_attn_func"
+    sinks = _checked(call, dropout_p, more)
+    found = op.attention(
+        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, lse=return_attn_probs,
+        layout="bshd", deterministic=deterministic or None, device=_device(q),
+        **_mask(call, causal, window_size, q.shape[1], q.shape[1] == k.shape[1]),
+    )  # fmt: skip
+    return (*found, None) if return_attn_probs else found
+
+
+def flash_attn_qkvpacked_func(qkv: Tensor, *args: Any, **more: Any) -> Any:
+    """Return :func:`flash_attn_func` of queries, keys and values in one tensor, (B, S, 3, H, D)."""
+    q, k, v = qkv.unbind(2)
+    return flash_attn_func(q, k, v, *args, **more)
+
+
+def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, *args: Any, **more: Any) -> Any:
+    """Return :func:`flash_attn_func` with keys and values in one tensor, (B, S, 2, H, D)."""
+    k, v = kv.unbind(2)
+    return flash_attn_func(q, k, v, *args, **more)
+
+
+def flash_attn_varlen_func(
+    q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor | None = None,
+    max_seqlen_q: int | None = None, max_seqlen_k: int | None = None, dropout_p: float = 0.0,
+    softmax_scale: float | None = None, causal: bool = False, window_size: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0, alibi_slopes: Tensor | None = None, deterministic: bool = False,
+    return_attn_probs: bool = False, block_table: Tensor | None = None, *, seqused_k: Tensor | None = None,
+    page_table: Tensor | None = None, **more: Any,
+) -> Any:  # fmt: skip
+    """Return attention of packed sequences, (rows, H, D).
+
+    Args:
+        block_table, page_table: pages of the keys; ``k`` and ``v`` are then (pages, page size, H, D), and
+            ``seqused_k``, or the differences of ``cu_seqlens_k``, are the numbers of keys.
+        max_seqlen_k: not used.
+        q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, dropout_p, softmax_scale, causal, window_size, softcap,
+            alibi_slopes, deterministic, return_attn_probs, seqused_k: as in FlashAttention.
+    """
+    call = "flash_attn_varlen_func"
+    sinks = _checked(call, dropout_p, more)
+    table = page_table if block_table is None else block_table
+    if table is not None and cu_seqlens_k is not None:
+        seqused_k = cu_seqlens_k.diff() if seqused_k is None else seqused_k
+        cu_seqlens_k = None
+    is_square = cu_seqlens_q is cu_seqlens_k and seqused_k is None
+    found = op.attention(
+        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, lse=return_attn_probs,
+        cu_seqlens_q=cu_seqlens_q,
+        cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q, seqused_k=seqused_k, page_table=table, layout="bshd",
+        deterministic=deterministic or None, device=_device(q),
+        **_mask(call, causal, window_size, max_seqlen_q or q.shape[0], is_square),
+    )  # fmt: skip
+    return (*found, None) if return_attn_probs else found
+
+
+def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int, *args: Any, **more: Any) -> Any:
+    """Return :func:`flash_attn_varlen_func` of queries, keys and values in one tensor, (rows, 3, H, D)."""
+    q, k, v = qkv.unbind(1)
+    return flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *args, **more)
+
+
+def flash_attn_varlen_kvpacked_func(q: Tensor, kv: Tensor, *args: Any, **more: Any) -> Any:
+    """Return :func:`flash_attn_varlen_func` with keys and values in one tensor, (rows, 2, H, D)."""
+    k, v = kv.unbind(1)
+    return flash_attn_varlen_func(q, k, v, *args, **more)
+
+
+def flash_attn_with_kvcache(
+    q: Tensor, k_cache: Tensor, v_cache: Tensor, k: Tensor | None = None, v: Tensor | None = None,
+    rotary_cos: Tensor | None = None, rotary_sin: Tensor | None = None, cache_seqlens: int | Tensor | None = None,
+    cache_batch_idx: Tensor | None = None, cache_leftpad: Tensor | None = None, block_table: Tensor | None = None,
+    softmax_scale: float | None = None, causal: bool = False, window_size: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0, rotary_interleaved: bool = True, alibi_slopes: Tensor | None = None, num_splits: int = 0,
+    return_softmax_lse: bool = False, *, page_table: Tensor | None = None, **more: Any,
+) -> Any:  # fmt: skip
+    """Return attention of new queries on a cache, after ``k`` and ``v`` are appended to it.
+
+    ``cache_seqlens`` is not advanced.
+
+    Args:
+        k_cache, v_cache: (B, S, H, D), or with ``block_table`` or ``page_table`` (pages, page size, H, D).
+        k, v: new keys and values, (B, S', H, D), written behind those of the cache.
+        rotary_cos, rotary_sin, rotary_interleaved: tables of :func:`cute_dialect.op.rope`, for ``q`` and ``k``.
+        cache_seqlens: keys of each sequence in the cache; default: all.
+        cache_batch_idx: sequence of the cache of each sequence of ``q``; S divides 128 or is a multiple of 128.
+        num_splits: slices of the keys; 0 chooses them.
+        q, softmax_scale, causal, window_size, softcap, alibi_slopes, return_softmax_lse: as in FlashAttention.
+    """
+    call = "flash_attn_with_kvcache"
+    sinks = _checked(call, 0.0, more)
+    if cache_leftpad is not None:
+        raise UnsupportedError(f"{call}: cache_leftpad is not supported; omit it")
+    table, batch = page_table if block_table is None else block_table, q.shape[0]
+    keys = k_cache.shape[1] if table is None else k_cache.shape[1] * table.shape[1]
+    if cache_batch_idx is not None:
+        if table is not None:
+            raise UnsupportedError(f"{call}: cache_batch_idx cannot be combined with a page table; index the table")
+        table = cache_batch_idx.to(torch.int32).unsqueeze(1)
+    used = _lengths(cache_seqlens, batch, q, keys if k is None else 0)
+    if k is not None and v is not None:
+        if cache_seqlens is None:
+            raise UnsupportedError(f"{call}: k is given without cache_seqlens; pass the numbers of keys in the cache")
+        op.append_kv(
+            k_cache, v_cache, k, v, used, page_table=table, cos=rotary_cos, sin=rotary_sin,
+            interleaved=rotary_interleaved, layout="bshd", device=_device(q),
+        )  # fmt: skip
+    if rotary_cos is not None and rotary_sin is not None:
+        # Without a mask all queries have the position of the first new key, as in FlashAttention.
+        moves = causal or window_size != (-1, -1)
+        place: dict[str, Any] = {"offsets": used} if moves else {"positions": used[:, None].expand(batch, q.shape[1])}
+        q = op.rope(
+            q, rotary_cos, rotary_sin, interleaved=rotary_interleaved, layout="bshd", device=_device(q), **place
+        )
+    if k is not None:
+        used = used + k.shape[1]
+    return op.attention(
+        q, k_cache, v_cache, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks,
+        seqused_k=used, page_table=table, layout="bshd",
+        lse=return_softmax_lse, split_keys=num_splits or None, device=_device(q),
+        **_mask(call, causal, window_size, q.shape[1], False),
+    )  # fmt: skip
+
+
+def _device(q: Tensor) -> str | None:
+    return "cpu" if q.device.type == "cpu" else None
+
+
+def _mask(
+    call: str, causal: bool, window: tuple[int | None, int | None], queries: int, is_square: bool
+) -> dict[str, Any]:
+    """Return ``causal`` and ``window`` of ``op.attention`` for a mask that ends at the last key.
+
+    Args:
+        queries: largest number of queries of a sequence.
+        is_square: each sequence has as many queries as keys.
+    """
+    left, right = (None if x is None or x < 0 else x for x in window)
+    # A right bound of 0, and one query with its own key last, are causal.
+    if causal or right == 0 or (queries == 1 and left is not None):
+        return {"causal": "bottom_right", "window": None if left is None else (left, None)}
+    if left is None and right is None:
+        return {"causal": False}
+    if not is_square:
+        raise UnsupportedError(
+            f"{call}: window_size is {window} without causal=True, and the numbers of queries and keys differ; pass "
+            "causal=True, or as many queries as keys"
+        )
+    return {"causal": False, "window": (left, right)}
+
+
+def _checked(call: str, dropout_p: float, more: dict[str, Any]) -> Tensor | None:
+    """Return the sinks.  Raises UnsupportedError for arguments that are not supported."""
+    if dropout_p:
+        raise UnsupportedError(f"{call}: dropout_p is {dropout_p}; dropout is not supported, pass 0")
+    sinks = more.pop("learnable_sink", None)
+    for name, value in more.items():
+        if name in _SCHEDULE or value is None or (name in _IGNORED and value == _IGNORED[name]):
+            continue
+        raise UnsupportedError(f"{call}: {name} is not supported; omit it")
+    return sinks
+
+
+def _lengths(given: int | Tensor | None, batch: int, like: Tensor, default: int) -> Tensor:
+    if isinstance(given, Tensor):
+        return given
+    return torch.full((batch,), default if given is None else given, dtype=torch.int32, device=like.device)

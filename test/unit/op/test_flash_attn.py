@@ -1,0 +1,128 @@
+"""``cute_dialect.flash_attn`` and ``op.scaled_dot_product_attention`` on the interpreter."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from cute_dialect import flash_attn, op  # noqa: E402
+
+
+def normal(*shape: int, seed: int = 0) -> Any:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed + sum(shape))).half()
+
+
+def reference(
+    q: Any, k: Any, v: Any, *, causal: bool = False, left: int | None = None, scale: float | None = None
+) -> Any:
+    """Return attention of (B, S, H, D) in float64; the last query is aligned with the last key."""
+    share = q.shape[2] // k.shape[2]
+    a, b, c = (x.double().transpose(1, 2) for x in (q, k.repeat_interleave(share, 2), v.repeat_interleave(share, 2)))
+    scores = a @ b.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    own, at = torch.arange(q.shape[1])[:, None] + k.shape[1] - q.shape[1], torch.arange(k.shape[1])[None]
+    hidden = (at > own) & causal
+    hidden |= False if left is None else at < own - left
+    return (scores.masked_fill(hidden, -math.inf).softmax(-1) @ c).transpose(1, 2)
+
+
+def close(found: Any, want: Any) -> bool:
+    return bool(((found.double() - want).abs() <= 2e-3 * (1 + want.abs())).all())
+
+
+def test_flash_attn_func() -> None:
+    """Arguments by position, packed tensors, and the logarithms of the sums."""
+    q, k, v = normal(2, 9, 4, 64), normal(2, 20, 2, 64, seed=1), normal(2, 20, 2, 64, seed=2)
+    out, lse, none = flash_attn.flash_attn_func(q, k, v, 0.0, 0.2, True, (5, -1), return_attn_probs=True)
+    assert close(out, reference(q, k, v, causal=True, left=5, scale=0.2)) and lse.shape == (2, 4, 9) and none is None
+    assert close(flash_attn.flash_attn_kvpacked_func(q, torch.stack([k, v], 2)), reference(q, k, v))
+
+
+@pytest.mark.slow
+def test_packed_sequences() -> None:
+    qkv, begins = normal(30, 3, 2, 64), torch.tensor([0, 10, 30], dtype=torch.int32)
+    found = flash_attn.flash_attn_varlen_qkvpacked_func(qkv, begins, 20, causal=True)
+    dense = flash_attn.flash_attn_qkvpacked_func(qkv[None, 10:], causal=True, window_size=(-1, 3))
+    for at in (slice(0, 10), slice(10, 30)):
+        want = reference(*qkv[None, at].unbind(2), causal=True)
+        assert close(found[None, at], want)
+    assert close(dense, reference(*qkv[None, 10:].unbind(2), causal=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paged", [False, True])
+def test_decoding(paged: bool) -> None:
+    """New keys are rotated and appended, and queries see them."""
+    used, cache = torch.tensor([20, 3], dtype=torch.int32), [normal(2, 32, 2, 64, seed=i) for i in range(2)]
+    q, k, v = normal(2, 2, 4, 64, seed=5), normal(2, 2, 2, 64, seed=6), normal(2, 2, 2, 64, seed=7)
+    angles = torch.randn(40, 16, generator=torch.Generator().manual_seed(1))
+    cos, sin = angles.cos(), angles.sin()
+    given: dict[str, Any] = {}
+    mine = [x.clone() for x in cache]
+    if paged:
+        table = torch.tensor([[2, 0], [3, 1]], dtype=torch.int32)
+        mine = [torch.empty(4, 16, 2, 64).half() for _ in cache]
+        for x, y in zip(mine, cache):
+            x[table.flatten().long()] = y.reshape(4, 16, 2, 64)
+        given["block_table"] = table
+    found = flash_attn.flash_attn_with_kvcache(q, *mine, k, v, cos, sin, used, causal=True, **given)
+    for b, n in enumerate(used.tolist()):
+        c, s = (t[n : n + 2, None] for t in (cos, sin))
+        a, d = (x[b, ..., 0:32:2].float() for x in (q, k)), (x[b, ..., 1:32:2].float() for x in (q, k))
+        turned = [torch.stack([x * c - y * s, x * s + y * c], -1).flatten(-2) for x, y in zip(a, d)]
+        q1, k1 = (torch.cat([x.half(), y[b, ..., 32:]], -1)[None] for x, y in zip(turned, (q, k)))
+        keys, values = (
+            torch.cat([cache[0][b : b + 1, :n], k1], 1),
+            torch.cat([cache[1][b : b + 1, :n], v[b : b + 1]], 1),
+        )
+        assert close(found[b : b + 1], reference(q1, keys, values, causal=True))
+    assert used.tolist() == [20, 3]
+
+
+@pytest.mark.slow
+def test_sequences_of_a_cache() -> None:
+    cache = [normal(3, 32, 2, 64, seed=i) for i in range(2)]
+    q, index = normal(2, 1, 2, 64), torch.tensor([2, 0])
+    out, lse = flash_attn.flash_attn_with_kvcache(
+        q, *cache, cache_batch_idx=index, cache_seqlens=20, return_softmax_lse=True
+    )
+    assert close(out, reference(q, *(x[index, :20] for x in cache))) and lse.shape == (2, 2, 1)
+
+
+@pytest.mark.slow
+def test_scaled_dot_product_attention() -> None:
+    q, k = normal(2, 9, 64), normal(2, 12, 64)
+    mask = torch.rand(2, 9, 12) > 0.3
+    mask[..., 0] = True
+    for given in ({}, {"is_causal": True}, {"attn_mask": mask}, {"scale": 0.3}):
+        want = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), k.double(), **given)
+        assert close(op.scaled_dot_product_attention(q, k, k, **given, device="cpu"), want)
+
+
+Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dtype=torch.int32)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: flash_attn.flash_attn_func(Q, Q, Q, 0.1), op.UnsupportedError, "dropout_p is 0.1; dropout is not"),
+        (lambda: flash_attn.flash_attn_func(Q, Q, Q, qv=Q), op.UnsupportedError, "qv is not supported; omit it"),
+        (lambda: flash_attn.flash_attn_func(Q, K, K, window_size=(3, 3)), op.UnsupportedError, "pass causal=True, or"),
+        (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_leftpad=Q), op.UnsupportedError, "cache_leftpad"),
+        (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q, Q), op.UnsupportedError, "without cache_seqlens"),
+        (
+            lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_batch_idx=BEGINS, block_table=BEGINS[None]),
+            op.UnsupportedError, "cache_batch_idx cannot be combined with a page table; index the table",
+        ),
+        (lambda: op.scaled_dot_product_attention(Q, Q, Q, dropout_p=0.5), op.UnsupportedError, "dropout_p is 0.5"),
+        (lambda: op.scaled_dot_product_attention(Q, Q, Q, Q, 0.0, True), op.UnsupportedError, "pass one of them"),
+        (lambda: op.scaled_dot_product_attention(Q, K[:, :2], K[:, :2]), op.ShapeError, "or enable_gqa=True"),
+        (lambda: op.scaled_dot_product_attention(Q, Q, Q, is_casual=True), op.ArgumentError, "mean 'is_causal'"),
+    ],
+)  # fmt: skip
+def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
