@@ -30,7 +30,6 @@ from cute_dialect.op.epilogue.bind import (
     arranged,
     bound,
     in_place_of,
-    stored_as,
     traced_of,
 )
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded, unfused
@@ -41,17 +40,18 @@ from cute_dialect.op.execute.kernels import Variant, launcher_of
 from cute_dialect.op.execute.launch_sequence import Step, combined_steps, split_step
 from cute_dialect.op.execute.launcher import transposed_operands
 from cute_dialect.op.execute.tma_copies import pads, with_padding
-from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, without_memory
+from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
 from cute_dialect.op.problems.operands import Operands, check_overlap, check_product, matrix
 from cute_dialect.op.select.gemm_dispatch import (
     ANY,
     SCALES,
     GemmPlan,
     KernelOverride,
+    Target,
     by_rows,
     gpu_of,
     here,
-    plan_gemm,
+    make_plan,
 )
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.signature_types import Interpreted
@@ -124,7 +124,7 @@ def _product(
     traced = None if graph is None else traced_of(name, graph, args, check_product(name, call.rank, a, b))
     tf32 = a.dtype == "f32" and library.name == "torch" and tf32_allowed()
     checked = check_gemm(GemmProblem.of(name, call.rank, views, dtype, extras, tf32=tf32), traced)
-    sums_of, shape, kind, element, arithmetic, epilogue = checked
+    sums_of, shape, kind, element, arithmetic, _ = checked
     if "out" in views:
         check_overlap(name, views)
     gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
@@ -157,27 +157,17 @@ def _product(
     c = views.pop("c", None)
     if c is not None and extras.beta != 0.0:
         views["c"] = expanded(c, shape)
-    if found is not None:
-        epilogue = Epilogue(graph=found.graph if own is None or own.plain else stored_as(found.graph, own))
-    is_split = own is not None and own.plain is None
-    of_arrays = without_memory(views), element, arithmetic
-    more = gpu, sms, call.wanted, call.owned or is_split
-    plan = (
-        _plan_of_split(name, of_arrays, epilogue, *more) if is_split else plan_gemm(name, *of_arrays, epilogue, *more)
-    )
-    is_stored = is_split and plan is not None
-    if plan is None and found is not None:  # no kernel stores this layout, so a matrix is stored and copied
-        epilogue = Epilogue(graph=found.graph)
-        plan = plan_gemm(name, *of_arrays, epilogue, *more)
-    assert plan is not None
+    graph = None if found is None else found.graph
+    plan, is_stored = make_plan(name, checked, views, Target(gpu, sms, call.wanted, call.owned), graph, own)
     way, flipped, _ = plan
     if flipped:
         views, _ = by_rows(views, None)
     copy: ArrayView | None = None
-    if own is not None and is_stored:
-        views["flat"] = own.flat
-    elif own is not None and is_split:
-        copy = views["out"] = with_padded_rows(library, shape, element, own.flat)
+    if own is not None and own.plain is None:
+        if is_stored:
+            views["flat"] = own.flat
+        else:
+            copy = views["out"] = with_padded_rows(library, shape, element, own.flat)
     if way.by_torch:
         if extras.hook is not None:
             raise UnsupportedError(f"{name}: {_no_hook(way.problem, flipped)}")
@@ -232,20 +222,6 @@ def _no_hook(p: Problem, flipped: bool) -> str:
     if p.element == "f32":
         return f"hook does not support f32 operands with {p.output} results; use math='tf32', or an f32 result"
     return f"hook needs an even {'M' if flipped else 'N'}, but it is {p.n}; use epilogue"
-
-
-def _plan_of_split(
-    name: str, of_arrays: tuple[Any, str, str], epilogue: Epilogue | None, gpu: str, sms: int, wanted: KernelOverride,
-    owned: bool,
-) -> GemmPlan | None:  # fmt: skip
-    """Return the plan of a GEMM whose epilogue reshapes the result, or None if no kernel stores it."""
-    if wanted != ANY:
-        return None
-    try:
-        plan = plan_gemm(name, *of_arrays, epilogue, gpu, sms, wanted, owned)
-    except UnsupportedError:
-        return None
-    return None if plan.dispatch.choice is None or plan.dispatch.by_torch else plan
 
 
 def _returned(found: Bound | None, result: Any) -> Any:

@@ -19,10 +19,10 @@ from types import FunctionType
 from typing import Any
 
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
-from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
+from cute_dialect.kernels.epilogue.combination import Hook
 from cute_dialect.op.arrays.dtypes import FAST, OPERANDS, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import aligned_strides
-from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_place_of, stored_as, traced_of
+from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_place_of, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
@@ -42,13 +42,13 @@ from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
-from cute_dialect.op.problems.gemm import GemmProblem, check_gemm, without_memory
+from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
 from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
 from cute_dialect.op.rows import gradients
 from cute_dialect.op.select import gemm_dispatch
-from cute_dialect.op.select.gemm_dispatch import by_rows, plan_gemm
+from cute_dialect.op.select.gemm_dispatch import Target, by_rows, make_plan
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
 _OF_ROWS = frozenset([
@@ -169,9 +169,8 @@ def _explained_gemm(
     if out is not None:
         views["out"] = example_view(name, "out", out, _result(views["a"], dtype, traced))
     tf32 = is_of_torch(a) and tf32_allowed()
-    sums, shape, _, result, arithmetic, fused = check_gemm(
-        GemmProblem.of(name, rank, views, dtype, extras, tf32=tf32), traced
-    )  # fmt: skip
+    checked = check_gemm(GemmProblem.of(name, rank, views, dtype, extras, tf32=tf32), traced)
+    sums, shape, result = checked.sums, checked.shape, checked.result
     if 0 in (*sums, views["a"].shape[-1]):
         raise ShapeError(
             f"{name}: a has shape {views['a'].shape} and b has shape {views['b'].shape}; "
@@ -179,7 +178,7 @@ def _explained_gemm(
         )
     if out is None:
         views["out"] = example_view(name, "out", shape, result)
-    is_split = False
+    graph, own = None, None
     if traced is not None:
 
         def another(shape: tuple[int, ...], element: str = "") -> Any:
@@ -189,16 +188,13 @@ def _explained_gemm(
         graph = bound(traced, given, d, sums, another).graph
         own = arranged(traced, view_of(d), sums)
         if own is not None:
-            is_split = own.plain is None
             views["out"] = own.plain or in_place_of(own)
-            graph = graph if own.plain else stored_as(graph, own)
-        fused = Epilogue(graph=graph)
     gpu, sms = (gpu, 132) if gpu else gemm_dispatch.here()
     matrices = {n: matrix(x) for n, x in by_rows(views, None)[0].items() if n in ("a", "b", "out")}
     if math in FAST:  # The call multiplies copies.
         views |= {n: _copied(views[n], FAST[math]) for n in ("a", "b")}
     try:
-        plan = plan_gemm(name, without_memory(views), result, arithmetic, fused, gpu, sms, owned=is_split)
+        plan, _ = make_plan(name, checked, views, Target(gpu, sms), graph, own)
     except OpError as e:
         raise e if str(e).startswith(f"{name}: ") else type(e)(f"{name}: {e}") from None
     way = plan.dispatch

@@ -1,7 +1,7 @@
 """GEMM problems: the arguments of ``mm``, ``bmm`` and ``scaled_mm`` without memory, and their checks.
 
 A problem is hashable.  Equal problems pass the same checks and have the same plan, so both are cached
-(:func:`check_gemm`, :func:`cute_dialect.op.select.gemm_dispatch.plan_gemm`).  Only checks of addresses are left for a
+(:func:`check_gemm`, :func:`cute_dialect.op.select.gemm_dispatch.make_plan`).  Only checks of addresses are left for a
 call: :func:`~cute_dialect.op.problems.operands.check_overlap`.
 
 >>> a, b = (ArrayView(0, shape, (shape[1], 1), "f16", -1, "numpy", None) for shape in ((8, 64), (64, 32)))

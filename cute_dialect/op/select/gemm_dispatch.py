@@ -24,8 +24,10 @@ from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays.dtypes import both, check_types, element_of
 from cute_dialect.op.arrays.library import gpu_here
 from cute_dialect.op.arrays.operand_views import Matrix, folds, turn
+from cute_dialect.op.epilogue.bind import Arranged, stored_as
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.keywords import checks_keywords, no_such_kernel
+from cute_dialect.op.problems.gemm import CheckedGemm, without_memory
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.candidates import menu, suiting, suits
@@ -45,6 +47,7 @@ from cute_dialect.op.select.mma_sync_model import (
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.epilogue.graph import Graph
     from cute_dialect.kernels.gemm.ampere import AmpereConfig
     from cute_dialect.kernels.gemm.mma_sync import WarpConfig
     from cute_dialect.kernels.gemm.simt import ExactConfig
@@ -215,33 +218,63 @@ class GemmPlan(NamedTuple):
     epilogue: Epilogue | None  # in terms of the result with contiguous rows
 
 
-def plan_gemm(
-    call: str, operands: tuple[tuple[str, ArrayView], ...], result: str, arithmetic: str, epilogue: Epilogue | None,
-    gpu: str, sms: int, wanted: KernelOverride = ANY, owned: bool = False,
-) -> GemmPlan:  # fmt: skip
-    """Return the plan of a GEMM.
+class Target(NamedTuple):
+    """The GPU of a call, and its requests for the kernel."""
+
+    gpu: str  # as in :func:`choose`
+    sms: int
+    wanted: KernelOverride = ANY  # the kernel, if the call selects one
+    owned: bool = False  # the kernel may overwrite the padding between rows of ``out``
+
+
+def make_plan(
+    call: str, checked: CheckedGemm, views: Mapping[str, ArrayView], target: Target, graph: Graph | None = None,
+    own: Arranged | None = None,
+) -> tuple[GemmPlan, bool]:  # fmt: skip
+    """Return the plan of a checked problem, and True if its kernel stores a reshaped result.
 
     Args:
         call: name of the function.
-        operands: checked arrays, see :func:`cute_dialect.op.problems.gemm.without_memory`.
-        result: type of the result.
-        arithmetic: see :func:`cute_dialect.op.arrays.dtypes.arithmetic_of`.
-        epilogue: in terms of ``out``.
-        gpu, sms: as in :func:`choose`.
-        wanted: the kernel, if the call selects one.
-        owned: the kernel may overwrite the padding between rows of ``out``.
+        views: the operands, with an ``out``.
+        graph: a traced epilogue, which replaces that of the problem.
+        own: the layout of a reshaped result.  If no kernel stores it, the plan is that of a matrix to be copied.
 
     Raises LayoutError, UnsupportedError.
     """
-    given = call, operands, result, arithmetic, epilogue, gpu, sms
-    return _planned(*given, owned) if wanted == ANY else _plan(*given, owned, wanted)
+    operands = without_memory(views)
+
+    def plan_for(epilogue: Epilogue | None, target: Target = target) -> GemmPlan:
+        plan = _planned if target.wanted == ANY else _plan
+        return plan(call, operands, checked.result, checked.arithmetic, epilogue, target)
+
+    if graph is None:
+        return plan_for(checked.epilogue), False
+    if own is None or own.plain is not None:
+        return plan_for(Epilogue(graph=graph)), False
+    target = target._replace(owned=True)
+    if target.wanted == ANY:
+        try:
+            plan = plan_for(Epilogue(graph=stored_as(graph, own)), target)
+        except UnsupportedError:
+            plan = None
+        if plan is not None and plan.dispatch.choice is not None and not plan.dispatch.by_torch:
+            return plan, True
+    return plan_for(Epilogue(graph=graph), target), False
 
 
 def _plan(
     call: str, operands: tuple[tuple[str, ArrayView], ...], result: str, arithmetic: str, epilogue: Epilogue | None,
-    gpu: str, sms: int, owned: bool, wanted: KernelOverride = ANY,
+    target: Target,
 ) -> GemmPlan:  # fmt: skip
-    views = dict(operands)
+    """Return the plan of a GEMM.
+
+    Args:
+        operands: see :func:`cute_dialect.op.problems.gemm.without_memory`.
+        result: type of the result.
+        arithmetic: see :func:`cute_dialect.op.arrays.dtypes.arithmetic_of`.
+        epilogue: in terms of ``out``.
+    """
+    (gpu, sms, wanted, owned), views = target, dict(operands)
     flipped = not matrix(views["out"]).along(1)
     if flipped:
         _check_flipped(call, views, epilogue)
