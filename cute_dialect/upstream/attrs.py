@@ -145,7 +145,7 @@ class OpaqueTextAttr(TextAttr, SpacedOpaqueSyntaxAttribute):
 
 def make_attrs(dialect: str) -> Mapping[str, type[TextAttr]]:
     """Return newly built attribute classes of `dialect` by mnemonic. `attrs` returns the shared ones."""
-    rows = {mnemonic: (style, cases) for mnemonic, style, cases in table(dialect).ATTRS}
+    rows = {mnemonic: (style, cases) for mnemonic, style, cases in table(dialect).attrs}
 
     def make(mnemonic: str) -> type[TextAttr]:
         style, cases = rows[mnemonic]

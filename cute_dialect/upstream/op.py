@@ -375,7 +375,7 @@ def make_ops(
     """
     special = special or {}
     mine = {cls.name.split(".", 1)[1]: cls for cls in own}
-    rows = {row[0]: row for row in table(dialect).OPS if row[0] not in without}
+    rows = {row[0]: row for row in table(dialect).ops if row[0] not in without}
     for name, cls in mine.items():
         if name in rows and issubclass(cls, TableOp):
             cls.row, cls.dialect, cls.traits = rows[name], dialect, row_traits(rows[name][4])

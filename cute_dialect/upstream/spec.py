@@ -243,7 +243,7 @@ class OpSpec:
         name, operands, results, attributes, other, self.format = row
         self.dialect = dialect
         self.name = f"{dialect}.{name}"
-        constraints = table(dialect).CONSTRAINTS
+        constraints = table(dialect).constraints
         self.operands = [ArgSpec(item, constraints) for item in operands.split()]
         self.results = [ArgSpec(item, constraints) for item in results.split()]
         specs = [AttrSpec(item, dialect) for item in attributes.split()]
@@ -477,6 +477,6 @@ def _make_type(text: str) -> Attribute:
 def enum_cases(dialect: str, name: str) -> dict[str, int]:
     """Return the cases of an integer-valued enum of `dialect`."""
     if name not in _Cache.enums:
-        pairs = (item.rpartition("=") for item in table(dialect).ENUMS[name].split())
+        pairs = (item.rpartition("=") for item in table(dialect).enums[name].split())
         _Cache.enums[name] = {word: int(value) for word, _, value in pairs}
     return _Cache.enums[name]

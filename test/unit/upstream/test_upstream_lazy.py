@@ -43,7 +43,7 @@ def test_each_by_name(dialect: str) -> None:
     """A context finds each op, attribute and type of a dialect by name, and a plain xDSL context finds the same ops."""
     factory = BASE_DIALECTS[dialect]
     ops = list(factory().operations)
-    assert {row[0] for row in table(dialect).OPS} <= {op.name.partition(".")[2] for op in ops}
+    assert {row[0] for row in table(dialect).ops} <= {op.name.partition(".")[2] for op in ops}
     assert len({op.name for op in ops}) == len(ops)
     context = CuteContext()
     register(context, [dialect])
@@ -89,11 +89,11 @@ def test_custom_and_special_classes() -> None:
     ops = make_ops("nvvm", [Mine], without=["fence.proxy"], special={"breakpoint": ("Special", special)})
     assert ops["barrier0"] is Mine and Mine.row[0] == "barrier0" and Mine.dialect == "nvvm"
     assert ops["breakpoint"].__name__ == "Special" and ops.by_class("Special") is ops["breakpoint"]
-    assert "fence.proxy" not in ops and len(ops) == len(table("nvvm").OPS) - 1
+    assert "fence.proxy" not in ops and len(ops) == len(table("nvvm").ops) - 1
     assert ops["shfl.sync"].__name__ == class_name("shfl.sync") and ops["shfl.sync"] is not nvvm.OPS["shfl.sync"]
 
 
 def test_attributes() -> None:
     assert attrs("nvvm")["shfl_kind"] is attrs("nvvm")["shfl_kind"]
     assert make_attrs("nvvm")["shfl_kind"] is not attrs("nvvm")["shfl_kind"]
-    assert list(attrs("nvvm")) == [row[0] for row in table("nvvm").ATTRS]
+    assert list(attrs("nvvm")) == [row[0] for row in table("nvvm").attrs]
