@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
-from cute_dialect.interp.compiler.function_compiler import FnCompiler, RegionCode, result_types
-from cute_dialect.interp.compiler.steps import Run, recover
+from cute_dialect.interp.compiler.function_compiler import FnCompiler, RegionCode, Run, recover, result_types
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, op_name
 from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.types import Leaf, type_of

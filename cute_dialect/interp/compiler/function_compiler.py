@@ -1,40 +1,39 @@
-"""Straight-line code of closures: plain steps, steps that may wait, and recovery from exceptions.
+"""Compilation of ops to Python closures: one flat list of closures per block.
 
-A step is ``step(R, g)`` over registers and group; a step that may wait is a generator.
+Each scalar or vector SSA value has a slot in a list of registers; an aggregate has one slot per leaf. A builder (see
+`instructions`) inspects an op once, reads its attributes, allocates slots, and emits a closure `step(R, g)` over
+registers and group. Constants are in the initial registers and cost nothing at run time. Builders are selected by op
+name, so any class works, and so do ops that the context does not know.
+
+**Steps.** A step is ``step(R, g)`` over registers and group; a step that may wait is a generator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
-from cute_dialect.interp.errors import (
-    Fault,
-    InterpError,
-    OpInfo,
-)
-from cute_dialect.interp.machine.group import Group, Wait
-from cute_dialect.interp.values import POISON, Pending, Regs, Undefined, Value
-from collections.abc import Callable, Sequence
+
 from cute_dialect.interp.compiler import undefined
 from cute_dialect.interp.errors import (
+    Fault,
     InterpError,
     OpInfo,
     attr_of,
     op_name,
     op_text,
 )
-from cute_dialect.interp.machine.group import Group
+from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.memory.allocations import Pieces, local_allocation
 from cute_dialect.interp.types import Leaf, Type, type_of
-from cute_dialect.interp.values import POISON, Regs, Value
+from cute_dialect.interp.values import POISON, Pending, Regs, Undefined, Value
 from cute_dialect.ir.diagnostics import location_frames
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.interp.reports.run_report import FlopCount
     from xdsl.ir import Attribute, Block, Operation, SSAValue
+
     from cute_dialect.interp.exec.program import Program
     from cute_dialect.interp.memory.allocations import Allocation
-
+    from cute_dialect.interp.reports.run_report import FlopCount
 
 
 Step: TypeAlias = Callable[[Regs, Group], None]

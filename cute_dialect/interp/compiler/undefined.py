@@ -56,8 +56,7 @@ from cute_dialect.interp.values import Array, Origin, Regs, Undefined, Value, sp
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.compiler.function_compiler import FnCompiler
-    from cute_dialect.interp.compiler.steps import Step
+    from cute_dialect.interp.compiler.function_compiler import FnCompiler, Step
     from cute_dialect.interp.machine.group import Group, Wait
     from cute_dialect.interp.types import Leaf
     from cute_dialect.interp.values import Array, Regs, Value

@@ -1,20 +1,24 @@
-"""Divergence analysis that finds barriers reached by whole blocks.
+"""Entry points that run a kernel or a host function.
 
-A value is divergent if it may differ between threads of a block. Sources are thread ids, loads, atomics, collectives
-and calls. A value computed from a divergent value is divergent, and so are values merged under a divergent condition.
-If no barrier of a kernel is under a divergent condition, blocks can run in lockstep and pass each barrier as a whole.
+**Sampled blocks.** Blocks are numbered like on the device, x first: block (x, y, z) of a grid (X, Y, Z) is x + X · (y +
+Y · z). A cluster runs whole or not at all.
+
+**Uniform barriers.** A value is divergent if it may differ between threads of a block. Sources are thread ids, loads,
+atomics, collectives and calls. A value computed from a divergent value is divergent, and so are values merged under a
+divergent condition. If no barrier of a kernel is under a divergent condition, blocks can run in lockstep and pass each
+barrier as a whole.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from cute_dialect.interp.errors import op_name
 import random
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
+
 import numpy as np
+
 from cute_dialect.arch.targets import DEFAULT_TARGET, TARGETS
 from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
@@ -38,9 +42,9 @@ from cute_dialect.runtime.progress import Task
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Operation
+
     from cute_dialect.interp.machine.group import Dim3, Observer
     from cute_dialect.interp.memory.accesses import Part, Site
-
 
 
 _SOURCES = (

@@ -35,7 +35,7 @@ from cute_dialect.interp.instructions import (
     wgmma,
 )
 from cute_dialect.interp.instructions.moves import literal
-from cute_dialect.interp.machine.machine import Machine
+from cute_dialect.interp.machine.group import Machine
 from cute_dialect.interp.memory.allocations import Allocations, Segment, parameters, shared_allocations
 from cute_dialect.interp.memory.buffers import SHARED, SMEM_ORIGIN
 from cute_dialect.interp.types import Type, round_up, size_of, type_of

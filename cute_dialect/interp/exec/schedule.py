@@ -10,8 +10,7 @@ import numpy as np
 from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.machine.barriers import Block, Cluster, RegisterPool
-from cute_dialect.interp.machine.group import Group, Wait
-from cute_dialect.interp.machine.machine import Machine, Spurious, Transfers
+from cute_dialect.interp.machine.group import Group, Machine, Spurious, Transfers, Wait
 from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.buffers import UNINIT_BYTE, Buffer
 from cute_dialect.interp.reports.profile import occupancy

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
-from cute_dialect.interp.compiler.steps import Step
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.instructions.memory import apply_atomic, spin_point
 from cute_dialect.interp.instructions.memory_order import sync_of_op, sync_of_ptx

@@ -20,8 +20,7 @@ from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, no_effect, number
 from cute_dialect.interp.machine.barriers import Block, MBarrier, find_mbarrier, shared_at
-from cute_dialect.interp.machine.group import Group, Wait
-from cute_dialect.interp.machine.machine import BulkGroups, Transfer
+from cute_dialect.interp.machine.group import BulkGroups, Group, Transfer, Wait
 from cute_dialect.interp.memory.accesses import Site
 from cute_dialect.interp.memory.allocations import MAPPED
 from cute_dialect.interp.memory.buffers import SHARED, SMEM_ORIGIN, WINDOW_BITS, WRITTEN, Buffer

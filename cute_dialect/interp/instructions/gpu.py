@@ -11,8 +11,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.interp.compiler.cfg import segments
-from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
-from cute_dialect.interp.compiler.steps import Step
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.instructions.memory_order import fence_of_op, fence_of_ptx
 from cute_dialect.interp.instructions.moves import enum_word

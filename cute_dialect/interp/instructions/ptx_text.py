@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from cute_dialect.interp.compiler.function_compiler import FnCompiler
-from cute_dialect.interp.compiler.steps import Step, settle
+from cute_dialect.interp.compiler.function_compiler import FnCompiler, Step, settle
 from cute_dialect.interp.compiler.undefined import fail
 from cute_dialect.interp.errors import InterpError, OpInfo, PoisonUse
 from cute_dialect.interp.machine.group import Group

@@ -1,6 +1,7 @@
-"""The machine that the groups of one launch share: memory, resident blocks, barriers, copies and clocks.
+"""A group of lanes that executes together, and the machine that the groups of a launch share.
 
-Compiled instructions reach it through their group. It does not know programs or schedulers.
+Memory, resident blocks, barriers and clocks belong to the machine. Compiled instructions reach it through their group.
+It does not know programs or schedulers.
 
 **Spurious failures.** `mbarrier.try_wait` waits for a limited time, and a weak compare-and-swap may fail although the
 values are equal. `elect.sync` may elect any thread of its mask. Sources: PTX ISA 9.0, "mbarrier.try_wait",
@@ -28,29 +29,28 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
+
 import numpy as np
+
 from cute_dialect.arch.targets import DEFAULT_TARGET, Target
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.machine.barriers import Block
-from cute_dialect.interp.memory.allocations import Allocations
-from cute_dialect.interp.memory.buffers import Buffer, GlobalMemory
-from cute_dialect.interp.reports.run_report import RunReport
-from cute_dialect.interp.values import Array
-from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.memory.accesses import Site
+from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.buffers import WRITTEN, Buffer, GlobalMemory, place
+from cute_dialect.interp.reports.run_report import RunReport
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Mask, Value
 
 if TYPE_CHECKING:  # pragma: no cover
+    from collections.abc import Callable
+
+    from cute_dialect.interp.memory.accesses import Part
     from cute_dialect.interp.memory.allocations import Segment
+    from cute_dialect.interp.race.clocks import WarpClocks
     from cute_dialect.interp.race.monitor import Monitor
     from cute_dialect.interp.reports.timeline import Recorder
     from cute_dialect.interp.values import Array
-    from collections.abc import Callable
-    from cute_dialect.interp.memory.accesses import Part
-    from cute_dialect.interp.race.clocks import WarpClocks
-
 
 
 # -------------------------------------------------------------------------------------------------------------- machine

@@ -26,8 +26,7 @@ from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Value
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.machine.group import Group
-    from cute_dialect.interp.machine.machine import Machine
+    from cute_dialect.interp.machine.group import Group, Machine
     from cute_dialect.interp.memory.accesses import Part, Site
     from cute_dialect.interp.memory.buffers import Buffer
 

@@ -36,8 +36,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from collections.abc import Callable, Iterable
 
     from cute_dialect.interp.machine.barriers import Block, Cluster
-    from cute_dialect.interp.machine.group import Group
-    from cute_dialect.interp.machine.machine import Machine
+    from cute_dialect.interp.machine.group import Group, Machine
     from cute_dialect.interp.memory.accesses import Part, Site
     from cute_dialect.interp.memory.buffers import Buffer
     from cute_dialect.interp.race.clocks import ClusterClocks

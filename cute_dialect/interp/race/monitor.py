@@ -46,8 +46,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from collections.abc import Sequence
 
     from cute_dialect.interp.machine.barriers import Block, Cluster, MBarrier, NamedBarrier
-    from cute_dialect.interp.machine.group import Group
-    from cute_dialect.interp.machine.machine import Machine
+    from cute_dialect.interp.machine.group import Group, Machine
     from cute_dialect.interp.machine.wgmma import Instruction, Warpgroup
     from cute_dialect.interp.memory.accesses import Part, Site
     from cute_dialect.interp.memory.buffers import Buffer

@@ -20,8 +20,7 @@ from cute_dialect.ir.diagnostics import location_frames
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.machine.group import Group
-    from cute_dialect.interp.machine.machine import Machine
+    from cute_dialect.interp.machine.group import Group, Machine
     from cute_dialect.interp.memory.accesses import Site
 
 _FAR = (

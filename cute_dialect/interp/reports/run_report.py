@@ -16,7 +16,7 @@ from cute_dialect.interp.errors import op_name, op_text
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.compiler.steps import GenStep, Step
+    from cute_dialect.interp.compiler.function_compiler import GenStep, Step
     from cute_dialect.interp.machine.group import Group, Wait
     from cute_dialect.interp.reports.profile import Profile
     from cute_dialect.interp.reports.timeline import Timeline

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo
     from cute_dialect.interp.machine.barriers import Block
-    from cute_dialect.interp.machine.group import Group, Wait
-    from cute_dialect.interp.machine.machine import Machine, Transfer
+    from cute_dialect.interp.machine.group import Group, Machine, Transfer, Wait
     from cute_dialect.interp.machine.wgmma import Instruction, Warpgroup
 
 MAX_EVENTS = 1 << 18

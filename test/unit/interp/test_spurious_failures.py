@@ -8,7 +8,7 @@ from interp_support import parse, run_kernel
 
 import cute_dialect.lang as cute
 from cute_dialect.interp import InterpError, Pointer
-from cute_dialect.interp.machine.machine import MAX_FAILURES
+from cute_dialect.interp.machine.group import MAX_FAILURES
 from cute_dialect.runtime.call_options import SCHEDULES
 
 CHECKS = ("race", "uninit", "oob", "sync")
