@@ -14,6 +14,7 @@ import pytest
 from cute_dialect.kernels.rows.config import (  # fmt: skip
     BITS,
     HINTS,
+    PROCESSORS,
     SHARED_MEMORY,
     RowConfig,
     capacity,
@@ -24,6 +25,7 @@ from cute_dialect.kernels.rows.config import (  # fmt: skip
     width,
 )
 from cute_dialect.kernels.rows.forward import OPERATIONS, row_program, row_text
+from cute_dialect.kernels.rows.gradients import entropy_backward_text
 from cute_dialect.kernels.rows.sums import SUMS, loss_text, sum_class, sum_program, sum_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import Kernel
@@ -269,6 +271,33 @@ def test_cross_entropy(n: int) -> None:
         add_up(losses, target, y, count, -100, device="cpu", checks=CHECKS)
         close("f32", y, np.array([wanted.sum() / (4 if mean else 1)]))
         assert count[0] == 4
+
+
+@pytest.mark.parametrize(("n", "cluster"), [(1027, 2), pytest.param(4096, 4, marks=pytest.mark.slow)])
+def test_blocks_share_gradients_of_cross_entropy(n: int, cluster: int) -> None:
+    """Each block computes some elements of a row, without an exchange with the others."""
+    x = matrix("bf16", 3, n, n)
+    target, g = np.array([n - 1, -100, 5]), np.array([1.0, 2.0, -3.0], np.float32)
+    lse, dx = summed("logsumexp", x).astype(np.float32), np.full((3, n), np.nan, ml_dtypes.bfloat16)
+    text = entropy_backward_text("bf16", n, "f32", False, RowConfig(32, 2, cluster=cluster))
+    launch = compile_cute(text, emit="base").kernel("launch_entropy")
+    launch(x, target, lse, g, dx, -100, device="cpu", checks=CHECKS)
+    wanted = np.exp(x.astype(np.float64) - lse[:, None]) - (np.arange(n) == target[:, None])
+    close("bf16", dx, wanted * np.where(target == -100, 0.0, g)[:, None])
+
+
+def test_few_rows_have_more_threads() -> None:
+    """Rows of any length fit the configurations of few rows, which have at most as many blocks as a GPU at once."""
+    for op, element in (("logsumexp_backward", "bf16"), ("softmax", "f32"), ("layernorm", "f16")):
+        for n in (*range(1, 9000, 61), *range(9001, 131_000, 1777)):
+            for rows in (1, 7, 30, 66, 67):
+                c = row_class(op, element, n, rows=rows)
+                check(op, element, c)
+                assert n in capacity(element, c)
+                if c != row_class(op, element, n):
+                    assert c.cluster > 1 and c.cluster * rows <= PROCESSORS
+    assert row_class("softmax", "f16", 100_000, rows=67) == row_class("softmax", "f16", 100_000)
+    assert sum_class("f16", 900, "logsumexp", 1057) == sum_class("f16", 900, "logsumexp")
 
 
 def extremes(n: int) -> np.ndarray:
