@@ -9,6 +9,11 @@ the last key::
     out = flash_attn_func(q, k, v, causal=True)              # with gradients
 
 Tensors in CPU memory are computed on the interpreter.
+
+After this import, one line runs the models that call ``torch.nn.functional.scaled_dot_product_attention`` on these
+kernels, in releases of torch that have the function::
+
+    torch.nn.attention.activate_flash_attention_impl("CUTE")
 """
 
 # torch is not installed where types are checked.
@@ -20,10 +25,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.attention
 from torch import Tensor
 
 from cute_dialect import op
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.operators.attention import gradients_by_kernels
+from cute_dialect.op.operators.attention_matmuls import Mask, Saved, gradients_by_matmuls
 
 __all__ = [
     "flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func", "flash_attn_varlen_func",
@@ -211,3 +219,54 @@ def _lengths(given: int | Tensor | None, batch: int, like: Tensor, default: int)
     if isinstance(given, Tensor):
         return given
     return torch.full((batch,), default if given is None else given, dtype=torch.int32, device=like.device)
+
+
+# ------------------------------------------------------------------------------------------------- torch's dispatcher
+
+
+class SdpaHandle:
+    """Our kernels as torch's flash-attention backend, until :meth:`remove`."""
+
+    def __init__(self) -> None:
+        self._library: Any = torch.library.Library("aten", "IMPL", "CUDA")
+        self._library.impl("_scaled_dot_product_flash_attention", sdpa_forward, "CUDA")
+        self._library.impl("_scaled_dot_product_flash_attention_backward", sdpa_backward, "CUDA")
+
+    def remove(self) -> None:
+        """Restore torch's kernels."""
+        library, self._library = self._library, None
+        if library is not None:
+            library._destroy()
+
+
+def sdpa_forward(
+    query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False,
+    return_debug_mask: bool = False, *, scale: float | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Compute ``aten::_scaled_dot_product_flash_attention``."""
+    call = "scaled_dot_product_attention"
+    if dropout_p or return_debug_mask:
+        raise UnsupportedError(f"{call}: dropout is not supported by the CUTE backend; pass dropout_p=0")
+    with torch.no_grad():
+        out, lse = op.attention(query, key, value, causal=is_causal, scale=scale, lse=True, device=_device(query))
+    state = torch.zeros(2, dtype=torch.uint64, device=query.device)
+    offset = torch.zeros((), dtype=torch.uint64, device=query.device)
+    return out, lse, None, None, query.shape[2], key.shape[2], state, offset, query.new_empty(0)
+
+
+def sdpa_backward(
+    grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
+    cum_seq_q: Tensor | None, cum_seq_k: Tensor | None, max_q: int, max_k: int, dropout_p: float, is_causal: bool,
+    philox_seed: Tensor, philox_offset: Tensor, *, scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Compute ``aten::_scaled_dot_product_flash_attention_backward``."""
+    saved = Saved(query, key, value, None, None, out, logsumexp)
+    mask = Mask("top_left" if is_causal else "", -1, -1, scale, "bhsd", None)
+    with torch.no_grad():
+        # Other calls must not use torch's kernel, which may be replaced by this function.
+        found = gradients_by_kernels(saved, grad_out, None, mask) or gradients_by_matmuls(saved, grad_out, None, mask)
+    return found.q, found.k, found.v
+
+
+if hasattr(torch.nn.attention, "register_flash_attention_impl"):
+    torch.nn.attention.register_flash_attention_impl("CUTE", register_fn=SdpaHandle)

@@ -134,7 +134,7 @@ def gradients(
 ) -> Gradients:
     """Return the gradients, in the types of the tensors, from those of the result and of ``lse`` (None for zero)."""
     q, k, v, begins_q, begins_k, out, lse = saved[:7]
-    by_kernels = _by_kernels(saved, grad, grad_lse, mask)
+    by_kernels = gradients_by_kernels(saved, grad, grad_lse, mask)
     if by_kernels is not None:
         return by_kernels
     if grad is not None and grad_lse is None and _is_plain(saved, mask) and _has_flash(q):
@@ -146,7 +146,7 @@ def gradients(
     return gradients_by_matmuls(saved, grad, grad_lse, mask, of_bias)
 
 
-def _by_kernels(saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask) -> Gradients | None:
+def gradients_by_kernels(saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask) -> Gradients | None:
     """Return the gradients by the library's kernels, or None for calls that they do not support."""
     q, k, v, begins_q, begins_k, out, lse = saved[:7]
     if not q.is_cuda or saved.has_functions or mask.softcap or 0 in (q.numel(), k.numel(), lse.numel()):

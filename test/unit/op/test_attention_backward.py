@@ -40,7 +40,7 @@ def test_gradients(call: Call) -> None:
 def test_calls_with_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that the library's kernels do not support use torch's."""
     launched: list[str] = []
-    monkeypatch.setattr(operators, "_by_kernels", lambda *_: launched.append("none"))
+    monkeypatch.setattr(operators, "gradients_by_kernels", lambda *_: launched.append("none"))
     monkeypatch.setattr(operators, "_flash", lambda *_: launched.append("flash") or (None,) * 3)
     monkeypatch.setattr(operators, "_has_flash", lambda _: True)
     monkeypatch.setattr(operators, "_turned_back", lambda x, _: x)

@@ -102,6 +102,33 @@ def test_scaled_dot_product_attention() -> None:
         assert close(op.scaled_dot_product_attention(q, k, k, **given, device="cpu"), want)
 
 
+def test_the_backend_of_torch() -> None:
+    attention = torch.nn.attention
+    if not hasattr(attention, "list_flash_attention_impls"):
+        pytest.skip("this torch has no flash-attention backends")
+    assert "CUTE" in attention.list_flash_attention_impls()
+    attention.activate_flash_attention_impl("CUTE")
+    try:
+        assert attention.current_flash_attention_impl() == "CUTE"
+    finally:
+        attention.restore_flash_attention_impl()
+    assert attention.current_flash_attention_impl() is None
+
+
+@pytest.mark.slow
+def test_operators_of_the_backend() -> None:
+    q, k = normal(2, 4, 9, 64), normal(2, 2, 9, 64)
+    out, lse, _, _, *more = flash_attn.sdpa_forward(q, k, k, 0.0, True, scale=0.2)
+    assert more[:2] == [9, 9] and lse.shape == (2, 4, 9)
+    x = [t.double().requires_grad_() for t in (q, k, k.clone())]
+    want = torch.nn.functional.scaled_dot_product_attention(*x, is_causal=True, scale=0.2, enable_gqa=True)
+    assert close(out, want)
+    grad = normal(2, 4, 9, 64, seed=4)
+    found = flash_attn.sdpa_backward(grad, q, k, k, out, lse, None, None, 9, 9, 0.0, True, lse, lse, scale=0.2)
+    for a, b in zip(found, torch.autograd.grad(want, x, grad.double()), strict=True):
+        assert float((a.double() - b).norm() / b.norm()) < 2e-3
+
+
 Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dtype=torch.int32)
 
 
@@ -117,6 +144,7 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
             lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_batch_idx=BEGINS, block_table=BEGINS[None]),
             op.UnsupportedError, "cache_batch_idx cannot be combined with a page table; index the table",
         ),
+        (lambda: flash_attn.sdpa_forward(Q, Q, Q, 0.5), op.UnsupportedError, "by the CUTE backend; pass dropout_p=0"),
         (lambda: op.scaled_dot_product_attention(Q, Q, Q, dropout_p=0.5), op.UnsupportedError, "dropout_p is 0.5"),
         (lambda: op.scaled_dot_product_attention(Q, Q, Q, Q, 0.0, True), op.UnsupportedError, "pass one of them"),
         (lambda: op.scaled_dot_product_attention(Q, K[:, :2], K[:, :2]), op.ShapeError, "or enable_gqa=True"),
