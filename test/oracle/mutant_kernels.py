@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from cute_dialect.kernels.common.repack_rows import dense_text
 from cute_dialect.kernels.conv.config import Window
 from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
 from cute_dialect.kernels.conv.few_results import FewResultsConfig, few_results_text
@@ -328,6 +329,19 @@ def _few_results(config: FewResultsConfig, *pixels: int) -> Subject:
     )  # fmt: skip
 
 
+def _dense(*shapes: tuple[int, int]) -> Subject:
+    """Copy rows of a pitch of 16 elements to rows without gaps."""
+
+    def make(shape: tuple[int, int]) -> list[np.ndarray]:
+        x = np.random.default_rng(sum(shape)).integers(0, 1 << 16, (shape[0], 16)).astype(np.uint16)
+        return [x.T[: shape[1]], np.zeros(shape[0] * shape[1], np.uint16)]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        return bool((arrays[1] == arrays[0].T.ravel()).all())
+
+    return Subject("rows without gaps", dense_text, "launch_dense", [partial(make, x) for x in shapes], right)
+
+
 def _partials(m: int, n: int, parts: int) -> Callable[[], list[np.ndarray]]:
     return lambda: [np.full(parts * m * n, np.nan, np.float32), np.zeros(2, np.int32)]
 
@@ -371,6 +385,7 @@ def subjects() -> list[Subject]:
             RowConfig(128, 2, shared=1, groups=1, together=2),
         ),
         _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),
+        _dense((37, 13), (256, 16), (163, 9)),
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
         _gemm("GEMM sm_90", lambda: gemm_text(SMALL), (256, 256, 320)),

@@ -1,4 +1,6 @@
-"""Copy of rows with any alignment to rows that TMA can read, for one or two matrices in one launch.
+"""Copies between rows with any alignment and rows that TMA can access.
+
+``launch`` copies one or two matrices to aligned rows.
 
 A thread produces 16 bytes of a row: it reads five aligned words and shifts them by ``prmt``. Bytes past the end of a
 row are zero. Elements are treated as bytes, so their type does not matter.
@@ -7,6 +9,11 @@ row are zero. Elements are treated as bytes, so their type does not matter.
     launch(x, y, …, u, v, …)                       # two matrices in one launch
 
 ``length`` is the number of bytes of a row, ``pitch`` the distance between rows, and ``step`` that between matrices.
+
+``launch_dense`` copies aligned rows of 16-bit elements to rows without gaps. A thread writes 16 bytes, which may belong
+to several rows.
+
+    launch_dense(x, y)                             # x (columns, rows), y: all elements
 """
 
 # pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
@@ -16,9 +23,11 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.traced_text import printed
 
-__all__ = ["Lines", "launch", "pad_text"]
+__all__ = ["Lines", "dense_text", "launch", "launch_dense", "pad_text"]
 
 _THREADS = 256
+_PIECE = 8
+"""Elements that a thread writes."""
 
 
 class Lines(NamedTuple):
@@ -102,3 +111,43 @@ def pad_text(matrices: int = 1) -> cute.Compiled:
     y = cute.Tensor[cute.Uint32, "(?,?,?):(?{div=4},1,?{div=4})", "align<16>"]
     sizes = cute.Int32(0), cute.Int64(0), cute.Int64(0)
     return cute.trace(launch, *(x, y, *sizes) * matrices)
+
+
+@cute.jit
+def launch_dense(X: cute.Tensor, Y: cute.Tensor):
+    """Launch one thread per 8 elements of Y."""
+    columns, rows = X.shape
+    assert cute.size(Y) == columns * rows, "the copy must have as many elements as the matrix"
+    pieces = cute.ceil_div(cute.size(Y), _PIECE)
+    dense(X, Y, pieces).launch(grid=cute.ceil_div(pieces, _THREADS), block=_THREADS)
+
+
+@cute.kernel(min_blocks=4)
+def dense(X: cute.Tensor, Y: cute.Tensor, pieces: cute.Int32):
+    """Copy 8 elements per thread."""
+    piece = cute.arch.block_idx().x * _THREADS + cute.arch.thread_idx().x
+    by, total = cute.fast_divmod_create_divisor(cute.max(X.shape[0], 1)), cute.size(Y)
+    atom, one = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Y.element_type), cute.make_layout(1)
+    if piece < pieces:
+        held = cute.make_rmem_tensor((1, _PIECE), Y.element_type)
+        for i in cute.range_constexpr(_PIECE):
+            row, column = divmod(cute.min(piece * _PIECE + i, total - 1), by)
+            cute.copy(atom, cute.make_tensor(X[None, row].iterator + column, one), held[None, i])
+        first = Y.iterator + piece * _PIECE
+        if piece * _PIECE + _PIECE <= total:
+            cute.autovec_copy(held, cute.make_tensor(first.align(16), held.layout))
+        else:
+            for i in cute.range_constexpr(_PIECE):
+                _put(first, i, piece * _PIECE + i < total, held[0, i])
+
+
+def _put(first: Any, i: int, flag: Any, value: Any) -> None:
+    if flag:
+        cute.make_tensor(first + i, cute.make_layout(1))[0] = value
+
+
+@printed
+def dense_text() -> cute.Compiled:
+    """Trace the kernel ``@dense`` and its host function ``@launch_dense``."""
+    x = cute.Tensor[cute.Uint16, "(?,?):(1,?{div=8})", "align<16>"]
+    return cute.trace(launch_dense, x, cute.Tensor[cute.Uint16, "?:1", "align<16>"])

@@ -39,7 +39,7 @@ from cute_dialect.op.conv.choice import ConvRequest, chosen, chosen_with_time
 from cute_dialect.op.conv.im2col_gemm import Writing, writing
 from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
-from cute_dialect.op.execute.tma_copies import pads, with_padding
+from cute_dialect.op.execute.tma_copies import pads, with_padding, without_padding
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.runtime.arrays import ArrayView
 
@@ -250,4 +250,10 @@ def copy_result(call: Call, wide: ArrayView, rows: ArrayView, g: Geometry, padde
         x._replace(shape=(x.shape[0], g.groups, per), strides=(x.strides[0], x.shape[1] // g.groups, 1))
         for x in (wide, rows)
     )
-    library.native(target)[...] = library.native(source)
+    if rows.strides[0] == rows.shape[1]:  # a row for each group
+        source, target = (
+            x._replace(shape=(x.shape[0] * g.groups, per), strides=(x.strides[1], 1)) for x in (source, target)
+        )
+        without_padding(library, source, target, call.told, call.options, call.where.cpu)
+    else:
+        library.native(target)[...] = library.native(source)

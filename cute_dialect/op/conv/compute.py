@@ -54,7 +54,7 @@ from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, OpError, check_options
 from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
-from cute_dialect.op.execute.tma_copies import pads, with_padding
+from cute_dialect.op.execute.tma_copies import pads, with_padding, without_padding
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, Prepared, as_image, as_matrix, prepared, rows_of
 from cute_dialect.op.problems.gemm import epilogue_of
 from cute_dialect.op.problems.operands import matrix
@@ -303,7 +303,13 @@ def _launch_gemm(
             for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", result)):
                 combine = kernel_of(step.config, call.where.cpu)
                 call.told(launched(combine, step.parts, step.results, **call.options))
-    if result is not rows:
+    if result is not rows and rows.strides[0] == rows.shape[1]:  # a row per pixel or tap
+        (count, per, line), (_, step, _) = result.shape, result.strides
+        source, target = (
+            x._replace(shape=(count * per, line), strides=(pitch, 1)) for x, pitch in ((result, step), (rows, line))
+        )
+        without_padding(library, source, target, call.told, call.options, call.where.cpu)
+    elif result is not rows:
         library.native(rows)[...] = library.native(result).reshape(rows.shape)
 
 

@@ -23,6 +23,7 @@ from cute_dialect.op.epilogue.combination import LinearCombination, unfused
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.tma_copies import without_padding
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.gemm_dispatch import KernelOverride
@@ -75,7 +76,7 @@ def unfolded(
             _pixels(call, g, columns, factor, target, how, added, bias, kernel, owned=made is not sums)
         first = False
     if made is not sums:
-        library.native(sums)[...] = library.native(made)
+        without_padding(library, made, sums, call.told, call.options, call.where.cpu)
     if sums is not rows:
         finish(library, ready, sums, rows, extras, found)
 

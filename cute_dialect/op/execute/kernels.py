@@ -48,8 +48,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = [
-    "GENERATORS", "Config", "GroupKernel", "PlainKernel", "Variant", "chip_here", "compiled", "kernel_of",
-    "launcher_of", "library", "name_of", "padder", "share_of", "splitting", "text_of",
+    "GENERATORS", "Config", "GroupKernel", "PlainKernel", "Variant", "chip_here", "compiled", "gap_remover",
+    "kernel_of", "launcher_of", "library", "name_of", "padder", "share_of", "splitting", "text_of",
 ]  # fmt: skip
 
 PlainKernel: TypeAlias = (
@@ -164,6 +164,14 @@ def share_of(kernel: Config) -> Share | None:
 def kernel_of(kernel: Config, cpu: bool = False, chip: str = "") -> Ready:
     """Return the compiled kernel, ready to launch; ``cpu``: on the interpreter."""
     return ready(library(kernel, chip=chip, cpu=cpu), share_of(kernel))
+
+
+@cache
+def gap_remover(cpu: bool = False) -> Kernel:
+    """Return the kernel that copies 16-byte aligned rows of 16-bit elements to rows without gaps."""
+    from cute_dialect.kernels.common.repack_rows import dense_text  # late: start-up
+
+    return compiled_kernel("dense", partial(dense_text), cpu=cpu).kernel("launch_dense")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Padded copies of operands, for lines that TMA cannot read.
+"""Padded copies of operands and results, for lines that TMA cannot access.
 
 A line of such a copy begins at a multiple of 16 bytes.
 """
@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cute_dialect.op.arrays.library import Library, aligned_strides
-from cute_dialect.op.execute.kernels import padder
+from cute_dialect.op.execute.kernels import gap_remover, padder
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
-__all__ = ["pads", "with_padding"]
+__all__ = ["pads", "with_padding", "without_padding"]
 
 
 def pads(x: ArrayView, mode: int) -> bool:
@@ -59,6 +59,27 @@ def with_padding(
         found[name] = made
     told(launched(padder(len(given), cpu), *arguments, **options))
     return found
+
+
+def without_padding(
+    library: Library, padded: ArrayView, rows: ArrayView, told: Callable[[object], None], options: Mapping[str, Any],
+    cpu: bool,
+) -> None:  # fmt: skip
+    """Copy a padded matrix to a matrix of the same shape.
+
+    The array library copies matrices that the kernel does not support.
+    """
+    columns = rows.shape[1]
+    is_dense = rows.strides[1] == 1 and rows.strides[0] == columns and rows.pointer % 16 == 0
+    is_aligned = padded.strides[1] == 1 and padded.strides[0] % 8 == 0 and padded.pointer % 16 == 0
+    item = numpy_dtype(rows.dtype).itemsize
+    fits = item == 2 == numpy_dtype(padded.dtype).itemsize and rows.shape[0] * padded.strides[0] < 1 << 30
+    if not (is_dense and is_aligned and fits and padded.dtype == rows.dtype):
+        library.native(rows)[...] = library.native(padded)
+        return
+    source = padded._replace(shape=(columns, rows.shape[0]), strides=(1, padded.strides[0]), dtype="ui16")
+    target = rows._replace(shape=(rows.shape[0] * columns,), strides=(1,), dtype="ui16")
+    told(launched(gap_remover(cpu), source, target, **options))
 
 
 def _lines(x: ArrayView, mode: int, item: int) -> ArrayView:

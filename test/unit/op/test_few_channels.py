@@ -308,8 +308,8 @@ def test_partial_sums_of_odd_groups_are_not_rounded(
 def test_blocks_of_several_tiles(stride: int, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of large problems load the filters once for several tiles. The last block has fewer tiles."""
     from cute_dialect.kernels.conv import direct as kernel
-    from cute_dialect.op.execute.kernels import kernel_of
     from cute_dialect.op.execute.kernel_cache import LIBRARIES
+    from cute_dialect.op.execute.kernels import kernel_of
 
     def forget() -> None:
         kernel_of.cache_clear()

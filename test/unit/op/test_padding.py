@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import noted  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.kernels.common.repack_rows import pad_text  # noqa: E402
+from cute_dialect.kernels.common.repack_rows import dense_text, pad_text  # noqa: E402
+from cute_dialect.op.execute.kernels import gap_remover  # noqa: E402
 from cute_dialect.op.select import gemm_dispatch  # noqa: E402
 from cute_dialect.pipelines import compile  # noqa: E402
 
@@ -83,3 +84,19 @@ def test_lines_of_any_pitch() -> None:
 
 def test_registers_do_not_spill() -> None:
     assert "0 bytes spilled, 0 bytes stack" in compile(pad_text(2)).report
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "pitch"), [(37, 5, 8), (1, 3, 8), (9, 201, 208), (70, 1, 8), (2, 40, 40), (4, 16, 24)]
+)
+def test_rows_without_gaps(rows: int, columns: int, pitch: int) -> None:
+    """A thread writes 8 elements of up to 8 rows, and reads no padding, whose values are undefined."""
+    x = np.full((rows, pitch), 65535, np.uint16)
+    x[:, :columns] = np.arange(rows * columns).reshape(rows, columns)
+    y = np.full(rows * columns + 8, 65535, np.uint16)
+    gap_remover(cpu=True)(x.T[:columns], y[:-8], device="cpu", checks=CHECKS)
+    assert (y[:-8] == x[:, :columns].ravel()).all() and (y[-8:] == 65535).all()
+
+
+def test_rows_without_gaps_need_no_stack() -> None:
+    assert "0 bytes spilled, 0 bytes stack" in compile(dense_text()).report
