@@ -11,10 +11,10 @@ from cute_dialect.op.functions.attention import (
     attention as attention,
     scaled_dot_product_attention as scaled_dot_product_attention,
 )
-from cute_dialect.op.functions.attention_backward import (
+from cute_dialect.op.functions.attention import (
     attention_backward as attention_backward,
 )
-from cute_dialect.op.functions.merge_attention import (
+from cute_dialect.op.functions.attention import (
     merge_attention as merge_attention,
 )
 from cute_dialect.op.functions.rope import (

@@ -1,7 +1,7 @@
-"""Scaled dot-product attention, ``op.attention``, with torch's conventions.
+"""Scaled dot-product attention, ``op.attention``, with torch's conventions; its gradients, and merges of results.
 
 Arrays are read in place, in any order of dimensions.  The elements of a head must be contiguous and begin at a
-multiple of 16 bytes; other arrays are copied first.
+multiple of 16 bytes; other arrays are copied first.  ``op.merge_attention`` merges results over disjoint keys.
 """
 
 # torch is not installed where types are checked; arrays may belong to any library.
@@ -10,14 +10,26 @@ multiple of 16 bytes; other arrays are copied first.
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import nullcontext
+from math import prod
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.kernels.attention.backward_config import BackwardConfig
+from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.op.errors import ShapeError, UnsupportedError
-from cute_dialect.op.execute.array_call import RowCall
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.attention import MORE, check_call, computed, way_of
+from cute_dialect.op.execute.attention_backward import (
+    BACKWARD_CALL,
+    BACKWARD_OTHERS,
+    AttentionBackwardProblem,
+    backward_form,
+    choose_backward,
+    computed_gradients,
+)
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
@@ -226,3 +238,143 @@ def scaled_dot_product_attention(
         query, key, value, causal=is_causal, scale=scale, mask=attn_mask, device=device, stream=stream, **run
     )
     return found[:, 0] if rank == 3 else found
+
+
+# ------------------------------------------------------------------------------------------------------------ gradients
+
+
+_GRADIENTS = KnownCalls(tf32=False)
+"""Cached calls."""
+
+
+def attention_backward(
+    dout: Array, q: Array, k: Array, v: Array, out: Array, lse: Array, dlse: Array = None, *,
+    causal: bool | str = False, scale: float | None = None, window: tuple[int | None, int | None] | None = None,
+    layout: str = "bhsd", cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
+    max_seqlen_k: int | None = None, deterministic: bool | None = None, kernel: BackwardConfig | str | None = None,
+    device: object = None, stream: object = None, **run: Unpack[Interpreted],
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Return the gradients of q, k and v: ``dq``, ``dk`` and ``dv``, like these arrays.
+
+    torch calls need not use this function: results of :func:`cute_dialect.op.attention` have gradients.
+
+    Args:
+        dout: gradient of the result.
+        out, lse: results of :func:`cute_dialect.op.attention` with ``lse=True``.
+        dlse: gradient of ``lse``, f32; None for zero.
+        max_seqlen_k: keys of the longest packed sequence; default: all keys.  It only affects the speed.
+        deterministic: add the parts of ``dq`` in a fixed order; None follows
+            ``torch.are_deterministic_algorithms_enabled()``.
+        kernel: a name as reported by :func:`cute_dialect.op.explain`, or a ``BackwardConfig``.
+        q, k, v, causal, scale, window, layout, cu_seqlens_q, cu_seqlens_k, max_seqlen_q: as in the call.
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
+
+    Raises UnsupportedError for calls that the kernels do not support: heads of more than 128 elements, heads of v of
+    another size, and functions of scores.
+    """
+    if run:
+        check_keywords(BACKWARD_CALL, attention_backward, run)
+    torch = sys.modules.get("torch")
+    if deterministic is None:
+        deterministic = torch is not None and torch.are_deterministic_algorithms_enabled()
+    bounds: object = tuple(window) if isinstance(window, list) else window
+    how = (causal, scale, bounds, layout, max_seqlen_q, max_seqlen_k, deterministic, kernel, dlse is None)
+    offsets = () if cu_seqlens_q is None or cu_seqlens_k is None else (cu_seqlens_q, cu_seqlens_k)
+    tensors = (dout, q, k, v, out, lse, *(() if dlse is None else (dlse,)), *offsets)
+    usual = device is None and stream is None and not run
+    if usual:
+        done = _GRADIENTS.again((how, len(offsets)), *tensors)
+        if done is not None:
+            return done
+    arrays = {"q": q, "k": k, "v": v, "out": out, "dout": dout, "lse": lse, "dlse": dlse}
+    arrays |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
+    one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS, ("bf16", "f16"), stream=stream, run=run)
+    form = backward_form(one.views, causal, scale, bounds, layout, max_seqlen_q)
+    problem = AttentionBackwardProblem(form, dlse is not None, bool(deterministic), max_seqlen_k)
+    results = computed_gradients(one, choose_backward(problem, kernel))
+    if usual and not form.packed:
+        one.remember(_GRADIENTS, (how, len(offsets)), tensors, results)
+    return results
+
+
+# --------------------------------------------------------------------------------------------------------------- merges
+
+
+_MERGE = "merge_attention"
+_MOST = 256
+"""Largest head size."""
+_MERGES = KnownCalls(tf32=False)
+"""Cached calls."""
+
+
+def merge_attention(
+    outs: Array, lses: Array, *, device: object = None, stream: object = None, **run: Unpack[Interpreted]
+) -> Array:
+    """Return the attention over all keys, and its ``lse``, from results over P disjoint parts of the keys.
+
+    ``lse = log(sum over p of e^lses[p])`` and ``out = sum over p of e^(lses[p] - lse) outs[p]``, added in rising order
+    of p.  A part without keys has an ``lse`` of minus infinity; its result must be finite.
+
+    Args:
+        outs: (P, …, D), f32, f16 or bf16; D is a multiple of 8 up to 256.
+        lses: (P, …), f32, with the same leading extents.
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
+    """
+    if run:
+        check_keywords(_MERGE, merge_attention, run)
+    usual = device is None and stream is None and not run and not _MERGES.is_traced()
+    if usual:
+        done = _MERGES.again((), outs, lses)
+        if done is not None:
+            return done
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(outs, torch.Tensor):
+        learns = torch.is_grad_enabled() and (outs.requires_grad or lses.requires_grad)
+        if learns or torch.compiler.is_compiling():
+            from cute_dialect.op.torch.dispatch import CUTE  # late: torch
+
+            def compute() -> Any:
+                return CUTE.merge_attention(outs, lses)
+
+            return _MERGES.differentiable((), (outs, lses), compute) if usual and learns else compute()
+    return merged(outs, lses, device, stream, run)
+
+
+def merged(
+    outs: Array, lses: Array, device: object = None, stream: object = None, run: Interpreted | None = None
+) -> Array:
+    """Compute :func:`merge_attention` without gradients."""
+    one = RowCall(
+        _MERGE, {"outs": outs, "lses": lses}, device, ("lses",), ("f32", "f16", "bf16"), stream=stream, run=run
+    )
+    shape, logs = one.x.shape, one.views["lses"]
+    if len(shape) < 2 or logs.shape != shape[:-1]:
+        raise ShapeError(
+            f"{_MERGE}: outs has shape {shape} and lses {logs.shape}; pass arrays of shapes (P, …, D) and (P, …)"
+        )
+    if logs.dtype != "f32":
+        raise DtypeError(f"{_MERGE}: lses has dtype {logs.dtype}; pass an array of f32")
+    parts, size, rows = shape[0], shape[-1], prod(shape[1:-1])
+    if size % 8 or not 8 <= size <= _MOST:
+        raise UnsupportedError(f"{_MERGE}: head size {size} is not supported; use a multiple of 8 up to {_MOST}")
+    with one.on():
+        out, lse = one.result(shape[1:]), one.result(shape[1:-1], "f32")
+        if parts == 0:
+            out[...], lse[...] = 0, -math.inf
+        elif rows:
+            c = CombineConfig(one.element, 128 if size <= 128 else 256, True, parts >= 8, one.element)
+            result, of_lse = one.numbers(out), one.numbers(lse)
+            matrix, of_parts = one.flat("outs"), one.flat("lses")
+            if matrix.pointer % 16:
+                matrix = one.contiguous(one.views["outs"])
+            one.launch(
+                RowKernel(c.name, combine_text, (c,)),
+                matrix._replace(shape=(size, rows, parts), strides=(1, size, rows * size)),
+                of_parts._replace(shape=(rows, parts), strides=(1, rows)),
+                result._replace(shape=(rows, size, 1, 1), strides=(size, 1, 8, 8)),
+                of_lse._replace(shape=(rows, 1, 1), strides=(1, 1, 1)),
+            )
+    result = out, lse
+    if device is None and stream is None and not run:
+        one.remember(_MERGES, (), (outs, lses), result)
+    return result

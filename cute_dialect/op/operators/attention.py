@@ -410,3 +410,34 @@ def fake_gradients(*inputs: Any) -> tuple[Tensor, ...]:
     like = [x.new_empty(x.shape) if x is not None and used else q.new_empty(0)
             for x, used in ((sinks, True), (mask, inputs[-1]))]  # fmt: skip
     return (*empty_gradients(*inputs[:3], layout=inputs[16]), *like)
+
+
+# --------------------------------------------------------------------------------------------------------------- merges
+
+
+def forward_merge(outs: Tensor, lses: Tensor) -> tuple[Tensor, Tensor]:
+    return functions.merged(outs, lses, "cpu" if outs.device.type == "cpu" else None)
+
+
+def fake_merge(outs: Tensor, lses: Tensor) -> tuple[Tensor, Tensor]:
+    return outs.new_empty(outs.shape[1:]), lses.new_empty(lses.shape[1:])
+
+
+def keep_merge(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+    ctx.save_for_backward(*inputs, *output)
+    ctx.set_materialize_grads(False)
+
+
+def backward_merge(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """Return ``w[p] grad`` and ``w[p] (grad . (outs[p] - out) + grad_lse)`` with ``w[p] = e^(lses[p] - lse)``."""
+    outs, lses, out, lse = ctx.saved_tensors
+    if grad is None and grad_lse is None:
+        return None, None
+    weights = torch.where(lses == -torch.inf, 0.0, (lses - lse).exp())
+    of_outs = of_lses = None
+    if grad is not None:
+        of_outs = (weights[..., None] * grad).to(outs.dtype)
+        of_lses = weights * ((outs.float() - out.float()) * grad.float()).sum(-1)
+    if grad_lse is not None:
+        of_lses = weights * grad_lse + (0 if of_lses is None else of_lses)
+    return of_outs, of_lses

@@ -7,7 +7,7 @@ operators.  Eager calls with gradients use autograd nodes of the same functions.
 
 from __future__ import annotations
 
-from cute_dialect.op.operators import attention, conv, gemm, grouped, merge_attention, rope, rows
+from cute_dialect.op.operators import attention, conv, gemm, grouped, rope, rows
 from cute_dialect.op.problems.rows import MAPS, NUMBERS_BY_KERNEL
 from cute_dialect.op.torch.gradients import slope
 from cute_dialect.op.torch.registry import Operator, register
@@ -109,8 +109,8 @@ OPERATORS = (
         attention.forward_gradients, attention.fake_gradients,
     ),
     Operator(
-        "merge_attention", f"(Tensor outs, Tensor lses) -> {_PAIR}", merge_attention.forward, merge_attention.fake,
-        merge_attention.keep, merge_attention.backward,
+        "merge_attention", f"(Tensor outs, Tensor lses) -> {_PAIR}", attention.forward_merge, attention.fake_merge,
+        attention.keep_merge, attention.backward_merge,
     ),
     Operator(
         "rope",
