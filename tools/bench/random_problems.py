@@ -26,8 +26,7 @@ from cute_dialect.tools.bench.cases.op.attention import Attention
 from cute_dialect.tools.bench.cases.op.conv import Conv
 from cute_dialect.tools.bench.cases.op.epilogues import ACTIVATIONS, TextEpilogue
 from cute_dialect.tools.bench.cases.op.rows import Rows
-from cute_dialect.tools.bench.processes import in_processes
-from cute_dialect.tools.bench.runner import BenchError, Row, Say, Trial, ratio_lines, row, speeds
+from cute_dialect.tools.bench.runner import BenchError, Row, Say, Trial, in_processes, ratio_lines, row, speeds
 
 
 class Drawn(Protocol):

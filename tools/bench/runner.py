@@ -1,4 +1,4 @@
-"""Building, checking, timing and reporting, shared by all benchmarks, and the side of torch.
+"""Building in processes, checking, timing and reporting, shared by all benchmarks, and the side of torch.
 
 A :class:`Benchmark` returns ``{"rows": […]}``.  A row has at least the keys ``name``, ``ours``, ``peer``, ``unit`` and
 ``ratio``; a ratio above 1 means that ours is faster::
@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from functools import cache
 from importlib import import_module
 from math import exp, log
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -26,7 +29,7 @@ from cute_dialect.op.select.timing import compare
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import load
 from cute_dialect.runtime.arrays import numpy_dtype
-from cute_dialect.tools.bench.processes import in_processes
+from cute_dialect.runtime.progress import Task
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
@@ -331,3 +334,47 @@ def compiled(function: Callable[..., Any], *args: Any) -> Mapping[str, Callable[
         fast(*args)
         peers["compiled"] = lambda: fast(*args)
     return peers
+
+
+# ------------------------------------------------------------------------------------------------------------ processes
+
+
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
+
+
+def new_pool(processes: int | None = None) -> ProcessPoolExecutor:
+    """Return a process pool, by default of one process per CPU that this process may use.
+
+    The workers ignore ``Ctrl-C``, which the parent process handles.
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()  # macOS has no masks
+    processes = processes or usable
+    return ProcessPoolExecutor(processes, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+
+
+def in_processes(
+    work: Callable[[_Job], _Result], jobs: Sequence[_Job], names: Sequence[str], what: str = "compiling",
+    unit: str = "kernels", processes: int | None = None,
+) -> list[_Result]:  # fmt: skip
+    """Return ``work(job)`` for each job, in order.
+
+    Args:
+        names: labels shown in the progress report when jobs finish.
+        processes: number of processes; default: one per CPU.
+
+    If a job raises, or on KeyboardInterrupt, the exception is raised after the running jobs have finished.
+    """
+    pool = new_pool(processes)
+    try:
+        with Task(what, len(jobs), unit) as task:
+            names_of: dict[Future[_Result], str] = {pool.submit(work, job): n for job, n in zip(jobs, names)}
+            left = set(names_of)
+            while left:
+                done, left = wait(left, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                    task.advance(name=names_of[future])
+            return [future.result() for future in names_of]
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

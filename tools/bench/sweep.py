@@ -8,7 +8,9 @@ therefore needs no costs of its own, and a budget that runs out leaves complete 
 
 Before a kernel is timed, its result is compared with torch's and, if that is fast enough, with the float64 product of
 small integers.  All kernels of a problem run in alternating rounds with torch, with a cold L2.  A kernel that is wrong,
-crashes or hangs is reported and skipped.
+crashes or hangs is reported and skipped.  An illegal memory access makes the GPU unusable for its process, and only the
+end of its process stops a kernel that hangs, so :func:`supervised` times the kernels in a child process and continues
+in a new one.
 
 A sweep file holds the times of many kernels for many problems on a GPU::
 
@@ -28,10 +30,13 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, as_completed
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import exp, log
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict, cast
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.execute.kernels import text_of
@@ -41,11 +46,11 @@ from cute_dialect.op.select.kernel_choice import Choice, Problem, decode, encode
 from cute_dialect.runtime.progress import Task
 from cute_dialect.tools.bench.cases.gemm import EXACT, OUTPUTS, inputs, of_menu, peer_of, random_problems, traffic_of
 from cute_dialect.tools.bench.kernels import Runner
-from cute_dialect.tools.bench.processes import Reporter, Work, new_pool, supervised
-from cute_dialect.tools.bench.runner import BenchError, Say, build_kernel, loaded, median_times
+from cute_dialect.tools.bench.runner import BenchError, Say, build_kernel, loaded, median_times, new_pool
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
+
 
 FORMAT = 1
 PEER = "torch"
@@ -465,3 +470,117 @@ def _sweep(gpu: str, sms: int, menu: Mapping[str, object], listed: Sequence[Mapp
                 left_out += 1
         rows.append(Row(Problem.of_key(str(row["problem"])), tuple(times), tuple(times.values()), peer))
     return Sweep(gpu, sms, rows, unknown, left_out)
+
+
+# ------------------------------------------------------------------------------------------ jobs that may crash or hang
+
+
+class Reporter:
+    """The messages of the child process to its parent."""
+
+    def __init__(self, pipe: Connection):
+        self._pipe = pipe
+
+    def at(self, job: int, step: str) -> None:
+        """Report the start of a step of a job."""
+        self._pipe.send(("at", job, step))
+
+    def done(self, job: int, result: object) -> None:
+        """Report the result of a job."""
+        self._pipe.send(("done", job, result))
+
+    def last_words(self, why: str) -> None:
+        """Report the reason why the process is about to exit."""
+        self._pipe.send(("last words", 0, why))
+
+
+class Work(Protocol):
+    """A module-level function that processes jobs in order.
+
+    It reports each step before it starts and skips the steps in ``broken``.  The step "" is the whole job.
+    """
+
+    def __call__(self, jobs: Sequence[int], broken: frozenset[str], reporter: Reporter) -> None: ...
+
+
+@dataclass
+class Supervised:
+    """The outcome: results by job, reasons of failed steps (``broken``) and of failed jobs (``lost``), remaining jobs
+    (``left``), and the reason for stopping before the deadline (``stopped``).
+    """
+
+    results: dict[int, object] = field(default_factory=dict[int, object])
+    broken: dict[str, str] = field(default_factory=dict[str, str])
+    lost: dict[int, str] = field(default_factory=dict[int, str])
+    left: list[int] = field(default_factory=list[int])
+    stopped: str = ""
+
+
+def supervised(
+    work: Work, jobs: int, *, patience: float, deadline: float, tell: Callable[[int, object], None]
+) -> Supervised:
+    """Process jobs ``0`` to ``jobs - 1``; ``tell`` is called with each result.
+
+    Stop if a process ends before its first step, because the next process would too.
+
+    Args:
+        patience: time limit of a step in seconds, including the start of the process.
+        deadline: the value of ``time.monotonic()`` at which to stop.
+    """
+    found = Supervised(left=list(range(jobs)))
+    while found.left and time.monotonic() < deadline:
+        at, why = _one_process(work, found, patience, deadline, tell)
+        if not why:
+            continue
+        if at is None:
+            found.stopped = why
+            break
+        job, step = at
+        if step:
+            found.broken[step] = why
+        elif job in found.left:
+            found.lost[job] = why
+            found.left.remove(job)
+    return found
+
+
+def _one_process(
+    work: Work, found: Supervised, patience: float, deadline: float, tell: Callable[[int, object], None]
+) -> tuple[tuple[int, str] | None, str]:
+    """Process jobs in one child process.
+
+    Returns the step at which the process stopped and the reason, empty at the deadline or when all jobs are done.
+    """
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(work, tuple(found.left), frozenset(found.broken), theirs))
+    process.start()
+    theirs.close()
+    at: tuple[int, str] | None = None
+    last_words = ""
+    try:
+        while True:
+            wait = min(patience, max(0.0, deadline - time.monotonic()))
+            if not ours.poll(wait):
+                return at, "" if time.monotonic() >= deadline else f"no answer for {patience:g} s"
+            try:
+                kind, job, value = ours.recv()
+            except EOFError:
+                process.join()
+                return at, (last_words or f"its process ended with {process.exitcode}") if found.left else ""
+            if kind == "done":
+                found.results[job] = value
+                found.left.remove(job)
+                tell(job, value)
+            elif kind == "at":
+                at = (job, str(value))
+            else:
+                last_words = str(value)
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def _child(work: Work, jobs: Sequence[int], broken: frozenset[str], pipe: Connection) -> None:
+    work(jobs, broken, Reporter(pipe))

@@ -26,15 +26,16 @@ from cute_dialect.tools import cute_bench
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench import sweep as bench_gemm_sweep
 from cute_dialect.tools.bench.kernels import Runner
-from cute_dialect.tools.bench.processes import Reporter, supervised
 from cute_dialect.tools.bench.runner import BenchError
 from cute_dialect.tools.bench.sweep import (
     Plan,
+    Reporter,
     Timed,
     build,
     plan,
     read_plan,
     read_sweeps,
+    supervised,
     sweep_problems,
     time_jobs,
     timed,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.tools.bench.cases.lang import growth, table
+from cute_dialect.tools.bench.cases.compiler import growth, lang_table
 from cute_dialect.tools.cute_bench import main
 
 
@@ -26,7 +26,7 @@ def test_growth() -> None:
     said: list[str] = []
     found = growth(3, said.append)
     assert found["count"] == 3 and len(said) == 3
-    heading, row = table({"rows": [], "growth": found})
+    heading, row = lang_table({"rows": [], "growth": found})
     assert len(heading) == len(row) and row[0] == "3 compilations: MiB more"
 
 

@@ -12,7 +12,7 @@ from terminals import on_a_terminal
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.progress import reporting
 from cute_dialect.tools import cute_bench, cute_check, cute_explore, cute_run
-from cute_dialect.tools.bench.processes import in_processes
+from cute_dialect.tools.bench.runner import in_processes
 
 ADD = str(Path(__file__).parents[2] / "examples" / "elementwise_add.mlir")
 OPTIONS = [ADD, "--kernel", "add", "--device=cpu"]

@@ -41,7 +41,6 @@ from cute_dialect.runtime.artifact import save_artifact
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.gemm import build_choices, check, inputs, peer_of, runner_of
 from cute_dialect.tools.bench.kernels import Runner
-from cute_dialect.tools.bench.processes import in_processes
 from cute_dialect.tools.bench.profile import steady_load
 from cute_dialect.tools.bench.runner import (
     BenchError,
@@ -52,6 +51,7 @@ from cute_dialect.tools.bench.runner import (
     check_exact,
     check_limit,
     check_repeats,
+    in_processes,
     loaded,
     median_times,
     normal,
