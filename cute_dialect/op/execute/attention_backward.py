@@ -36,9 +36,6 @@ BACKWARD_CALL = "attention_backward"
 BACKWARD_OTHERS = ("lse", "dlse", "cu_seqlens_q", "cu_seqlens_k")
 """Arrays that are not of the type of q."""
 
-_ORDERED = False
-"""True if the kernels can add the parts of dq in a fixed order."""
-
 
 class AttentionBackwardProblem(NamedTuple):
     """The backward of an attention call."""
@@ -66,7 +63,6 @@ def missing_feature(problem: AttentionBackwardProblem) -> str:
     """Return the feature of a call that the kernels do not support, or an empty string."""
     f = problem.form
     features = {
-        f"head size {f.size}": f.size > BACKWARD_HEADS[-1],
         f"v with head size {f.values}, other than that of q,": f.values != f.size,
         "scale 0": f.scale == 0,
         "softcap": f.softcap > 0,
@@ -75,7 +71,6 @@ def missing_feature(problem: AttentionBackwardProblem) -> str:
         "sinks": bool(f.sinks),
         "seqused_k": f.used,
         "page_table": f.page > 0,
-        "deterministic=True": problem.deterministic and not _ORDERED,
     }
     return next((name for name, used in features.items() if used), "")
 

@@ -269,8 +269,8 @@ def attention_backward(
         q, k, v, causal, scale, window, layout, cu_seqlens_q, cu_seqlens_k, max_seqlen_q: as in the call.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
-    Raises UnsupportedError for calls that the kernels do not support: heads of more than 128 elements, heads of v of
-    another size, and functions of scores.
+    Raises UnsupportedError for calls that the kernels do not support: heads of v of another size, scale 0, and
+    functions of scores.
     """
     if run:
         check_keywords(BACKWARD_CALL, attention_backward, run)

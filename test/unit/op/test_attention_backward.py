@@ -21,20 +21,24 @@ CASES = [
     Call(1, 2, 1, 20, 40, 64, True, None, None, "bhsd", True),
     Call(2, 1, 1, 70, 40, 40, "bottom_right", None, -0.1, "bshd", False),
     Call(1, 2, 2, 33, 150, 128, False, (20, 5), None, "bshd", True),
+    # Packed sequences, one of them without queries.
+    Call(1, 2, 1, 0, 0, 64, "bottom_right", None, None, "bhsd", True, ((9, 5), (0, 4), (30, 3))),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CASES)
 def test_gradients(call: Call) -> None:
-    given = [x.detach() for x in inputs(call, torch.float16, "cpu")[0]]
-    options: dict[str, Any] = {**call.options(), "device": "cpu"}
+    leaves, begins = inputs(call, torch.float16, "cpu")
+    given = [x.detach() for x in leaves]
+    options: dict[str, Any] = {**call.options(), **begins, "device": "cpu"}
     out, lse = op.attention(*given, lse=True, **options)
     torch.manual_seed(1)
     grad, grad_lse = torch.randn_like(out), torch.randn_like(lse) if call.of_lse else None
-    found = op.attention_backward(grad, *given, out, lse, grad_lse, **options)
-    for x, y in zip(found, exact(call, given, grad, grad_lse), strict=True):
-        assert float((x.double() - y).norm()) < 2e-3 * float(y.norm())
+    for deterministic in (False, True) if not call.of_lse else (False,):
+        found = op.attention_backward(grad, *given, out, lse, grad_lse, deterministic=deterministic, **options)
+        for x, y in zip(found, exact(call, given, grad, grad_lse), strict=True):
+            assert float((x.double() - y).norm()) < 2e-3 * float(y.norm())
 
 
 def test_calls_with_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +55,7 @@ def test_calls_with_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     form = Form("f16", "bhsd", False, 1, 2, 1, 8, 8, 64, 0.1, "right", False, 0, 0, True, None)
     assert not missing_feature(AttentionBackwardProblem(form, of_lse=True))
     for name, fields in {
-        "head size 256": {"size": 256}, "v with head size 32": {"size_v": 32}, "page_table": {"page": 64},
+        "v with head size 32": {"size_v": 32}, "page_table": {"page": 64},
         "scale 0": {"scale": 0.0}, "softcap": {"softcap": 1.0}, "mask": {"bias": "i1"}, "sinks": {"sinks": "f32"},
     }.items():  # fmt: skip
         assert missing_feature(AttentionBackwardProblem(form._replace(**fields))).startswith(name)
@@ -84,8 +88,8 @@ def test_explain() -> None:
     assert [k.name.rpartition("-")[2] for k in found.kernels] == ["delta", "64x128", "dq"]
     assert found.flops == 10 * 128 * 2 * 8 * 1024 * 1025 // 2
     assert "backward of attention of 2 sequences, 8 heads of 128 on 2" in str(found) and "workspace" in str(found)
-    with pytest.raises(op.UnsupportedError, match="head size 256 is not supported"):
-        op.explain(op.attention_backward, (2, 8, 1024, 256), (2, 2, 1024, 256))
+    with pytest.raises(op.UnsupportedError, match="v with head size 64, other than that of q, is not supported"):
+        op.explain(op.attention_backward, (2, 8, 1024, 256), (2, 2, 1024, 256), (2, 2, 1024, 64))
 
 
 @pytest.mark.slow
