@@ -354,9 +354,7 @@ def _mma_sync(low: Lowering, op: Operation) -> None:
     from xdsl.dialects.builtin import f16, f32, f64, i8
 
     row = _mma_row(op)
-    types: Mapping[str, Attribute] = {
-        "f16": f16, "tf32": f32, "f32": f32, "f64": f64, "i8": i8, "i32": i32,
-    }  # fmt: skip
+    types: Mapping[str, Attribute] = {"f16": f16, "tf32": f32, "f32": f32, "f64": f64, "i8": i8, "i32": i32}
     d, a, b, c = op.operands
     element = types[row.a]
     width = max(1, 32 // element_bits(element))

@@ -497,9 +497,7 @@ class PrintfOp(FormatOp):
         super().__init__(args, format=format)
 
 
-OWN = (
-    ModuleOp, GPUFuncOp, LaunchOp, LaunchFuncOp, ThreadIdOp, BlockIdOp, BlockDimOp, GridDimOp, ReturnOp, PrintfOp,
-)  # fmt: skip
+OWN = (ModuleOp, GPUFuncOp, LaunchOp, LaunchFuncOp, ThreadIdOp, BlockIdOp, BlockDimOp, GridDimOp, ReturnOp, PrintfOp)
 OPS = make_ops("gpu", OWN)
 """All ops of the dialect by name without prefix: `OPS["subgroup_reduce"]`."""
 

@@ -137,9 +137,7 @@ INTEGERS = ("i32", "i64")
 
 _SHUFFLED = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 
-REGISTERS: dict[str, str] = {
-    "f16": "h", "bf16": "h", "i16": "h", "i32": "r", "f32": "f", "i64": "l", "f64": "d",
-}  # fmt: skip
+REGISTERS: dict[str, str] = {"f16": "h", "bf16": "h", "i16": "h", "i32": "r", "f32": "f", "i64": "l", "f64": "d"}
 """Type of a PTX register -> constraint letter in inline assembly."""
 
 

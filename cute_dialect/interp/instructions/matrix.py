@@ -147,9 +147,7 @@ def _stmatrix(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, pure=False)
 
 
-_ELEMENT_BITS = {
-    "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "e4m3": 8, "e5m2": 8,
-}  # fmt: skip
+_ELEMENT_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "e4m3": 8, "e5m2": 8}
 
 
 class Mma:

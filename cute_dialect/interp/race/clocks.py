@@ -124,9 +124,7 @@ class ClusterClocks:
 class WarpClocks:
     """Vector clocks of a warp: `table` for the warp, and `extras` for lanes that have synchronized individually."""
 
-    __slots__ = (
-        "clock", "cluster", "extras", "fenced", "first", "inits", "observed", "pending", "slot", "table",
-    )  # fmt: skip
+    __slots__ = ("clock", "cluster", "extras", "fenced", "first", "inits", "observed", "pending", "slot", "table")
 
     def __init__(self, cluster: ClusterClocks, first: int) -> None:
         self.cluster = cluster
