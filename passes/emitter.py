@@ -99,9 +99,7 @@ class ArithEmitter(Emitter):
     """
 
     def __init__(
-        self,
-        add: Callable[[Operation], Operation],
-        make_constant: Callable[[int, Attribute], SSAValue] | None = None,
+        self, add: Callable[[Operation], Operation], make_constant: Callable[[int, Attribute], SSAValue] | None = None
     ):
         self.add = add
         self._make_constant = make_constant

@@ -27,13 +27,7 @@ from cute_dialect.ir.diagnostics import (
 )
 from cute_dialect.passes.outside import OutsideError
 from cute_dialect.runtime.settings import SettingError, flag, missing_package
-from cute_dialect.tools.opt_options import (
-    CommandLineError,
-    OptOptions,
-    PassFlag,
-    PipelineFlag,
-    parse_arguments,
-)
+from cute_dialect.tools.opt_options import CommandLineError, OptOptions, PassFlag, PipelineFlag, parse_arguments
 from cute_dialect.tools.programs import collect_rarely, leave
 
 if TYPE_CHECKING:

@@ -116,9 +116,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="on the CPU, any of banks,coalescing,occupancy,timeline (timeline needs --timeline or --report-json)",
     )
     p.add_argument(
-        "--timeline",
-        metavar="FILE",
-        help="draw the timeline of the warps on the CPU to FILE (.svg, .html, .png)",
+        "--timeline", metavar="FILE", help="draw the timeline of the warps on the CPU to FILE (.svg, .html, .png)"
     )
     p.add_argument("--report-json", metavar="FILE", help="write the report to FILE as JSON ('-': standard output)")
     p.add_argument(
@@ -143,11 +141,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--smem", type=_count, metavar="BYTES", help="dynamic shared memory in bytes")
     p.add_argument("--seed", type=_count, default=0, help="seed of the random inputs")
     p.add_argument(
-        "--repeat",
-        type=_count,
-        default=0,
-        metavar="N",
-        help="launch N more times and print the median time",
+        "--repeat", type=_count, default=0, metavar="N", help="launch N more times and print the median time"
     )
     p.add_argument("--keep", metavar="DIR", help="write the output of each compilation stage to DIR")
     p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline (default: nvptx)")

@@ -364,11 +364,7 @@ def pass_help(name: str, passes: PassTable) -> str:
 def _option(row: Row) -> str:
     dash = "-" if len(row.name) == 1 else "--"
     metavar = "|".join(row.choices) or row.metavar
-    shown = {
-        "flag": "",
-        "optional": f"[={metavar}]",
-        "value": f" {metavar}" if row.name == "o" else f"={metavar}",
-    }
+    shown = {"flag": "", "optional": f"[={metavar}]", "value": f" {metavar}" if row.name == "o" else f"={metavar}"}
     return _line(f"{dash}{row.name}{shown[row.kind]}", row.help)
 
 

@@ -11,13 +11,7 @@ from functools import partial
 
 from cute_dialect.arch.atom import Atom, Emit, MmaAtom, Registers
 from cute_dialect.arch.elements import bits_of, element
-from cute_dialect.arch.fragments import (
-    WARP,
-    accumulator_registers,
-    fragment,
-    operand_registers,
-    packed_values,
-)
+from cute_dialect.arch.fragments import WARP, accumulator_registers, fragment, operand_registers, packed_values
 
 Types = tuple[str, str, str, str]
 """Element types of D, A, B, C."""

@@ -110,13 +110,7 @@ def intrinsic_name(shape: tuple[int, int, int], types: Types, saturate: bool) ->
 
 
 def mma_sp(
-    name: str,
-    arch: str,
-    shape: tuple[int, int, int],
-    types: Types,
-    *,
-    saturate: bool = False,
-    nvvm: bool = True,
+    name: str, arch: str, shape: tuple[int, int, int], types: Types, *, saturate: bool = False, nvvm: bool = True
 ) -> MmaAtom:
     """Build the atom of ``mma.sp::ordered_metadata.sync.aligned.m16n8kK.row.col`` for element types D, A, B, C.
 

@@ -195,16 +195,12 @@ class TensorMapSpec:
             self._check_stride(i, d, where)
         if (self.multicast > 1 or self.boxes > 1) and self.box_bytes % 128:
             raise TmaError(
-                f"expected boxes of a multiple of 128 bytes if several fill a tile, got {self.box_bytes}",
-                "box",
+                f"expected boxes of a multiple of 128 bytes if several fill a tile, got {self.box_bytes}", "box"
             )
         for d in int_leaves(self.offsets.stride):
             if d * self.element_bytes % 128:
                 # unreachable: callers in this package have checked it
-                raise TmaError(
-                    f"expected boxes at multiples of 128 bytes, got {d * self.element_bytes}",
-                    "smem",
-                )
+                raise TmaError(f"expected boxes at multiples of 128 bytes, got {d * self.element_bytes}", "smem")
 
     def _check_stride(self, i: int, d: TensorDim, where: str) -> None:
         if i == 0:

@@ -36,9 +36,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.dialects.builtin import (
-    MemRefType as BuiltinMemRef,
-)
+from xdsl.dialects.builtin import MemRefType as BuiltinMemRef
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.arch.atom import MmaAtom, Registers

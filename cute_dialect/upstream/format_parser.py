@@ -7,11 +7,7 @@ omitted parts from the type rules of the op (`OpSpec.infer`).
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    IntegerType,
-    UnitAttr,
-)
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, UnitAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 

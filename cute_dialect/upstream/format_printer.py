@@ -6,9 +6,7 @@ Spacing follows upstream: no space inside `<>()[]{}` and before a comma (`PrintS
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import (
-    IntegerAttr,
-)
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 from xdsl.printer import Printer
 
@@ -28,10 +26,7 @@ from cute_dialect.upstream.format_elements import (
     Var,
     format_of,
 )
-from cute_dialect.upstream.format_values import (
-    print_attr,
-    print_stripped,
-)
+from cute_dialect.upstream.format_values import print_attr, print_stripped
 from cute_dialect.upstream.spec import SEGMENTS, OpSpec
 
 if TYPE_CHECKING:

@@ -2,15 +2,7 @@
 
 from typing import Any, cast
 
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    DenseArrayBase,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-    StringAttr,
-    i1,
-)
+from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, StringAttr, i1
 from xdsl.ir import Attribute, Data
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer

@@ -279,11 +279,7 @@ class LLVMFunctionType(Data[FunctionBody], TypeAttribute):
     name = "llvm.func"
 
     def __init__(
-        self,
-        inputs: Sequence[Attribute] | FunctionBody,
-        output: Attribute | None = None,
-        *,
-        is_variadic: bool = False,
+        self, inputs: Sequence[Attribute] | FunctionBody, output: Attribute | None = None, *, is_variadic: bool = False
     ) -> None:
         if not isinstance(inputs, FunctionBody):
             inputs = FunctionBody(output or LLVMVoidType(), tuple(inputs), is_variadic)

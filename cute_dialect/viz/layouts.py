@@ -17,15 +17,7 @@ from cute_dialect.viz.drawing import Drawing, Path
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.palette import kind, level
 from cute_dialect.viz.panels import beside
-from cute_dialect.viz.subjects import (
-    Sizes,
-    Subject,
-    element_bits,
-    extents,
-    layout_given,
-    static_given,
-    swizzle_given,
-)
+from cute_dialect.viz.subjects import Sizes, Subject, element_bits, extents, layout_given, static_given, swizzle_given
 
 UNKNOWN = 4
 """Rows or columns drawn for a mode of unknown extent."""

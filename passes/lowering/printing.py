@@ -45,13 +45,7 @@ def print_order(t: CuteType, values: Sequence[SSAValue]) -> list[SSAValue]:
 
 
 def lower_print(
-    build: BaseBuilder,
-    op: Operation,
-    t: CuteType,
-    values: Sequence[SSAValue],
-    formats: Formats | None,
-    *,
-    device: bool,
+    build: BaseBuilder, op: Operation, t: CuteType, values: Sequence[SSAValue], formats: Formats | None, *, device: bool
 ) -> None:
     """Emit the print of a value whose dynamic leaves are ``values``, in storage order."""
     arguments = [_promoted(build, v) for v in print_order(t, values)]

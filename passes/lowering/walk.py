@@ -35,10 +35,7 @@ class SharingEmitter(ArithEmitter):
     def binary(self, op: str, a: Leaf, b: Leaf, width: int) -> SSAValue:
         op_class, properties = BINARY[op]
         operands = [self.value(a, width), self.value(b, width)]
-        return self._build.once(
-            (op, *operands),
-            lambda: make_op(op_class, operands, [integer(width)], properties),
-        )
+        return self._build.once((op, *operands), lambda: make_op(op_class, operands, [integer(width)], properties))
 
 
 class Lowering:

@@ -355,13 +355,7 @@ def regret(paths: Sequence[str], *, costs: str | None, say: Say) -> dict[str, ob
 
 
 def fit_files(
-    paths: Sequence[str],
-    *,
-    seed: int,
-    costs: str | None,
-    output: str | None,
-    command: str,
-    say: Say,
+    paths: Sequence[str], *, seed: int, costs: str | None, output: str | None, command: str, say: Say
 ) -> dict[str, object]:
     """Fit costs to sweeps, report their quality, and write them if they are better.
 

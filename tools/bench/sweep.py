@@ -225,14 +225,7 @@ def run(folder: str, wanted: Plan, *, runs: int, deadline: float, say: Say) -> d
     return timed(wanted, partial(time_jobs, folder, wanted, runs), deadline=deadline, say=say)
 
 
-def timed(
-    wanted: Plan,
-    work: Work,
-    *,
-    deadline: float,
-    say: Say,
-    patience: float = PATIENCE,
-) -> dict[str, object]:
+def timed(wanted: Plan, work: Work, *, deadline: float, say: Say, patience: float = PATIENCE) -> dict[str, object]:
     """Implement :func:`run` with a timing function that runs in a child process, which may crash or hang."""
     begin, total = time.monotonic(), len(wanted.rows)
 
@@ -305,11 +298,7 @@ class Timed(TypedDict):
 
 
 def time_problem(
-    problem: Problem,
-    runners: Iterable[Runner],
-    runs: int,
-    at: Callable[[str], None],
-    last_words: Callable[[str], None],
+    problem: Problem, runners: Iterable[Runner], runs: int, at: Callable[[str], None], last_words: Callable[[str], None]
 ) -> Timed:
     """Check the kernels of a problem and time the correct ones; return a row of the sweep."""
     import torch

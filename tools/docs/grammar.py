@@ -68,10 +68,7 @@ def textmate() -> Mapping[str, object]:
         "begin": "//",
         "end": "$",
         "patterns": [
-            match(
-                "keyword.other.test",
-                rf"\b{check}:",
-            ),
+            match("keyword.other.test", rf"\b{check}:"),
             match("variable.parameter.option", r"(?<=\s)--?[a-z][\w-]*"),
         ],
     }
@@ -101,12 +98,7 @@ def textmate() -> Mapping[str, object]:
         match("constant.numeric", r"(?<![\w$.])-?(?:0x[0-9a-fA-F]+|[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)\b"),
         match("keyword.operator", r"->|[=:]"),
     ]
-    return {
-        "name": "MLIR with cute ops",
-        "scopeName": "source.mlir",
-        "fileTypes": ["mlir"],
-        "patterns": patterns,
-    }
+    return {"name": "MLIR with cute ops", "scopeName": "source.mlir", "fileTypes": ["mlir"], "patterns": patterns}
 
 
 def vim() -> str:

@@ -10,13 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from cute_dialect.interp.instructions import (
-    conversions,
-    float_ops,
-    integer_ops,
-    moves,
-    ptx_scalars,
-)
+from cute_dialect.interp.instructions import conversions, float_ops, integer_ops, moves, ptx_scalars
 from cute_dialect.interp.instructions.ptx_text import Row, expand
 from cute_dialect.tools.docs import generate
 

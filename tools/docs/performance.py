@@ -355,9 +355,7 @@ def _memory(data: Row) -> list[str]:
 
 def _memory_rows(data: Row) -> list[str]:
     return _chosen(
-        data,
-        lambda name: re.match(r"(sum|softmax|rmsnorm|layernorm) ", name),
-        ("kernel", "TB/s", "torch", "ratio"),
+        data, lambda name: re.match(r"(sum|softmax|rmsnorm|layernorm) ", name), ("kernel", "TB/s", "torch", "ratio")
     )
 
 

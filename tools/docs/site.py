@@ -559,8 +559,7 @@ def build(source: Path, output: Path) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return the exit status of Sphinx."""
     parser = argparse.ArgumentParser(
-        prog="python -m cute_dialect.tools.docs.site",
-        description="Build the documentation site.",
+        prog="python -m cute_dialect.tools.docs.site", description="Build the documentation site."
     )
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "out" / "site", metavar="DIR")
     parser.add_argument("--sources", action="store_true", help="write only the sources for Sphinx")

@@ -66,8 +66,7 @@ def _add_documents(server: CuteServer) -> None:
         ls.closed(params.text_document.uri)
 
     @server.feature(
-        types.TEXT_DOCUMENT_CODE_ACTION,
-        types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix]),
+        types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
     )
     def actions(ls: CuteServer, params: types.CodeActionParams) -> list[types.CodeAction]:
         found: list[types.CodeAction] = []

@@ -25,8 +25,7 @@ def _cluster_address(low: Lowering, address: SSAValue) -> SSAValue:
     if address.type == cluster:
         return address
     return low.build.once(
-        ("shared::cluster", address),
-        lambda: make_op(llvm.OPS["addrspacecast"], [address], [cluster]),
+        ("shared::cluster", address), lambda: make_op(llvm.OPS["addrspacecast"], [address], [cluster])
     )
 
 

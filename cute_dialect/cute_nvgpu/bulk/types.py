@@ -38,10 +38,7 @@ if TYPE_CHECKING:  # pragma: no cover
 UNIT_BITS = 128
 """Granularity of size and address of a bulk copy in bits (16 bytes)."""
 
-DESTINATIONS = {
-    AddressSpace.gmem: (AddressSpace.smem,),
-    AddressSpace.smem: (AddressSpace.gmem, AddressSpace.dsmem),
-}
+DESTINATIONS = {AddressSpace.gmem: (AddressSpace.smem,), AddressSpace.smem: (AddressSpace.gmem, AddressSpace.dsmem)}
 """Memory space of the source of a bulk copy -> those of the destination."""
 
 

@@ -14,9 +14,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from cute_dialect.arch.atom import MmaAtom
 from cute_dialect.cute_nvgpu.tiled_mma.registers import REGISTERS, read_operand, row_of, write_struct
 from cute_dialect.dialect.memory_types import MemRefType
-from cute_dialect.passes.lowering.carried import (
-    struct_type,
-)
+from cute_dialect.passes.lowering.carried import struct_type
 from cute_dialect.passes.lowering.fragments import bits_as
 from cute_dialect.passes.lowering.packed import read_packed, write_packed
 from cute_dialect.passes.lowering.types import lowered

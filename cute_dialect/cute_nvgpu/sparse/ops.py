@@ -20,13 +20,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import Layout
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import MmaInstructionOp, gemm_modes, gemm_operands, plain_operand
-from cute_dialect.cute_nvgpu.tiled_mma.ops import (
-    LayoutTvOp,
-    MakeFragmentOp,
-    PartitionOp,
-    PartitionShapeOp,
-    atom_values,
-)
+from cute_dialect.cute_nvgpu.tiled_mma.ops import LayoutTvOp, MakeFragmentOp, PartitionOp, PartitionShapeOp, atom_values
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, MmaKey
 from cute_dialect.cute_nvgpu.wgmma.ops import check_scale_d, wgmma_key
 from cute_dialect.dialect.base import cute_op, ops_of
@@ -137,9 +131,7 @@ class LayoutEOp(LayoutTvOp, operand="E"):
 # ----------------------------------------------------------------------------------------------------------------- gemm
 
 
-def sparse_gemm_operands(
-    types: Sequence[Attribute],
-) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
+def sparse_gemm_operands(types: Sequence[Attribute]) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
     """Return the atom and the layouts (V, first, second) of D, A, B, E, and C if given, of a sparse gemm.
 
     ``types`` are the types of the MMA, D, A, B, E and optionally C. Raises AlgebraError for operands that do not fit.

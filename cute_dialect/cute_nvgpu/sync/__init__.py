@@ -2,8 +2,4 @@
 
 from cute_dialect.cute_nvgpu.family import Family
 
-FAMILY = Family(
-    __name__,
-    ops={"ops": ("cute_nvgpu.arch.*",)},
-    lower={"ops": "lower"},
-)
+FAMILY = Family(__name__, ops={"ops": ("cute_nvgpu.arch.*",)}, lower={"ops": "lower"})

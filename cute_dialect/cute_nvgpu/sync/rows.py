@@ -158,11 +158,7 @@ KINDS: dict[str, Operand] = {
     "word": Operand("i32", _is_plain_i32, "i32"),
     "smem": Operand("a pointer to smem", _points(AddressSpace.smem), "!cute.ptr<f32, smem>"),
     "ptr": Operand("a pointer to gmem, smem or dsmem", _points(*_SCOPED), "!cute.ptr<f32, gmem>"),
-    "int_ptr": Operand(
-        "a pointer to i32 or i64 in gmem, smem or dsmem",
-        _points_at_integers,
-        "!cute.ptr<i32, gmem>",
-    ),
+    "int_ptr": Operand("a pointer to i32 or i64 in gmem, smem or dsmem", _points_at_integers, "!cute.ptr<i32, gmem>"),
     "element": Operand("the element type of the pointer", _named(*_SHUFFLED), "f32"),
     "int_element": Operand("the element type of the pointer", _named("i32", "i64"), "i32"),
 }

@@ -38,12 +38,7 @@ from cute_dialect.dialect.tensor_lifting import tensor_with
 from cute_dialect.dialect.tile_copies import made_copy
 from cute_dialect.dialect.typed_values import Properties, payload_text, tracked
 from cute_dialect.dialect.types import CoordType, LayoutType, ShapeType
-from cute_dialect.dialect.views import (
-    MemoryOp,
-    ResultFormOp,
-    expect,
-    expect_operands,
-)
+from cute_dialect.dialect.views import MemoryOp, ResultFormOp, expect, expect_operands
 from cute_dialect.spaces import AddressSpace
 
 MODES = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N"), "D": ("M", "N"), "E": ("M", "K")}

@@ -11,9 +11,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.arch.atom import MmaAtom, Registers
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.dialect.memory_types import MemRefType
-from cute_dialect.passes.lowering.carried import (
-    cells_of,
-)
+from cute_dialect.passes.lowering.carried import cells_of
 from cute_dialect.passes.lowering.fragments import Lane, Member
 from cute_dialect.passes.lowering.packed import as_type, read_packed, register_bits, write_packed
 from cute_dialect.passes.lowering.walk import Lowering

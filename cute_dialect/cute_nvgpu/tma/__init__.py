@@ -4,9 +4,7 @@ from cute_dialect.cute_nvgpu.family import Family
 
 FAMILY = Family(
     __name__,
-    types={
-        "types": tuple(f"cute_nvgpu.atom.tma_{n}{m}" for m in ("", "_im2col") for n in ("load", "store", "reduce")),
-    },
+    types={"types": tuple(f"cute_nvgpu.atom.tma_{n}{m}" for m in ("", "_im2col") for n in ("load", "store", "reduce"))},
     ops={
         "ops": (
             "cute_nvgpu.make_tma_*",

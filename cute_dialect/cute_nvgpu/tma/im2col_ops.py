@@ -26,12 +26,7 @@ from cute_dialect.cute_nvgpu.tma.ops import (
     check_shared,
     expect_rest,
 )
-from cute_dialect.cute_nvgpu.tma.types import (
-    Im2colAtomType,
-    TmaLoadIm2colType,
-    TmaReduceIm2colType,
-    TmaStoreIm2colType,
-)
+from cute_dialect.cute_nvgpu.tma.types import Im2colAtomType, TmaLoadIm2colType, TmaReduceIm2colType, TmaStoreIm2colType
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.machine import MachineOp
 from cute_dialect.dialect.memory_types import MemRefType, is_barrier

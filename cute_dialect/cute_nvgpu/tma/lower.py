@@ -110,8 +110,7 @@ def _load(low: Lowering, op: Operation) -> None:
     offsets, others = others[: parts.m.spatial], others[parts.m.spatial :]
     # The shared memory of the CTA is part of the shared memory of the cluster.
     cluster = low.build.once(
-        ("shared::cluster", smem),
-        lambda: make_op(llvm.OPS["addrspacecast"], [smem], [pointer(AddressSpace.dsmem)]),
+        ("shared::cluster", smem), lambda: make_op(llvm.OPS["addrspacecast"], [smem], [pointer(AddressSpace.dsmem)])
     )
     instruction = nvvm.OPS["cp.async.bulk.tensor.shared.cluster.global"]
     mask, hint, mode = _of_type(others, i16), _of_type(others, i64), parts.mode("load")

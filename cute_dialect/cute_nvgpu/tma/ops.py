@@ -107,11 +107,7 @@ class _MakeTmaOp(MachineOp):
     traits = traits_def(Pure())
 
     def __init__(
-        self,
-        gmem: SSAValue,
-        smem_layout: SSAValue,
-        tiler: SSAValue,
-        properties: Mapping[str, Attribute] | None = None,
+        self, gmem: SSAValue, smem_layout: SSAValue, tiler: SSAValue, properties: Mapping[str, Attribute] | None = None
     ):
         self.build_inferred([gmem, smem_layout, tiler], properties)
 

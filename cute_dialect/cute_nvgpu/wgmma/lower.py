@@ -32,13 +32,7 @@ from cute_dialect.cute_nvgpu.wgmma.ops import WgmmaType
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.base import PassError
-from cute_dialect.passes.lowering.carried import (
-    Unit,
-    accumulator_unit,
-    held_units,
-    read_unit,
-    write_unit,
-)
+from cute_dialect.passes.lowering.carried import Unit, accumulator_unit, held_units, read_unit, write_unit
 from cute_dialect.passes.lowering.fragments import FragmentView, Lane, bits_as
 from cute_dialect.passes.lowering.packed import read_packed
 from cute_dialect.passes.lowering.swizzling import address_terms
@@ -114,8 +108,7 @@ def accumulator(low: Lowering, tensor: SSAValue, row: MmaAtom, op: Operation) ->
     view = low.views.get(tensor)
     if view is None:
         raise PassError(
-            "the accumulators of wgmma must stay in registers, but this tensor had to be placed in local memory",
-            op,
+            "the accumulators of wgmma must stay in registers, but this tensor had to be placed in local memory", op
         )
     return view, accumulator_unit(t, view.offset, row.registers_d.count)
 
@@ -267,10 +260,7 @@ def _wgmma_wait_group(low: Lowering, op: Operation) -> None:
     assert isinstance(attribute, IntegerAttr)
     n = attribute.value.data
     _with_accumulators(
-        low,
-        op,
-        f"wgmma.wait_group.sync.aligned {n};",
-        lambda: nvvm.OPS["wgmma.wait.group.sync.aligned"](group=n),
+        low, op, f"wgmma.wait_group.sync.aligned {n};", lambda: nvvm.OPS["wgmma.wait.group.sync.aligned"](group=n)
     )
 
 

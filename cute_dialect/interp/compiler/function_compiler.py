@@ -14,14 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from cute_dialect.interp.compiler import undefined
-from cute_dialect.interp.errors import (
-    Fault,
-    InterpError,
-    OpInfo,
-    attr_of,
-    op_name,
-    op_text,
-)
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, op_name, op_text
 from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.memory.allocations import Pieces, local_allocation
 from cute_dialect.interp.types import Leaf, Type, type_of

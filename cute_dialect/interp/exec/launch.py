@@ -478,12 +478,7 @@ def _lockstep(fn: Function, func: Operation) -> bool:
 
 
 def run_function(
-    module: Operation,
-    name: str,
-    args: Sequence[Argument],
-    *,
-    overflow: str = "error",
-    max_steps: int | None = None,
+    module: Operation, name: str, args: Sequence[Argument], *, overflow: str = "error", max_steps: int | None = None
 ) -> tuple[Result, ...]:
     """Run a function on plain values and return its results. A struct is a nested tuple, poison is None.
 

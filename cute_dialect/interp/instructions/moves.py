@@ -16,17 +16,7 @@ from cute_dialect.interp.compiler.undefined import late_slot, only_selected, pic
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.types import Leaf, Type, type_of
-from cute_dialect.interp.values import (
-    POISON,
-    Array,
-    Regs,
-    Value,
-    normalise,
-    splat,
-    truth,
-    unsigned,
-    wrap_int,
-)
+from cute_dialect.interp.values import POISON, Array, Regs, Value, normalise, splat, truth, unsigned, wrap_int
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation

@@ -217,11 +217,7 @@ def _trap(text: Text, s: Statement) -> None:
     gpu.OPS["llvm.intr.trap"](text.c, text.op)
 
 
-_MOVES: Sequence[tuple[str, Handler]] = (
-    (r"mov\..*", _mov),
-    (r"createpolicy.*", _policy),
-    (r"trap", _trap),
-)
+_MOVES: Sequence[tuple[str, Handler]] = ((r"mov\..*", _mov), (r"createpolicy.*", _policy), (r"trap", _trap))
 
 
 SCALAR_ROWS: tuple[Row, ...] = (*ptx_scalars.INTEGER_ROWS, *ptx_scalars.FLOAT_ROWS, *conversions.ROWS)

@@ -15,13 +15,7 @@ from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.types import Leaf, type_of
-from cute_dialect.interp.values import (
-    POISON,
-    Array,
-    Regs,
-    Value,
-    to_lanes,
-)
+from cute_dialect.interp.values import POISON, Array, Regs, Value, to_lanes
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation

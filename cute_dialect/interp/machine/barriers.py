@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.machine.wgmma import Warpgroup
-from cute_dialect.interp.memory.buffers import (
-    GENERIC,
-    SHARED_CLUSTER,
-    SHARED_WINDOW,
-    SMEM_ORIGIN,
-    WINDOW_BITS,
-    outside,
-)
+from cute_dialect.interp.memory.buffers import GENERIC, SHARED_CLUSTER, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, outside
 
 if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo

@@ -349,12 +349,7 @@ class Group:
     """
 
     def __init__(
-        self,
-        machine: Machine,
-        lane_block: int | Array,
-        lane_tid: Array,
-        smem: Buffer,
-        smem_lane: Array | None,
+        self, machine: Machine, lane_block: int | Array, lane_tid: Array, smem: Buffer, smem_lane: Array | None
     ) -> None:
         self.machine = machine
         self.memory: GlobalMemory = machine.memory

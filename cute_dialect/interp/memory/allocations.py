@@ -231,11 +231,7 @@ class Parameter(NamedTuple):
 
     def check(self, site: Site) -> None:
         """Raise Fault if an attribute forbids an access through the pointer."""
-        wrong = {
-            "llvm.readonly": site.store,
-            "llvm.writeonly": not site.store or site.atomic,
-            "llvm.readnone": True,
-        }
+        wrong = {"llvm.readonly": site.store, "llvm.writeonly": not site.store or site.atomic, "llvm.readnone": True}
         broken = next((name for name, is_ in wrong.items() if is_ and name in self.promises), "")
         if broken:
             raise Fault("promise", f"{site.verb} through {self.name}, which is declared {broken}")

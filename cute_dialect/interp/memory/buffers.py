@@ -130,10 +130,7 @@ def oob_local(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
 def oob_global(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
     """Raise Fault: an access is outside all arrays in global memory."""
     raise Fault(
-        "oob",
-        f"out-of-bounds {site.verb} of {site.nbytes} bytes: {g.memory.describe(addr, site.nbytes)}",
-        lane,
-        addr,
+        "oob", f"out-of-bounds {site.verb} of {site.nbytes} bytes: {g.memory.describe(addr, site.nbytes)}", lane, addr
     )
 
 
@@ -197,15 +194,7 @@ class Buffer:
         "written",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        base: int,
-        data: Array,
-        name: str,
-        *,
-        writable: bool = True,
-        valid: Array | None = None,
-    ) -> None:
+    def __init__(self, base: int, data: Array, name: str, *, writable: bool = True, valid: Array | None = None) -> None:
         self.base = base
         self.data = data
         self.size = len(data)

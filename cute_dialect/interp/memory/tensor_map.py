@@ -319,12 +319,7 @@ class TensorMap:
         return out.reshape(-1).view(np.uint8)
 
     def scatter(
-        self,
-        buf: Buffer,
-        coordinates: Sequence[int],
-        data: Array,
-        combine: str = "",
-        offsets: Sequence[int] = (),
+        self, buf: Buffer, coordinates: Sequence[int], data: Array, combine: str = "", offsets: Sequence[int] = ()
     ) -> None:
         """Write a box from bytes in the order of shared memory before the swizzle. Out-of-bounds elements are dropped.
 

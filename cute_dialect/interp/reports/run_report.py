@@ -187,10 +187,7 @@ class RunReport:
         if partial:
             checks += f"; race and uninit in {self.blocks - self.unchecked:,} of {self.blocks:,} blocks"
         rows = [
-            (
-                "launches",
-                f"{self.launches} on the interpreter, blocks: {blocks}, time: {self.seconds:.3f} s",
-            ),
+            ("launches", f"{self.launches} on the interpreter, blocks: {blocks}, time: {self.seconds:.3f} s"),
             ("checks", checks),
             ("warnings", str(len(self.warnings) or "none")),
             *[("warning", text) for text in self.warnings],

@@ -77,11 +77,7 @@ class ValidationReport:
 
 
 def validate(
-    before: ModuleOp,
-    after: ModuleOp,
-    samples: int = 20,
-    seed: int = 0,
-    rerun: Callable[[ModuleOp], None] | None = None,
+    before: ModuleOp, after: ModuleOp, samples: int = 20, seed: int = 0, rerun: Callable[[ModuleOp], None] | None = None
 ) -> ValidationFailure | None:
     """Return the first difference between two stages of a module, None if there is none.
 
@@ -93,11 +89,7 @@ def validate(
 
 
 def validation_report(
-    before: ModuleOp,
-    after: ModuleOp,
-    samples: int = 20,
-    seed: int = 0,
-    rerun: Callable[[ModuleOp], None] | None = None,
+    before: ModuleOp, after: ModuleOp, samples: int = 20, seed: int = 0, rerun: Callable[[ModuleOp], None] | None = None
 ) -> ValidationReport:
     """Validate like :func:`validate`, and report which functions were checked and which were skipped."""
     report = ValidationReport()
@@ -200,11 +192,7 @@ def _text(numbers: Sequence[Number | str]) -> str:
 
 
 def _located(
-    found: _Difference,
-    name: str,
-    function: FuncOp,
-    before: ModuleOp,
-    rerun: Callable[[ModuleOp], None] | None,
+    found: _Difference, name: str, function: FuncOp, before: ModuleOp, rerun: Callable[[ModuleOp], None] | None
 ) -> ValidationFailure:
     inputs = function.function_type.inputs.data
     arguments = tuple(

@@ -143,10 +143,7 @@ def overhead(module: CompiledModule) -> dict[str, float]:
     a, b = (torch.randn(16, 128, device="cuda") for _ in range(2))
     c = torch.empty_like(a)
     kernel = module.kernel("add")
-    return {
-        "ours": host_overhead(lambda: kernel(a, b, c)),
-        "torch": host_overhead(lambda: torch.add(a, b, out=c)),
-    }
+    return {"ours": host_overhead(lambda: kernel(a, b, c)), "torch": host_overhead(lambda: torch.add(a, b, out=c))}
 
 
 def table(result: Mapping[str, object]) -> list[Sequence[str]]:

@@ -139,10 +139,7 @@ def _bounds(folder: str, n: int) -> dict[str, Call]:
     total = loaded(folder, "sum").kernel("sum")
     nothing = loaded(folder, "empty").kernel("empty")
     y = normal("f16", n)
-    return {
-        "sum": lambda a, b, c: total(b, y),
-        "empty": lambda a, b, c: nothing(a, grid=(1, 1, 1), block=(128, 1, 1)),
-    }
+    return {"sum": lambda a, b, c: total(b, y), "empty": lambda a, b, c: nothing(a, grid=(1, 1, 1), block=(128, 1, 1))}
 
 
 def suits(choice: Choice | SkinnyConfig, shape: tuple[int, int, int]) -> bool:
