@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from cute_dialect.op.arrays import library as arrays
-from cute_dialect.op.conv import channel_padding, compute, depthwise, direct, im2col_gemm, partial_weights
+from cute_dialect.op.conv import channel_padding, compute, depthwise, direct, few_channels, im2col_gemm
 from cute_dialect.op.execute import gemm as products
 from cute_dialect.op.execute import launcher, recording, tma_copies
 from cute_dialect.op.execute.array_call import RowCall
@@ -103,7 +103,7 @@ def here(seen: Seen) -> Iterator[Seen]:
         stack.enter_context(patch.object(launcher, "current_stream_of_torch", lambda: lambda device: 7))
         stack.enter_context(on_cpu(products, "launcher_of"))
         stack.enter_context(on_cpu(tma_copies, "padder"))
-        for module in (compute, depthwise, im2col_gemm, channel_padding, direct, partial_weights):
+        for module in (compute, depthwise, im2col_gemm, channel_padding, direct, few_channels):
             stack.enter_context(on_cpu(module, "kernel_of"))
         for table in (gemm.PLAIN, gemm.FUSED, gemm.GRAPHS):
             stack.enter_context(patch.dict(table, {2: KnownCalls(), 3: KnownCalls()}))

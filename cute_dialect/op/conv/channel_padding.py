@@ -33,8 +33,8 @@ from cute_dialect.kernels.common.elements import FACTORS
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, Window
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.op.arrays.image_layouts import as_rows, dense, strides_of
 from cute_dialect.op.arrays.library import Library
+from cute_dialect.op.arrays.operand_views import as_rows, dense, strides_of
 from cute_dialect.op.conv.choice import ConvRequest, chosen, chosen_with_time
 from cute_dialect.op.conv.im2col_gemm import Writing, writing
 from cute_dialect.op.execute.kernels import kernel_of
@@ -46,16 +46,6 @@ from cute_dialect.runtime.arrays import ArrayView
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.conv.compute import Call
     from cute_dialect.op.problems.conv import Prepared
-
-__all__ = [
-    "copy_result",
-    "narrow",
-    "narrowed",
-    "of_taps",
-    "padded_groups",
-    "with_padded_groups",
-    "written",
-]
 
 _LAUNCH = 3.0
 """Microseconds per launch."""

@@ -23,8 +23,6 @@ from cute_dialect.op.select.gemm_dispatch import MOST_BYTES, choose, predict_pad
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.mma_sync_model import is_stored_directly, predict_direct, predict_unaligned
 
-__all__ = ["MOST_LAUNCHES", "gemm_microseconds", "grouped_gemm", "of_group"]
-
 _COPY, _LAUNCH = 1.7e6, 3.0
 """Bytes per microsecond that a copy reads and writes, and microseconds per launch."""
 MOST_LAUNCHES = 8

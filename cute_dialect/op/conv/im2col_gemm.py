@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.op.arrays.dtypes import result_of
-from cute_dialect.op.arrays.image_layouts import as_rows, dense
 from cute_dialect.op.arrays.library import Library
-from cute_dialect.op.arrays.operand_views import with_padded_rows
+from cute_dialect.op.arrays.operand_views import as_rows, dense, with_padded_rows
 from cute_dialect.op.epilogue.bind import Bound
 from cute_dialect.op.epilogue.combination import LinearCombination, unfused
 from cute_dialect.op.execute.gemm import product
@@ -33,8 +32,6 @@ from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.conv.compute import Call
     from cute_dialect.op.problems.conv import Prepared
-
-__all__ = ["MOST", "Writing", "columns_of", "extents_of", "finish", "sums_for", "unfolded", "writing"]
 
 MOST = 1 << 29
 """Maximum number of bytes of columns that are written before they are multiplied."""

@@ -25,14 +25,19 @@ from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.conv.few_results import FewResultsConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.arrays.image_layouts import aligned_vector, lines_suit, strides_of, views_last
+from cute_dialect.op.arrays.operand_views import aligned_vector, lines_suit, strides_of, views_last
 from cute_dialect.op.conv.channel_padding import narrow, written
-from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, has_epilogue, pads_channels, problem_of
-from cute_dialect.op.conv.few_channels import few_channels
+from cute_dialect.op.conv.choice import (
+    ConvRequest,
+    chosen_with_time,
+    has_epilogue,
+    pads_channels,
+    problem_of,
+    slices_of,
+)
+from cute_dialect.op.conv.few_channels import PartialWeights, few_channels
 from cute_dialect.op.conv.gemm_time import grouped_gemm
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
-from cute_dialect.op.conv.kernel_override import slices_of
-from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.kernels import PlainKernel

@@ -24,7 +24,7 @@ from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
 from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import checked_element
-from cute_dialect.op.arrays.image_layouts import lines_suit
+from cute_dialect.op.arrays.operand_views import lines_suit
 from cute_dialect.op.conv.choice import ConvRequest as ConvAsked
 from cute_dialect.op.conv.choice import chosen_with_time, kernels_for, served
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP
-from cute_dialect.op.arrays.image_layouts import first, last
+from cute_dialect.op.arrays.operand_views import first, last
 from cute_dialect.op.epilogue.bind import traced_of
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import UnsupportedError

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import SIZES
-from cute_dialect.op.arrays.image_layouts import channels_first, last, strides_of, views_last
-from cute_dialect.op.arrays.operand_views import Matrix
+from cute_dialect.op.arrays.operand_views import Matrix, channels_first, last, strides_of, views_last
 from cute_dialect.op.conv.choice import chosen_with_time
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.execute.arguments import apart

@@ -29,7 +29,8 @@ from cute_dialect.op.arrays.dtypes import (
     element_of,
     result_of,
 )
-from cute_dialect.op.arrays.image_layouts import (
+from cute_dialect.op.arrays.library import Library
+from cute_dialect.op.arrays.operand_views import (
     as_rows,
     channels_first,
     dense,
@@ -37,11 +38,10 @@ from cute_dialect.op.arrays.image_layouts import (
     last,
     lines_suit,
     merged,
+    overlap,
     turned,
     views_last,
 )  # fmt: skip
-from cute_dialect.op.arrays.library import Library
-from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import (
     AlignmentError,

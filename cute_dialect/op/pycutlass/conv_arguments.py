@@ -20,12 +20,12 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import SIZES
-from cute_dialect.op.arrays.image_layouts import as_rows, merged
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.arrays.memory import new_memory
+from cute_dialect.op.arrays.operand_views import as_rows, merged
 from cute_dialect.op.conv.choice import has_epilogue
+from cute_dialect.op.conv.compute import as_taken, read
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
-from cute_dialect.op.conv.operands import as_taken, read
 from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged, traced_of
 from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu

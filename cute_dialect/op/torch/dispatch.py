@@ -18,7 +18,7 @@ from torch import Tensor
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.arrays.image_layouts import channels_first, first, last
+from cute_dialect.op.arrays.operand_views import channels_first, first, last
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.recording import is_eager, needs_gradients

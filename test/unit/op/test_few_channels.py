@@ -20,10 +20,10 @@ CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the names of the launched kernels, except those that add partial sums."""
-    from cute_dialect.op.conv import depthwise, direct, partial_weights
+    from cute_dialect.op.conv import depthwise, direct, few_channels
 
     found = list[str]()
-    for module in (depthwise, direct, partial_weights):
+    for module in (depthwise, direct, few_channels):
         given = module.kernel_of
 
         def noted(config: Any, cpu: bool = False, given: Any = given) -> Any:
@@ -195,9 +195,9 @@ def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     With ``rotate``, an iteration of the gradient of filters covers several rows.
     """
-    from cute_dialect.op.conv import depthwise_weights, few_channels, partial_weights
+    from cute_dialect.op.conv import depthwise, few_channels
 
-    given, of_weights = few_channels.depthwise_config, partial_weights.depthwise_weights_of
+    given, of_weights = few_channels.depthwise_config, few_channels.depthwise_weights_of
     options = {"ahead": 1, "shift": True, "rotate": False}
 
     def moved(*args: Any) -> Any:
@@ -209,10 +209,10 @@ def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def weights(g: Any, element: str, sms: int) -> Any:
         found = of_weights(g, element, sms)
-        return found and depthwise_weights.launch_of(g, found.config._replace(**options), sms)
+        return found and depthwise.depthwise_launch(g, found.config._replace(**options), sms)
 
     monkeypatch.setattr(few_channels, "depthwise_config", moved)
-    monkeypatch.setattr(partial_weights, "depthwise_weights_of", weights)
+    monkeypatch.setattr(few_channels, "depthwise_weights_of", weights)
     rng = np.random.default_rng(11)
     for ahead, shift, rotate, stride, dilation in (
         (1, True, False, (1, 1), (2, 1)), (2, False, False, (2, 3), (1, 1)), (3, True, False, (3, 1), (2, 2)),
@@ -432,10 +432,10 @@ def test_one_tap(c: int, k: int, stride: int, kernels: list[str], tiles: None) -
 @pytest.mark.parametrize("most", [0, 1 << 20])
 def test_results_per_block(most: int, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 1 and of 8 results add the partial sums of depthwise and grouped filter gradients."""
-    from cute_dialect.op.conv import partial_weights
+    from cute_dialect.op.conv import few_channels
 
-    monkeypatch.setattr(partial_weights, "_FEW_ROWS", 0)
-    monkeypatch.setattr(partial_weights, "_MANY_ROWS", most)
+    monkeypatch.setattr(few_channels, "_FEW_ROWS", 0)
+    monkeypatch.setattr(few_channels, "_MANY_ROWS", most)
     rng = np.random.default_rng(50)
     for c, k, groups in ((1, 1, 8), (5, 7, 2)):
         h = how(1, groups=groups)

@@ -13,7 +13,7 @@ from conv_reference import forward, gradients, how, small
 
 from cute_dialect import op
 from cute_dialect.kernels.conv.few_results import FewResultsConfig
-from cute_dialect.op.conv import few_channels, few_results
+from cute_dialect.op.conv import few_channels
 
 CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
 
@@ -21,11 +21,11 @@ CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Record the names of the launched kernels, and prefer dot products to other kernels."""
-    found, given = list[str](), few_results.kernel_of
+    found, given = list[str](), few_channels.kernel_of
     few_channels.few_channels.cache_clear()
     monkeypatch.setattr(few_channels, "gemm_microseconds", lambda *_, **__: 1e9)
     monkeypatch.setattr(few_channels, "microseconds_of", lambda *_: 1e9)
-    monkeypatch.setattr(few_results, "kernel_of", lambda c, cpu: found.append(c.name) or given(c, cpu))
+    monkeypatch.setattr(few_channels, "kernel_of", lambda c, cpu: found.append(c.name) or given(c, cpu))
     yield found
     few_channels.few_channels.cache_clear()
 
@@ -45,9 +45,9 @@ def test_forward_and_gradient(
     groups: int, depth: int, width: int, pixels: int, kernels: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A NaN reaches only the results of its pixel and group, also with a vector that lies in two groups."""
-    given = few_results.few_results_config
+    given = few_channels.few_results_config
     monkeypatch.setattr(
-        few_results, "few_results_config", lambda *args: (c := given(*args)) and c._replace(pixels=pixels)
+        few_channels, "few_results_config", lambda *args: (c := given(*args)) and c._replace(pixels=pixels)
     )
     rng, h = np.random.default_rng(depth), how(0, groups=groups)
     x, f = small(rng, 2, 3, 3, depth * groups), small(rng, width * groups, 1, 1, depth)

@@ -17,7 +17,7 @@ from refused_calls import OnGpu, refuse_all, without_place
 from cute_dialect import op
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op.arrays.image_layouts import turned
+from cute_dialect.op.arrays.operand_views import turned
 from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.epilogue.tracer_values import NoSuchAttribute
 from cute_dialect.op.execute.grouped import _check_numbers

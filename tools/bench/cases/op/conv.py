@@ -13,8 +13,7 @@ from cute_dialect.kernels.conv.few_results import FewResultsConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, chosen
-from cute_dialect.op.conv.few_channels import few_channels
-from cute_dialect.op.conv.partial_weights import PartialWeights
+from cute_dialect.op.conv.few_channels import PartialWeights, few_channels
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.problems.conv import Geometry, geometry
