@@ -150,18 +150,18 @@ class AttentionBackwardExplanation(Explanation):
 
 
 def explain_backward(
-    q: Any, k: Any, v: Any = None, *, deterministic: bool = False, of_lse: bool = False,
+    q: Any, k: Any, v: Any = None, *, deterministic: bool | None = None, dlse: Any = None,
     kernel: BackwardConfig | str | None = None, element: str = "f16", max_seqlen_k: int | None = None, **more: Any,
 ) -> AttentionBackwardExplanation:  # fmt: skip
     """Return the explanation of the gradients of an attention call.
 
     Args:
-        of_lse: ``lse`` has a gradient, too.
+        dlse: gradient of ``lse``; only its presence matters.
         q, k, v, kernel, element, more: as in :func:`explain_attention`.
     """
     forward = explain_attention(q, k, v, lse=True, element=element, **more)
     form = forward.form
-    way = choose_backward(AttentionBackwardProblem(form, of_lse, deterministic, max_seqlen_k), kernel)
+    way = choose_backward(AttentionBackwardProblem(form, dlse is not None, bool(deterministic), max_seqlen_k), kernel)
     flops, moved = forward.flops * 5 // 2, forward.bytes * 2
     return AttentionBackwardExplanation(
         operation="attention_backward", kernel=way.config.name, flops=flops, bytes=moved,

@@ -88,6 +88,7 @@ def test_explain() -> None:
     assert [k.name.rpartition("-")[2] for k in found.kernels] == ["delta", "64x128", "dq"]
     assert found.flops == 10 * 128 * 2 * 8 * 1024 * 1025 // 2
     assert "backward of attention of 2 sequences, 8 heads of 128 on 2" in str(found) and "workspace" in str(found)
+    assert "-dlse-" in op.explain(op.attention_backward, (2, 8, 64, 64), (2, 2, 64, 64), dlse=(2, 8, 64)).kernel
     with pytest.raises(op.UnsupportedError, match="v with head size 64, other than that of q, is not supported"):
         op.explain(op.attention_backward, (2, 8, 1024, 256), (2, 2, 1024, 256), (2, 2, 1024, 64))
 
