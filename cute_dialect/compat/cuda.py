@@ -11,11 +11,9 @@ from typing import Any
 
 from cute_dialect.lang.calls.options import default_device
 from cute_dialect.lang.values.annotations import Stream
-from cute_dialect.runtime.driver import CudaError
+from cute_dialect.runtime.driver import CudaError, driver
 
-__all__ = [
-    "CUstream", "CUstream_flags", "checkCudaErrors", "default_stream", "initialize_cuda_context", "stream_sync",
-]  # fmt: skip
+__all__ = ["CUstream", "CUstream_flags", "checkCudaErrors", "default_stream", "initialize_cuda_context", "stream_sync"]
 
 
 class CUstream_flags(IntEnum):
@@ -44,8 +42,6 @@ def initialize_cuda_context(device_id: int = 0) -> None:
     """Make the primary context of a GPU current.  Raises NoGpuError if kernels run on the GPU and there is none."""
     if default_device() == "cpu":
         return
-    from cute_dialect.runtime.driver import driver  # late: start-up
-
     driver().set_context(driver().primary_context(device_id))
 
 
@@ -58,8 +54,6 @@ def stream_sync(stream: Stream | int) -> None:
     """Wait until all work on a stream is complete."""
     if default_device() == "cpu":
         return
-    from cute_dialect.runtime.driver import driver  # late: start-up
-
     driver().synchronize(getattr(stream, "handle", stream))
 
 

@@ -34,18 +34,6 @@ from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.runtime.driver import CudaError, driver
 from cute_dialect.runtime.settings import word
 
-__all__ = [
-    "LATER_CHIPS",
-    "MODULES",
-    "STATEMENTS",
-    "VENDOR",
-    "answered_imports",
-    "main",
-    "refused",
-    "run",
-]
-
-
 # --------------------------------------------------------------------------------------------------------- placeholders
 
 

@@ -335,10 +335,7 @@ def convert_cute_tensor(
 
 
 def create_cute_tensor_for_fp8(
-    storage_tensor: torch.Tensor,
-    dtype: type[Numeric],
-    leading_dim: int,
-    source_f32_tensor: torch.Tensor | None = None,
+    storage_tensor: torch.Tensor, dtype: type[Numeric], leading_dim: int, source_f32_tensor: torch.Tensor | None = None
 ) -> RuntimeTensor:
     """Return a kernel argument over a torch tensor, with dynamic extents. 8-bit floats may be stored as bytes.
 

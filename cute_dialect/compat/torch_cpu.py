@@ -17,8 +17,6 @@ from typing import Any
 
 from cute_dialect.lang.calls.options import current_target
 
-__all__ = ["CudaOnCpu", "TorchOnCpu", "import_with", "on_cpu"]
-
 
 class Address(int):
     """The address of a tensor's memory, with a reference to the tensor. The interpreter cannot read plain addresses."""

@@ -51,9 +51,7 @@ def make_trivial_tiled_mma(
             raise TypeError(
                 f"make_trivial_tiled_mma: A and B must have the same 16-bit type, got {a_dtype!r} and {b_dtype!r}"
             )
-        op = warpgroup.MmaF16BF16Op(
-            a_dtype, acc_dtype, (*tiler_mn, 16), source, a_leading_mode, b_leading_mode
-        )  # fmt: skip
+        op = warpgroup.MmaF16BF16Op(a_dtype, acc_dtype, (*tiler_mn, 16), source, a_leading_mode, b_leading_mode)
     elif a_dtype in (cute.Float8E4M3FN, cute.Float8E5M2):
         op = warpgroup.MmaF8Op(a_dtype, b_dtype, acc_dtype, (*tiler_mn, 32), source, a_leading_mode, b_leading_mode)
     elif a_dtype in (cute.Int8, cute.Uint8):
@@ -111,9 +109,7 @@ def make_smem_layout_epi(
     return _staged(epi_layout, tuple(epi_tile), epi_dtype, epi_stage, smem_trg_shape, smem_order)
 
 
-def _staged(
-    layout: LayoutEnum, tile: Any, dtype: Any, stages: int, shape: Any = None, order: Any = None
-) -> Any:  # fmt: skip
+def _staged(layout: LayoutEnum, tile: Any, dtype: Any, stages: int, shape: Any = None, order: Any = None) -> Any:
     row = layout is LayoutEnum.ROW_MAJOR
     kind = get_smem_layout_atom(layout, dtype, tile[1] if row else tile[0])
     atom = cute.nvgpu.warpgroup.make_smem_layout_atom(kind, dtype)

@@ -539,7 +539,7 @@ def _with_dims(spec: ArraySpec, dims: tuple[Any, ...], label: str, value: Any) -
             if isinstance(numbers[i], int) and numbers[i] != name:
                 raise KernelTypeError(
                     "F129", f"argument '{label}', mode {i}: the extent must be {name}, got {numbers[i]}"
-                )  # fmt: skip
+                )
             extents[i] = str(name)
         elif isinstance(name, str):
             symbols.append((i, False, str(name)))

@@ -242,13 +242,7 @@ def _write(tracer: Tracer, value: Any) -> None:
 
 def launch_it(module: ModuleOp, name: str, outputs: Outputs) -> None:
     """Turn the traced host function into a kernel of one thread, and add a host function that launches it."""
-    from xdsl.dialects.builtin import (
-        DenseArrayBase,
-        IntegerAttr,
-        SymbolRefAttr,
-        UnitAttr,
-        i32,
-    )
+    from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, SymbolRefAttr, UnitAttr, i32
     from xdsl.ir import Block, Region
 
     function = next(op for op in module.body.block.ops if op.name == "func.func")
@@ -275,7 +269,7 @@ def launch_it(module: ModuleOp, name: str, outputs: Outputs) -> None:
             "kernel": SymbolRefAttr("kernels", [name]),
             "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, len(types), 0]),
         },
-    )  # fmt: skip
+    )
     block.add_ops([one, launch, op_class("func.return").create()])
     module.body.block.add_op(function_op("func.func", name, types, {}, Region(block)))
 
@@ -739,8 +733,7 @@ def _attributes(kernel: Traced, facts: LaunchFacts, min_blocks: int | None) -> d
         block = [n for n in facts.block if n is not None]
         if len(block) == 3 and prod(block) > most:
             raise KernelTypeError(
-                "F115",
-                f"the kernel '{kernel.name}' has max_threads={most}, but its blocks have {prod(block)} threads",
+                "F115", f"the kernel '{kernel.name}' has max_threads={most}, but its blocks have {prod(block)} threads"
             )
         if len(block) < 3:
             made["nvvm.maxntid"] = DenseArrayBase.from_list(i32, [most, 1, 1])

@@ -172,12 +172,7 @@ class RuntimeTensor:
     __slots__ = ("_extents", "_strides", "alignment", "array", "dtype", "seen_as", "shape", "stride", "view")
 
     def __init__(
-        self,
-        view: ArrayView | None,
-        dtype: NumericType,
-        extents: Sequence[Any],
-        strides: Sequence[Any],
-        alignment: int,
+        self, view: ArrayView | None, dtype: NumericType, extents: Sequence[Any], strides: Sequence[Any], alignment: int
     ):
         self.view = view
         self.array: object = view.keep if view is not None else None
@@ -273,7 +268,7 @@ class RuntimeTensor:
         self._extents = [_Leaf(width=_width(n, extent=True)) for n in self.shape]
         self._strides = [
             1 if i == lead else d if d == 0 and not empty else _Leaf(width=_width(d)) for i, d in enumerate(self.stride)
-        ]  # fmt: skip
+        ]
         return self
 
     def _leading(self) -> int:

@@ -23,7 +23,8 @@ from cute_dialect.lang.control.mutable_state import Snapshot, U, same
 from cute_dialect.lang.control.runtime_loops import Attached, Rolled
 from cute_dialect.lang.rewrite.convert import is_converted
 from cute_dialect.lang.tracing.errors import LimitError, LoopError, StaticError, SyntaxErrorInKernel
-from cute_dialect.lang.tracing.tracer import locate, remark
+from cute_dialect.lang.tracing.recorder import remark
+from cute_dialect.lang.tracing.tracer import locate
 from cute_dialect.lang.values.dtypes import Boolean, Int32
 from cute_dialect.lang.values.dynamic import is_dynamic
 from cute_dialect.lang.values.folding import literal

@@ -274,9 +274,7 @@ def cooperative_copy(src: Tensor, dst: Tensor, thread: Int, threads: int) -> Non
     try:
         tracer.op("cute.cooperative_copy", operands, None, {"threads": as_attribute(int(threads))})
     except LayoutError as e:
-        refuse(
-            "F254", what, e, hint=f"src is {source!r}, dst is {destination!r}", arguments=("src", "dst", "thread")
-        )  # fmt: skip
+        refuse("F254", what, e, hint=f"src is {source!r}, dst is {destination!r}", arguments=("src", "dst", "thread"))
 
 
 def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor, *, level: str = "L2") -> None:

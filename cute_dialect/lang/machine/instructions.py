@@ -65,8 +65,7 @@ def inline_ptx(text: str, *operands: Number, result: Any = None, side_effects: b
     for i, number in enumerate(numbers):
         if type(number).mlir_type not in REGISTER_TYPES:
             raise KernelTypeError(
-                "F251",
-                f"cute.arch.inline_ptx: operand {i} must be a number of 16 to 64 bits, got {number.describe()}",
+                "F251", f"cute.arch.inline_ptx: operand {i} must be a number of 16 to 64 bits, got {number.describe()}"
             )
     made = emit_ptx(text, [n.ssa for n in numbers], results)
     return tuple(made) if isinstance(result, tuple | list) else made[0] if made else None
@@ -104,9 +103,7 @@ def smid() -> Int32:
 # --------------------------------------------------------------------------------------- arithmetic on pairs of Float32
 
 
-def _packed(
-    name: str, compute: Callable[..., Any], pairs: tuple[Any, ...], rnd: Any, ftz: bool
-) -> tuple[Any, Any]:  # fmt: skip
+def _packed(name: str, compute: Callable[..., Any], pairs: tuple[Any, ...], rnd: Any, ftz: bool) -> tuple[Any, Any]:
     """Apply a function to the first elements of pairs, and to the second elements."""
     what = f"cute.arch.{name}_packed_f32x2"
     in_kernel(what)

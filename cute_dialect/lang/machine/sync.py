@@ -239,9 +239,7 @@ cp_async_commit_group = instruction(
     "cp_async_commit_group", "", "Commit the thread's preceding cp.async operations as a group."
 )
 cp_async_mbarrier_arrive = instruction(
-    "cp_async_mbarrier_arrive",
-    "ptr:bar",
-    "Make an mbarrier also wait for the thread's earlier cp.async operations.",
+    "cp_async_mbarrier_arrive", "ptr:bar", "Make an mbarrier also wait for the thread's earlier cp.async operations."
 )
 cp_async_mbarrier_arrive_noinc = instruction(
     "cp_async_mbarrier_arrive_noinc", "ptr:bar",
@@ -249,10 +247,7 @@ cp_async_mbarrier_arrive_noinc = instruction(
     op="cp_async_mbarrier_arrive", noinc=True,
 )  # fmt: skip
 cp_async_bulk_commit_group = instruction(
-    "cp_async_bulk_commit_group",
-    "",
-    "Commit the thread's preceding bulk stores as a group.",
-    op="bulk_commit_group",
+    "cp_async_bulk_commit_group", "", "Commit the thread's preceding bulk stores as a group.", op="bulk_commit_group"
 )
 
 

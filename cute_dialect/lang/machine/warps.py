@@ -219,10 +219,10 @@ def warp_redux_sync(value: Int, kind: str, mask_and_clamp: int = FULL_MASK) -> N
     dtype = type(number)
     if kind not in _REDUX or dtype not in (Int32, Uint32):
         raise KernelTypeError(
-            "F253", f"{what}: needs an Int32 or Uint32 and one of {', '.join(_REDUX)}, "
-            f"got {number.describe()} and {kind!r}",
+            "F253",
+            f"{what}: needs an Int32 or Uint32 and one of {', '.join(_REDUX)}, got {number.describe()} and {kind!r}",
             hint="use cute.arch.warp_reduction for other types",
-        )  # fmt: skip
+        )
     signed = f"u{kind}" if kind in ("min", "max") and dtype is Uint32 else kind
     return dtype.of(emit_machine("redux_sync", [number.ssa], what=what, kind=signed).results[0])
 
@@ -234,8 +234,7 @@ def warp_reduction(val: Value, op: Callable[[Value, Value], Value], threads_in_g
     """
     if threads_in_group not in (1, 2, 4, 8, 16, 32):
         raise KernelTypeError(
-            "F253",
-            f"cute.arch.warp_reduction: threads_in_group must be 1, 2, 4, 8, 16 or 32, got {threads_in_group!r}",
+            "F253", f"cute.arch.warp_reduction: threads_in_group must be 1, 2, 4, 8, 16 or 32, got {threads_in_group!r}"
         )
     distance = threads_in_group // 2
     while distance:

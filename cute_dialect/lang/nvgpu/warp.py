@@ -87,12 +87,13 @@ class ShuffleOp(CopyOp):
         return f"!cute_nvgpu.atom.shuffle<val_type = {dtype.mlir_type}, {kind}>"
 
 
-def mma_text(kind: str, shape: Any, types: tuple[Any, Any, Any], what: str, *more: str) -> str:
+def _text(op: Any, types: tuple[Any, Any, Any], *more: str, kind: str = "mma_sync") -> str:
     """Return the text of the type of a warp MMA; ``types`` are those of D, A and B."""
+    what = f"warp.{op.name}"
     d, a, b = (element_text(t, what, signed=True) for t in types)
     names = ["i1" if x == "ui1" else x for x in (d, a, b, d)]
     options = "".join(f", {m}" for m in more if m)
-    return f"!cute_nvgpu.atom.{kind}<{'x'.join(map(str, triple(shape, what)))}, ({','.join(names)}){options}>"
+    return f"!cute_nvgpu.atom.{kind}<{'x'.join(map(str, triple(op.shape_mnk, what)))}, ({','.join(names)}){options}>"
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class MmaF16BF16Op(MmaOp):
         types = (self.acc_dtype, self.ab_dtype, self.ab_dtype)
         majors = major_text(self.a_major_mode), major_text(self.b_major_mode)
         more = "" if majors == ("k", "k") else f"major = ({majors[0]}, {majors[1]})"
-        return mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}", more)
+        return _text(self, types, more)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class MmaTF32Op(MmaOp):
     shape_mnk: tuple[int, int, int] = (16, 8, 8)
 
     def atom_text(self) -> str:
-        return mma_text("mma_sync", self.shape_mnk, (Float32, TFloat32, TFloat32), f"warp.{self.name}")
+        return _text(self, (Float32, TFloat32, TFloat32))
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class MmaF64Op(MmaOp):
     shape_mnk: tuple[int, int, int] = (8, 8, 4)
 
     def atom_text(self) -> str:
-        return mma_text("mma_sync", self.shape_mnk, (Float64, Float64, Float64), f"warp.{self.name}")
+        return _text(self, (Float64, Float64, Float64))
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,7 @@ class MmaI8Op(MmaOp):
     def atom_text(self) -> str:
         for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
             check_kind(t, ("Int8", "Uint8", "Int4", "Uint4"), f"warp.{self.name}: {n}")
-        types = (Int32, self.a_dtype, self.b_dtype)
-        return mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}", "saturate" if self.saturate else "")
+        return _text(self, (Int32, self.a_dtype, self.b_dtype), "saturate" if self.saturate else "")
 
 
 _FP8 = ("Float8E4M3FN", "Float8E5M2")
@@ -173,7 +173,7 @@ class MmaFP8Op(MmaOp):
         check_kind(self.ab_dtype, _FP8, f"warp.{self.name}: ab_dtype")
         check_kind(b, _FP8, f"warp.{self.name}: b_dtype")
         check_kind(self.acc_dtype, ("Float16", "Float32"), f"warp.{self.name}: acc_dtype")
-        return mma_text("mma_sync", self.shape_mnk, (self.acc_dtype, self.ab_dtype, b), f"warp.{self.name}")
+        return _text(self, (self.acc_dtype, self.ab_dtype, b))
 
 
 @dataclass(frozen=True)
@@ -184,8 +184,7 @@ class MmaB1Op(MmaOp):
     shape_mnk: tuple[int, int, int] = (16, 8, 256)
 
     def atom_text(self) -> str:
-        types = (Int32, Boolean, Boolean)
-        return mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}", self.bit_op)
+        return _text(self, (Int32, Boolean, Boolean), self.bit_op)
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,7 @@ class MmaSparseOp(MmaOp):
     def atom_text(self) -> str:
         types = (self.acc_dtype, self.ab_dtype, self.b_dtype or self.ab_dtype)
         more = ("saturate" if self.saturate else "", f"selector = {self.selector}" if self.selector else "")
-        return mma_text("mma_sp", self.shape_mnk, types, f"warp.{self.name}", *more)
+        return _text(self, types, *more, kind="mma_sp")
 
 
 def __dir__() -> list[str]:

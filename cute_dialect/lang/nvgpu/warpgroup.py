@@ -58,15 +58,14 @@ def _source(source: Any) -> str:
     return found
 
 
-def _text(
-    shape: Any, types: tuple[Any, Any, Any], source: Any, majors: tuple[Any, Any], what: str, *more: str,
-    kind: str = "wgmma",
-) -> str:  # fmt: skip
+def _text(op: Any, types: tuple[Any, Any, Any], *more: str, kind: str = "wgmma") -> str:
+    """Return the text of the type of a warpgroup MMA; ``types`` are those of D, A and B."""
+    what = f"warpgroup.{op.name}"
     d, a, b = (element_text(t, what, signed=True) for t in types)
-    m, n, k = triple(shape, what)
+    m, n, k = triple(op.instruction_shape, what)
     return (
-        f"!cute_nvgpu.atom.{kind}<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {_source(source)}, "
-        f"major = ({major_text(majors[0])}, {major_text(majors[1])}){''.join(f', {m}' for m in more if m)}>"
+        f"!cute_nvgpu.atom.{kind}<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {_source(op.a_src)}, "
+        f"major = ({major_text(op.a_major_mode)}, {major_text(op.b_major_mode)}){''.join(f', {x}' for x in more if x)}>"
     )
 
 
@@ -95,9 +94,7 @@ class MmaF16BF16Op(MmaOp):
         what = f"warpgroup.{self.name}"
         check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"{what}: ab_dtype")
         check_kind(self.acc_dtype, ("Float16", "Float32"), f"{what}: acc_dtype")
-        types = (self.acc_dtype, self.ab_dtype, self.ab_dtype)
-        majors = (self.a_major_mode, self.b_major_mode)
-        return _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
+        return _text(self, (self.acc_dtype, self.ab_dtype, self.ab_dtype), *_negated(self))
 
 
 @dataclass(frozen=True)
@@ -126,9 +123,7 @@ class _MmaOfBytes(MmaOp):
         for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
             check_kind(t, self.inputs, f"{what}: {n}")
         check_kind(self.acc_dtype, self.sums, f"{what}: acc_dtype")
-        types = (self.acc_dtype, self.a_dtype, self.b_dtype)
-        majors = (self.a_major_mode, self.b_major_mode)
-        return _text(self.instruction_shape, types, self.a_src, majors, what, *self.more())
+        return _text(self, (self.acc_dtype, self.a_dtype, self.b_dtype), *self.more())
 
 
 @dataclass(frozen=True)
@@ -173,11 +168,8 @@ class MmaTF32Op(MmaOp):
     chip: ClassVar[str] = "sm_90a"
 
     def atom_text(self) -> str:
-        what = f"warpgroup.{self.name}"
-        check_kind(self.acc_dtype, ("Float32",), f"{what}: acc_dtype")
-        types = (Float32, TFloat32, TFloat32)
-        majors = (self.a_major_mode, self.b_major_mode)
-        return _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
+        check_kind(self.acc_dtype, ("Float32",), f"warpgroup.{self.name}: acc_dtype")
+        return _text(self, (Float32, TFloat32, TFloat32), *_negated(self))
 
 
 @dataclass(frozen=True)
@@ -201,11 +193,8 @@ class MmaSparseOp(MmaOp):
     chip: ClassVar[str] = "sm_90a"
 
     def atom_text(self) -> str:
-        types = (self.acc_dtype, self.a_dtype, self.b_dtype)
-        majors = (self.a_major_mode, self.b_major_mode)
         more = ("saturate" if self.saturate else "", f"selector = {self.selector}" if self.selector else "")
-        what = f"warpgroup.{self.name}"
-        return _text(self.instruction_shape, types, self.a_src, majors, what, *more, kind="wgmma_sp")
+        return _text(self, (self.acc_dtype, self.a_dtype, self.b_dtype), *more, kind="wgmma_sp")
 
 
 def __dir__() -> list[str]:

@@ -206,10 +206,7 @@ class Rewriter(Expressions):
         inside: list[ast.stmt] = [ast.If(odd, [s], [], **p)]
         made = method(RUNTIME, "With", [load(manager, p), self.number(s, p)], p)
         site: Site = s._site  # pyright: ignore
-        return [
-            ast.Assign([store(manager, p)], context, **p),
-            *self.branch(s, made, inside, site, handle, side, p),
-        ]
+        return [ast.Assign([store(manager, p)], context, **p), *self.branch(s, made, inside, site, handle, side, p)]
 
     def _sMatch(self, s: ast.Match) -> list[ast.stmt]:
         s.subject = self.expression(s.subject)
@@ -254,9 +251,7 @@ class Rewriter(Expressions):
         if flags:
             ended = method(handle, "over", [ast.Tuple([load(f, p) for f in flags], LOAD, **p)], p)
             over = [ast.If(ended, [ast.Break(**p)], [], **p)]
-        turn: list[ast.stmt] = [
-            _if(_enters(handle, p), enter, [], p), *body, _if(_rolled(handle, p), leave, over, p),
-        ]  # fmt: skip
+        turn: list[ast.stmt] = [_if(_enters(handle, p), enter, [], p), *body, _if(_rolled(handle, p), leave, over, p)]
         made = method(RUNTIME, "For", [iterable, self.number(s, p), _locals(p)], p)
         return self.loop(s, made, turn, handle, s.target.id, error, p)
 

@@ -19,7 +19,7 @@ from cute_dialect.lang.rewrite.desugaring import without_carries
 from cute_dialect.lang.rewrite.expressions import RUNTIME
 from cute_dialect.lang.rewrite.source import class_of, codes_in, compiled_in, node_of, text_of
 from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel
-from cute_dialect.lang.tracing.tracer import called
+from cute_dialect.lang.tracing.recorder import called
 
 if TYPE_CHECKING:
     from cute_dialect.lang.rewrite.analysis import Site

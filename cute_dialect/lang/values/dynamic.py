@@ -69,9 +69,8 @@ def ufunc(self: Dynamic, function: Any, method: str, *inputs: Any, **more: Any) 
         if found is not NotImplemented:
             return found
     raise KernelTypeError(
-        "F236", f"np.{name} cannot be applied to run-time values, got {self.describe()}",
-        hint=_cure(name),
-    )  # fmt: skip
+        "F236", f"np.{name} cannot be applied to run-time values, got {self.describe()}", hint=_cure(name)
+    )
 
 
 def _cure(name: str) -> str:

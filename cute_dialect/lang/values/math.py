@@ -63,7 +63,7 @@ __all__ = [
     "tan",
     "tanh",
     "trunc",
-]  # fmt: skip
+]
 """The names of ``cute.math``."""
 
 

@@ -234,9 +234,7 @@ def recast_ptr(ptr: Pointer, swizzle: Swizzle | None = None, dtype: builtins.typ
                 "F262", f"{swizzle} permutes blocks of {block} bytes, but {ptr!r} is aligned to {ptr.alignment} bytes",
                 hint=f"allocate it aligned to {block} bytes or more with byte_alignment= or cute.struct.Align[…]",
             )  # fmt: skip
-        plain = t.value(
-            "builtin.unrealized_conversion_cast", [ptr.ssa], [_parse_llvm(old.space)]
-        )  # fmt: skip
+        plain = t.value("builtin.unrealized_conversion_cast", [ptr.ssa], [_parse_llvm(old.space)])
         target = _pointer_type(kind.attribute, old.space, ptr.alignment, swizzle)
         return Pointer.of(t.value("builtin.unrealized_conversion_cast", [plain], [target]), kind)
     target = _pointer_type(kind.attribute, old.space, ptr.alignment, old.swizzle)

@@ -199,9 +199,8 @@ class Tensor(Dynamic):
 
     def __iter__(self) -> NoReturn:
         raise StaticError(
-            "F145", f"{self.describe()} cannot be iterated",
-            hint="write 'for i in range(cute.size(t))' and use t[i]",
-        )  # fmt: skip
+            "F145", f"{self.describe()} cannot be iterated", hint="write 'for i in range(cute.size(t))' and use t[i]"
+        )
 
     def __len__(self) -> int:
         shape = self.shape_payload
