@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from cute_dialect.kernels.attention.backward import backward_launches, backward_text
+from cute_dialect.kernels.attention.backward_config import BackwardConfig, default_backward_config
 from cute_dialect.kernels.common.repack_rows import dense_text
 from cute_dialect.kernels.conv.config import Window
 from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
@@ -31,6 +34,12 @@ from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.kernels.transpose_narrow import narrow_text
 from cute_dialect.kernels.transpose_unaligned import UnalignedPlan, unaligned_text
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from attention_backward import forward as attention_forward  # noqa: E402
+from attention_backward import gradients as attention_gradients  # noqa: E402
+from attention_backward import visible  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DTYPES = {
@@ -342,6 +351,51 @@ def _dense(*shapes: tuple[int, int]) -> Subject:
     return Subject("rows without gaps", dense_text, "launch_dense", [partial(make, x) for x in shapes], right)
 
 
+def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, keys: int) -> Subject:
+    """Main kernel of the backward of attention, for tiles of 128 queries and one key head."""
+    size, scale, tiles = c.head, float(np.float32(c.head**-0.5)), -(-queries // c.tile_m)
+    rng = np.random.default_rng(queries)
+    q, dout = (rng.standard_normal((queries, heads, size)).astype(np.float16) for _ in range(2))
+    k, v = (rng.standard_normal((keys, 1, size)).astype(np.float16) for _ in range(2))
+    seen = visible(queries, keys, None, 0 if c.mask == "right" else None, 0)
+    out, lse = attention_forward(q, k, v, scale, seen)
+    wanted = attention_gradients(q, k, v, dout, None, scale, seen)
+    stats = np.zeros((heads, tiles, 2, c.tile_m), np.float32)
+    for h in range(heads):
+        for at, rows, fill in ((0, lse[:, h] / np.log(2), np.inf), (1, (dout[:, h] * out[:, h]).sum(-1), 0.0)):
+            whole = np.full(tiles * c.tile_m, fill)
+            whole[:queries] = rows
+            stats[h, :, at] = whole.reshape(tiles, c.tile_m)
+
+    def make() -> list[Any]:
+        given: dict[str, Any] = {
+            x: np.array(y).transpose(0, 2, 1)[..., None] for x, y in (("q", q), ("k", k), ("v", v), ("dout", dout))
+        }
+        given |= {x: np.full(given[x[1:]].shape, np.nan, np.float16) for x in ("dk", "dv")}
+        given |= {"stats": stats.reshape(heads, tiles, -1).copy(), "queries": queries, "keys": keys, "scale": scale}
+        given |= {"dq_sum": np.zeros((heads, tiles, c.tile_m * size), np.float32), "left": 0, "right": 0}
+        given |= {"turns": np.zeros((heads, tiles, c.consumers), np.int32)}
+        return [given[x] for x in backward_launches(c)[1].operands]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        given = dict(zip(backward_launches(c)[1].operands, arrays))
+        # Accumulators of a tile: consumer, register / 4, thread, register % 4.
+        sums = given["dq_sum"].reshape(heads, tiles, 2, size // 8, 4, 8, 4, 2, 2)
+        dq = sums.transpose(1, 2, 4, 7, 5, 0, 3, 6, 8).reshape(tiles * c.tile_m, heads, size)[:queries] * scale
+        found = [dq, *(given[x][..., 0].transpose(0, 2, 1) for x in ("dk", "dv"))]
+        return all(
+            [bool(np.abs(x.astype(np.float64) - y).max() <= 2e-3 * np.abs(y).max()) for x, y in zip(found, wanted)]
+        )
+
+    return Subject(name, lambda: backward_text(c), "launch", [make], right)
+
+
+BACKWARD = default_backward_config("f16", 64, "right")._replace(ahead=1, sms=1)
+"""One block computes a pair of key tiles, with more steps than stages."""
+ORDERED = default_backward_config("f16", 64, "full")._replace(deterministic=True, sms=2)
+"""Two blocks add to the same tiles of dq."""
+
+
 def _partials(m: int, n: int, parts: int) -> Callable[[], list[np.ndarray]]:
     return lambda: [np.full(parts * m * n, np.nan, np.float32), np.zeros(2, np.int32)]
 
@@ -387,6 +441,8 @@ def subjects() -> list[Subject]:
         _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),
         _dense((37, 13), (256, 16), (163, 9)),
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
+        _attention_backward("attention backward", BACKWARD, 1, 270, 200),
+        _attention_backward("attention backward, ordered", ORDERED, 1, 200, 200),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
         _gemm("GEMM sm_90", lambda: gemm_text(SMALL), (256, 256, 320)),
         _gemm("GEMM sm_90, one block", lambda: gemm_text(SINGLE), (100, 200, 200)),
