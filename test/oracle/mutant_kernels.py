@@ -37,9 +37,9 @@ from cute_dialect.kernels.transpose_unaligned import UnalignedPlan, unaligned_te
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from attention_backward import forward as attention_forward  # noqa: E402
-from attention_backward import gradients as attention_gradients  # noqa: E402
-from attention_backward import visible  # noqa: E402
+from attention_backward import forward as attention_forward
+from attention_backward import gradients as attention_gradients
+from attention_backward import visible
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DTYPES = {
