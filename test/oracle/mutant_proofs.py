@@ -308,6 +308,22 @@ def _same_shape(subject: Subject, mutation: Mutation, op: Operation) -> str:
     )
 
 
+def _fenced_later(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """The initializations of several pipelines each end with a fence; the last one covers all."""
+    if op.name != "nvvm.fence.mbarrier.init" or mutation.kind == "weaken":
+        return ""
+    function = op.parent_op()
+    while function is not None and not function.name.endswith("func"):
+        function = function.parent_op()
+    fences = [] if function is None else [o for o in function.walk() if o.name == op.name]
+    if len(fences) < 2 or op is fences[-1]:
+        return ""
+    return (
+        "fence.mbarrier_init orders all earlier mbarrier.init of the thread (membar, fence), and elect.sync elects the"
+        " same thread each time (elect.sync): the last fence covers the initializations before it"
+    )
+
+
 def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """The barrier before the fence includes a thread that has read the flag with acquire."""
     if op.name == "nvvm.barrier" and mutation.what.endswith("later"):
@@ -359,6 +375,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _once,
     _no_group_too_many,
     _same_shape,
+    _fenced_later,
     _known_already,
     _same,
 )

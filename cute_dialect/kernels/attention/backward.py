@@ -8,20 +8,20 @@ Three kernels run one after the other. :func:`backward_launches` returns them wi
 
 Operands by name, in the order of a launch. A launch lists only those that the configuration uses.
 
-===========================  ==========================================================================================
-``q``, ``dq``                (Sq, D, Hq, B) views in the element type; the head dimension is contiguous, and rows begin
-                             at multiples of 16 bytes. Packed sequences have B = 1, and Sq counts the rows of all.
-``out``, ``dout``            as ``q``
-``k``, ``v``, ``dk``, ``dv`` (Sk, D, Hk, B) views, likewise
-``lse``, ``dlse``            (Sq, Hq, B) views of f32: log-sum-exps of the forward pass, and their gradient
-``stats``, ``dq_sum``,       uninitialized workspaces: C-contiguous arrays of the types and shapes that
-``turns``                    :meth:`.BackwardConfig.workspaces` returns, at multiples of 16 bytes
-``of_queries``, ``of_keys``  (B + 1,) arrays of i32: boundaries of packed sequences
-``queries``                  queries of a sequence; the largest number for packed sequences
-``keys``                     keys of a sequence; the largest number for packed sequences
-``scale``                    factor of the scores, not 0
-``left``, ``right``          keys that a query sees before and after its own; only bounded sides are read
-===========================  ==========================================================================================
+============================  =========================================================================================
+``q``, ``dq``                 (Sq, D, Hq, B) views in the element type; the head dimension is contiguous, and rows begin
+                              at multiples of 16 bytes. Packed sequences have B = 1, and Sq counts the rows of all.
+``out``, ``dout``             as ``q``
+``k``, ``v``, ``dk``, ``dv``  (Sk, D, Hk, B) views, likewise
+``lse``, ``dlse``             (Sq, Hq, B) views of f32: log-sum-exps of the forward pass, and their gradient
+``stats``, ``dq_sum``,        uninitialized workspaces: C-contiguous arrays of the types and shapes that
+``turns``                     :meth:`.BackwardConfig.workspaces` returns, at multiples of 16 bytes
+``of_queries``, ``of_keys``   (B + 1,) arrays of i32: boundaries of packed sequences
+``queries``                   queries of a sequence; the largest number for packed sequences
+``keys``                      keys of a sequence; the largest number for packed sequences
+``scale``                     factor of the scores
+``left``, ``right``           keys that a query sees before and after its own; only bounded sides are read
+============================  =========================================================================================
 
 The kernels write every element of dq, dk and dv, including those of rows without keys and keys without queries (0).
 The caller handles empty arrays itself: each of B, Hq, Sq and Sk must be positive.
