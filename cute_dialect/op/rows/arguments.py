@@ -27,8 +27,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.runtime.arrays import ArrayView
 
-__all__ = ["as_rows", "check_number", "norm_arguments", "one_dimension"]
-
 
 def check_number(call: str, name: str, value: object) -> None:
     """Raise DtypeError if an argument is not a number of Python or of an array library."""

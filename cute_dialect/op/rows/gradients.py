@@ -17,13 +17,15 @@ from cute_dialect.op.errors import DtypeError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.problems.rows import ROW_FUNCTIONS, RowProblem
-from cute_dialect.op.rows.kernels import choose_kernels, column_kernel, entropy_kernel, packed_entropy_kernel
-from cute_dialect.op.rows.launch import launch_rows, launch_streamed, processors_of
-
-__all__ = [
-    "cross_entropy_backward", "layer_norm_backward", "log_softmax_backward", "mapped_backward", "number_backward",
-    "rms_norm_backward", "softmax_backward",
-]  # fmt: skip
+from cute_dialect.op.rows.kernels import (
+    choose_kernels,
+    column_kernel,
+    entropy_kernel,
+    launch_rows,
+    launch_streamed,
+    packed_entropy_kernel,
+    processors_of,
+)
 
 _KNOWN = {f.name: KnownCalls(tf32=False) for f in ROW_FUNCTIONS if f.has_gradient}
 """Cached calls by function."""

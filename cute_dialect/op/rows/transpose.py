@@ -15,8 +15,6 @@ from cute_dialect.kernels.transpose_unaligned import UnalignedPlan, unaligned_te
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.runtime.arrays import ArrayView
 
-__all__ = ["choose_transpose", "narrow_kernel", "unaligned_kernel"]
-
 _MOST = 1 << 30
 """Elements below which kernels count in 32 bits."""
 

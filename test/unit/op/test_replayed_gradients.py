@@ -25,7 +25,7 @@ from cute_dialect.op.functions import rows  # noqa: E402
 from cute_dialect.op.operators import attention as attention_operators  # noqa: E402
 from cute_dialect.op.operators import rows as row_operators  # noqa: E402
 from cute_dialect.op.rows import gradients as row_gradients  # noqa: E402
-from cute_dialect.op.rows import launch as row_launch  # noqa: E402
+from cute_dialect.op.rows import kernels as row_launch  # noqa: E402
 
 GPU = ("NVIDIA H200", 132)
 
