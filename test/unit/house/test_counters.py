@@ -10,7 +10,7 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 935,
+    "files": 896,
     "lines": 188_600,
     "# fmt: skip": 1_060,
     "Any": 6_760,
