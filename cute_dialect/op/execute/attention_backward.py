@@ -26,6 +26,7 @@ from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.attention import check_call, head_matrix, log_matrix, readable_matrix
 from cute_dialect.op.problems.attention import Form, form_of
 from cute_dialect.runtime.arrays import ArrayView, view_of
+from cute_dialect.runtime.driver import driver
 
 __all__ = [
     "BACKWARD_CALL", "BACKWARD_OTHERS", "AttentionBackwardProblem", "BackwardDispatch", "backward_form",
@@ -57,6 +58,16 @@ class BackwardDispatch(NamedTuple):
         """The kernels, in the order of their launches."""
         launches = backward_launches(self.config)
         return tuple([RowKernel(x.name, x.text, (self.config,), x.host) for x in launches])
+
+    def resident(self, multiprocessors: int) -> BackwardDispatch:
+        """Return kernels whose blocks are all resident, because those with a fixed order wait for each other.
+
+        >>> form = Form("bf16", "bhsd", False, 2, 8, 2, 1024, 1024, 128, 0.1, "right", False, 0, 0, True, None)
+        >>> way = choose_backward(AttentionBackwardProblem(form, deterministic=True))
+        >>> way.resident(114).config.sms, way.resident(160).config.sms
+        (114, 132)
+        """
+        return self._replace(config=self.config._replace(sms=min(self.config.sms, multiprocessors)))
 
 
 def missing_feature(problem: AttentionBackwardProblem) -> str:
@@ -116,6 +127,8 @@ def launch_backward(one: RowCall, way: BackwardDispatch, results: tuple[Any, Any
         way: the kernels.
         results: dq, dk and dv, like q, k and v.
     """
+    if way.config.deterministic and not one.cpu:
+        way = way.resident(driver().multiprocessors(one.gpu))
     f, c = way.problem.form, way.config
     operands: dict[str, Any] = {key: readable_matrix(one, key, f) for key in ("q", "k", "v", "out", "dout")}
     operands |= {key: head_matrix(view_of(x), f) for key, x in zip(("dq", "dk", "dv"), results)}
