@@ -12,8 +12,9 @@ import pytest
 from conv_reference import forward, gradients, how, small
 
 from cute_dialect import op
-from cute_dialect.kernels.conv.few_results import FewResultsConfig
+from cute_dialect.kernels.conv.few_results import FewResultsConfig, few_results_text
 from cute_dialect.op.conv import few_channels
+from cute_dialect.pipelines import compile
 
 CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
 
@@ -99,3 +100,9 @@ def test_errors(change: dict[str, int], message: str) -> None:
     config.check()
     with pytest.raises(ValueError, match=message):
         config._replace(**change).check()
+
+
+def test_filters_are_not_kept_in_registers() -> None:
+    """The filters of all steps do not fit the registers of a thread."""
+    text = few_results_text(FewResultsConfig("f16", "f16", 1, 818, 8, vector=2, pixels=1))
+    assert "0 bytes spilled, 0 bytes stack" in compile(text).report
