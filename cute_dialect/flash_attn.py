@@ -137,7 +137,7 @@ def flash_attn_with_kvcache(
         k, v: new keys and values, (B, S', H, D), written behind those of the cache.
         rotary_cos, rotary_sin, rotary_interleaved: tables of :func:`cute_dialect.op.rope`, for ``q`` and ``k``.
         cache_seqlens: keys of each sequence in the cache; default: all.
-        cache_batch_idx: sequence of the cache of each sequence of ``q``; S divides 128 or is a multiple of 128.
+        cache_batch_idx: sequence of the cache of each sequence of ``q``.
         num_splits: slices of the keys; 0 chooses them.
         q, softmax_scale, causal, window_size, softcap, alibi_slopes, return_softmax_lse: as in FlashAttention.
     """

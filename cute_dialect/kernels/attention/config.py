@@ -71,7 +71,7 @@ class AttentionConfig(NamedTuple):
     sms: int = 132  # multiprocessors of the GPU
     head_v: int = 0  # head dimension of V and of the result, one of HEADS; 0: that of Q and K
     used: bool = False  # the number of keys of each sequence is an array
-    page: int = 0  # keys of a page, a multiple of 8; 0: the keys of a sequence are contiguous
+    page: int = 0  # keys of a page; 0: the keys of a sequence are contiguous
     pack: bool = False  # rows of a tile are (query, head) pairs of the heads that share keys
     # Functions of the scores. Each makes the kernel scale the scores before softmax, not within it.
     scaled: bool = False  # the scale may be negative or 0
@@ -113,7 +113,7 @@ class AttentionConfig(NamedTuple):
     @property
     def rows_loaded(self) -> int:
         """Keys of one TMA load: those of a step, or the part of a step in one page."""
-        return min(self.page or self.tile_n, self.tile_n)
+        return self.tile_n if self.gathers else min(self.page or self.tile_n, self.tile_n)
 
     @property
     def page_loads(self) -> int:
@@ -123,7 +123,13 @@ class AttentionConfig(NamedTuple):
     @property
     def clears(self) -> bool:
         """Return True if the producer zeroes values past the end of a sequence."""
-        return self.packed or self.used or self.page > 0
+        return not self.gathers and (self.packed or self.used or self.page > 0)
+
+    @property
+    def gathers(self) -> bool:
+        """Return True if a warpgroup loads keys and values by cp.async, because TMA boxes do not fit the pages."""
+        n = self.tile_n
+        return self.page > 0 and (self.page % 8 != 0 or (n % self.page != 0 and self.page % n != 0))
 
     @property
     def takes_pairs(self) -> bool:
@@ -181,13 +187,10 @@ class AttentionConfig(NamedTuple):
                 raise ValueError(f"{field} is {getattr(self, field)!r}; use one of {', '.join(known)}")
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
+        if self.gathers and not self.pack:
+            raise ValueError(f"page={self.page} with tile_n={self.tile_n} needs pack=True")
         if self.split and not self.lse:
             raise ValueError("split=True needs lse=True")
-        if self.page % 8 or (self.page and self.tile_n % self.page and self.page % self.tile_n):
-            raise ValueError(
-                f"page is {self.page} and tile_n is {self.tile_n}; page must be a multiple of 8, and one a multiple of "
-                "the other"
-            )
         if self.tile_m not in (64, 128, 192):
             raise ValueError(f"tile_m is {self.tile_m}; it must be 64, 128 or 192")
         if self.tile_n % 16 or not 16 <= self.tile_n <= 256:

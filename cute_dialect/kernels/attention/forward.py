@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.kernels.attention.producer import Producer
+from cute_dialect.kernels.attention.producer import GatherProducer, Producer
 from cute_dialect.kernels.attention.result import Rows
 from cute_dialect.kernels.attention.scores import Line, ScoreOperands, Scores
 from cute_dialect.kernels.attention.softmax import Softmax
@@ -85,6 +85,7 @@ def launch(
             raise ValueError(f"launch: {name} must be a tensor of {wanted} with four modes, got {x}")
     assert K.shape[0] == V.shape[0], "K and V must have the same number of keys"
     modes = warpgroup.OperandMajorMode
+    rows_of_v = V
     V = cute.select(V, [1, 0, 2, 3])
     mma_s = hopper.make_trivial_tiled_mma(
         dtype, dtype, modes.K, modes.K, cute.Float32, (c.consumers, 1, 1), (64, c.tile_n)
@@ -118,6 +119,8 @@ def launch(
     operands = ScoreOperands(scale, cap, slopes, bias, sinks)
     if c.pack:  # consumers load Q themselves
         tmas = (Q, *tmas[1:])
+    if c.gathers:
+        tmas = (tmas[0], K, rows_of_v)
     attention(tmas, rings, mma_s, mma_o, out, lse, problem, operands, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
     )
@@ -138,7 +141,7 @@ def attention(
     c, tiles = config, Tiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     if cute.arch.thread_idx().x == 0:
-        for atom, _ in tmas[1:] if c.pack else tmas:
+        for atom, _ in tmas[1 if c.pack else 0 : 1 if c.gathers else None]:
             cpasync.prefetch_descriptor(atom)
     sQ, sK, sV = (cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner) for ring in rings)
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
@@ -148,6 +151,13 @@ def attention(
         )
         for stages, size in ((c.q_stages, c.query_bytes), (c.stages, c.key_bytes), (c.stages, c.value_bytes))
     ]
+    if c.gathers:
+        pipes[1:] = [
+            pipeline.PipelineCpAsync.create(
+                num_stages=c.stages, producer_group=128, consumer_group=128 * c.consumers, defer_sync=True
+            )
+            for _ in range(2)
+        ]
     own = None
     if c.clears:  # a barrier for loads that the producer itself waits for
         own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
@@ -161,7 +171,9 @@ def attention(
     if warp_group == 0:
         cute.arch.setmaxregister_decrease(registers_of(c)[0])
         producers = [pipe.make_producer() for pipe in pipes]
-        if c.clears:
+        if c.gathers:
+            GatherProducer(c, tiles, tmas[1:], (sK, sV), producers[1:]).run()
+        elif c.clears:
             if warp == 0:
                 Producer(c, tiles, tmas, (sQ, sK, sV), producers, own).run()
         elif warp == 0 and cute.arch.elect_one():
@@ -175,7 +187,7 @@ def attention(
 
 def registers_of(c: AttentionConfig) -> tuple[int, int]:
     """Return the registers per thread of the producer and of a consumer."""
-    return (_PACKED if c.clears else REGISTERS)[c.consumers]
+    return (_PACKED if c.clears or c.gathers else REGISTERS)[c.consumers]
 
 
 class Queries(NamedTuple):
@@ -239,6 +251,7 @@ class Consumer:
         softmax.begin()
         lines = self._lines(place)
         k = self.of_k.wait_and_advance()
+        self._make_visible()
         warpgroup.fence()
         self._multiply_keys(q, k, place.last - 1)
         warpgroup.wait_group(0, self.scores)
@@ -254,6 +267,7 @@ class Consumer:
         if not self.c.pack:
             q.release()
         v = self.of_v.wait_and_advance()
+        self._make_visible()
         warpgroup.fence()
         self._multiply_values(v)
         warpgroup.wait_group(0, self.sums)
@@ -326,6 +340,7 @@ class Consumer:
         softmax, overlap = self.softmax, self.c.overlap
         # Wait for both stages before the first MMA. Between MMAs, ptxas would insert fences that serialize them.
         k, v = self.of_k.wait_and_advance(), self.of_v.wait_and_advance()
+        self._make_visible()
         self._wait_for_turn()
         warpgroup.fence()
         self._multiply_keys(q, k, at)
@@ -350,6 +365,11 @@ class Consumer:
             v.release()
         softmax.rescale(by)
         softmax.weigh()
+
+    def _make_visible(self) -> None:
+        """Make the copies of ``cp.async`` visible to wgmma."""
+        if self.c.gathers:
+            cute.arch.fence_proxy("async.shared", space="cta")
 
     def _multiply_keys(self, q: Any, k: Any, step: Any) -> None:
         c, at = self.c, (None, None, None)

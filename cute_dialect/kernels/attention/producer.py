@@ -14,7 +14,7 @@ from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.tiles import Place, Tiles
 from cute_dialect.lang.nvgpu import cpasync
 
-__all__ = ["Producer"]
+__all__ = ["GatherProducer", "Producer"]
 
 
 class Loaded:
@@ -155,3 +155,75 @@ class Producer:
         for key in range(first + lane // pieces, self.c.tile_n, 32 // pieces):
             line = cute.local_tile(self.v.smem[None, key, slot], (8,), (lane % pieces,))
             cute.autovec_copy(zeros, line)
+
+
+class GatherProducer:
+    """Producer of keys and values on pages of any size: a warpgroup copies their rows by ``cp.async``.
+
+    A thread copies 16 bytes of each of several rows, whose pages it reads from the table. Rows past the end of the
+    keys are zero.
+    """
+
+    def __init__(self, c: AttentionConfig, tiles: Tiles, matrices: Any, smem: Any, rings: Any):
+        self.c, self.tiles, self.matrices, self.smem = c, tiles, matrices, smem
+        self.of_k, self.of_v = rings
+        self.atom = cute.make_copy_atom(
+            cpasync.CopyG2SOp(cpasync.LoadCacheMode.GLOBAL), matrices[0].element_type, num_bits_per_copy=128
+        )
+
+    def run(self) -> None:
+        """Load the keys and values of all tiles of this block."""
+        at = self.tiles.first()
+        while self.tiles.is_there(at):
+            place = self.tiles.place(at)
+            if self.tiles.may_lack():
+                if place.row < self.tiles.end(place):
+                    self._tile(place)
+            else:
+                self._tile(place)
+            at = self.tiles.following(at)
+
+    def _tile(self, place: Place) -> None:
+        head = place.head if self.c.pack else place.head // self.tiles.problem.sharing
+        at = place.last - 1
+        self._keys(place, at, head)
+        if at > place.first:
+            self._keys(place, at - 1, head)
+        self._values(place, at, head)
+        for i in range(at - place.first):
+            if at - 1 - i > place.first:
+                self._keys(place, at - 2 - i, head)
+            self._values(place, at - 1 - i, head)
+
+    def _keys(self, place: Place, at: Any, head: Any) -> None:
+        slot = self.of_k.acquire_and_advance()
+        smem = self.smem[0]
+        self._rows(self.matrices[0], lambda row: smem[row, None, slot.index], place, at, head, self.c.head // 8)
+        slot.commit()
+
+    def _values(self, place: Place, at: Any, head: Any) -> None:
+        slot = self.of_v.acquire_and_advance()
+        smem = self.smem[1]
+        self._rows(self.matrices[1], lambda row: smem[None, row, slot.index], place, at, head, self.c.value_head // 8)
+        slot.commit()
+
+    def _rows(self, matrix: Any, target: Any, place: Place, at: Any, head: Any, pieces: int) -> None:
+        """Copy the rows of a step. ``target`` returns the line of a row in shared memory."""
+        c, table = self.c, self.tiles.problem.table
+        thread = cute.arch.thread_idx().x % 128
+        piece = thread % pieces
+        for i in cute.range_constexpr(c.tile_n * pieces // 128):
+            row = thread // pieces + i * (128 // pieces)
+            key = at * c.tile_n + row
+            # The address of a row past the end is not used, but its page must be an entry of the table.
+            known = cute.assume(cute.max(cute.min(key, place.keys - 1), 0), range=(0, None))
+            line = matrix[known % c.page, None, head, table[known // c.page, place.batch]]
+            flags = cute.make_rmem_tensor((1, 1), cute.Boolean)
+            flags[0] = (key < place.keys) & (piece * 8 < matrix.shape[1])
+            source, result = (_eight(x, piece) for x in (line, target(row)))
+            cute.copy(self.atom, source, result, pred=flags)
+
+
+def _eight(line: Any, piece: Any) -> Any:
+    """Return eight elements of a line as (8, 1)."""
+    return cute.append_ones(cute.local_tile(line, (8,), (piece,)), 2)

@@ -141,6 +141,8 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
         found = default_config(form.element, head, form.mask, few=rows <= 64)
         found = found._replace(**_fields(form), head_v=0 if head_v == head else head_v, pack=pack)
         found = _fitting(found)
+        if found.gathers:
+            found = found._replace(pack=True)
         if found.tile_m > 128:
             tiles = [found, found._replace(tile_m=128)]
             if not form.packed and _parts(form, found) == 1 and not found.pack:
@@ -183,10 +185,10 @@ def _fitting(config: AttentionConfig) -> AttentionConfig:
     if found.value_head > found.head and found.tile_m > 64:
         wide = default_config(found.element, found.value_head, found.mask)
         found = found._replace(tile_m=wide.tile_m, tile_n=wide.tile_n, stages=wide.stages, q_stages=wide.q_stages)
-    if found.page:
+    if found.page and not found._replace(tile_n=128).gathers:
         found = found._replace(tile_m=min(found.tile_m, 128), tile_n=128 if found.head + found.value_head < 512 else 64)
     while found.smem_bytes + 256 > SMEM and found.tile_n > 16:
-        found = found._replace(tile_n=found.tile_n // 2 if found.page else found.tile_n - 16)
+        found = found._replace(tile_n=found.tile_n - 16 if found.gathers or not found.page else found.tile_n // 2)
     return found
 
 

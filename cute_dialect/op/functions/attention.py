@@ -80,9 +80,9 @@ def attention(
         max_seqlen_q: rows of the longest sequence of ``q``; default: all rows.
         seqused_k: number of keys of each sequence, i32 (B,).  Keys and values past it may have any bits.
         page_table: pages of each sequence, i32 (B, P): key j is row ``j % S'`` of page ``page_table[b, j // S']``.
-            ``k`` and ``v`` have pages in place of sequences; ``layout`` orders their dimensions.  S' divides 128 or is
-            a multiple of 128.  Entries past the last key are not read.  ``q`` may be packed, with ``cu_seqlens_q``
-            alone.
+            ``k`` and ``v`` have pages in place of sequences; ``layout`` orders their dimensions.  Pages of 8, 16, 32,
+            64 or a multiple of 128 keys are loaded by TMA, others by ``cp.async``.  Entries past the last key are not
+            read.  ``q`` may be packed, with ``cu_seqlens_q`` alone.
         deterministic: compute gradients with the same bits in each run; None follows
             ``torch.are_deterministic_algorithms_enabled()``.
         out: array for the result; default: a new array.

@@ -16,7 +16,7 @@ from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = [
     "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "check_rising", "direction_of", "expanded_strides", "form_of",
-    "is_number", "is_page", "is_readable", "numbers_of", "window_of",
+    "is_number", "is_readable", "numbers_of", "window_of",
 ]  # fmt: skip
 
 CALL = "attention"
@@ -180,16 +180,9 @@ def _check_table(table: ArrayView, batch: int, page: int) -> int:
         raise DtypeError(f"{CALL}: page_table has dtype {table.dtype}; pass an i32 array")
     if len(table.shape) != 2 or table.shape[0] != batch:
         raise ShapeError(f"{CALL}: page_table has shape {table.shape}; pass an array of shape ({batch}, pages)")
-    if not is_page(page):
-        raise UnsupportedError(
-            f"{CALL}: pages of {page} keys are not supported; use a multiple of 8 that divides 128, or of 128"
-        )
+    if page < 1:
+        raise ShapeError(f"{CALL}: k has pages of 0 keys; pass pages of 1 or more")
     return page
-
-
-def is_page(size: int) -> bool:
-    """Return True for page sizes that the kernel supports."""
-    return size > 0 and size % 8 == 0 and (128 % size == 0 or size % 128 == 0)
 
 
 def _check_lengths(used: ArrayView, batch: int, keys: int) -> None:

@@ -62,7 +62,8 @@ def check(result: Any, logs: Any, q: Any, sequences: list[Any], **given: Any) ->
 
 @pytest.mark.sample("16-5-4-3")
 @pytest.mark.parametrize(
-    ("page", "queries", "share", "split"), [(16, 5, 4, 3), (64, 1, 3, 1), (8, 16, 8, 1), (128, 3, 1, 2), (256, 2, 4, 1)]
+    ("page", "queries", "share", "split"),
+    [(16, 5, 4, 3), (64, 1, 3, 1), (8, 16, 8, 1), (128, 3, 1, 2), (256, 2, 4, 1), (1, 2, 4, 2), (12, 70, 1, 1)],
 )
 def test_pages(page: int, queries: int, share: int, split: int) -> None:
     """Heads that share keys are rows of one tile; a sequence is empty, and NaN follows the others."""
@@ -120,6 +121,8 @@ def test_few_queries_are_packed() -> None:
     paged = op.explain(
         op.attention, (8, 1, 32, 128), (100, 64, 8, 128), page_table=(8, 40), seqused_k=(8,), layout="bshd"
     )
+    with pytest.raises(ValueError, match="page=12 with tile_n=128 needs pack=True"):
+        paged.config._replace(page=12, pack=False).check()
     assert paged.config.page == 64 and paged.form.keys == 2560 and paged.way.parts > 1
 
 
@@ -132,7 +135,7 @@ TABLE, USED = np.zeros((2, 3), np.int32), np.array([48, 3], np.int32)
     [
         ({"page_table": TABLE.astype(np.int64)}, op.DtypeError, "page_table has dtype i64; pass an i32 array"),
         ({"page_table": TABLE[:1]}, op.ShapeError, r"pass an array of shape \(2, pages\)"),
-        ({"k": K[:, :12], "v": K[:, :12]}, op.UnsupportedError, "pages of 12 keys are not supported; use a multiple"),
+        ({"k": K[:, :0], "v": K[:, :0]}, op.ShapeError, "k has pages of 0 keys; pass pages of 1 or more"),
         ({"k": K[0], "v": K[0]}, op.ShapeError, r"of rank 4, \(pages, page size, H, D\)"),
         ({"seqused_k": USED.astype(np.int64)}, op.DtypeError, "seqused_k has dtype i64; pass an i32 array"),
         ({"seqused_k": USED[:1]}, op.ShapeError, r"pass one length per sequence, \(2,\)"),
