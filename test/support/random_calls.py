@@ -23,8 +23,9 @@ import torch.nn.functional as F
 
 from cute_dialect import op
 from cute_dialect.op import epilogue
+from cute_dialect.op.functions import element_functions as element_functions_module
 
-__all__ = ["FAMILIES", "Call", "draw", "problem_of", "public_functions"]
+__all__ = ["FAMILIES", "Call", "draw", "element_functions", "problem_of", "public_functions"]
 
 UNITS = {
     torch.float64: 2.0**-52, torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7,
@@ -894,6 +895,12 @@ def public_functions() -> set[str]:
     functors = {"gelu", "hardswish", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}  # epilogue functors of plans
     found = {n for n in dir(op) if not n.startswith("_") and n.islower() and n not in others | functors}
     return {n for n in found if inspect.isfunction(x := getattr(op, n)) or isinstance(x, op.Elementwise)}
+
+
+def element_functions() -> set[str]:
+    """Return the names of the element-wise functions of ``op``."""
+    module = element_functions_module.__name__
+    return {n for n in dir(op) if inspect.isfunction(x := getattr(op, n)) and x.__module__ == module}
 
 
 def draw(family: str, rng: random.Random, device: str, small: bool) -> Call:

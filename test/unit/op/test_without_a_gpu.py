@@ -10,10 +10,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from random_calls import element_functions
 
 from cute_dialect import op
 from cute_dialect.op.execute import kernel_cache
-from cute_dialect.op.functions import element_functions as functions
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.pipelines import lazy_lowering
 from cute_dialect.runtime import driver as cuda
@@ -93,7 +93,7 @@ PLANS: dict[str, Callable[[], object]] = {
 }
 OF_TWO = ("maximum", "minimum")
 OF_THREE = ("clamp", "where")
-CALLS |= {name: partial(getattr(op, name), ROWS) for name in functions.__all__ if name not in OF_TWO + OF_THREE}
+CALLS |= {name: partial(getattr(op, name), ROWS) for name in element_functions() if name not in OF_TWO + OF_THREE}
 CALLS |= {name: partial(getattr(op, name), ROWS, ROWS) for name in OF_TWO}
 CALLS |= {"clamp": partial(op.clamp, ROWS, 0.0, 1.0), "where": partial(op.where, ROWS > 0, ROWS, ROWS)}
 
