@@ -45,6 +45,9 @@ which the block is launched, or the last consumer waits for registers forever.""
 _PACKED = {**REGISTERS, 2: (40, 232)}
 """Registers for packed sequences, whose producer does more work."""
 
+_GATHERED = {**_PACKED, 1: (152, 256)}
+"""Registers for keys that a warpgroup gathers, many rows per thread."""
+
 _OWN = 8
 """The first of the named barriers of one consumer."""
 
@@ -187,7 +190,9 @@ def attention(
 
 def registers_of(c: AttentionConfig) -> tuple[int, int]:
     """Return the registers per thread of the producer and of a consumer."""
-    return (_PACKED if c.clears or c.gathers else REGISTERS)[c.consumers]
+    if c.gathers:
+        return _GATHERED[c.consumers]
+    return (_PACKED if c.clears else REGISTERS)[c.consumers]
 
 
 class Queries(NamedTuple):
