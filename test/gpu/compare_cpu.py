@@ -47,7 +47,8 @@ def _gemm(
 
 def cases() -> Iterator[Case]:
     """Return one case per family of kernels, on integers and on normally distributed data."""
-    from cute_dialect.kernels.elementwise import elementwise_add_text
+    from cute_dialect.kernels.copies.transpose import transpose_text
+    from cute_dialect.kernels.elementwise.add import elementwise_add_text
     from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.kernels.gemm.ampere import ampere_gemm_text
     from cute_dialect.kernels.gemm.config import GemmConfig
@@ -55,7 +56,6 @@ def cases() -> Iterator[Case]:
     from cute_dialect.kernels.gemm.sgemm import sgemm_text
     from cute_dialect.kernels.rows.forward import row_text
     from cute_dialect.kernels.rows.sums import sum_text
-    from cute_dialect.kernels.transpose import transpose_text
 
     def pair(
         shape: tuple[int, int], out: tuple[int, ...], count: int, *, integers: bool

@@ -14,11 +14,14 @@ import numpy as np
 
 from cute_dialect.kernels.attention.backward import backward_launches, backward_text
 from cute_dialect.kernels.attention.backward_config import BackwardConfig, default_backward_config
-from cute_dialect.kernels.common.repack_rows import dense_text
 from cute_dialect.kernels.conv.config import Window
 from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
 from cute_dialect.kernels.conv.few_results import FewResultsConfig, few_results_text
-from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile
+from cute_dialect.kernels.copies.repack_rows import dense_text
+from cute_dialect.kernels.copies.transpose import transpose_text
+from cute_dialect.kernels.copies.transpose_narrow import narrow_text
+from cute_dialect.kernels.copies.transpose_unaligned import UnalignedPlan, unaligned_text
+from cute_dialect.kernels.elementwise.add import elementwise_add_text, seed_tile
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
@@ -31,9 +34,6 @@ from cute_dialect.kernels.rows.packed import packed_text
 from cute_dialect.kernels.rows.packed_norm_gradients import packed_norm_text
 from cute_dialect.kernels.rows.streamed import elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import sum_text
-from cute_dialect.kernels.transpose import transpose_text
-from cute_dialect.kernels.transpose_narrow import narrow_text
-from cute_dialect.kernels.transpose_unaligned import UnalignedPlan, unaligned_text
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 

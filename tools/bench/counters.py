@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cute_dialect.kernels.elementwise import elementwise_add_text
+from cute_dialect.kernels.copies.transpose import transpose_text
+from cute_dialect.kernels.elementwise.add import elementwise_add_text
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.sgemm import RUNGS, sgemm_text
-from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import load
 from cute_dialect.runtime.progress import Task, add_options, reporting, track

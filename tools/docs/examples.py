@@ -12,13 +12,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from cute_dialect.kernels.elementwise import elementwise_add_text
+from cute_dialect.kernels.copies.transpose import transpose_text
+from cute_dialect.kernels.elementwise.add import elementwise_add_text
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.gemm.sgemm import RUNGS, sgemm_text
 from cute_dialect.kernels.rows.config import RowConfig
 from cute_dialect.kernels.rows.sums import sum_text
-from cute_dialect.kernels.transpose import transpose_text
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "test" / "examples"
 

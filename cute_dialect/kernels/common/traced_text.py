@@ -22,7 +22,7 @@ _KEPT: ContextVar[list[cute.Compiled] | None] = ContextVar("kept", default=None)
 def printed(program: Callable[_Given, cute.Compiled]) -> Callable[_Given, str]:
     """Decorate a function that returns a trace so that it returns the text, with type aliases and source comments.
 
-    >>> from cute_dialect.kernels.common.repack_rows import pad_text
+    >>> from cute_dialect.kernels.copies.repack_rows import pad_text
     >>> pad_text().count("gpu.func"), type(traced_by(pad_text)).__name__
     (1, 'Compiled')
     """

@@ -169,7 +169,7 @@ def kernel_of(kernel: Config, cpu: bool = False, chip: str = "") -> Ready:
 @cache
 def gap_remover(cpu: bool = False) -> Kernel:
     """Return the kernel that copies 16-byte aligned rows of 16-bit elements to rows without gaps."""
-    from cute_dialect.kernels.common.repack_rows import dense_text  # late: start-up
+    from cute_dialect.kernels.copies.repack_rows import dense_text  # late: start-up
 
     return compiled_kernel("dense", partial(dense_text), cpu=cpu).kernel("launch_dense")
 
@@ -178,9 +178,9 @@ def gap_remover(cpu: bool = False) -> Kernel:
 def padder(matrices: int, cpu: bool = False) -> Kernel:
     """Return the kernel that copies one or two matrices to 16-byte aligned lines.
 
-    See :mod:`cute_dialect.kernels.common.repack_rows`.
+    See :mod:`cute_dialect.kernels.copies.repack_rows`.
     """
-    from cute_dialect.kernels.common.repack_rows import pad_text  # late: start-up
+    from cute_dialect.kernels.copies.repack_rows import pad_text  # late: start-up
 
     return compiled_kernel(f"pad-{matrices}", partial(pad_text, matrices), cpu=cpu).kernel("launch")
 

@@ -20,7 +20,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cute_dialect.kernels.common.philox import index_shapes
-from cute_dialect.kernels.elementwise_graph import ELEMENTS, Plan, elementwise_text, kinds_of
+from cute_dialect.kernels.elementwise.graph import ELEMENTS, Plan, elementwise_text, kinds_of
 from cute_dialect.kernels.epilogue.graph import Builder, Graph, Input, Node, Output
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.operand_views import overlap

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, overload
 
+from cute_dialect.kernels.copies.transpose import BYTES
 from cute_dialect.kernels.rows.sums import loss_parts
-from cute_dialect.kernels.transpose import BYTES
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel

@@ -1,17 +1,17 @@
 """Choice of the kernel that transposes a matrix.
 
-- Few columns or few rows: :mod:`cute_dialect.kernels.transpose_narrow`.
-- Rows of any alignment: :mod:`cute_dialect.kernels.transpose_unaligned`.
-- Whole aligned tiles, and strides other than 1: :mod:`cute_dialect.kernels.transpose`.
+- Few columns or few rows: :mod:`cute_dialect.kernels.copies.transpose_narrow`.
+- Rows of any alignment: :mod:`cute_dialect.kernels.copies.transpose_unaligned`.
+- Whole aligned tiles, and strides other than 1: :mod:`cute_dialect.kernels.copies.transpose`.
 """
 
 from __future__ import annotations
 
 from math import gcd
 
-from cute_dialect.kernels.transpose import BYTES, transpose_text, whole_tile
-from cute_dialect.kernels.transpose_narrow import VECTOR_COLUMNS, most_columns, narrow_text
-from cute_dialect.kernels.transpose_unaligned import UnalignedPlan, unaligned_text
+from cute_dialect.kernels.copies.transpose import BYTES, transpose_text, whole_tile
+from cute_dialect.kernels.copies.transpose_narrow import VECTOR_COLUMNS, most_columns, narrow_text
+from cute_dialect.kernels.copies.transpose_unaligned import UnalignedPlan, unaligned_text
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.runtime.arrays import ArrayView
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import torch
 
 from cute_dialect.kernels.common.elements import BITS
-from cute_dialect.kernels.elementwise_sums import ROWS, SumsPlan, elementwise_sums_text
+from cute_dialect.kernels.elementwise.sums import ROWS, SumsPlan, elementwise_sums_text
 from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text
 from cute_dialect.kernels.epilogue.graph import Graph, Input, Output
 from cute_dialect.op.arrays.dtypes import element_name, result_of, torch_name

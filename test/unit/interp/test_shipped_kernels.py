@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from cute_dialect.interp import InterpError
-from cute_dialect.kernels.elementwise import elementwise_add_text
+from cute_dialect.kernels.copies.transpose import transpose_text
+from cute_dialect.kernels.elementwise.add import elementwise_add_text
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
@@ -19,7 +20,6 @@ from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.gemm.sgemm import RUNGS, sgemm_text
 from cute_dialect.kernels.rows.forward import OPERATIONS, row_text
 from cute_dialect.kernels.rows.sums import sum_text
-from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.pipelines import compile as compile_cute
 
 CHECKS = ("race", "oob", "uninit", "sync")

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.elementwise import BITS, elementwise_add_text, launch, seed_tile, streaming_tile
+from cute_dialect.kernels.elementwise.add import BITS, elementwise_add_text, launch, seed_tile, streaming_tile
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import CompiledModule, LaunchError
 

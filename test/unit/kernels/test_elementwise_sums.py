@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.elementwise_sums import SumsPlan, elementwise_sums_text
+from cute_dialect.kernels.elementwise.sums import SumsPlan, elementwise_sums_text
 from cute_dialect.kernels.epilogue.graph import Builder, Graph, Input, Output
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError

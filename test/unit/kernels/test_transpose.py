@@ -10,7 +10,7 @@ import pytest
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.text import parse_layout
 from cute_dialect.algebra.values import Layout, Swizzle
-from cute_dialect.kernels.transpose import BYTES, Plan, launch, transpose_text
+from cute_dialect.kernels.copies.transpose import BYTES, Plan, launch, transpose_text
 from cute_dialect.lang.values.dtypes import type_of_mlir
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import CompiledModule, LaunchError

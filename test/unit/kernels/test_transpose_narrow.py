@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.transpose_narrow import narrow_text
+from cute_dialect.kernels.copies.transpose_narrow import narrow_text
 from cute_dialect.pipelines import compile as compile_cute
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "i8": np.int8, "f64": np.float64}

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.transpose import BYTES, Plan, whole_tile
-from cute_dialect.kernels.transpose_unaligned import UnalignedPlan, unaligned_text
+from cute_dialect.kernels.copies.transpose import BYTES, Plan, whole_tile
+from cute_dialect.kernels.copies.transpose_unaligned import UnalignedPlan, unaligned_text
 from cute_dialect.lang.values.dtypes import type_of_mlir
 from cute_dialect.op.rows.transpose import choose_transpose
 from cute_dialect.pipelines import compile as compile_cute

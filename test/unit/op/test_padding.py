@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import noted  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.kernels.common.repack_rows import dense_text, pad_text  # noqa: E402
+from cute_dialect.kernels.copies.repack_rows import dense_text, pad_text  # noqa: E402
 from cute_dialect.op.execute.kernels import gap_remover  # noqa: E402
 from cute_dialect.op.select import gemm_dispatch  # noqa: E402
 from cute_dialect.pipelines import compile  # noqa: E402

@@ -34,7 +34,7 @@ class Fake(NamedTuple):
         return "fake"
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        from cute_dialect.kernels.transpose import transpose_text
+        from cute_dialect.kernels.copies.transpose import transpose_text
 
         return {"one": transpose_text}
 

@@ -61,12 +61,12 @@ import numpy as np
 import cute_dialect.lang as cute
 from cute_dialect.algebra import complements, compose, evaluation, inverses, layout, tiling
 from cute_dialect.algebra.values import Layout, raw_layout
-from cute_dialect.kernels.elementwise import elementwise_add_text
+from cute_dialect.kernels.copies.transpose import transpose_text
+from cute_dialect.kernels.elementwise.add import elementwise_add_text
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.sgemm import sgemm_text
-from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.lang.calls.compiled import compile_traced
 from cute_dialect.lang.calls.options import Options
 from cute_dialect.lang.calls.specializations import read_call

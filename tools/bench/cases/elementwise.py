@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile, streaming_tile
-from cute_dialect.kernels.transpose import transpose_text
+from cute_dialect.kernels.copies.transpose import transpose_text
+from cute_dialect.kernels.elementwise.add import elementwise_add_text, seed_tile, streaming_tile
 from cute_dialect.op.select.timing import host_overhead
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.runner import (

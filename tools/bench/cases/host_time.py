@@ -33,7 +33,7 @@ from unittest.mock import patch
 import numpy as np
 
 from cute_dialect import op
-from cute_dialect.kernels.elementwise import elementwise_add_text, streaming_tile
+from cute_dialect.kernels.elementwise.add import elementwise_add_text, streaming_tile
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.rows.kernels import row_kernel, sum_kernel

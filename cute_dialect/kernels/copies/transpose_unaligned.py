@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.copies.transpose import BYTES
 from cute_dialect.kernels.rows.memory import part
-from cute_dialect.kernels.transpose import BYTES
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = ["UnalignedPlan", "unaligned_text"]

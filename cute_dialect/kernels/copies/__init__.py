@@ -1,0 +1,1 @@
+"""Kernels that move elements without computing: transposes, and copies between row alignments."""

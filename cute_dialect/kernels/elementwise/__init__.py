@@ -1,0 +1,1 @@
+"""Elementwise kernels: sums of two matrices, graphs of functions, and reductions of their gradients."""
