@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Interpreted
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
-__all__ = ["RowCall", "RowKernel", "is_contiguous", "library"]
-
 
 class RowKernel(NamedTuple):
     """A kernel: its unique name, the function and the arguments that generate its text, and its host function."""

@@ -31,8 +31,6 @@ from cute_dialect.runtime.fast_call import guard_of
 if TYPE_CHECKING:  # pragma: no cover
     pass
 
-__all__ = ["AddressMismatch", "KnownCalls", "forget_calls", "is_traced", "key_of", "number"]
-
 _LIMIT = 1024
 """Maximum number of cached specializations."""
 _RECENT = 6

@@ -25,13 +25,7 @@ from cute_dialect.op.arrays.operand_views import (
     with_padded_rows,
     zeros,
 )  # fmt: skip
-from cute_dialect.op.epilogue.bind import (
-    Bound,
-    arranged,
-    bound,
-    in_place_of,
-    traced_of,
-)
+from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded, unfused
 from cute_dialect.op.epilogue.output_layout import as_array
 from cute_dialect.op.epilogue.tracing import FakeTensor
@@ -59,8 +53,6 @@ from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CallOptions
-
-__all__ = ["options_of", "product"]
 
 
 class _Call(NamedTuple):

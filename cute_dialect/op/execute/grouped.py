@@ -64,11 +64,6 @@ from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
-__all__ = [
-    "SCHEDULES", "Planned", "combined", "computed", "is_storable", "of_graph", "planned", "problem_of", "readable",
-]  # fmt: skip
-
-
 SCHEDULES = ("auto", "device", "host")
 RESTS = ("keep", "zero")
 

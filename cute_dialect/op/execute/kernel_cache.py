@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.pipelines.cache import Cache
     from cute_dialect.pipelines.compilation import Emit
 
-__all__ = ["EMITS", "LIBRARIES", "Libraries", "backend", "compiled_kernel", "compiled_text", "load_or_compile"]
-
 _FILE = "made.json"
 _FORMAT = 1
 

@@ -47,11 +47,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.gemm.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = [
-    "GENERATORS", "Config", "GroupKernel", "PlainKernel", "Variant", "chip_here", "compiled", "gap_remover",
-    "kernel_of", "launcher_of", "library", "name_of", "padder", "share_of", "splitting", "text_of",
-]  # fmt: skip
-
 PlainKernel: TypeAlias = (
     "DepthwiseConfig | DepthwiseWeightsConfig | DirectConfig | DirectWeightsConfig | FewResultsConfig | UnfoldConfig"
 )  # fmt: skip

@@ -27,12 +27,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.epilogue.bind import Reduced
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 
-__all__ = [
-    "Step", "Workspace", "combined_steps", "partial_steps", "parts_of", "reduction", "split_step",
-    "split_steps", "steps_of",
-]  # fmt: skip
-
-
 Memory: TypeAlias = Callable[[int], ArrayView]
 """Allocates a number of f32 elements."""
 

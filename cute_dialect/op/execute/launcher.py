@@ -31,8 +31,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.epilogue.graph import Graph
     from cute_dialect.runtime.launch import CallOptions, CompiledModule, Kernel
 
-__all__ = ["Launcher", "Ready", "Recipe", "Share", "WorkspaceKernel", "ready", "transposed_operands"]
-
 
 class Share(NamedTuple):
     """The global workspace that the blocks of a launch share."""

@@ -30,8 +30,6 @@ from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.binding import ReadOnlyError
 from cute_dialect.runtime.device_memory import host_bytes, is_writable, span
 
-__all__ = ["Copies", "TableLaunch", "check_results", "joined", "one_view", "table_launch", "table_like"]
-
 _STEP = 1 << 20
 """Maximum stride of the third mode in bytes.  It fits 32 bits in elements, and 2^31 strides reach 2 PiB."""
 _KEPT = 256

@@ -33,19 +33,6 @@ from cute_dialect.op.execute.replay import (
 )
 from cute_dialect.runtime.arrays import current_stream_of_torch, view_of
 
-__all__ = [
-    "CURRENT",
-    "Launch",
-    "Recording",
-    "is_eager",
-    "is_transformed",
-    "launched",
-    "needs_gradients",
-    "reach_of",
-    "recorded",
-    "unrecorded",
-]
-
 _MOST = 1 << 30
 """Maximum number of bytes that a recorded call allocates; its replay holds all of them at once."""
 

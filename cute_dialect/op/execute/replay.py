@@ -33,10 +33,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = [
-    "AddressGuard", "Allocation", "Called", "Copied", "Filled", "Repeated", "Slice", "Step", "maker_of", "repeating",
-]  # fmt: skip
-
 Allocation: TypeAlias = "tuple[Sequence[int], Sequence[int], torch.dtype]"
 """A tensor that each call allocates: shape, strides, type."""
 

@@ -13,8 +13,6 @@ from cute_dialect.op.execute.kernels import gap_remover, padder
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
-__all__ = ["pads", "with_padding", "without_padding"]
-
 
 def pads(x: ArrayView, mode: int) -> bool:
     """Return True if the padding kernel can copy a matrix or batch along a contiguous mode.

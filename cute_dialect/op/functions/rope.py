@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Array, Interpreted
 
-__all__ = ["append_kv", "rope", "rotated"]
-
 _KNOWN = KnownCalls(tf32=False)
 """Cached calls of ``rope``."""
 _TABLES = ("cos", "sin", "positions", "offsets", "seqused_k", "page_table")

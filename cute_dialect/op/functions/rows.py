@@ -36,9 +36,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array, Sizes
     from cute_dialect.runtime.arrays import ArrayView
 
-__all__ = ["check_classes", "of_classes"]
-
-
 _KNOWN = {name: KnownCalls(tf32=False) for name in (*FUNCTIONS, "transpose")}
 """Cached calls by function.  Those of ``cross_entropy`` return the losses with gradients, all results without."""
 _LOSSES = _KNOWN["cross_entropy"]

@@ -14,8 +14,6 @@ from torch import Tensor
 from cute_dialect.op.functions.rope import rotated
 from cute_dialect.op.torch.registry import CUTE
 
-__all__ = ["backward", "fake", "forward", "keep"]
-
 
 def forward(
     x: Tensor, cos: Tensor, sin: Tensor, positions: Tensor | None, offsets: Tensor | None, interleaved: bool,

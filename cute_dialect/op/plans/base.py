@@ -25,8 +25,7 @@ from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments
 from cute_dialect.op.execute.call_cache import KnownCalls
-from cute_dialect.op.execute.kernel_source import Source, ir_of
-from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of, write
+from cute_dialect.op.execute.saved import Fields, SavedKernels, Source, ir_of, module_of, write
 from cute_dialect.op.problems.operands import Kinds
 from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number

@@ -63,8 +63,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.explanations.conv import ConvExplanation
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["Conv2d", "Conv2dDgrad", "Conv2dFprop", "Conv2dWgrad"]
-
 _RESULTS = {"f8E4M3FN": "bf16", "f8E5M2": "bf16", "i8": "i32", "ui8": "i32", "tf32": "f32"}
 _TYPICAL = (32, 56, 56, 64), (64, 3, 3, 64)
 

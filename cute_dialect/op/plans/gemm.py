@@ -24,7 +24,6 @@ from cute_dialect.op.plans.base import cached, replayed
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
 from cute_dialect.op.plans.report import explained
-from cute_dialect.op.plans.tuning import tuned_plan
 from cute_dialect.op.problems.gemm import planned_operands
 from cute_dialect.op.problems.operands import folded
 from cute_dialect.op.problems.pointer_arrays import as_batch, is_several, products_of
@@ -32,7 +31,7 @@ from cute_dialect.op.pycutlass.arguments import Visited, arguments_for, is_of_su
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 from cute_dialect.op.select.descriptions import MathOperation, OpcodeClass, Split
-from cute_dialect.op.tuning import check_place
+from cute_dialect.op.tuning import check_place, tuned_plan
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
@@ -42,8 +41,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Factor
     from cute_dialect.op.tuning import Tuned
     from cute_dialect.runtime.launch import CallOptions
-
-__all__ = ["Gemm"]
 
 
 class Gemm(MatrixPlan):

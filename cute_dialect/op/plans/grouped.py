@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
-from cute_dialect.op.execute.kernel_source import Source, ir_of
-from cute_dialect.op.execute.saved import Fields
+from cute_dialect.op.execute.saved import Fields, Source, ir_of
 from cute_dialect.op.explanations.gemm import explain_grouped
 from cute_dialect.op.plans.base import Tiled
 from cute_dialect.op.plans.gemm import Gemm
@@ -54,8 +53,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.explanations.gemm import Explanation
     from cute_dialect.op.signature_types import Array, Arrays, Factor
     from cute_dialect.runtime.launch import CallOptions
-
-__all__ = ["GroupedGemm"]
 
 
 class GroupedGemm(Tiled):

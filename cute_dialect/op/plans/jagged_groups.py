@@ -14,9 +14,8 @@ from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import on_the_cpu, wait_for
 from cute_dialect.op.execute.grouped import planned
-from cute_dialect.op.execute.kernel_source import Source
 from cute_dialect.op.execute.kernels import GroupKernel, kernel_of, library, name_of, text_of
-from cute_dialect.op.execute.saved import Fields, SavedKernels
+from cute_dialect.op.execute.saved import Fields, SavedKernels, Source
 from cute_dialect.op.plans.reference import as_f64
 from cute_dialect.op.problems.grouped import GroupedArguments, shapes_of
 from cute_dialect.op.problems.operands import as_planned, read
@@ -32,8 +31,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.grouped import GroupedGemm
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
-__all__ = ["CutArguments", "cut_arguments", "cut_reference"]
-
 _MATH = {
     MathOperation.multiply_add_fast_f32: "3xtf32", MathOperation.multiply_add_fast_f16: "fast_f16",
     MathOperation.multiply_add_fast_bf16: "fast_bf16",
@@ -41,7 +38,7 @@ _MATH = {
 
 
 class _Source(NamedTuple):
-    """A kernel as a :class:`~cute_dialect.op.execute.kernel_source.Source`."""
+    """A kernel as a :class:`~cute_dialect.op.execute.saved.Source`."""
 
     config: GroupKernel
     chip: str = ""

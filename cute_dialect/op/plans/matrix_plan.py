@@ -34,8 +34,6 @@ from cute_dialect.op.select.plan_tiles import chosen, tiles_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.execute.arguments import Arguments
 
-__all__ = ["MatrixPlan", "types_of"]
-
 _RESULTS = {"f8E4M3FN": "bf16", "f8E5M2": "bf16", "i8": "i32", "ui8": "i32", "tf32": "f32"}
 _TYPICAL = GemmCoord(4096, 4096, 4096)
 

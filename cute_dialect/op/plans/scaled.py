@@ -22,14 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from cute_dialect.kernels.common.elements import outputs_of
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
-from cute_dialect.op.errors import (
-    DtypeError,
-    EpilogueError,
-    LayoutError,
-    ShapeError,
-    UnsupportedError,
-    named,
-)
+from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.keywords import checks_keywords
@@ -58,8 +51,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
     from cute_dialect.op.signature_types import Array, Factor
     from cute_dialect.runtime.launch import CallOptions
-
-__all__ = ["ScaledGemm"]
 
 _BLOCK = 128
 

@@ -58,26 +58,6 @@ from cute_dialect.runtime.arrays import ArrayView, accepts, view_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.pycutlass.conv import Conv2dProblemSize
 
-__all__ = [
-    "NAMES",
-    "Checked",
-    "ConvOptions",
-    "Geometry",
-    "Prepared",
-    "as_image",
-    "as_matrix",
-    "check",
-    "check_in_place",
-    "geometry",
-    "geometry_of",
-    "of_pixels",
-    "planned_geometry",
-    "prepared",
-    "rows_of",
-    "tf32_of_convolutions",
-    "window_of",
-]  # fmt: skip
-
 MODES = ("cross_correlation", "convolution")
 
 

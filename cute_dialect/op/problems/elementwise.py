@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 from cute_dialect.op.arrays.dtypes import element_name
 
-__all__ = ["compute_type", "result_element"]
-
 
 def compute_type(elements: Sequence[str], dtype: object) -> str:
     """Return the type in which a function of arrays is computed.

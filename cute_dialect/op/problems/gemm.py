@@ -42,11 +42,6 @@ from cute_dialect.runtime.arrays import ArrayView
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.epilogue.tracing import Traced
 
-__all__ = [
-    "CheckedGemm", "CheckedPlan", "GemmProblem", "check_gemm", "check_plan", "epilogue_of", "planned_operands",
-    "without_memory",
-]  # fmt: skip
-
 BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
 """Types of biases; an f64 result also has f64 biases."""
 

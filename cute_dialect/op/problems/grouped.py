@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 
-__all__ = ["GROUPS", "GroupedArguments", "Shapes", "shapes_of"]
-
 GROUPS = ("offs", "lengths", "row_groups")
 """Arguments that define the groups, also of the torch operator."""
 

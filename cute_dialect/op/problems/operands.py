@@ -16,25 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.kernels.epilogue.activations import is_activation, unknown_activation
 from cute_dialect.op.arrays.dtypes import SIZES, can_mix
 from cute_dialect.op.arrays.operand_views import Matrix, overlap, same_matrix
-from cute_dialect.op.errors import (
-    AlignmentError,
-    DeviceError,
-    DtypeError,
-    EpilogueError,
-    LayoutError,
-    ShapeError,
-)
+from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, EpilogueError, LayoutError, ShapeError
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, accepts, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.epilogue.graph import Graph
     from cute_dialect.op.epilogue.bind import Reduced
-
-__all__ = [
-    "Kinds", "Operands", "Type", "as_planned", "bias_mode", "check_activation", "check_addends", "check_one_device",
-    "check_overlap", "check_product", "check_result", "check_tma", "fits_results", "fits_tma", "folded", "found_type",
-    "laid", "layout_found", "matrix", "new_like", "of_shape", "product_shape", "read",
-]  # fmt: skip
 
 
 class Type(NamedTuple):

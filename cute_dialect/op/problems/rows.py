@@ -17,10 +17,6 @@ from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_lengt
 from cute_dialect.kernels.rows.streamed import OPERATIONS
 from cute_dialect.op.errors import UnsupportedError
 
-__all__ = [
-    "FUNCTIONS", "LOSS", "MAPS", "NORMS", "NUMBERS", "NUMBERS_BY_KERNEL", "ROW_FUNCTIONS", "RowFunction", "RowProblem",
-]  # fmt: skip
-
 
 class RowFunction(NamedTuple):
     """A row function with kernels of its own.

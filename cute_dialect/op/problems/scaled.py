@@ -20,8 +20,6 @@ from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array
 
-__all__ = ["EXPONENTS", "RECIPES", "as_bytes", "as_f32", "check_scaled", "refuse_finer", "scales_epilogue"]
-
 RECIPES = ("tensor", "row", "block", "block1x128")
 """Recipes of scales.  With ``block1x128`` a block of ``b`` is one column by 128 along K."""
 _BLOCK = 128

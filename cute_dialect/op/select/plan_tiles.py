@@ -22,8 +22,6 @@ from cute_dialect.op.select.descriptions import ALONE, MathOperation, Split, Til
 from cute_dialect.op.select.gemm_dispatch import CACHES, choose, taking, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 
-__all__ = ["TileDescriptions", "chosen", "problem_of", "tiles_of"]
-
 
 class TileDescriptions(Sequence[TileDescription]):
     """Descriptions of all candidate kernels for a problem, the best first, created on access, then ``others``."""

@@ -21,9 +21,9 @@ from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.execute import saved
 from cute_dialect.op.execute.arguments import Transfer
 from cute_dialect.op.execute.launch_sequence import partial_steps
-from cute_dialect.op.plans.tuning import tuned_plan
 from cute_dialect.op.select.configurations import described as describe
 from cute_dialect.op.select.kernel_choice import few_rows
+from cute_dialect.op.tuning import tuned_plan
 from cute_dialect.runtime.binding import ReadOnlyError
 
 

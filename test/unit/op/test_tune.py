@@ -20,9 +20,9 @@ from products_on_the_cpu import put_in_place  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op import tuning as module  # noqa: E402
+from cute_dialect.op import tuning as of_plans  # noqa: E402
 from cute_dialect.op.functions import tune as public  # noqa: E402
 from cute_dialect.op.plans import gemm as of_plans_gemm  # noqa: E402
-from cute_dialect.op.plans import tuning as of_plans  # noqa: E402
 from cute_dialect.op.select import gemm_dispatch  # noqa: E402
 from cute_dialect.op.select.gemm_dispatch import choose  # noqa: E402
 from cute_dialect.op.select.kernel_choice import Problem, table_path, tuned  # noqa: E402
