@@ -48,7 +48,6 @@ def words(head: str) -> Column:
 
 
 def number(head: str) -> Column:
-    """Return a column of numbers."""
     return Column(head, "number")
 
 

@@ -31,7 +31,6 @@ T = TypeVar("T")
 
 
 def is_vector(t: Attribute | None) -> TypeGuard[Vector]:
-    """Return True if `t` is a vector type."""
     return isinstance(t, VectorType)
 
 

@@ -44,7 +44,6 @@ class Unit(NamedTuple):
 
 @lru_cache(maxsize=256)
 def struct_type(register: Attribute, count: int) -> LLVMStructType:
-    """Return the struct type of ``count`` registers."""
     return LLVMStructType([register] * count)
 
 

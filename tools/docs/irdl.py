@@ -96,7 +96,6 @@ class _Body:
 
 
 def is_variadic(definition: OperandDef | ResultDef) -> bool:
-    """Return True if an operand or result is variadic."""
     return isinstance(definition, VariadicDef) and not isinstance(definition, OptionalDef)
 
 

@@ -50,7 +50,6 @@ class Subject(NamedTuple):
 
 
 def subject(view: View, offset: int, catalogue: Catalogue) -> Subject | None:
-    """Return the subject at an offset, or None."""
     line, base = view.line_at(offset), offset - view.place(offset).column
     if _RUN.match(line):
         word = view.word(offset, _FLAG)
@@ -226,7 +225,6 @@ def symbols(view: View) -> list[types.DocumentSymbol]:
 
 
 def completions(view: View, offset: int, catalogue: Catalogue, analysis: Analysis) -> list[types.CompletionItem]:
-    """Return the completions at an offset."""
     before = view.line_before(offset)
     return [
         types.CompletionItem(

@@ -274,7 +274,6 @@ class MlirText:
             scope = self.parents[scope]
 
     def definition(self, name: Name) -> Name | None:
-        """Return the definition of a name."""
         if name.definition:
             return name
         same = self._defined.get((name.kind, name.text), {})

@@ -43,7 +43,6 @@ class View:
 
     @cached_property
     def names(self) -> MlirText:
-        """The names in an MLIR text."""
         return MlirText(self.text)
 
     def offset(self, position: types.Position) -> int:

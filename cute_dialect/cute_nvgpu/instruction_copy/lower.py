@@ -22,7 +22,6 @@ from cute_dialect.upstream.nvvm import OPS, InlinePtxOp, LaneIdOp, ShflSyncOp, n
 
 
 def copy_atom(op: Operation) -> InstructionCopyType:
-    """Return the atom of a copy instruction."""
     atom = op.properties["atom"]
     assert isinstance(atom, InstructionCopyType)
     return atom

@@ -282,7 +282,6 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
 
     @property
     def atom(self) -> MmaAtomType:
-        """Type of the atom."""
         return self.data.atom
 
     @property

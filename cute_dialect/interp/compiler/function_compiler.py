@@ -261,7 +261,6 @@ class FnCompiler:
         return len(self.fn.template) - 1
 
     def leaf_of(self, slot: int) -> Leaf:
-        """Return the leaf in a slot."""
         return self.fn.leaves[slot]
 
     def slots_of(self, value: SSAValue) -> tuple[int, ...]:

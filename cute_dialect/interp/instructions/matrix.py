@@ -474,7 +474,6 @@ def _tile(row: MmaAtom, operand: str, values: Array) -> Array:
 
 
 def compile_mma(c: FnCompiler, row: MmaAtom, used: Registers) -> Step:
-    """Return the step of one MMA."""
     held = row.metadata
     assert held is not None
     m, _, _ = row.shape_mnk

@@ -155,7 +155,6 @@ class Text:
         return slot
 
     def leaf(self, slot: int) -> Leaf:
-        """Return the leaf of a slot."""
         return self.c.leaf_of(slot)
 
     def guard(self, s: Statement) -> tuple[int, bool]:

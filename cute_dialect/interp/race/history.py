@@ -162,7 +162,6 @@ class Shadow:
         return s
 
     def row(self, reader: int) -> int:
-        """Return the row of a reader."""
         got = self.rows.get(reader)
         if got is None:
             got = self.rows[reader] = len(self.rows)
