@@ -392,7 +392,7 @@ MODULES = {
         "arithmetic", "complements", "compose", "evaluation", "inverses", "layout", "layout_pictures", "leaf",
         "make_layouts", "text", "tiled_copy", "tiled_mma", "tiling", "trees", "values", "verify",
     ),
-    "arch": ("descriptors", "elements", "gmma", "sm90"),
+    "arch": ("descriptors", "elements", "sm90"),
 }  # fmt: skip
 """Modules that the expressions below use by name; ``L`` parses a layout, ``UNDERSCORE`` is ``_``."""
 
@@ -550,11 +550,11 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
         "expected the PTX name of an element type, got 'e9'",
     ),
     (
-        "gmma.element_swizzle(128, 64)",
+        "descriptors.element_swizzle(128, 64)",
         "element: expected elements of 8, 16 or 32 bits, got 64",
     ),
     (
-        'gmma.plain_atom("row", 128, 16)',
+        'descriptors.plain_atom("row", 128, 16)',
         "major: expected 'k' or 'mn', got 'row'",
     ),
     (
