@@ -10,9 +10,9 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 896,
-    "lines": 188_600,
-    "# fmt: skip": 1_060,
+    "files": 778,
+    "lines": 188_400,
+    "# fmt: skip": 1_050,
     "Any": 6_760,
     f"functions with {MANY} or more parameters": 117,
 }
