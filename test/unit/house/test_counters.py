@@ -10,9 +10,9 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 778,
+    "files": 750,
     "lines": 188_400,
-    "# fmt: skip": 1_050,
+    "# fmt: skip": 1_045,
     "Any": 6_760,
     f"functions with {MANY} or more parameters": 117,
 }
