@@ -30,8 +30,8 @@ from torch import Tensor
 
 from cute_dialect import op
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.operators.attention import gradients_by_kernels
-from cute_dialect.op.operators.attention_matmuls import Mask, Saved, gradients_by_matmuls
+from cute_dialect.op.operators.attention import gradients
+from cute_dialect.op.operators.attention_matmuls import Mask, Saved
 
 __all__ = [
     "flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func", "flash_attn_varlen_func",
@@ -263,8 +263,7 @@ def sdpa_backward(
     saved = Saved(query, key, value, None, None, out, logsumexp)
     mask = Mask("top_left" if is_causal else "", -1, -1, scale, "bhsd", None)
     with torch.no_grad():
-        # Other calls must not use torch's kernel, which may be replaced by this function.
-        found = gradients_by_kernels(saved, grad_out, None, mask) or gradients_by_matmuls(saved, grad_out, None, mask)
+        found = gradients(saved, grad_out, None, mask)
     return found.q, found.k, found.v
 
 

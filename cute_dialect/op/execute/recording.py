@@ -149,7 +149,7 @@ PURE = {
     "aten::add", "aten::arange", "aten::div", "aten::eq", "aten::exp", "aten::full_like", "aten::ge", "aten::gt",
     "aten::isinf", "aten::le", "aten::lt", "aten::masked_fill", "aten::mul", "aten::neg", "aten::new_ones",
     "aten::new_zeros", "aten::ones", "aten::scalar_tensor", "aten::sub", "aten::sum", "aten::where", "aten::zeros",
-    "aten::zeros_like", "aten::_flash_attention_backward", "aten::_scaled_dot_product_cudnn_attention_backward",
+    "aten::zeros_like",
 }  # fmt: skip
 """Torch operators that a recording may contain.
 

@@ -1,18 +1,7 @@
-"""The operators ``torch.ops.cute.attention`` and ``attention_backward``: gradients by torch's kernels or by matmuls.
+"""The operators ``torch.ops.cute.attention``, ``attention_backward`` and ``merge_attention``.
 
-cuDNN's kernel is about twice as fast as torch's flash-attention kernel.  It supports full masks and square causal
-masks.  The flash-attention kernel aligns windows and causal masks with the last key. :func:`pieces` splits a call into
-kernel calls that have the right masks together.  Queries that see no key, and keys that no query sees, belong to no
-piece::
-
-    8 queries, 5 keys, causal="bottom_right": query i sees keys 0 … i - 3
-    one piece: queries 3 … 7, keys 0 … 4, causal; the gradient of queries 0 … 2 is zero
-
-    200 queries, 40 keys, causal="top_left": query i sees keys 0 … i
-    two pieces: queries 0 … 38 and keys 0 … 38, causal; queries 39 … 199 and all keys
-
-Neither kernel has a gradient of ``lse``.  Other calls use matmuls in f32, in blocks of bounded size
-(:mod:`.attention_matmuls`).
+Gradients on a GPU are those of the kernels of :mod:`cute_dialect.kernels.attention.backward`.  Calls that they do not
+support, and calls on the CPU, use matmuls in f32, in blocks of bounded size (:mod:`.attention_matmuls`).
 """
 
 # torch is not installed where types are checked.
@@ -21,11 +10,7 @@ Neither kernel has a gradient of ``lse``.  Other calls use matmuls in f32, in bl
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from functools import cache
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -53,97 +38,12 @@ from cute_dialect.op.problems.attention import LAYOUTS
 from cute_dialect.op.torch.registry import CUTE
 
 
-class Piece(NamedTuple):
-    """Queries and keys of one kernel call, and its window."""
-
-    first: int
-    end: int
-    """Queries ``first`` … ``end - 1``."""
-    begin: int
-    stop: int
-    """Keys ``begin`` … ``stop - 1``."""
-    left: int
-    """Keys before a query's own, where the last query's own is the last key; -1 for all."""
-    right: int
-    """Keys after it; -1 for all."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of queries and keys."""
-        return self.end - self.first, self.stop - self.begin
-
-    @property
-    def is_exact(self) -> bool:
-        """Return True if torch's kernel sees exactly the keys of the window.
-
-        The kernel drops a bound that is not less than the number of keys, and replaces a missing bound by that number
-        if the other one is there.  With more queries than keys, the first queries then see too many or too few keys.
-        """
-        queries, keys = self.shape
-        left = -1 if self.left >= keys else self.left
-        right = -1 if self.right >= keys else self.right
-        if left >= 0 > right:
-            right = keys
-        elif right >= 0 > left:
-            left = keys
-        pairs = ((self.left, left, keys), (self.right, right, queries))
-        return all([want == got or (_is_all(want, n) and _is_all(got, n)) for want, got, n in pairs])
-
-    @property
-    def is_square(self) -> bool:
-        """Return True for a full mask, and for a causal one of as many queries as keys."""
-        queries, keys = self.shape
-        return self.left < 0 and (self.right < 0 or (self.right == 0 and queries == keys))
-
-
-def _is_all(bound: int, count: int) -> bool:
-    """Return True if a bound of a window hides nothing from ``count`` queries or keys."""
-    return bound < 0 or bound >= count - 1
-
-
-def pieces(mask: Mask, queries: int, keys: int) -> list[Piece]:
-    """Return the calls of torch's kernel that compute a mask together.  No piece has queries without keys."""
-    shift, left, right = mask.shift(queries, keys), mask.left, mask.after
-    first = max(0, -shift - right) if right >= 0 else 0
-    end = min(queries, keys - shift + left) if left >= 0 else queries
-    if first >= end or not keys:
-        return []
-    whole = _piece(mask, first, end, shift, keys)
-    if whole.is_exact:
-        return [whole]
-    # Queries before the first cut do not see the last key; queries from the second cut on do not see the first key.
-    ends = (keys - 1 - shift - right if right >= 0 else first, left - shift + 1 if left >= 0 else end)
-    cuts = [first, *sorted([min(max(x, first), end) for x in ends]), end]
-    return [_piece(mask, i, j, shift, keys) for i, j in pairwise(cuts) if i < j]
-
-
-def _piece(mask: Mask, first: int, end: int, shift: int, keys: int) -> Piece:
-    """Return the piece of queries that all see a key."""
-    left, right = mask.left, mask.after
-    begin = max(0, first + shift - left) if left >= 0 else 0
-    stop = min(keys, end + shift + right) if right >= 0 else keys
-    left = -1 if end - 1 + shift - left <= 0 else left
-    right = -1 if first + shift + right >= keys - 1 else right
-    # Distance from the key that the kernel aligns with a query to the query's own key.
-    more = first + shift - begin - ((stop - begin) - (end - first))
-    return Piece(first, end, begin, stop, left - more if left >= 0 else -1, right + more if right >= 0 else -1)
-
-
 def gradients(
     saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask, of_bias: bool = False
 ) -> Gradients:
     """Return the gradients, in the types of the tensors, from those of the result and of ``lse`` (None for zero)."""
-    q, k, v, begins_q, begins_k, out, lse = saved[:7]
-    by_kernels = gradients_by_kernels(saved, grad, grad_lse, mask)
-    if by_kernels is not None:
-        return by_kernels
-    if grad is not None and grad_lse is None and _is_plain(saved, mask) and _has_flash(q):
-        if begins_q is None:
-            return Gradients(*_turned_back(_flash(_rows_first(mask, q, k, v, out, grad), lse, mask), mask))
-        # Sequences of different lengths: the kernel aligns each mask with the last key of its sequence.
-        if mask.is_full or mask.causal == "bottom_right" or begins_q is begins_k:
-            return Gradients(*_flash_packed(saved, grad, mask))
-    return gradients_by_matmuls(saved, grad, grad_lse, mask, of_bias)
+    found = gradients_by_kernels(saved, grad, grad_lse, mask)
+    return gradients_by_matmuls(saved, grad, grad_lse, mask, of_bias) if found is None else found
 
 
 def gradients_by_kernels(saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask) -> Gradients | None:
@@ -169,159 +69,6 @@ def gradients_by_kernels(saved: Saved, grad: Tensor | None, grad_lse: Tensor | N
         results = results[0].zero_(), results[1].zero_(), results[2].zero_()
     launch_backward(one, choose_backward(problem), results)
     return Gradients(*results)
-
-
-def _is_plain(saved: Saved, mask: Mask) -> bool:
-    """Return True if torch's kernels have all functions of the call's scores."""
-    q, k, v = saved[:3]
-    if 0 in (q.numel(), k.numel(), saved.lse.numel()) or q.shape[-1] != v.shape[-1]:
-        return False
-    return not (saved.has_functions or mask.softcap) and mask.factor(q.shape[-1]) > 0
-
-
-# ------------------------------------------------------------------------------------------------- torch's own kernel
-
-
-@cache
-def _flash_is_built() -> bool:
-    return torch.backends.cuda.is_flash_attention_available()
-
-
-def _has_flash(q: Tensor) -> bool:
-    """Return True if torch's flash-attention kernel supports these heads."""
-    return q.is_cuda and q.shape[-1] <= 256 and _flash_is_built()
-
-
-def _rows_first(mask: Mask, *arrays: Tensor) -> tuple[Tensor, ...]:
-    """Return arrays as (B, S, H, D)."""
-    return arrays if mask.layout == "bshd" else tuple([x.transpose(1, 2) for x in arrays])
-
-
-def _turned_back(found: tuple[Tensor, ...], mask: Mask) -> tuple[Tensor, Tensor, Tensor]:
-    """Return gradients in the layout of the call."""
-    dq, dk, dv = found if mask.layout == "bshd" else [x.transpose(1, 2) for x in found]
-    return dq, dk, dv
-
-
-def _readable(x: Tensor) -> Tensor:
-    """Return a tensor whose heads are contiguous and begin at multiples of 16 bytes, perhaps a copy."""
-    *steps, last = x.stride()
-    if last == 1 and x.data_ptr() % 16 == 0 and all([step % 8 == 0 for step in steps]):
-        return x
-    return x.clone(memory_format=torch.contiguous_format)
-
-
-@cache
-def _no_state(device: torch.device) -> Tensor:
-    """Return the random state of a call without dropout, which nothing reads."""
-    return torch.empty(0, dtype=torch.uint64, device=device)
-
-
-def _call_flash(
-    arrays: Sequence[Tensor], lse: Tensor, scale: float, begins: tuple[Any, Any], most: tuple[int, int],
-    left: int, right: int,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Call torch's kernel.
-
-    Args:
-        arrays: q, k, v, the result and its gradient.
-        most: the largest numbers of queries and keys of a sequence.
-        left, right: bounds of the window; -1 for none.
-    """
-    q, k, v, out, grad = [_readable(x) for x in arrays]
-    causal, state = left < 0 and right == 0, _no_state(q.device)
-    window = {} if causal else {"window_size_left": left, "window_size_right": right}
-    return torch.ops.aten._flash_attention_backward.default(
-        grad, q, k, v, out, lse, *begins, *most, 0.0, causal, state, state, scale=scale, **window
-    )
-
-
-_REFUSED: set[object] = set()
-"""Specializations that cuDNN does not support."""
-
-
-def _call_cudnn(
-    arrays: Sequence[Tensor], lse: Tensor, scale: float, most: tuple[int, int], causal: bool
-) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
-    """Call cuDNN's kernel on (B, S, H, D), for full masks and square causal masks.
-
-    Return None if cuDNN does not support the call.
-    """
-    q, k = arrays[:2]
-    size = q.shape[-1]
-    if size > 256 or size % 8 or 1 in most or not torch.backends.cuda.cudnn_sdp_enabled():
-        return None
-    # The flash-attention kernel has a deterministic variant.
-    kind = (q.dtype, size, q.shape[2], k.shape[2], causal)
-    if kind in _REFUSED or torch.are_deterministic_algorithms_enabled():
-        return None
-    given = [_readable(x) for x in arrays]
-    if any([0 in x.stride() for x in given]):  # expanded
-        return None
-    q, k, v, out, grad = [x.transpose(1, 2) for x in given]
-    state = _no_state(q.device)
-    try:
-        found = torch.ops.aten._scaled_dot_product_cudnn_attention_backward.default(
-            grad, q, k, v, out, lse.unsqueeze(-1), state, state, None, None, None, *most, 0.0, causal, scale=scale
-        )
-    except torch.OutOfMemoryError:
-        raise
-    except RuntimeError:
-        _REFUSED.add(kind)
-        return None
-    dq, dk, dv = [x.transpose(1, 2) for x in found]
-    return dq, dk, dv
-
-
-def _flash(arrays: tuple[Tensor, ...], lse: Tensor, mask: Mask) -> tuple[Tensor, ...]:
-    """Return gradients of (B, S, H, D) by torch's kernels; ``arrays``: q, k, v, the result and its gradient."""
-    q, k, v, out, grad = arrays
-    queries, keys, scale = q.shape[1], k.shape[1], mask.factor(q.shape[-1])
-    parts = pieces(mask, queries, keys)
-    if len(parts) == 1 and parts[0].shape == (queries, keys):
-        return _piece_gradients(parts[0], arrays, lse, scale)
-    exact = torch.float32 if len(parts) > 1 else q.dtype  # gradients of several pieces are rounded once
-    dq = torch.zeros(q.shape, dtype=q.dtype, device=q.device)
-    dk, dv = [torch.zeros(x.shape, dtype=exact, device=x.device) for x in (k, v)]
-    for part in parts:
-        rows, seen = slice(part.first, part.end), slice(part.begin, part.stop)
-        some = (q[:, rows], k[:, seen], v[:, seen], out[:, rows], grad[:, rows])
-        found = _piece_gradients(part, some, lse[:, :, rows].contiguous(), scale)
-        dq[:, rows] = found[0]
-        dk[:, seen] += found[1]
-        dv[:, seen] += found[2]
-    return dq, dk.to(k.dtype), dv.to(v.dtype)
-
-
-def _piece_gradients(
-    part: Piece, arrays: tuple[Tensor, ...], lse: Tensor, scale: float
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return the gradients of a piece with these arrays."""
-    if part.is_square:
-        found = _call_cudnn(arrays, lse, scale, part.shape, part.right == 0)
-        if found is not None:
-            return found
-    return _call_flash(arrays, lse, scale, (None, None), part.shape, part.left, part.right)
-
-
-def _flash_packed(saved: Saved, grad: Tensor, mask: Mask) -> tuple[Tensor, Tensor, Tensor]:
-    """Return gradients of packed sequences by torch's kernel."""
-    q, k, v, begins_q, begins_k, out, lse = saved[:7]
-    assert begins_q is not None and begins_k is not None
-    most_q = q.shape[0] if mask.longest is None else min(mask.longest, q.shape[0])
-    most_k = most_q if begins_q is begins_k else k.shape[0]
-    logs = lse.masked_fill(lse == -math.inf, math.inf)  # rows without keys, as the kernel marks them
-    made = _call_flash(
-        (q, k, v, out, grad), logs, mask.factor(q.shape[-1]), (begins_q, begins_k), (most_q, most_k), mask.left,
-        mask.after,
-    )  # fmt: skip
-    # The kernel does not write rows past the last sequence.
-    ends = (begins_q, begins_k, begins_k)
-    dq, dk, dv = [
-        torch.where((torch.arange(x.shape[0], device=x.device) < end[-1])[:, None, None], x, 0)
-        for x, end in zip(made, ends)
-    ]
-    return dq, dk, dv
 
 
 # ------------------------------------------------------------------------------------------- functions of the operators
@@ -368,8 +115,8 @@ def keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> No
 
 
 def _settings() -> object:
-    """Return the settings that select a kernel of the gradients."""
-    return torch.are_deterministic_algorithms_enabled(), torch.backends.cuda.cudnn_sdp_enabled()
+    """Return the setting that selects a kernel of the gradients."""
+    return torch.are_deterministic_algorithms_enabled()
 
 
 def backward(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:

@@ -13,8 +13,6 @@ from attention_gradients import Call, exact, inputs  # noqa: E402
 from cute_dialect import op  # noqa: E402
 from cute_dialect.kernels.attention.backward_config import BackwardConfig  # noqa: E402
 from cute_dialect.op.execute.attention_backward import AttentionBackwardProblem, missing_feature  # noqa: E402
-from cute_dialect.op.operators import attention as operators  # noqa: E402
-from cute_dialect.op.operators.attention_matmuls import Mask, Saved  # noqa: E402
 from cute_dialect.op.problems.attention import Form  # noqa: E402
 
 CASES = [
@@ -41,17 +39,7 @@ def test_gradients(call: Call) -> None:
             assert float((x.double() - y).norm()) < 2e-3 * float(y.norm())
 
 
-def test_calls_with_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that the library's kernels do not support use torch's."""
-    launched: list[str] = []
-    monkeypatch.setattr(operators, "gradients_by_kernels", lambda *_: launched.append("none"))
-    monkeypatch.setattr(operators, "_flash", lambda *_: launched.append("flash") or (None,) * 3)
-    monkeypatch.setattr(operators, "_has_flash", lambda _: True)
-    monkeypatch.setattr(operators, "_turned_back", lambda x, _: x)
-    q = torch.zeros(1, 2, 8, 64)
-    mask = Mask("top_left", -1, -1, None, "bhsd", None)
-    operators.gradients(Saved(q, q, q, None, None, q, q[..., 0]), q, None, mask)
-    assert launched == ["none", "flash"]
+def test_calls_that_kernels_support() -> None:
     form = Form("f16", "bhsd", False, 1, 2, 1, 8, 8, 64, 0.1, "right", False, 0, 0, True, None)
     assert not missing_feature(AttentionBackwardProblem(form, of_lse=True))
     for name, fields in {

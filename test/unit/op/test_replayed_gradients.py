@@ -24,6 +24,7 @@ from cute_dialect.op.functions import attention as attention_calls  # noqa: E402
 from cute_dialect.op.functions import rows  # noqa: E402
 from cute_dialect.op.operators import attention as attention_operators  # noqa: E402
 from cute_dialect.op.operators import rows as row_operators  # noqa: E402
+from cute_dialect.op.operators.attention_matmuls import Gradients  # noqa: E402
 from cute_dialect.op.rows import gradients as row_gradients  # noqa: E402
 from cute_dialect.op.rows import kernels as row_launch  # noqa: E402
 
@@ -213,16 +214,15 @@ def multiplied(grad: torch.Tensor, k: torch.Tensor, v: torch.Tensor, factor: flo
 def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     """The backward pass calls a torch operator on views of saved tensors."""
 
-    def kernel(arrays: Any, lse: Any, scale: float, most: Any, causal: bool) -> Any:
-        _, k, v, _, grad = [x.transpose(1, 2) for x in arrays]
-        found = torch.ops.cute_test.attention_backward.default(grad, k, v, 2.0)
-        return tuple([x.transpose(1, 2) for x in found])
+    def kernel(saved: Any, grad: Any, grad_lse: Any, mask: Any) -> Any:
+        given = [x.transpose(1, 2) for x in (grad, saved.k, saved.v)]
+        found = torch.ops.cute_test.attention_backward.default(*given, 2.0)
+        return Gradients(*[x.transpose(1, 2) for x in found])
 
     attended = attention_calls.attended
     monkeypatch.setattr(attention_calls, "_KNOWN", KnownCalls())
     monkeypatch.setattr(attention_calls, "attended", lambda *given, device, **more: attended(*given, **more))
-    monkeypatch.setattr(attention_operators, "_has_flash", lambda q: True)
-    monkeypatch.setattr(attention_operators, "_call_cudnn", kernel)
+    monkeypatch.setattr(attention_operators, "gradients_by_kernels", kernel)
     monkeypatch.setattr(recording, "PURE", {*recording.PURE, "cute_test::attention_backward"})
     seen.works = False
     kernels: list[int] = []
@@ -231,7 +231,10 @@ def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> 
         kernels.clear()
         grad, before = normal(1, 2, 64, 64), seen.first
         result, _ = op.attention(q, k, v, causal=True, lse=True)
-        with patch.object(attention_operators, "_call_cudnn", lambda *given: kernels.append(1) or kernel(*given)):
+        counted = patch.object(
+            attention_operators, "gradients_by_kernels", lambda *given: kernels.append(1) or kernel(*given)
+        )
+        with counted:
             found = torch.autograd.grad(result, (q, k, v), grad)
         assert (seen.first == before) == (number > 0) == (not kernels)
         assert all(torch.equal(x, y) for x, y in zip(found, (2 * grad, 3 * k, 4 * v), strict=True))
