@@ -24,9 +24,8 @@ from cute_dialect.kernels.copies.transpose_unaligned import UnalignedPlan, unali
 from cute_dialect.kernels.elementwise.add import elementwise_add_text, seed_tile
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
-from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.gemm.sgemm import sgemm_text
 from cute_dialect.kernels.rows.config import RowConfig
 from cute_dialect.kernels.rows.forward import row_text

@@ -18,9 +18,8 @@ import numpy as np
 from cute_dialect.kernels.common.elements import FACTORS, OUTPUTS, factors, outputs_of
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm import gemm_text
-from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SkinnyConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.gemm.host import arguments_of
 from cute_dialect.pipelines import compile
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm import gemm_text
-from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig, warp_gemm_text
 from cute_dialect.kernels.gemm.simt import ExactConfig, exact_gemm_text
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, split_text

@@ -1,12 +1,20 @@
-"""Configuration of a Hopper GEMM: element types, majors, tile, cluster, schedule and split-K.
+"""Configurations of Hopper GEMMs: element types, majors, tile, cluster, schedule, split-K, few rows and groups.
 
-:class:`GemmConfig` describes a kernel that computes whole tiles, :class:`SplitConfig` one whose blocks split K.
+:class:`GemmConfig` describes a kernel that computes whole tiles (:mod:`cute_dialect.kernels.gemm.hopper`),
+:class:`SplitConfig` one whose blocks split K. :class:`SkinnyConfig` is that of a kernel for few rows
+(:mod:`cute_dialect.kernels.gemm.few_rows`), :class:`GroupedConfig` that of a grouped GEMM
+(:mod:`cute_dialect.kernels.gemm.grouped`).
 
 >>> config = GemmConfig()
 >>> config.tile, config.stages, config.smem_bytes
 ((128, 256, 64), 4, 229440)
 >>> SplitConfig(parts=4).workspace(8192 // 256)           # f32 values for 32 tiles
 4194304
+>>> config = SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2)
+>>> config.name, config.smem_bytes
+('f16-f16-kk-128x128-y-p2-q3.9-h', 229568)
+>>> GroupedConfig(GemmConfig(early=False, serpentine=False, deferred=False), "k").batched
+(False, False, True)
 """
 
 from __future__ import annotations
@@ -19,8 +27,6 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.common.elements import BITS, FACTORS, outputs_of, sums_of
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.epilogue.fragment_layout import Lanes, lanes_of
-
-__all__ = ["BITS", "BLOCK", "EVICT_FIRST", "GemmConfig", "SplitConfig", "at_once", "blocks_of", "selects"]
 
 BLOCK = 128
 """Extent of a scaling block: 128 elements of K, and 128 columns of B where scales are per block."""
@@ -86,6 +92,14 @@ def selects(columns: int) -> int:
     return sum(2 * count - 1 for count in possible)
 
 
+def _check_shared_memory(needed: int, parts: str = "") -> None:
+    """Raise ValueError if a block cannot have ``needed`` bytes. ``parts`` lists what needs them."""
+    if needed > (most := DEFAULT_TARGET.shared):
+        raise ValueError(
+            f"the kernel needs {needed} bytes of shared memory{parts}; at most {most} are available, use fewer stages"
+        )
+
+
 class GemmConfig(NamedTuple):
     """Configuration of a Hopper GEMM kernel. ``check`` raises an error if no such kernel exists."""
 
@@ -115,9 +129,9 @@ class GemmConfig(NamedTuple):
     stream_b: bool = False  # mark B as evict-first in the L2, for a B that is read once
     epilogue: Epilogue = Epilogue()
     # "cooperative": the consumers share a tile, 64 rows each (128 of 256). "pingpong": each consumer has a tile of 64
-    # or 128 rows, and they alternate between the main loop and the epilogue (see ``pingpong.py``).
+    # or 128 rows, and they alternate between the main loop and the epilogue (``hopper.Pingpong``).
     schedule: str = "cooperative"
-    stream_k: bool = False  # all blocks share the tiles of the last wave (see ``stream_k.py``)
+    stream_k: bool = False  # all blocks share the tiles of the last wave (``split_k.Stream``)
     buffers: int = 2  # staging buffers of 8 KiB per consumer, for storing C
     accumulator: str = ""  # "f16" for f16 operands: half the registers, and a rounding error that grows with K
     scaled: bool = (
@@ -409,13 +423,11 @@ class GemmConfig(NamedTuple):
         if self.buffers < 1:
             raise ValueError(f"buffers is {self.buffers}; it must be at least 1")
         self._check_majors()
-        if self.smem_bytes > DEFAULT_TARGET.shared:
-            most, barriers = DEFAULT_TARGET.shared, self.stages * 16
-            staging = self.smem_bytes - self.stages * self.stage_bytes - barriers
-            raise ValueError(
-                f"the kernel needs {self.smem_bytes} bytes of shared memory ({self.stages} stages of "
-                f"{self.stage_bytes}, C {staging}, barriers {barriers}); at most {most} are available, use fewer stages"
-            )
+        barriers = self.stages * 16
+        staging = self.smem_bytes - self.stages * self.stage_bytes - barriers
+        _check_shared_memory(
+            self.smem_bytes, f" ({self.stages} stages of {self.stage_bytes}, C {staging}, barriers {barriers})"
+        )
 
     def _check_majors(self) -> None:
         """Raise ValueError unless ``wgmma``, or a warp's loads, can read A and B in these majors."""
@@ -484,3 +496,257 @@ class SplitConfig(NamedTuple):
             raise ValueError(f"split-K needs the cooperative schedule and no stream_k, got {base}")
         if self.parts < 2:
             raise ValueError(f"split-K needs at least 2 slices, got parts={self.parts}")
+
+
+class SkinnyConfig(NamedTuple):
+    """Configuration of a Hopper GEMM for few rows (``major_c`` = "m": for few columns)."""
+
+    element: str = "f16"  # of A and B
+    output: str = "f16"  # type of C
+    rows: int = 128  # of a tile
+    columns: int = 64  # of a tile
+    stages_a: int = 9  # stages of A, 128 bytes of K each
+    stages: int = 9  # stages of B
+    share: int = 1  # blocks of a cluster that share A by multicast
+    parts: int = 1  # split-K slices of a tile, one block of the cluster each
+    hint: bool = True  # mark B as evict-first in the L2
+    direct: bool = False  # store C from registers instead of through shared memory and TMA
+    live: int = 0  # rows of A to load if M is smaller than a tile, since TMA fills out-of-bounds rows slowly; 0 for all
+    l2: int = 128  # bytes of B that the L2 fetches at once: 64, 128 or 256
+    epilogue: Epilogue = Epilogue()
+    # The contiguous modes: A "k" or "m", B "k" or "n" (elements other than 16-bit: "k" only), C "n" or "m". C along "m"
+    # also serves problems with few columns, as the transposed problem ``C^T = B A^T``.
+    major_a: str = "k"
+    major_b: str = "k"
+    major_c: str = "n"
+    dependent: bool = False  # programmatic dependent launch, as in GemmConfig
+
+    @property
+    def depth(self) -> int:
+        """Elements of K in a stage: 128 bytes."""
+        return 1024 // BITS[self.element]
+
+    @property
+    def base(self) -> GemmConfig:
+        """The equivalent :class:`GemmConfig`, for functions that serve all GEMMs."""
+        return GemmConfig(
+            element=self.element,
+            output=self.output,
+            tile=(self.rows, self.columns, self.depth),
+            stages=self.stages,
+            cluster_m=1,
+            cluster_n=self.share,
+            deferred=False,
+            major_a=self.major_a,
+            major_b=self.major_b,
+            major_c=self.major_c,
+            epilogue=self.epilogue,
+        )
+
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster: the split-K slices of a tile are adjacent, then the tiles that share A."""
+        return self.share * self.parts
+
+    @property
+    def consumers(self) -> int:
+        """Number of consumer warpgroups."""
+        return self.rows // 64
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: the consumers, and two producer warps."""
+        return 128 * self.consumers + 64
+
+    @property
+    def rows_a(self) -> int:
+        """Rows of A that are loaded."""
+        return self.live or self.rows
+
+    @property
+    def part_a(self) -> int:
+        """Rows of A that one block loads."""
+        return self.rows_a // self.share
+
+    @property
+    def chunk(self) -> int:
+        """Columns of C stored at once: rows of 128 or 64 bytes, or 64 elements of each of 64, 32 or 16 columns."""
+        piece = self.columns // self.pieces
+        if self.major_c == "m":
+            return next((width for width in (64, 32) if piece % width == 0), 16)
+        whole = 1024 // BITS[self.output]
+        return whole if piece % whole == 0 else whole // 2
+
+    @property
+    def pieces(self) -> int:
+        """Pieces of a consumer's columns that different blocks finish."""
+        return max(1, self.parts // self.consumers)
+
+    @property
+    def inbox(self) -> tuple[int, int]:
+        """Size of the inbox: f32 values from each sender, and the number of senders."""
+        return 64 * self.columns // self.pieces * max(1, self.consumers // self.parts), self.parts - 1
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory of a block in bytes: the rings, the inbox and the barriers."""
+        values, senders = self.inbox
+        rings = 128 * (self.stages_a * self.rows + self.stages * self.columns)
+        return rings + 4 * values * senders + 16 * (self.stages_a + self.stages)
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel: types, majors of the problem, tile and cluster; ``w`` stands for few columns."""
+        majors = self.major_a + self.major_b
+        if self.major_c == "m":
+            majors = ("k" if self.major_b == "k" else "m") + ("k" if self.major_a == "k" else "n")
+        options = f"-a{self.share}" * (self.share > 1) + f"-p{self.parts}" * (self.parts > 1)
+        more = f"-q{self.stages_a}.{self.stages}{'-h' * self.hint}{'-e' * self.direct}"
+        more += f"-l{self.live}" if self.live else ""
+        more += f"-f{self.l2}" if self.l2 != 128 else ""
+        of_problem = self.epilogue.transposed() if self.major_c == "m" else self.epilogue
+        more += f"-{of_problem.name}" if self.epilogue.active else ""
+        way = "yw" if self.major_c == "m" else "y"
+        return f"{self.element}-{self.output}-{majors}-{self.rows}x{self.columns}-{way}{options}{more}"
+
+    def check(self) -> None:
+        """Raise ValueError if no kernel supports this configuration."""
+        self.epilogue.check()
+        if self.epilogue.paired or self.epilogue.whole_tiles:
+            raise ValueError(
+                "the kernel for few rows does not support an epilogue over pairs of columns, blocks or whole rows"
+            )
+        if self.element not in ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2") or self.output not in (
+            "f16",
+            "bf16",
+            "f32",
+        ):
+            raise ValueError(
+                f"{self.element} operands with {self.output} results are not supported; use f16, bf16, tf32 or 8-bit "
+                "float operands and f16, bf16 or f32 results"
+            )
+        if self.rows not in (64, 128, 192) or self.columns % 8 or not 8 <= self.columns <= 256:
+            raise ValueError(
+                f"a tile of {self.rows} x {self.columns} is not supported; rows must be 64, 128 or 192 and columns a "
+                "multiple of 8 up to 256"
+            )
+        if min(self.stages_a, self.stages) < 2:
+            raise ValueError(f"stages_a and stages must be at least 2, got {self.stages_a} and {self.stages}")
+        if self.l2 not in (64, 128, 256):
+            raise ValueError(f"l2 is {self.l2}; it must be 64, 128 or 256 bytes")
+        if self.major_a not in ("k", "m") or self.major_b not in ("k", "n") or self.major_c not in ("n", "m"):
+            majors = f"{self.major_a}, {self.major_b}, {self.major_c}"
+            raise ValueError(f"majors of A, B, C are {majors}; A must be along k or m, B along k or n, C along n or m")
+        if (self.major_a, self.major_b) != ("k", "k") and BITS[self.element] != 16:
+            raise ValueError(f"A and B of {self.element} must be K-major; wgmma transposes 16-bit elements only")
+        if self.major_a == "m" and (self.live or self.share > 1):
+            raise ValueError(
+                "M-major A needs whole tiles (live=0) and share=1, got "
+                f"{self.live or self.rows} of {self.rows} rows, share={self.share}"
+            )
+        if self.major_b == "n" and self.columns % 16:
+            raise ValueError(f"columns is {self.columns}; N-major B needs a multiple of 16")
+        if self.live % 8 or not 0 <= self.live <= self.rows or (self.live and self.share > 1):
+            raise ValueError(
+                f"live is {self.live}; it must be a multiple of 8 up to the {self.rows} rows of a tile, with share=1 "
+                f"(got share={self.share})"
+            )
+        if self.share < 1 or self.rows % (8 * self.share) or self.cluster > 8:
+            raise ValueError(
+                "a cluster has at most 8 blocks, and each block that shares A must load a multiple of 8 rows; got "
+                f"{self.cluster} blocks, of which {self.share} share {self.rows} rows"
+            )
+        units = self.consumers * self.pieces
+        if self.parts < 1 or units % self.parts or self.columns % (8 * self.pieces):
+            raise ValueError(
+                f"parts is {self.parts}; it must divide the {self.consumers} warpgroups of a tile or be a multiple of "
+                f"them, with pieces of a multiple of 8 of {self.columns} columns"
+            )
+        piece = self.columns // self.pieces
+        if not self.direct and (piece % self.chunk or self.output == "f32"):
+            chunks = "16 columns" if self.major_c == "m" else "64 bytes"
+            raise ValueError(
+                f"TMA stores need a 16-bit output and chunks of {chunks}, got {piece} columns of {self.output}; "
+                "use direct=True"
+            )
+        _check_shared_memory(self.smem_bytes)
+
+
+def deepest(config: SkinnyConfig) -> SkinnyConfig:
+    """Return the configuration with as many stages as fit in shared memory. B may have one stage more than A.
+
+    >>> deepest(SkinnyConfig(columns=224))[4:6], deepest(SkinnyConfig(rows=64))[4:6]
+    ((5, 5), (14, 14))
+    """
+    fixed = config._replace(stages_a=0, stages=0).smem_bytes + 2048  # 2048: upper bound of the alignment padding
+    room = DEFAULT_TARGET.shared - fixed
+    of_a, of_b = 128 * config.rows + 16, 128 * config.columns + 16
+    stages = min(32, room // (of_a + of_b))
+    if stages < 1:
+        raise ValueError(
+            f"no stage of a tile of {config.rows} x {config.columns} fits in shared memory; use a smaller tile"
+        )
+    return config._replace(stages_a=stages, stages=stages + (stages * (of_a + of_b) + of_b <= room))
+
+
+FORMS = ("m", "n", "k", "rows")
+"""The extent that varies between groups. Groups are ranges of rows of A and C (``m``), of columns of B and C (``n``) or
+of K (``k``). With ``rows``, group g uses the first rows of matrix g of a batch."""
+
+TABLE = 256
+"""Entries of the tile table. With more groups than entries, several groups share an entry."""
+
+_TABLE_BYTES = (TABLE + 1 + 8) * 4
+
+
+class GroupedConfig(NamedTuple):
+    """Configuration of a grouped GEMM, ``C_g = A_g B_g^T``.
+
+    A matrix that is not divided into groups has a third mode, of extent G.
+    """
+
+    base: GemmConfig = GemmConfig(early=False, serpentine=False)
+    form: str = "m"  # one of FORMS
+    begins: bool = False  # pass the start of each group as an argument; otherwise it starts where the previous one ends
+
+    @property
+    def batched(self) -> tuple[bool, bool, bool]:
+        """True for those of A, B and C that have a third mode."""
+        return self.form in ("n", "rows"), self.form in ("m", "rows"), self.form in ("k", "rows")
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory of a block in bytes."""
+        return self.base.smem_bytes + (0 if self.form == "k" else _TABLE_BYTES)
+
+    def check(self) -> None:
+        """Raise ValueError if no kernel supports this configuration."""
+        c = self.base
+        c.check()
+        if self.form not in FORMS:
+            raise ValueError(f"form is {self.form!r}; use one of {', '.join(FORMS)}")
+        if c.batch or c.stream_k or c.fallback or c.early or c.serpentine:
+            raise ValueError(f"grouped GEMMs do not support batch, stream_k, fallback, early or serpentine, got {c}")
+        if c.through_registers or c.direct or c.array or c.dependent:
+            raise ValueError(
+                f"grouped GEMMs do not support direct, array, dependent or M-major A that is not 16-bit, got {c}"
+            )
+        cut = {"m": [c.major_a == "m"], "n": [c.major_b == "n"], "k": [c.major_a == "k", c.major_b == "k"]}
+        if any(cut.get(self.form, ())):  # group boundaries would violate TMA's 16-byte alignment
+            raise ValueError(
+                f"form {self.form!r} needs operands contiguous along the extent that is not divided into "
+                f"groups, got A along {c.major_a}, B along {c.major_b}"
+            )
+        if c.scaled and (self.form not in ("m", "rows") or c.scaled_columns):
+            what = "columns" if c.scaled_columns else repr(self.form)
+            raise ValueError(f"block scales need form 'm' or 'rows' and scales per 128 columns, got {what}")
+        if self.form == "k" and c.deferred:
+            raise ValueError("form 'k' needs deferred=False, because a group may have no K steps")
+        graph = c.epilogue.graph
+        if graph is not None and (graph.reduces or c.epilogue.whole_tiles):
+            raise ValueError("the epilogue of a grouped GEMM cannot reduce rows or columns or use whole rows or blocks")
+        if graph is not None and len(graph.outputs) > 1 and self.form == "n":
+            raise ValueError("form 'n' supports one epilogue output; others would overwrite the next group")
+        if self.begins and self.form == "rows":
+            raise ValueError("form 'rows' needs begins=False, because every group starts at row 0")
+        _check_shared_memory(self.smem_bytes)

@@ -33,8 +33,8 @@ from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.combination import Addends
 from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.epilogue.fragment_layout import lanes_of
+from cute_dialect.kernels.gemm.config import SkinnyConfig
 from cute_dialect.kernels.gemm.epilogue_store import ColumnStore, RowStore
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.gemm.host import elements_of, layouts_of, store_map
 from cute_dialect.kernels.gemm.mainloop import Operand
 from cute_dialect.kernels.gemm.operands import check_extents

@@ -12,9 +12,9 @@ traverses K in reverse, so that the data read last is read again first, from the
     full[s]:  one arrival, the producer's, which sets the expected bytes; then the bytes, from all loading blocks
     empty[s]: one arrival per consumer warpgroup of each block that shares the stage
 
-The grid is the smallest number of blocks that needs no more waves than a full GPU. Variants have modules of their own:
-pingpong consumers (:mod:`~cute_dialect.kernels.gemm.pingpong`), stream-K (:mod:`~cute_dialect.kernels.gemm.stream_k`)
-and split-K (:mod:`~cute_dialect.kernels.gemm.split_k`).
+The grid is the smallest number of blocks that needs no more waves than a full GPU. Consumers share a tile
+(:class:`Cooperative`) or alternate between tiles (:class:`Pingpong`). Blocks compute whole tiles (:class:`Whole`), or
+share them by split-K or stream-K (:mod:`~cute_dialect.kernels.gemm.split_k`).
 
     launch(a, b, c)                                              # arrays; the first call of a specialization compiles
     launch(a, b, c, config=GemmConfig(tile=(128, 128, 64)))
@@ -52,19 +52,17 @@ from cute_dialect.kernels.gemm.host import (
     store_widths,
     with_modes,
 )
-from cute_dialect.kernels.gemm.mainloop import Item, Operand, Place, Products, Shared, Tiles
+from cute_dialect.kernels.gemm.mainloop import FromRegisters, Item, Operand, Place, Products, Shared, Tiles
 from cute_dialect.kernels.gemm.operands import count_of
-from cute_dialect.kernels.gemm.pingpong import Pingpong
-from cute_dialect.kernels.gemm.rs_mainloop import FromRegisters
-from cute_dialect.kernels.gemm.split_k import Parts
-from cute_dialect.kernels.gemm.stream_k import Stream
+from cute_dialect.kernels.gemm.split_k import Parts, Stream
 from cute_dialect.kernels.gemm.unaligned import any_gemm
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
-__all__ = ["gemm", "gemm_text", "launch"]
-
 DEFAULT = GemmConfig()
+
+TURN = 2
+"""The first of two named barriers that pass the tensor cores between the warpgroups."""
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}
 """Consumers -> registers per thread of the producer and of a consumer. One consumer needs no reallocation: 256 threads
@@ -353,6 +351,47 @@ class Cooperative:
             result.convert(place, ahead)
             before = place
         result.store(before)
+        result.finish()
+
+
+class Pingpong:
+    """Consumers that alternate between tiles: one runs the main loop while the other runs its epilogue.
+
+    Each of the two warpgroups computes all rows of its tile, and owns the tensor cores for a whole main loop. Before
+    its first K step, a warpgroup waits at its named barrier. The other one arrives there after it has issued its last
+    step.
+
+    This order is also needed for correctness. An mbarrier distinguishes only two phases. A warpgroup that waits while
+    the ring wraps around twice could mistake the current phase of a slot for an earlier one.
+
+        empty[s]: one arrival per block that shares the stage, because only one warpgroup uses a slot
+        turn[w]:  named barriers 2 and 3 with 256 threads; complete when the other warpgroup has issued its last step
+    """
+
+    def __init__(self, c: GemmConfig, consumer: Any, products: Products, result: Result, tiles: Tiles, k_tiles: Any):
+        self.consumer, self.products, self.result, self.tiles, self.k_tiles = consumer, products, result, tiles, k_tiles
+
+    def whole(self, first: Any) -> None:
+        """Multiply and store every other tile of this block from ``first`` on."""
+        consumer, products, result, tiles = self.consumer, self.products, self.result, self.tiles
+        group = result.group
+        mine, other = group + TURN, (group ^ 1) + TURN
+        if group == 1:  # warpgroup 0 may start at once
+            cute.arch.barrier_arrive(other, 256)
+        consumer.state.skip(group * self.k_tiles)
+        for tile in range(first + group * tiles.step, tiles.count(), tiles.step * 2):
+            place = tiles.place(tile)
+            ahead = result.ahead(place)
+            cute.arch.barrier(mine, 256)
+            slot = consumer.wait_and_advance()
+            products.begin(slot, accumulate=False)
+            slot = products.go_on(consumer, slot, range(1, self.k_tiles))
+            if tile + tiles.step < tiles.count():
+                cute.arch.barrier_arrive(other, 256)
+            products.end(slot)
+            result.convert(place, ahead)
+            result.store(place, ahead=ahead)
+            consumer.state.skip(self.k_tiles)
         result.finish()
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from cute_dialect.kernels.epilogue.activations import is_activation, unknown_activation
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.epilogue.graph import Graph, Input
-from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.gemm.config import GroupedConfig
 from cute_dialect.kernels.gemm.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
 from cute_dialect.kernels.gemm.pointer_array import Base
 from cute_dialect.op.arrays.dtypes import (

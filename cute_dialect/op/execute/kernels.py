@@ -22,11 +22,9 @@ from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
 from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
 from cute_dialect.kernels.gemm.ampere import AmpereConfig
-from cute_dialect.kernels.gemm.config import SplitConfig
-from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.gemm.config import GroupedConfig, SplitConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
-from cute_dialect.kernels.gemm.pointer_array import ListedConfig
-from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig
+from cute_dialect.kernels.gemm.pointer_array import ListedConfig, ProblemsConfig
 from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.errors import UnsupportedError
@@ -75,7 +73,7 @@ GENERATORS: Mapping[str, str] = {
     "FewResultsConfig": "conv.few_results:few_results_text",
     "GroupedConfig": "gemm.grouped:grouped_text",
     "ListedConfig": "gemm.pointer_array:listed_text",
-    "ProblemsConfig": "gemm.pointer_array_setup:problems_text",
+    "ProblemsConfig": "gemm.pointer_array:problems_text",
     "ZeroConfig": "gemm.moe_permute:zero_text",
     "BoundsConfig": "gemm.moe_permute:bounds_text",
     "GatherConfig": "gemm.moe_permute:gather_text",

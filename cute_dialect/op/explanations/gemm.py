@@ -22,8 +22,7 @@ from math import prod
 from typing import Any, cast
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.gemm.config import BITS, GroupedConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import element_name

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.gemm.config import GroupedConfig
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import on_the_cpu, wait_for

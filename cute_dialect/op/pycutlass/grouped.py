@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.kernels.epilogue.combination import Hook
 from cute_dialect.kernels.gemm.ampere import AmpereConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
-from cute_dialect.kernels.gemm.pointer_array import COLUMNS, ListedConfig
-from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig
+from cute_dialect.kernels.gemm.pointer_array import COLUMNS, ListedConfig, ProblemsConfig
 from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import new_memory

@@ -23,8 +23,7 @@ import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.common.elements import swapped as swapped_element
-from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig, deepest
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SkinnyConfig, SplitConfig, deepest
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, few_rows, swapped_majors
 
 if TYPE_CHECKING:

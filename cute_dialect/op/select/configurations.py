@@ -16,11 +16,9 @@ from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
 from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
 from cute_dialect.kernels.gemm.ampere import AmpereConfig
-from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig, deepest
+from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig, deepest
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
-from cute_dialect.kernels.gemm.pointer_array import ListedConfig
-from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig
+from cute_dialect.kernels.gemm.pointer_array import ListedConfig, ProblemsConfig
 from cute_dialect.kernels.gemm.sgemm import RUNGS
 from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig

@@ -340,7 +340,7 @@ def _read_along_k(
     """Return the problem for elements that wgmma multiplies along K only, and the operands to copy.
 
     At most one of A and B may not be contiguous along K:  A, or in the transposed problem B.  It is loaded to
-    registers (:mod:`cute_dialect.kernels.gemm.rs_mainloop`).
+    registers (:mod:`cute_dialect.kernels.gemm.mainloop`).
     """
     factors = ("a", a, 1), ("b", b, 0)
     copied = [name for name, x, _ in factors if not x.suits_tma()]

@@ -23,11 +23,9 @@ import numpy as np
 from cute_dialect.kernels.common.elements import sums_of
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.ampere import AmpereConfig
-from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.gemm.config import BITS, GroupedConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
-from cute_dialect.kernels.gemm.pointer_array import COLUMNS, Base, ListedConfig
-from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig
+from cute_dialect.kernels.gemm.pointer_array import COLUMNS, Base, ListedConfig, ProblemsConfig
 from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.errors import EpilogueError, UnsupportedError

@@ -28,8 +28,7 @@ from cute_dialect.errors import CuteError
 from cute_dialect.files import gpu_file_name, replace_file
 from cute_dialect.kernels.common.elements import swapped
 from cute_dialect.kernels.conv.config import ConvConfig
-from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig
 from cute_dialect.runtime.settings import user_folder
 
 FORMAT = 1

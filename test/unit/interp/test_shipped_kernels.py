@@ -14,9 +14,8 @@ from cute_dialect.kernels.copies.transpose import transpose_text
 from cute_dialect.kernels.elementwise.add import elementwise_add_text
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import ampere_gemm_text
-from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.gemm.sgemm import RUNGS, sgemm_text
 from cute_dialect.kernels.rows.forward import OPERATIONS, row_text
 from cute_dialect.kernels.rows.sums import sum_text

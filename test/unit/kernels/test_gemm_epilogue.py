@@ -15,9 +15,8 @@ import pytest
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm import gemm_text
-from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
+from cute_dialect.kernels.gemm.config import SkinnyConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text, launch
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.op.select.candidates import menu
 from cute_dialect.op.select.configurations import KernelRequest, configured
 from cute_dialect.op.select.kernel_choice import Choice, Problem

@@ -12,9 +12,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, GroupedConfig
 from cute_dialect.kernels.gemm.grouped import grouped_text
-from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.pipelines import compile
 
 CHECKS = ["race", "uninit", "oob", "sync"]

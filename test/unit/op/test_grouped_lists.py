@@ -13,8 +13,7 @@ import pytest
 from refused_calls import OnGpu
 
 from cute_dialect import op
-from cute_dialect.kernels.gemm.pointer_array import COLUMNS
-from cute_dialect.kernels.gemm.pointer_array_setup import ProblemsConfig, problems_text
+from cute_dialect.kernels.gemm.pointer_array import COLUMNS, ProblemsConfig, problems_text
 from cute_dialect.op.execute import recording
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.kernel_cache import load_or_compile

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig
 from cute_dialect.op.select import kernel_choice as module
 from cute_dialect.op.select.candidates import suits
 from cute_dialect.op.select.cost_model import best

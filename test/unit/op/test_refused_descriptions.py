@@ -16,7 +16,7 @@ import pytest
 from refused_calls import OnGpu, refuse_all
 
 from cute_dialect import op
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.kernels.gemm.config import SkinnyConfig
 from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.execute import saved
 from cute_dialect.op.execute.arguments import Transfer

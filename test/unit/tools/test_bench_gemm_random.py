@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm.config import BITS, GemmConfig
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SkinnyConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.select.kernel_choice import Problem

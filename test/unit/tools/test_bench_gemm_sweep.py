@@ -16,8 +16,7 @@ from typing import Any, cast
 
 import pytest
 
-from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.kernels.gemm.config import BITS, SkinnyConfig
 from cute_dialect.op.select.candidates import menu, suits
 from cute_dialect.op.select.cost_model import COSTS, ranked, write_costs
 from cute_dialect.op.select.kernel_choice import Problem, decode, encode

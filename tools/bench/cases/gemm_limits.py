@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cute_dialect.kernels.gemm import gemm_text
-from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
-from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.select.cost_model import best, costs_of
