@@ -62,6 +62,11 @@ Q, LSE = torch.zeros(1, 2, 8, 64).half(), torch.zeros(1, 2, 8)
         ({"scale": 0.0}, op.UnsupportedError, "attention_backward: scale 0 is not supported; use torch's autograd"),
         ({"kernel": 3}, op.UnsupportedError, "kernel is 3; pass a kernel name or a BackwardConfig"),
         ({"kernel": BackwardConfig(tile_m=128, q_stages=1)}, op.UnsupportedError, "must be at least 2"),
+        (
+            {"kernel": "attention-backward-f16-64-right-128x128"},
+            op.UnsupportedError,
+            'does not match this call; use "attention-backward-f16-64-full-',
+        ),
         ({"attn_mask": Q}, op.ArgumentError, "attention_backward has no argument|has no argument 'attn_mask'"),
     ],
 )

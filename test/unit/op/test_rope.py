@@ -63,6 +63,13 @@ def test_positions_and_gradients() -> None:
     torch.testing.assert_close(found.float(), torch.cat([a * c + b * s, b * c - a * s], -1), rtol=0, atol=6e-3)
 
 
+def test_out_with_gradients() -> None:
+    torch = pytest.importorskip("torch")
+    x, table = torch.zeros(1, 1, 2, 16).half().requires_grad_(), torch.zeros(2, 8)
+    with pytest.raises(op.UnsupportedError, match="rope: out is not supported with gradients or"):
+        op.rope(x, table, table, out=torch.zeros_like(x), device="cpu")
+
+
 @pytest.mark.sample("8")
 @pytest.mark.parametrize("page", [8, None])
 def test_append(page: int | None) -> None:
@@ -90,6 +97,7 @@ def test_append_without_rotation() -> None:
     assert (caches[0][:, :, 4:7] == k).all() and (caches[1][:, :, :4] == 0).all()
 
 
+WIDE = np.zeros((2, 3, 16, 33), F16)[..., :32]
 X, USED, CACHE = np.zeros((2, 3, 4, 32), F16), np.zeros(2, np.int32), np.zeros((2, 3, 16, 32), F16)
 
 
@@ -110,6 +118,12 @@ X, USED, CACHE = np.zeros((2, 3, 4, 32), F16), np.zeros(2, np.int32), np.zeros((
         (lambda: op.rope(X, COS, SIN, positions=USED, offsets=USED, device="cpu"), op.UnsupportedError, "one of them"),
         (lambda: op.rope(X, COS, SIN, layout="sbhd", device="cpu"), op.LayoutError, 'layout "sbhd" is not supported'),
         (lambda: op.rope(X, COS, SIN, out=normal(2, 3, 4, 33)[..., :32], device="cpu"), op.LayoutError, "out has"),
+        (
+            lambda: op.rope(X, COS, SIN, offsets=USED.astype(np.int64), device="cpu"),
+            op.DtypeError,
+            "offsets has dtype i64",
+        ),
+        (lambda: op.append_kv(WIDE, WIDE, X, X, USED, device="cpu"), op.LayoutError, "k_cache has strides"),
         (lambda: op.append_kv(CACHE[:1], CACHE[:1], X, X, USED, device="cpu"), op.ShapeError, "has 1 sequences"),
         (lambda: op.append_kv(CACHE[:, :1], CACHE, X, X, USED, device="cpu"), op.ShapeError, "3 heads of 32, like k"),
         (
