@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.files import checked_path
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.reductions import CombineConfig
 from cute_dialect.op.errors import ArgumentError, UnsupportedError
 from cute_dialect.op.execute.kernels import Variant, chip_here, share_of
 from cute_dialect.op.execute.saved import write

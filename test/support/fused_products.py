@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig, combine_parts_text
+from cute_dialect.kernels.epilogue.reductions import CombineConfig, combine_parts_text
 from cute_dialect.op.epilogue import (
     ACTIVATIONS,
     FakeTensor,

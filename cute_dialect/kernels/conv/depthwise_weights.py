@@ -5,7 +5,7 @@ the rows of vertical strips of the image. A row of pixels is loaded once and mul
 gradient that reaches it, so more taps need fewer loads per multiplication.
 
 Threads of a block with the same accumulators are reduced in shared memory, and each block writes one row of partial
-results. :mod:`cute_dialect.kernels.epilogue.finish_reduction` adds the rows in a fixed order, so the result is
+results. :mod:`cute_dialect.kernels.epilogue.reductions` adds the rows in a fixed order, so the result is
 deterministic.
 
     launch(x, grad_y, parts, rows, config=DepthwiseWeightsConfig("f16", Window((3, 3), (1, 1), (1, 1))))

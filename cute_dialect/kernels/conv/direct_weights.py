@@ -5,7 +5,7 @@ gradient and the image pixels under its window. ``ldmatrix`` transposes both: A 
 column per filter, and a K step is 16 pixels.
 
 Accumulators stay in registers while a block iterates over tiles. At the end each row of warps writes a row of partial
-results, and :mod:`cute_dialect.kernels.epilogue.finish_reduction` adds the rows in a fixed order.
+results, and :mod:`cute_dialect.kernels.epilogue.reductions` adds the rows in a fixed order.
 
     launch(x, grad_y, parts, config=DirectWeightsConfig("f16", Window((3, 3), (1, 1), (1, 1)), channels=8, filters=8))
 """

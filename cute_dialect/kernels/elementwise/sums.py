@@ -2,7 +2,7 @@
 
 A graph is evaluated for each element of (M, N), or of a batch of such matrices. Its outputs are elementwise, or sums of
 rows or columns. For a sum, a block writes the partial results of its tile, (parts, M) or (parts, N), which
-:mod:`~cute_dialect.kernels.epilogue.finish_reduction` adds up. A block has 128 rows: a warp every eighth of them, a
+:mod:`~cute_dialect.kernels.epilogue.reductions` adds up. A block has 128 rows: a warp every eighth of them, a
 lane ``width`` adjacent elements of each. Pairs of rows that share a random counter are computed together.
 
 Tensors are accessed by vectors if they are aligned, else element by element, as the plan specifies.

@@ -91,6 +91,11 @@ class Epilogue(NamedTuple):
         return "-".join(parts)
 
     @property
+    def suffix(self) -> str:
+        """The end of a kernel's name: the name of the epilogue after a hyphen, or nothing without an epilogue."""
+        return f"-{self.name}" if self.active else ""
+
+    @property
     def whole(self) -> bool:
         """Return True if the epilogue maps integers to integers exactly."""
         integers = not self.bias or self.bias_type in ("i32", "i8", "ui8")

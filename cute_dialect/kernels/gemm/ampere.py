@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.kernel_names import by, differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
 from cute_dialect.kernels.epilogue.emit import Fused
@@ -66,14 +67,11 @@ class AmpereConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel, as ``f16-128x128x32-3-kk``."""
-        m, n, k = self.tile
-        more = "-b" * self.batch + "-v" * self.array
         warps = (*self.warps, self.warps_k)
-        more += f"-w{'x'.join(map(str, warps))}" if warps != (2, 2, 1) else ""
-        more += "-a" * (self.sums == "f16") + "-k8" * (self.step == 8)
-        more += f"-{self.output}" if self.result != self.element else ""
-        more += f"-{self.epilogue.name}" if self.epilogue.active else ""
-        return f"{self.element}-{m}x{n}x{k}-{self.stages}-{''.join(x[0] for x in self.majors)}{more}"
+        more = differing(self, {"batch": "-b", "array": "-v"}) + f"-w{by(warps)}" * (warps != (2, 2, 1))
+        more += differing(self, {"sums": "-a", "step": "-k{}"}) + f"-{self.output}" * (self.result != self.element)
+        majors = "".join(x[0] for x in self.majors)
+        return f"{self.element}-{by(self.tile)}-{self.stages}-{majors}{more}{self.epilogue.suffix}"
 
 
 class AmpereGemm:

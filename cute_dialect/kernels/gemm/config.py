@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.common.elements import BITS, FACTORS, outputs_of, sums_of
+from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.epilogue.fragment_layout import Lanes, lanes_of
 
@@ -100,6 +101,15 @@ def _check_shared_memory(needed: int, parts: str = "") -> None:
         )
 
 
+LETTERS = {
+    "batch": "b", "deferred": "d", "promote": "p", "schedule": "t", "stream_k": "k", "major_c": "w", "accumulator": "a",
+    "scaled": "x", "array": "v", "saturate": "y", "scales": "e", "direct": "o", "dependent": "l", "scaled_columns": "f",
+    "prefetch": "j",
+}  # fmt: skip
+"""Fields of :class:`GemmConfig` -> letters in a kernel's name, if they differ from the defaults (``deferred``: False).
+"""
+
+
 class GemmConfig(NamedTuple):
     """Configuration of a Hopper GEMM kernel. ``check`` raises an error if no such kernel exists."""
 
@@ -148,6 +158,12 @@ class GemmConfig(NamedTuple):
     # Load the matrices that the epilogue reads early: those of the next chunk before a chunk is stored or, if the
     # epilogue is applied to a whole tile, those of the tile before its main loop.
     prefetch: bool = False
+
+    @property
+    def cluster_name(self) -> str:
+        """The part of a kernel's name that stands for the cluster, such as ``c2`` or ``c2n2``."""
+        m = f"c{self.cluster_m}" * (self.cluster_m > 1 or self.cluster_n == 1)
+        return m + f"n{self.cluster_n}" * (self.cluster_n > 1)
 
     @property
     def sums(self) -> str:
@@ -236,6 +252,11 @@ class GemmConfig(NamedTuple):
         """Bytes of A and B in one stage."""
         m, n, k = self.tile
         return (m + n) * k * self.bits // 8
+
+    @property
+    def k_bytes(self) -> int:
+        """Bytes of K in a stage."""
+        return self.tile[2] * self.bits // 8
 
     @property
     def chunk(self) -> int:
@@ -600,14 +621,11 @@ class SkinnyConfig(NamedTuple):
         majors = self.major_a + self.major_b
         if self.major_c == "m":
             majors = ("k" if self.major_b == "k" else "m") + ("k" if self.major_a == "k" else "n")
-        options = f"-a{self.share}" * (self.share > 1) + f"-p{self.parts}" * (self.parts > 1)
-        more = f"-q{self.stages_a}.{self.stages}{'-h' * self.hint}{'-e' * self.direct}"
-        more += f"-l{self.live}" if self.live else ""
-        more += f"-f{self.l2}" if self.l2 != 128 else ""
-        of_problem = self.epilogue.transposed() if self.major_c == "m" else self.epilogue
-        more += f"-{of_problem.name}" if self.epilogue.active else ""
-        way = "yw" if self.major_c == "m" else "y"
-        return f"{self.element}-{self.output}-{majors}-{self.rows}x{self.columns}-{way}{options}{more}"
+        more = differing(self, {"major_c": "w", "share": "-a{}", "parts": "-p{}"}) + f"-q{self.stages_a}.{self.stages}"
+        words = {"hint": "-h", "direct": "-e", "live": "-l{}", "l2": "-f{}"}
+        more += differing(self, words, hint=False)
+        more += (self.epilogue.transposed() if self.major_c == "m" else self.epilogue).suffix
+        return f"{self.element}-{self.output}-{majors}-{self.rows}x{self.columns}-y{more}"
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import BITS, factors, number, outputs_of, rounded, sums_of
+from cute_dialect.kernels.common.kernel_names import by, differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
 from cute_dialect.kernels.epilogue.emit import Fused, is_exact
@@ -98,16 +99,13 @@ class WarpConfig(NamedTuple):
     def name(self) -> str:
         """Name of the kernel."""
         majors = "".join(x[0] for x in self.majors)
-        more = "-a" * self.ahead + "-b" * self.batch + "-v" * self.array
-        more += f"-{self.epilogue.name}" if self.epilogue.active else ""
-        usual = WarpConfig()
-        warps = (*self.warps, self.warps_k)
-        if (self.tile, warps, self.stages, self.k) != (usual.tile, (*usual.warps, 1), usual.stages, 0):
-            shape = "x".join(map(str, (*self.tile, self.depth)))
-            more = f"-{shape}-{'x'.join(map(str, warps[: 2 + (self.warps_k > 1)]))}-q{self.stages}{more}"
-        more += f"-{self.math}" * bool(self.math) + "-s" * self.saturate + "-simt" * self.simt
-        more += f"-k{self.step}" * bool(self.step) + "-i" * self.interleaved + f"-p{self.parts}" * (self.parts > 1)
-        return f"{self.element}-{self.output}-{majors}-warps{more}"
+        more = ""
+        if differing(self, dict.fromkeys(("tile", "warps", "warps_k", "stages", "k"), "*")):
+            warps = (*self.warps, self.warps_k)[: 2 + (self.warps_k > 1)]
+            more = f"-{by((*self.tile, self.depth))}-{by(warps)}-q{self.stages}"
+        more += differing(self, {"ahead": "-a", "batch": "-b", "array": "-v"}) + self.epilogue.suffix
+        words = {"math": "-{}", "saturate": "-s", "simt": "-simt", "step": "-k{}", "interleaved": "-i", "parts": "-p{}"}
+        return f"{self.element}-{self.output}-{majors}-warps{more}{differing(self, words)}"
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import BITS, factors, number
+from cute_dialect.kernels.common.kernel_names import by, differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
 from cute_dialect.kernels.gemm import ampere, mma_sync, simt
@@ -59,7 +60,7 @@ class ListedConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        return f"{self.base.name}-list{self.size}{'-host' * self.host}"
+        return f"{self.base.name}-list{self.size}{differing(self, {'host': '-host'})}"
 
     @property
     def elements(self) -> tuple[str, str, str]:
@@ -319,7 +320,7 @@ class ProblemsConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        return f"group-problems-{self.form}-{self.tile[0]}x{self.tile[1]}{'-begins' * self.begins}"
+        return f"group-problems-{self.form}-{by(self.tile)}{differing(self, {'begins': '-begins'})}"
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
 from cute_dialect.kernels.epilogue.emit import Fused
@@ -73,9 +74,8 @@ class ExactConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        more = "-b" * self.batch + "-v" * self.array + (f"-{self.epilogue.name}" if self.epilogue.active else "")
-        more = "-64x64" * self.small + f"-p{self.parts}" * (self.parts > 1) + more
-        return f"f32-f32-{self.major_a}{self.major_b}-exact{more}"
+        more = differing(self, {"small": "-64x64", "parts": "-p{}", "batch": "-b", "array": "-v"})
+        return f"f32-f32-{self.major_a}{self.major_b}-exact{more}{self.epilogue.suffix}"
 
 
 DEFAULT = ExactConfig()

@@ -18,6 +18,7 @@ Infinities have no ``lo``, which would be NaN. An infinity times a number that t
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang import utils
 
@@ -43,7 +44,7 @@ class PartsConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        return f"split-{self.order}-{'row' if self.row_major else 'column'}{'-b' * self.batch}"
+        return f"split-{self.order}-{'row' if self.row_major else 'column'}{differing(self, {'batch': '-b'})}"
 
 
 def padded(k: int) -> int:

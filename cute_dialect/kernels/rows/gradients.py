@@ -3,7 +3,7 @@
 Norms: persistent blocks iterate over rows, while the next rows are copied to shared memory (:class:`Ring`). The sums of
 the forward pass are recomputed together with those of the gradient, in one exchange. A thread has the same columns of
 all rows, and accumulates the gradients of their weights and biases in registers. Each block writes its sums to a row of
-``parts``, and :mod:`cute_dialect.kernels.epilogue.finish_reduction` adds the rows in a fixed order.
+``parts``, and :mod:`cute_dialect.kernels.epilogue.reductions` adds the rows in a fixed order.
 
     norm = norm_backward_program("layernorm", "bf16", 4096, "wb")
     norm(x, w, dy, dx, parts, 1e-5)                 # parts: f32, (blocks, 2 * columns)

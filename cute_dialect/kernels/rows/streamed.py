@@ -3,7 +3,7 @@
 Rows that fit the registers and shared memory of a cluster have faster kernels (:mod:`.forward`, :mod:`.gradients`).
 Here no element is kept. The first launch reduces slices of rows to partial results, which it writes to ``parts``. The
 second one combines the partial results of a row, reads the elements again and writes the results. Gradients of weights
-and biases are summed over groups of rows, and added up by :mod:`cute_dialect.kernels.epilogue.finish_reduction`.
+and biases are summed over groups of rows, and added up by :mod:`cute_dialect.kernels.epilogue.reductions`.
 
     plan = StreamedPlan("softmax", "f16")
     columns = plan.part_columns(splits=4)        # parts: f32, (rows, columns)

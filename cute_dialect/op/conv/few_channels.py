@@ -21,7 +21,7 @@ from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct import DirectConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.conv.few_results import FewResultsConfig
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.reductions import CombineConfig
 from cute_dialect.op.arrays.operand_views import aligned_vector, dense, merged, padded_view
 from cute_dialect.op.conv import direct
 from cute_dialect.op.conv.channel_padding import narrow

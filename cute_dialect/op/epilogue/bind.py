@@ -16,8 +16,8 @@ from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
 from cute_dialect.kernels.epilogue.graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, evaluate, parts_of
+from cute_dialect.kernels.epilogue.reductions import CombineConfig
 from cute_dialect.op.arrays.dtypes import element_name, torch_name
 from cute_dialect.op.arrays.library import aligned_strides
 from cute_dialect.op.arrays.operand_views import overlap, same_matrix

@@ -19,8 +19,7 @@ from cute_dialect.kernels.common.elements import BITS, sums_of
 from cute_dialect.kernels.conv.config import WGRAD, ConvConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
-from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
+from cute_dialect.kernels.epilogue.reductions import CombineConfig, ReduceConfig
 from cute_dialect.kernels.gemm.ampere import AmpereConfig
 from cute_dialect.kernels.gemm.config import GroupedConfig, SplitConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
@@ -62,8 +61,8 @@ GENERATORS: Mapping[str, str] = {
     "ExactConfig": "gemm.simt:exact_gemm_text",
     "SgemmRung": "gemm.sgemm:sgemm_text",
     "PartsConfig": "gemm.split_tf32:split_text",
-    "ReduceConfig": "epilogue.split_k_reduce:reduce_parts_text",
-    "CombineConfig": "epilogue.finish_reduction:combine_parts_text",
+    "ReduceConfig": "epilogue.reductions:reduce_parts_text",
+    "CombineConfig": "epilogue.reductions:combine_parts_text",
     "ConvConfig": "conv.hopper:conv_text",
     "UnfoldConfig": "conv.unfold:unfold_text",
     "DepthwiseConfig": "conv.depthwise:depthwise_text",

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.common.elements import BITS, FACTORS
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
-from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
+from cute_dialect.kernels.epilogue.reductions import CombineConfig, ReduceConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.arrays.operand_views import lines_suit

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Protocol
 
-from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
+from cute_dialect.kernels.epilogue.reductions import ReduceConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.epilogue.tracing import Traced

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import gcd
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig, combine_parts_text
+from cute_dialect.kernels.epilogue.reductions import CombineConfig, combine_parts_text
 from cute_dialect.kernels.rows.config import MANY, PROCESSORS, RowConfig, capacity, row_class, width
 from cute_dialect.kernels.rows.forward import row_text
 from cute_dialect.kernels.rows.gradients import (

@@ -13,8 +13,7 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.common.elements import BITS, FACTORS, factors, outputs_of, sums_of, swapped
 from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
-from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig
+from cute_dialect.kernels.epilogue.reductions import CombineConfig, ReduceConfig
 from cute_dialect.kernels.gemm.ampere import AmpereConfig
 from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig, deepest
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig

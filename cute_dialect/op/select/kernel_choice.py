@@ -27,8 +27,9 @@ from typing import NamedTuple, TypeAlias, TypeVar, cast
 from cute_dialect.errors import CuteError
 from cute_dialect.files import gpu_file_name, replace_file
 from cute_dialect.kernels.common.elements import swapped
+from cute_dialect.kernels.common.kernel_names import by, differing
 from cute_dialect.kernels.conv.config import ConvConfig
-from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig
+from cute_dialect.kernels.gemm.config import LETTERS, GemmConfig, SkinnyConfig, SplitConfig
 from cute_dialect.runtime.settings import user_folder
 
 FORMAT = 1
@@ -114,35 +115,22 @@ class Choice(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the kernel: types, majors, tile, and the options that differ from the defaults.
+        """Name of the kernel: types, majors, tile, cluster, and the settings that differ from the defaults.
 
-        ``c``: cluster along M, ``n``: cluster along N, ``b``: batch, ``d``: deferred store, ``p``: promotion, ``t``:
-        ping-pong consumers, ``k``: stream-K for the last wave, ``w``: transposed problem, ``a``: f16 accumulator,
-        ``x``: block scales, ``v``: array of pointers, ``y``: saturating accumulator, ``e``: e8m0 scales, ``f``: scales
-        per column of B, ``j``: prefetched matrices of the epilogue, ``o``:  C with any row stride, ``l``: dependent
-        launch, ``q``: stages, ``g``: raster group, ``s``: split-K slices, ``h``:  B is evicted first from L2, ``u``:
-        staging buffers per consumer, ``z``: bytes of K.
+        Letters stand for flags (``kernels.gemm.config.LETTERS``), ``c``, ``n``: cluster along M and N, ``q``: stages,
+        ``g``: raster group, ``s``: split-K slices, ``h``: B is evicted first from L2, ``u``: staging buffers per
+        consumer, ``z``: bytes of K.
         """
         if self.skinny is not None:
             return self.skinny.name
         c = self.config
-        m, n, _ = c.tile
-        shape = f"c{c.cluster_m}" * (c.cluster_m > 1 or c.cluster_n == 1) + f"n{c.cluster_n}" * (c.cluster_n > 1)
-        flags = (
-            ("b", c.batch), ("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k),
-            ("w", self.swapped), ("a", c.accumulator == "f16"), ("x", c.scaled), ("v", c.array), ("y", c.saturate),
-            ("e", c.scales == "ui8"), ("o", c.direct), ("l", c.dependent), ("f", c.scaled_columns),
-            ("j", c.prefetch),
-        )  # fmt: skip
-        more = "".join(letter for letter, there in flags if there)
-        options = (
-            ("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1), ("h", int(c.stream_b), 0), ("u", c.buffers, 2),
-            ("z", c.tile[2] * c.bits // 8, 128),
-        )  # fmt: skip
-        more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
-        more += f"-{(c.epilogue.transposed() if self.swapped else c.epilogue).name}" if c.epilogue.active else ""
+        more = differing(c, LETTERS, deferred=False) + differing(c, {"stages": "-q{}", "group": "-g{}"})
+        more += differing(self, {"parts": "-s{}"})
+        more += differing(c, {"stream_b": "-h1", "buffers": "-u{}", "k_bytes": "-z{}"}, k_bytes=128)
         element = swapped(c.element) if self.swapped else c.element
-        return f"{element}-{c.output}-{''.join(self.majors)}-{m}x{n}-{shape}{more}"
+        epilogue = c.epilogue.transposed() if self.swapped else c.epilogue
+        kind = f"{element}-{c.output}-{''.join(self.majors)}"
+        return f"{kind}-{by(c.tile[:2])}-{c.cluster_name}{more}{epilogue.suffix}"
 
     @property
     def columns_at_once(self) -> int:

@@ -21,8 +21,8 @@ import torch
 
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.elementwise.sums import ROWS, SumsPlan, elementwise_sums_text
-from cute_dialect.kernels.epilogue.finish_reduction import combine_parts_text
 from cute_dialect.kernels.epilogue.graph import Graph, Input, Output
+from cute_dialect.kernels.epilogue.reductions import combine_parts_text
 from cute_dialect.op.arrays.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.epilogue.bind import Reduced, as_bytes, combining, matrix_view, memory_of, read_as
 from cute_dialect.op.epilogue.derivative import Slope, reading

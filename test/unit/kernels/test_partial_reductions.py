@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig, combine_parts_text
+from cute_dialect.kernels.epilogue.reductions import CombineConfig, combine_parts_text
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.arrays import numpy_dtype
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.epilogue.split_k_reduce import ReduceConfig, reduce_parts_text
+from cute_dialect.kernels.epilogue.reductions import ReduceConfig, reduce_parts_text
 from cute_dialect.pipelines import compile
 
 CHECKS = ("race", "uninit", "oob")

@@ -12,7 +12,7 @@ import pytest
 from conv_reference import How, forward, gradients, how, small
 
 from cute_dialect import op
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig
+from cute_dialect.kernels.epilogue.reductions import CombineConfig
 
 CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
 

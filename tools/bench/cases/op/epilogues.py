@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.kernels.epilogue.finish_reduction import CombineConfig, combine_parts_text
+from cute_dialect.kernels.epilogue.reductions import CombineConfig, combine_parts_text
 from cute_dialect.op import epilogue
 from cute_dialect.op.epilogue import (
     FakeTensor,
