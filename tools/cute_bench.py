@@ -12,7 +12,7 @@ cute-bench warps                                 tile sizes of mma.sync GEMMs fo
 cute-bench choose                                the time to choose a GEMM kernel (no GPU)
 cute-bench attention --tune                      tiles, stages and schedules of attention compared with torch
 cute-bench op --groups rows                      cute_dialect.op compared with torch and torch.compile
-cute-bench op --random conv --seed 1             200 random problems: conv, rows, epilogue, attention or host
+cute-bench op --random conv --seed 1             200 random problems: conv, rows, attention, … (see --random)
 cute-bench op --random conv --count 9 --plan     small random problems, checked on the interpreter (no GPU)
 cute-bench lang                                  the language: import, trace, compile, call (more with a GPU)
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
@@ -76,12 +76,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _sweep_case(options, argv)
             if options.name == "op" and options.random is not None:
                 return _random_case(options, argv)
-            return _gpu_case(options)
+            return _gpu_case(options, argv)
 
     return run_program("cute-bench", work)
 
 
-def _gpu_case(options: argparse.Namespace) -> int:
+def _gpu_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Build or run a benchmark, or both."""
     if options.tune and options.name not in ("gemm", "attention"):
         raise OptionError(f"--tune applies only to gemm and attention, got {options.name}")
@@ -100,7 +100,7 @@ def _gpu_case(options: argparse.Namespace) -> int:
         if options.build and not options.run:
             return 0
     measured = case.run(folder, runs=options.runs, large=not options.no_large, say=SAY, **more)
-    result = {"machine": _machine(), **measured}
+    result = _dated(argv, measured)
     machine = result["machine"]
     if options.tune and name == "gemm_tune":
         print(f"saved: {cases.save_best(result, machine['gpu'])}")
@@ -108,7 +108,7 @@ def _gpu_case(options: argparse.Namespace) -> int:
         case, result, f"{machine['gpu']}, torch {machine['torch']}: median times; the L2 cache is flushed if it matters"
     )
     if options.name == "all":
-        result = {"machine": machine, "date": _today(), "results": result["rows"]}
+        result = {"machine": machine, "date": result["date"], "results": result["rows"]}
     return _finish(options, result)
 
 
@@ -202,7 +202,7 @@ def _command(argv: Sequence[str]) -> str:
     return shlex.join(["cute-bench", *argv])
 
 
-def _dated(argv: Sequence[str], measured: Mapping[str, object]) -> dict[str, object]:
+def _dated(argv: Sequence[str], measured: Mapping[str, object]) -> dict[str, Any]:
     """Add the machine, the date and the command line to results."""
     return {"machine": _machine(), "date": _today(), "command": _command(argv), **measured}
 
@@ -290,7 +290,7 @@ CASES = {
 CPU_CASES = ("algebra", "choose", "interp", "lang", "opt")
 """Benchmarks without a GPU, of the module ``bench.cases.compiler``."""
 
-RANDOM_GROUPS = ("conv", "rows", "epilogue", "attention", "host")
+RANDOM_GROUPS = ("conv", "rows", "epilogue", "attention", "decode", "host")
 """Groups of ``op --random``."""
 
 _ELEMENTS = ("f16", "bf16", "f8E4M3FN", "tf32")
@@ -316,7 +316,7 @@ def build_parser(examples: str) -> argparse.ArgumentParser:
         "--random",
         metavar="N|GROUP",
         help="gemm: N random problems instead of the named ones; op: random problems of GROUP (conv, rows, epilogue, "
-        "attention, host)",
+        "attention, decode, host)",
     )
     p.add_argument("--count", type=_count, metavar="N", help="op --random: number of problems (default: 200)")
     p.add_argument("--plan", action="store_true", help="op --random: check small problems on the interpreter (no GPU)")

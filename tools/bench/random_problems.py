@@ -24,6 +24,7 @@ from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.host_time import random_rows
 from cute_dialect.tools.bench.cases.op.attention import Attention
 from cute_dialect.tools.bench.cases.op.conv import Conv
+from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.epilogues import ACTIVATIONS, TextEpilogue
 from cute_dialect.tools.bench.cases.op.rows import Rows
 from cute_dialect.tools.bench.runner import BenchError, Row, Say, Trial, in_processes, ratio_lines, row, speeds
@@ -178,11 +179,13 @@ def _measured(group: str, number: int, problem: Drawn, runs: int, say: Say) -> R
     """Check and time a problem."""
     trial = problem.trial("cuda", _is_compiled(group, number))
     share = trial.check()
-    times, speed = speeds(trial, {"ours": trial.ours}, max(runs // 5, 5), warmup=3, hide_host=True)
+    times, speed = speeds(trial, trial.contestants, max(runs // 5, 5), warmup=3, hide_host=True)
     peers_us = {k: times[k] for k in trial.peers}
     best = min(peers_us, key=lambda k: times[k])
     more = {"group": group, "operation": problem.operation, "number": number, "us": times["ours"],
             "peers_us": peers_us, "best_peer": best, "error": share}  # fmt: skip
+    if trial.copy is not None:
+        more["of_copy"] = times["copy"] / times["ours"]
     found = row(problem.name, trial.unit, speed["ours"], speed[best], **more)
     peers = ", ".join(f"{k} {t:.1f}" for k, t in peers_us.items())
     say(f"  {number:4} {problem.name}: {times['ours']:.1f} us, {peers}, ratio {found['ratio']:.3f}; error {share:.2f}")
@@ -191,6 +194,8 @@ def _measured(group: str, number: int, problem: Drawn, runs: int, say: Say) -> R
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the lines of a table: all problems, those with ``torch.compile`` as a peer, and each operation.
+
+    A further line has the speeds relative to a copy of the same bytes.
 
     >>> row = {"operation": "fprop", "ratio": 1.1}
     >>> summary([row, {**row, "ratio": 0.9}])[1].split()
@@ -201,6 +206,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         has_compiled = "compiled" in r.get("peers_us", ())
         for name in ("all", *["with torch.compile"] * has_compiled, str(r["operation"])):
             classes.setdefault(name, []).append(r["ratio"])
+    classes["share of the copy bandwidth"] = [r["of_copy"] for r in rows if "of_copy" in r]
     return ratio_lines(classes)
 
 
@@ -216,12 +222,12 @@ def draw_attention(rng: random.Random, number: int) -> Attention:
     * Lengths: a quarter is decoding (1 to 16 queries, 256 to 65,536 keys, 1 to 128 sequences), a fifth is packed (2 to
       16 sequences of 16 to 4,096), a fifth has a window.  The others have 64 to 8,192 queries and one to four times as
       many keys.
-    * Half is causal, aligned at the first or last key.  A third of the problems without decoding, packing and windows
-      is backward.
+    * Half is causal, aligned at the first or last key.  A third of the problems without decoding is backward.
     * At most 5e11 FLOPs and 4 GB.
 
     Data is normally distributed.  64 rows of up to four heads are compared with float64.  The tolerance is 2^-9 (bf16:
-    2^-6) of the element and of the RMS, and four times as much for gradients, which are checked for one key head.
+    2^-6) of the element and of the RMS, and four times as much for gradients, which are checked for one key head of
+    two sequences.
     """
     while True:
         element, layout = rng.choice(("f16", "bf16")), rng.choice(("bhsd", "bshd"))
@@ -245,8 +251,8 @@ def draw_attention(rng: random.Random, number: int) -> Attention:
             keys = queries if rng.random() < 2 / 3 else log_uniform(rng, queries, 4 * queries)
             if style < 0.65:
                 window = (log_uniform(rng, 16, 2048), 0 if causal else log_uniform(rng, 16, 2048))
-            else:
-                backward = rng.random() < 1 / 3
+        if style >= 0.25:
+            backward = rng.random() < 1 / 3
         found = Attention(
             element, head, batch, heads_k * shared, heads_k, queries, keys, causal, window, layout, lengths, backward
         )
@@ -257,7 +263,39 @@ def draw_attention(rng: random.Random, number: int) -> Attention:
 
 
 def _attention_fits(case: Attention) -> bool:
-    return case.flops <= ATTENTION_FLOPS and case.traffic <= ATTENTION_BYTES
+    # The float64 reference of gradients stores the scores of the heads that share keys.
+    scores = case.queries * case.keys * case.heads // case.heads_k if case.backward else 0
+    return case.flops <= ATTENTION_FLOPS and case.traffic <= ATTENTION_BYTES and scores <= 1 << 30
+
+
+DECODE_BYTES = 1e9
+
+
+def draw_decode(rng: random.Random, number: int) -> Decode:
+    """Draw an attention call of few queries, as when tokens are generated.
+
+    * Elements: f16 or bf16.
+    * Heads: 64 or 128 elements in two of three problems, else 96, 192 or 256; 1 to 16 key heads, log-uniform, each
+      shared by 1, 2, 4 or 8 query heads.
+    * Queries: one in half of the problems, else 2 to 16, which are causal and end at the last key.
+    * Lengths: 1,024 to 65,536 keys and 1 to 128 sequences, log-uniform, and at most 1 GB.  The sequences of a problem
+      have the same length, because torch's ``scaled_dot_product_attention`` supports no other.
+    * Keys and values: contiguous, or pages of 16, 64 or 128 keys in random order.
+
+    Data is normally distributed, and NaN past the last key of a sequence.  Results are checked like those of
+    :func:`draw_attention`.
+    """
+    while True:
+        element = rng.choice(("f16", "bf16"))
+        head = rng.choice((64, 128)) if rng.random() < 2 / 3 else rng.choice((96, 192, 256))
+        heads_k, shared = log_uniform(rng, 1, 16), rng.choice((1, 2, 4, 8))
+        queries = 1 if rng.random() < 0.5 else rng.randint(2, 16)
+        batch, keys = log_uniform(rng, 1, 128), log_uniform(rng, 1024, 65536)
+        found = decoding(
+            keys, batch, queries, heads_k * shared, heads_k, head, element, page=rng.choice((0, 16, 64, 128))
+        )
+        if found.call.traffic <= DECODE_BYTES:
+            return found
 
 
 CONV_FLOPS, CONV_BYTES = 2e11, 1e9
@@ -411,4 +449,5 @@ DRAW: dict[str, Callable[[random.Random, int], Drawn]] = {
     "rows": draw_rows,
     "epilogue": draw_epilogue,
     "attention": draw_attention,
+    "decode": draw_decode,
 }

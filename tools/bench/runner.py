@@ -61,6 +61,7 @@ class Trial(NamedTuple):
     ``check`` compares a result with float64 and returns the largest error relative to the tolerance, or raises
     ``BenchError``.  ``ours`` is the call to time, ``peers`` the calls of others by name, on the same data.  ``traffic``
     is the minimum number of bytes to move.  ``work`` is in bytes or operations, ``unit`` is ``TB/s`` or ``TFLOP/s``.
+    ``copy`` copies as many bytes, if the operation should be as fast as a copy.
     """
 
     check: Callable[[], float]
@@ -69,6 +70,12 @@ class Trial(NamedTuple):
     traffic: int
     work: float
     unit: str
+    copy: Callable[[], object] | None = None
+
+    @property
+    def contestants(self) -> dict[str, Callable[[], object]]:
+        """The calls to time apart from those of the peers: ``ours``, and ``copy`` if there is one."""
+        return {"ours": self.ours, **({} if self.copy is None else {"copy": self.copy})}
 
 
 # ---------------------------------------------------------------------------------------------------------------- build

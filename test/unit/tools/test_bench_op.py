@@ -18,6 +18,8 @@ from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.cases import op as bench_op
 from cute_dialect.tools.bench.cases.op import cases_of, groups
+from cute_dialect.tools.bench.cases.op.attention import named
+from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.rows import Rows
 from cute_dialect.tools.bench.runner import BenchError, Trial
 from cute_dialect.tools.cute_bench import main
@@ -114,6 +116,34 @@ def test_calls_launch_only_kernels_of_their_case(operation: str, monkeypatch: py
     case = Rows(operation.split()[0], "backward" in operation, "bf16", 2, 264)
     case.trial("cpu", False).check()
     assert names and set(names) <= set(case.kernels())
+
+
+@pytest.mark.slow
+def test_attention_launches_only_kernels_of_its_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+    load = kernel_cache.load_or_compile
+
+    def noted(name: str, text: partial[str], **options: Any) -> Any:
+        names.append(name)
+        return load(name, text, **options)
+
+    monkeypatch.setattr(kernel_cache, "load_or_compile", noted)
+    for case in (decoding(40, 2, 2, 2, 1, 64, page=16), named(20, True, 64, 1, 2, 1, packed=True, backward=True)):
+        names.clear()
+        monkeypatch.setattr(kernel_cache, "LIBRARIES", type(kernel_cache.LIBRARIES)())
+        trial = case.trial("cpu") if isinstance(case, Decode) else case.problem.trial("cpu")
+        trial.check()
+        assert names and set(names) == set(case.kernels())
+
+
+def test_names_of_attention() -> None:
+    names = [case.name for case in cases_of("attention_backward")]
+    assert {"full 256 backward bf16 1x8x16384", "causal 128 shared backward bf16 8x16x2048"} <= set(names)
+    assert {"causal 128 packed backward bf16 4x16x4096", "window 128 backward bf16 1x16x16384"} <= set(names)
+    kernels = {kernel for case in cases_of("attention_backward") for kernel in case.kernels()}
+    assert {f"attention-backward-bf16-256-right-64x64{end}" for end in ("", "-delta", "-dq")} <= kernels
+    assert all("-lse-" in kernel for kernel in kernels if "backward" not in kernel and "combine" not in kernel)
+    assert "decode page 64 bf16 d128 h32/8 16x4x16384" in [case.name for case in cases_of("decode")]
 
 
 def test_unknown_groups_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,14 @@
 """``cute-bench op --random``: problems cover the whole distribution, are checked, and are compared with a peer."""
 
+# Functions are patched by lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,13 +22,14 @@ from cute_dialect.tools.bench import random_problems as bench_random
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.cases.op.attention import Attention
 from cute_dialect.tools.bench.cases.op.conv import Conv
+from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.epilogues import TextEpilogue
 from cute_dialect.tools.bench.cases.op.rows import Rows
 from cute_dialect.tools.bench.random_problems import plan, problems
 from cute_dialect.tools.bench.runner import BenchError, Trial
 from cute_dialect.tools.cute_bench import main
 
-DRAWN = ("conv", "rows", "epilogue", "attention")
+DRAWN = ("conv", "rows", "epilogue", "attention", "decode")
 
 
 @pytest.mark.slow
@@ -83,12 +88,47 @@ def test_the_other_groups_span_their_distributions() -> None:
     assert len({(p.function, p.backward) for p in rows}) == 22
     assert min(p.n for p in rows) < 4 and max(p.n for p in rows) > 150_000
     calls = [p for p in problems("attention", 400, 5) if isinstance(p, Attention)]
-    kinds = {"decode", "packed", "window", "full", "causal", "full backward", "causal backward"}
-    assert {p.operation for p in calls} == kinds
+    kinds = {"packed", "window", "full", "causal"}
+    assert {p.operation for p in calls} == {"decode", *kinds, *(f"{kind} backward" for kind in kinds)}
     assert {p.heads // p.heads_k for p in calls} == {1, 2, 4, 8} and len({p.head for p in calls}) == 7
     fused = [p for p in problems("epilogue", 200, 5) if isinstance(p, TextEpilogue)]
     assert {p.operation for p in fused} == {"mm, 1 result", "mm, 2 results", "mm, reduced"}
     assert {len(p.body) for p in fused} >= {2, 3, 4, 5, 6}
+
+
+def test_gradients_use_the_kernels_of_the_library() -> None:
+    """Each drawn problem has kernels; they span the head sizes, masks and alignments."""
+    calls = [p for p in problems("attention", 400, 5) if isinstance(p, Attention) and p.backward]
+    explained = [p.explained()[1] for p in calls]
+    configs = {found.config for found in explained if found is not None}
+    assert len(explained) == len(calls) > 60 and None not in explained
+    assert {c.head for c in configs} == {64, 128, 256} and {c.packed for c in configs} == {True, False}
+    assert {(c.mask, c.from_end) for c in configs} >= {
+        ("full", False), ("right", False), ("right", True), ("both", False), ("both", True)
+    }  # fmt: skip
+
+
+def test_decoding_spans_its_distribution() -> None:
+    found = [p for p in problems("decode", 300, 5) if isinstance(p, Decode)]
+    assert {p.page for p in found} == {0, 16, 64, 128} and {p.call.head for p in found} == {64, 96, 128, 192, 256}
+    assert {p.call.queries for p in found} == set(range(1, 17))
+    assert {p.call.heads // p.call.heads_k for p in found} == {1, 2, 4, 8}
+    assert all(bool(p.call.causal) == (p.call.queries > 1) and p.call.traffic <= 1e9 for p in found)
+    assert min(p.call.keys for p in found) < 1100 and max(p.call.keys for p in found) > 60_000
+    assert min(p.call.batch for p in found) == 1 and max(p.call.batch for p in found) > 90
+    kernels = {kernel for p in found for kernel in p.kernels()}
+    assert {f"page{n}" for n in (16, 64, 128)} <= {word for kernel in kernels for word in kernel.split("-")}
+
+
+@pytest.mark.slow
+def test_pages_hold_the_keys_of_the_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong page table is reported; keys past the last one are NaN, which would be reported, too."""
+    attention = op.attention
+    case = decoding(40, 2, 2, 2, 1, 64, page=16)
+    assert case.trial("cpu").check() < 1
+    monkeypatch.setattr(op, "attention", lambda *a, page_table, **k: attention(*a, page_table=page_table.flip(0), **k))
+    with pytest.raises(BenchError, match="times the limit"):
+        case.trial("cpu").check()
 
 
 @pytest.mark.slow
@@ -106,16 +146,18 @@ def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_wrong_epilogues_and_attention_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    mm, attention = op.mm, op.attention
+    mm, attention, backward_of = op.mm, op.attention, op.attention_backward
     monkeypatch.setattr(op, "mm", lambda *a, **k: {n: x * 1.01 for n, x in mm(*a, **k).items()})
-    monkeypatch.setattr(op, "attention", lambda *a, **k: attention(*a, **k) * 1.1)
     fused = TextEpilogue("f16", 24, 48, 40, True, ("x0 = relu(accum)", "D = x0"), ("D",))
     with pytest.raises(BenchError, match="D: the error is"):
         fused.trial("cpu", False).check()
-    for backward in (False, True):
-        call = Attention("f16", 64, 1, 2, 1, 20, 20, "", None, "bhsd", (), backward)
-        with pytest.raises(BenchError, match="times the limit"):
-            call.trial("cpu", False).check()
+    call = Attention("f16", 64, 1, 2, 1, 20, 20, "", None, "bhsd", (), True)
+    monkeypatch.setattr(op, "attention_backward", lambda *a, **k: [x * 1.1 for x in backward_of(*a, **k)])
+    with pytest.raises(BenchError, match="times the limit"):
+        call.trial("cpu", False).check()
+    monkeypatch.setattr(op, "attention", lambda *a, **k: attention(*a, **k) * 1.1)
+    with pytest.raises(BenchError, match="times the limit"):
+        call._replace(backward=False).trial("cpu", False).check()
 
 
 class Fake:
@@ -123,8 +165,8 @@ class Fake:
 
     operation = "fake"
 
-    def __init__(self, name: str, error: Exception | None = None) -> None:
-        self.name, self.error = name, error
+    def __init__(self, name: str, error: Exception | None = None, copy: Callable[[], object] | None = None) -> None:
+        self.name, self.error, self.copy = name, error, copy
 
     def tiny(self) -> Fake:
         return self
@@ -135,15 +177,16 @@ class Fake:
                 raise self.error
             return 0.5
 
-        return Trial(check, lambda: None, {"a": lambda: None, "b": lambda: None}, 1, 8e6, "TB/s")
+        return Trial(check, lambda: None, {"a": lambda: None, "b": lambda: None}, 1, 8e6, "TB/s", self.copy)
 
 
 def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def compare(contestants: Sequence[tuple[str, object]], **_: object) -> dict[str, Sample]:
-        times = {"ours": 2.0, "a": 4.0, "b": 3.0}
+        times = {"ours": 2.0, "a": 4.0, "b": 3.0, "copy": 1.8}
         return {name: Sample(times[name], 0, 0, 1) for name, _ in contestants}
 
-    drawn = [Fake("x"), Fake("y", BenchError("far off")), Fake("z", UnsupportedError("too long")), Fake("w")]
+    drawn = [Fake("x"), Fake("y", BenchError("far off")), Fake("z", UnsupportedError("too long"))]
+    drawn.append(Fake("w", copy=lambda: None))
     monkeypatch.setattr(bench_random, "problems", lambda *_: drawn)
     monkeypatch.setattr(bench_random, "in_processes", lambda *_, **__: [])
     monkeypatch.setattr(runner, "compare", compare)
@@ -153,6 +196,8 @@ def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeyp
     rows, wrong = found["rows"], found["wrong"]
     assert isinstance(rows, list) and isinstance(wrong, list)
     assert [(r["name"], r["ratio"], r["best_peer"]) for r in rows] == [("x", 1.5, "b"), ("w", 1.5, "b")]
+    assert [r.get("of_copy") for r in rows] == [None, 0.9]
+    assert [line.split()[4:8] for line in said if "copy" in line] == [["bandwidth", "1", "0.900", "0.900"]]
     assert wrong == ["problem 1, y: BenchError: far off", "problem 2, z: refused: UnsupportedError: too long"]
     assert "2 of 4 measured, 2 wrong or rejected" in said[-1]
 
@@ -163,7 +208,7 @@ def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeyp
         (["op", "--random", "gemm"], "random GEMMs are cute-bench gemm --random N"),
         (
             ["op", "--random", "x"],
-            "--random: 'x' is not a group of op; use one of conv, rows, epilogue, attention, host",
+            "--random: 'x' is not a group of op; use one of conv, rows, epilogue, attention, decode, host",
         ),
         (["op", "--random", "conv", "--build", "x"], "--random cannot be combined with --groups, --build or --run"),
         (["op", "--random", "host", "--plan"], "cannot measure group host"),

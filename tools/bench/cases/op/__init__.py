@@ -57,7 +57,8 @@ class Case(Protocol):
 _MODULES = {
     **dict.fromkeys(("modes", "products", "scaled", "types"), "gemm"),
     **dict.fromkeys(("elementwise", "rows"), "rows"),
-    **{name: name for name in ("attention", "conv", "epilogues", "grouped")},
+    **{name: name for name in ("attention", "conv", "decode", "epilogues", "grouped")},
+    "attention_backward": "attention",
 }
 """The module of each group."""
 
@@ -120,9 +121,9 @@ def _measured(group: str, case: Case, runs: int, say: Say) -> Row:
     """Check and measure one case."""
     trial = case.trial()
     share = trial.check()
-    times, speed = speeds(trial, {"ours": trial.ours}, runs)
+    times, speed = speeds(trial, trial.contestants, runs)
     peer = min((times[k] for k in trial.peers), default=float("nan"))
-    peers = {k: speed[k] for k in trial.peers}
+    peers = {k: x for k, x in speed.items() if k != "ours"}
     more = {"group": group, "operation": case.operation, **peers, "us": times["ours"]}
     found = row(case.name, trial.unit, speed["ours"], trial.work / peer / 1e6, **more)
     listed = ", ".join(f"{k} {x:.3f}" for k, x in peers.items())

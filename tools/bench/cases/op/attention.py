@@ -1,14 +1,17 @@
-"""``cute-bench op --groups attention``: attention compared with torch's ``scaled_dot_product_attention``.
+"""``cute-bench op --groups attention attention_backward``: attention and its gradients compared with torch.
 
-Peers are its back ends FLASH and CUDNN.  The cases are full and causal attention with 1k to 16k keys and heads of 64,
-128 and 256 elements.  Others have shared heads, packed sequences, or few queries of many keys.  FLOPs count only the
-keys that a query attends to.
+Peers are the back ends FLASH and CUDNN of ``scaled_dot_product_attention``.  The cases are full and causal attention
+with 1k to 16k keys and heads of 64, 128 and 256 elements.  Others have shared heads, packed sequences, windows, or few
+queries of many keys.  FLOPs count only the keys that a query attends to.  Gradients are those of ``torch.autograd``.
 
 ``cute-bench attention`` measures the default configurations, and with ``--tune`` also those of :func:`space`, tiles,
 stages and schedules.  ``kernels.attention.config.default_config`` should return the fastest of each case.
 
     cute-bench attention --tune --build build/attention && cute-bench attention --tune --run build/attention
 """
+
+# torch's annotations are incomplete.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -22,8 +25,7 @@ from unittest.mock import patch
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import AttentionConfig, default_config
 from cute_dialect.kernels.attention.forward import attention_text
-from cute_dialect.op.execute.attention import way_of
-from cute_dialect.op.explanations.attention import AttentionExplanation
+from cute_dialect.op.explanations.attention import AttentionBackwardExplanation, AttentionExplanation
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.runner import (
@@ -69,10 +71,11 @@ class Attention(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """The kind: ``decode``, ``packed``, ``window``, ``causal`` or ``full``, followed by ``backward``."""
+        """The kind: ``packed``, ``window``, ``decode``, ``causal`` or ``full``, followed by ``backward``."""
         if self.lengths:
-            return "packed"
-        kind = "window" if self.window else "decode" if self.queries <= 16 else "causal" if self.causal else "full"
+            kind = "packed"
+        else:
+            kind = "window" if self.window else "decode" if self.queries <= 16 else "causal" if self.causal else "full"
         return kind + " backward" * self.backward
 
     @property
@@ -136,13 +139,25 @@ class Attention(NamedTuple):
             seen &= (at >= own - self.window[0]) & (at <= own + self.window[1])
         return seen
 
-    def trial(self, device: str = "cuda", compiled: bool = False, kernel: AttentionConfig | None = None) -> Trial:
-        """Create operands of normally distributed values; ``kernel`` overrides the selected one."""
+    def explained(
+        self, kernel: AttentionConfig | None = None
+    ) -> tuple[AttentionExplanation, AttentionBackwardExplanation | None]:
+        """Return the explanations of the call and, for ``backward``, of its gradients."""
+        how: dict[str, Any] = {"causal": self.causal or False, "window": self.window, "element": self.element}
+        if self.lengths:
+            q, k = ((sum(self.lengths), heads, self.head) for heads in (self.heads, self.heads_k))
+            ends = (len(self.lengths) + 1,)
+            how |= {"cu_seqlens_q": ends, "cu_seqlens_k": ends, "max_seqlen_q": max(self.lengths)}
+        else:
+            q, k = (self.batch, self.heads, self.queries, self.head), (self.batch, self.heads_k, self.keys, self.head)
+        forward = op.explain(op.attention, q, k, kernel=kernel, lse=self.backward, **how)
+        return forward, op.explain(op.attention_backward, q, k, **how) if self.backward else None
+
+    def operands(self, device: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Create q, k and v of normally distributed values, (B, H, S, D) or packed."""
         import torch
 
         torch.manual_seed(0)
-        run: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
-        run |= {} if kernel is None else {"kernel": kernel}
 
         def normal(*shape: int) -> torch.Tensor:
             return runner.normal(self.element, *shape, device=device)
@@ -150,75 +165,100 @@ class Attention(NamedTuple):
         if self.lengths:
             total = sum(self.lengths)
             q, k, v = (normal(total, h, self.head) for h in (self.heads, self.heads_k, self.heads_k))
-            ends = torch.tensor([0, *self.lengths]).cumsum(0).to(device, torch.int32)
-            how: dict[str, Any] = {"cu_seqlens_q": ends, "cu_seqlens_k": ends, "max_seqlen_q": max(self.lengths)}
+            return q, k, v
+        rows = ((self.heads, self.queries), (self.heads_k, self.keys), (self.heads_k, self.keys))
+        if self.layout == "bhsd":
+            q, k, v = (normal(self.batch, h, n, self.head) for h, n in rows)
         else:
-            rows = ((self.heads, self.queries), (self.heads_k, self.keys), (self.heads_k, self.keys))
-            bhsd = self.layout == "bhsd"
-            q, k, v = (normal(self.batch, *((h, n) if bhsd else (n, h)), self.head) for h, n in rows)
-            q, k, v = (x if bhsd else x.transpose(1, 2) for x in (q, k, v))
-            ends, how = None, {}
-        how |= {"causal": self.causal or False, "window": self.window, **run}
-        leaves = [x.requires_grad_() for x in (q, k, v)] if self.backward else []
+            q, k, v = (normal(self.batch, n, h, self.head).transpose(1, 2) for h, n in rows)
+        return q, k, v
+
+    def trial(self, device: str = "cuda", compiled: bool = False, kernel: AttentionConfig | None = None) -> Trial:
+        """Create the operands; ``kernel`` overrides the selected one.
+
+        Gradients are computed by ``torch.autograd`` on the GPU, and by ``op.attention_backward`` on the interpreter.
+        """
+        import torch
+
+        q, k, v = self.operands(device)
+        how: dict[str, Any] = {"causal": self.causal or False, "window": self.window}
+        ends = None
+        if self.lengths:
+            ends = torch.tensor([0, *self.lengths]).cumsum(0).to(device, torch.int32)
+            how |= {"cu_seqlens_q": ends, "cu_seqlens_k": ends, "max_seqlen_q": max(self.lengths)}
+        how |= {"device": "cpu"} if device == "cpu" else {}
+        if self.backward:
+            return self._backward_trial(device, q, k, v, ends, how)
+        how |= {} if kernel is None else {"kernel": kernel}
 
         def forward() -> torch.Tensor:
             return op.attention(q, k, v, **how)
 
-        others = _peers(self, q, k, v, ends) if device == "cuda" else {}
-        if not self.backward:
+        others = peers_of(self, q, k, v, ends) if device == "cuda" else {}
 
-            def check() -> float:
-                found = forward()
-                for peer in others.values():  # A peer must compute the same result.
-                    _alike(self, found, peer())
-                return self._check(found, q, k, v)
+        def check() -> float:
+            found = forward()
+            for peer in others.values():  # A peer must compute the same result.
+                compare_with_peer(self.name, found, peer())
+            return self.check(found, q, k, v)
 
-            return Trial(check, forward, others, self.traffic, self.flops, "TFLOP/s")
-        result = forward()
-        grad = torch.randn_like(result)
+        return Trial(check, forward, others, self.traffic, self.flops, "TFLOP/s")
 
-        def gradient(y: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
-            return lambda: torch.autograd.grad(y, leaves, grad, retain_graph=True)
+    def _backward_trial(
+        self, device: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ends: Any, how: dict[str, Any]
+    ) -> Trial:
+        import torch
 
-        ours = gradient(result)
-        backward_peers: dict[str, Callable[[], object]] = {}
-        for name, peer in others.items():
-            try:
-                run_peer = gradient(peer())
-                run_peer()
-            except RuntimeError:  # The peer does not support this gradient.
-                continue
-            backward_peers[name] = run_peer
+        peers: dict[str, Callable[[], object]] = {}
+        if device == "cpu":
+            out, lse = op.attention(q, k, v, lse=True, **how)
+            grad = torch.randn_like(out)
+            ours: Callable[[], Any] = partial(op.attention_backward, grad, q, k, v, out, lse, **how)
+        else:
+            result = op.attention(*[x.requires_grad_() for x in (q, k, v)], **how)
+            grad = torch.randn_like(result)
+            ours = partial(torch.autograd.grad, result, (q, k, v), grad, retain_graph=True)
+            for name, peer in peers_of(self, q, k, v, ends).items():
+                try:
+                    run_peer = partial(torch.autograd.grad, peer(), (q, k, v), grad, retain_graph=True)
+                    run_peer()
+                except RuntimeError:  # The peer does not support this gradient.
+                    continue
+                peers[name] = run_peer
 
-        def check_gradient() -> float:
+        def check() -> float:
             found = ours()
-            for peer in backward_peers.values():
+            for peer in peers.values():
                 theirs: Any = peer()
                 for x, y in zip(found, theirs):
-                    _alike(self, x, y)
+                    compare_with_peer(self.name, x, y)
             return self._check_gradient(found, q, k, v, grad)
 
-        return Trial(check_gradient, ours, backward_peers, self.traffic, self.flops, "TFLOP/s")
+        return Trial(check, ours, peers, self.traffic, self.flops, "TFLOP/s")
 
-    def _check(self, found: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> float:
+    def check(self, found: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> float:
         """Compare up to 64 rows of the first and last head of two sequences with float64."""
         import torch
 
         worst, shared = 0.0, self.heads // self.heads_k
-        begins = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
         for b in dict.fromkeys((0, len(self.sizes) - 1)):
             queries, keys = self.sizes[b]
             rows = torch.arange(0, queries, max(1, queries // 64), device=q.device)
             for h in dict.fromkeys((0, self.heads - 1)):
-                if self.lengths:
-                    part = slice(begins[b], begins[b] + queries)
-                    of = [q[part, h], k[part, h // shared], v[part, h // shared], found[part, h]]
-                else:
-                    of = [q[b, h], k[b, h // shared], v[b, h // shared], found[b, h]]
-                mine, theirs, values = (x.detach().double() for x in of[:3])
-                want = self._weights(mine[rows], theirs, rows, queries, keys) @ values
-                worst = max(worst, self._share(of[3][rows], want))
+                mine, theirs, values, result = (
+                    self._heads_of(x, b)[i].detach()
+                    for x, i in ((q, h), (k, h // shared), (v, h // shared), (found, h))
+                )
+                weights = self._weights(mine.double()[rows], theirs.double(), rows, queries, keys)
+                worst = max(worst, self._share(result[rows], weights @ values.double()))
         return worst
+
+    def _heads_of(self, x: torch.Tensor, sequence: int) -> torch.Tensor:
+        """Return the heads of a sequence, (H, S, D)."""
+        if not self.lengths:
+            return x[sequence]
+        first = sum(self.lengths[:sequence])
+        return x[first : first + self.lengths[sequence]].transpose(0, 1)
 
     def _weights(self, q: torch.Tensor, k: torch.Tensor, rows: torch.Tensor, queries: int, keys: int) -> torch.Tensor:
         scores = q @ k.T / math.sqrt(self.head)
@@ -228,18 +268,24 @@ class Attention(NamedTuple):
     def _check_gradient(
         self, found: tuple[torch.Tensor, ...], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grad: torch.Tensor
     ) -> float:
-        """Compare the gradients of the last key head with float64."""
+        """Compare the gradients of the last key head of two sequences with float64."""
         import torch
 
-        shared, b = self.heads // self.heads_k, self.batch - 1
-        rows = torch.arange(self.queries, device=q.device)
-        mine = q[b, -shared:].detach().double().requires_grad_()
-        theirs, values = (x[b, -1].detach().double().requires_grad_() for x in (k, v))
-        results = [self._weights(mine[i], theirs, rows, self.queries, self.keys) @ values for i in range(shared)]
-        want = torch.autograd.grad(torch.stack(results), (mine, theirs, values), grad[b, -shared:].double())
-        got = (found[0][b, -shared:], found[1][b, -1], found[2][b, -1])
-        # Probabilities and their gradients are rounded to the element before the second GEMMs.
-        return max(self._share(x, y, 4) for x, y in zip(got, want))
+        worst, shared = 0.0, self.heads // self.heads_k
+        for b in dict.fromkeys((0, len(self.sizes) - 1)):
+            queries, keys = self.sizes[b]
+            rows = torch.arange(queries, device=q.device)
+            heads = slice(-shared, None), slice(-1, None), slice(-1, None)
+            mine, theirs, values = (
+                self._heads_of(x, b)[part].detach().double().requires_grad_() for x, part in zip((q, k, v), heads)
+            )
+            results = [self._weights(x, theirs[0], rows, queries, keys) @ values[0] for x in mine]
+            of_result = self._heads_of(grad, b)[heads[0]].double()
+            want = torch.autograd.grad(torch.stack(results), (mine, theirs, values), of_result)
+            for x, part, y in zip(found, heads, want):
+                # Probabilities and their gradients are rounded to the element before the second GEMMs.
+                worst = max(worst, self._share(self._heads_of(x, b)[part], y, 4))
+        return worst
 
     def _share(self, found: torch.Tensor, want: torch.Tensor, times: float = 1) -> float:
         # A row that sums few products is larger than the average row, and so is the rounding error of its products.
@@ -248,14 +294,14 @@ class Attention(NamedTuple):
         return check_limit(self.name, found, want, times * LIMITS[self.element] * (want.abs() + scale) + 2.0**-24)
 
 
-def _alike(case: Attention, ours: torch.Tensor, peer: Any) -> None:
+def compare_with_peer(name: str, ours: torch.Tensor, peer: Any) -> None:
     """Raise BenchError if the result of a peer differs, which would make its time meaningless."""
     error = float((ours.float() - peer.float()).norm() / ours.float().norm().clamp(min=1e-30))
     if not error < 0.05:
-        raise BenchError(f"{case.name}: the result of a peer differs by {error:.2f} of the norm")
+        raise BenchError(f"{name}: the result of a peer differs by {error:.2f} of the norm")
 
 
-def _peers(
+def peers_of(
     case: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ends: Any
 ) -> dict[str, Callable[[], Any]]:
     """Return the back ends of torch that support the call.
@@ -283,7 +329,7 @@ def _peers(
                         return sdpa(q, k, v, is_causal=bool(case.causal), enable_gqa=shared)
 
                 candidates[name] = peer
-        if not case.backward and (not case.causal or square or case.causal == "bottom_right"):
+        if not case.causal or square or case.causal == "bottom_right":
             # Like flash, align the last query with the last key.
             left, right = case.window or (None, None)
 
@@ -315,7 +361,7 @@ def _takes(peer: Callable[[], Any]) -> bool:
 
 
 class NamedAttention(NamedTuple):
-    """A case of the table; packed sequences are half and one and a half times ``length`` long alternately."""
+    """A case of the tables; packed sequences are half and one and a half times ``length`` long alternately."""
 
     problem: Attention
     length: int
@@ -325,8 +371,9 @@ class NamedAttention(NamedTuple):
         """The mask and the head size, for example ``full 128``."""
         p = self.problem
         few = not p.lengths and p.queries < p.keys
-        mask = f"{p.queries} queries" if few else "causal" if p.causal else "full"
-        return f"{mask} {p.head}{' shared' * (p.heads_k < p.heads)}{' packed' * bool(p.lengths)}"
+        mask = f"{p.queries} queries" if few else "window" if p.window else "causal" if p.causal else "full"
+        more = " shared" * (p.heads_k < p.heads) + " packed" * bool(p.lengths) + " backward" * p.backward
+        return f"{mask} {p.head}{more}"
 
     @property
     def name(self) -> str:
@@ -334,25 +381,27 @@ class NamedAttention(NamedTuple):
         return f"{self.operation} {p.element} {p.batch}x{p.heads}x{self.length}"
 
     def explained(self, config: AttentionConfig | None = None) -> AttentionExplanation:
-        """Return the explanation of the call, without packing."""
-        p = self.problem
-        rows, keys = (self.length, self.length) if p.lengths else (p.queries, p.keys)
-        q, k = (p.batch, p.heads, rows, p.head), (p.batch, p.heads_k, keys, p.head)
-        return op.explain(op.attention, q, k, causal=bool(p.causal), element=p.element, kernel=config)
+        """Return the explanation of the call."""
+        return self.problem.explained(config)[0]
 
     def kernels(self) -> Mapping[str, Text]:
-        found = way_of(self.explained().form._replace(packed=bool(self.problem.lengths)))
-        return {kernel.name: kernel.text for kernel in found.kernels}
+        found = [x for x in self.problem.explained() if x is not None]
+        return {kernel.name: kernel.text for one in found for kernel in one.kernels or ()}
 
     def trial(self, config: AttentionConfig | None = None) -> Trial:
         """Create operands of normally distributed values; ``config`` overrides the selected kernel."""
-        found = self.problem.trial(kernel=config)
-        return found._replace(peers={k: v for k, v in found.peers.items() if k in ("flash", "cudnn")})
+        found, wanted = self.problem.trial(kernel=config), ("flash, aten",) if self.problem.window else PEERS
+        return found._replace(peers={k: v for k, v in found.peers.items() if k in wanted})
+
+
+PEERS = ("flash", "cudnn")
+"""Back ends of ``scaled_dot_product_attention`` that are peers of named cases; windows have ``flash, aten``."""
 
 
 def named(
     length: int, causal: bool = False, head: int = 128, batch: int = 4, heads: int = 16, heads_k: int = 16,
     element: str = "bf16", layout: str = "bshd", packed: bool = False, queries: int = 0,
+    window: tuple[int, int] | None = None, backward: bool = False,
 ) -> NamedAttention:  # fmt: skip
     """Return a case: by default as many queries as keys."""
     lengths = [length // 2 if i % 2 else length * 3 // 2 for i in range(batch)] if packed else []
@@ -366,10 +415,10 @@ def named(
         rows,
         keys,
         "top_left" if causal else "",
-        None,
+        window,
         layout,
         tuple(lengths),
-        False,
+        backward,
     )
     return NamedAttention(problem, length)
 
@@ -385,6 +434,22 @@ CASES = (
     *(named(n, True, packed=True, batch=8) for n in (1024, 4096)),
     *(named(n, batch=b, heads=32, heads_k=8, queries=1) for b in (1, 16) for n in (4096, 32768)),
     *(named(n, batch=1, heads=8, heads_k=8, queries=128) for n in (4096, 32768)),
+)
+
+
+def gradients(length: int, head: int = 128, **more: Any) -> NamedAttention:
+    """Return a case of gradients with 16,384 tokens and 2,048 elements per token."""
+    heads = 2048 // head
+    given: dict[str, Any] = {"batch": 16384 // length, "heads": heads, "heads_k": heads, **more}
+    return named(length, head=head, backward=True, **given)
+
+
+BACKWARD_CASES = (
+    *(gradients(n, head, causal=causal) for head in (64, 128, 256) for causal in (False, True) for n in LENGTHS),
+    *(gradients(4096, head, causal=True) for head in (96, 192)),
+    *(gradients(n, causal=True, heads_k=4) for n in (2048, 8192)),
+    *(gradients(n, causal=True, packed=True) for n in (1024, 4096)),
+    *(gradients(n, window=window) for n, window in ((4096, (512, 512)), (16384, (1024, 0)))),
 )
 
 
@@ -482,4 +547,4 @@ def _measured(case: NamedAttention, folder: str, runs: int, tune: bool, wrong: l
 
 BENCHMARKS = {"attention": Benchmark(build_attention, run_attention)}
 
-GROUPS = {"attention": CASES}
+GROUPS = {"attention": CASES, "attention_backward": BACKWARD_CASES}
