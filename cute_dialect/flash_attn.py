@@ -87,9 +87,8 @@ def flash_attn_varlen_func(
     Args:
         block_table, page_table: pages of the keys; ``k`` and ``v`` are then (pages, page size, H, D), and
             ``seqused_k``, or the differences of ``cu_seqlens_k``, are the numbers of keys.
-        max_seqlen_k: not used.
-        q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, dropout_p, softmax_scale, causal, window_size, softcap,
-            alibi_slopes, deterministic, return_attn_probs, seqused_k: as in FlashAttention.
+        q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p, softmax_scale, causal, window_size,
+            softcap, alibi_slopes, deterministic, return_attn_probs, seqused_k: as in FlashAttention.
     """
     call = "flash_attn_varlen_func"
     sinks = _checked(call, dropout_p, more)
@@ -101,7 +100,8 @@ def flash_attn_varlen_func(
     found = op.attention(
         q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, lse=return_attn_probs,
         cu_seqlens_q=cu_seqlens_q,
-        cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q, seqused_k=seqused_k, page_table=table, layout="bshd",
+        cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, seqused_k=seqused_k,
+        page_table=table, layout="bshd",
         deterministic=deterministic or None, device=_device(q),
         **_mask(call, causal, window_size, max_seqlen_q or q.shape[0], is_square),
     )  # fmt: skip

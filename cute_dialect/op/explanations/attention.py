@@ -92,13 +92,15 @@ def explain_attention(
     q: Any, k: Any, v: Any = None, *, causal: bool | str = False, scale: float | None = None, window: Any = None,
     softcap: float = 0.0, sinks: Any = None, alibi_slopes: Any = None, mask: Any = None, lse: bool = False,
     layout: str = "bhsd", seqused_k: Any = None, page_table: Any = None, cu_seqlens_q: Any = None,
-    cu_seqlens_k: Any = None, max_seqlen_q: int | None = None, kernel: AttentionConfig | str | None = None,
+    cu_seqlens_k: Any = None, max_seqlen_q: int | None = None, max_seqlen_k: int | None = None,
+    deterministic: bool | None = None, kernel: AttentionConfig | str | None = None,
     split_keys: int | None = None, element: str = "f16",
 ) -> AttentionExplanation:  # fmt: skip
     """Return the explanation of an attention call.
 
     Arrays may be replaced by shapes, for contiguous arrays of type ``element``; so may the offsets of packed
-    sequences.  Offsets in CPU memory are read.  Raises the errors of the function.
+    sequences.  Offsets in CPU memory are read.  ``max_seqlen_k`` and ``deterministic`` only affect gradients.  Raises
+    the errors of the function.
     """
     views = {"q": _view(q, element), "k": _view(k, element), "v": _view(k if v is None else v, element)}
     more = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "sinks": sinks, "alibi_slopes": alibi_slopes}

@@ -49,8 +49,9 @@ def attention(
     q: Array, k: Array, v: Array, *, causal: bool | str = False, scale: float | None = None,
     window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, sinks: Array = None,
     alibi_slopes: Array = None, mask: Array = None, lse: bool = False, layout: str = "bhsd",
-    cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None, seqused_k: Array = None,
-    page_table: Array = None, deterministic: bool | None = None, out: Array = None,
+    cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
+    max_seqlen_k: int | None = None, seqused_k: Array = None, page_table: Array = None,
+    deterministic: bool | None = None, out: Array = None,
     kernel: AttentionConfig | str | None = None, split_keys: int | None = None, device: object = None,
     stream: object = None, **run: Unpack[Interpreted],
 ) -> Array:  # fmt: skip
@@ -78,6 +79,8 @@ def attention(
         cu_seqlens_q, cu_seqlens_k: offsets of packed sequences, i32 arrays (B + 1,) on the device of the other arrays,
             which are then (rows, H, D).  The call does not wait for them.
         max_seqlen_q: rows of the longest sequence of ``q``; default: all rows.
+        max_seqlen_k: keys of the longest packed sequence, for the speed of gradients; default: that of ``q`` if both
+            have the same offsets, or all keys.
         seqused_k: number of keys of each sequence, i32 (B,).  Keys and values past it may have any bits.
         page_table: pages of each sequence, i32 (B, P): key j is row ``j % S'`` of page ``page_table[b, j // S']``.
             ``k`` and ``v`` have pages in place of sequences; ``layout`` orders their dimensions.  Pages of 8, 16, 32,
@@ -97,7 +100,19 @@ def attention(
     if run:
         check_keywords("attention", attention, run, spellings=SPELLINGS)
     bounds: object = tuple(window) if isinstance(window, list) else window
-    numbers = (causal, scale, bounds, softcap, lse, layout, max_seqlen_q, kernel, split_keys, deterministic)
+    numbers = (
+        causal,
+        scale,
+        bounds,
+        softcap,
+        lse,
+        layout,
+        max_seqlen_q,
+        kernel,
+        split_keys,
+        deterministic,
+        max_seqlen_k,
+    )
     more = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
     if device is None and stream is None and not run and not _KNOWN.is_traced():
         how, tensors = _key(q, k, v, more, out, numbers)
@@ -113,7 +128,7 @@ def attention(
         def compute() -> Any:
             result, found = operators.attention(
                 q, k, v, *more, direction_of(causal), left, right, scale, layout, max_seqlen_q, softcap or 0.0,
-                deterministic, logs,
+                deterministic, max_seqlen_k, logs,
             )  # fmt: skip
             return (result, found) if lse else result
 
@@ -262,7 +277,7 @@ def attention_backward(
         dout: gradient of the result.
         out, lse: results of :func:`cute_dialect.op.attention` with ``lse=True``.
         dlse: gradient of ``lse``, f32; None for zero.
-        max_seqlen_k: keys of the longest packed sequence; default: all keys.  It only affects the speed.
+        max_seqlen_k: keys of the longest packed sequence, or more; default: all keys, which is slower.
         deterministic: add the parts of ``dq`` in a fixed order; None follows
             ``torch.are_deterministic_algorithms_enabled()``.
         kernel: a name as reported by :func:`cute_dialect.op.explain`, or a ``BackwardConfig``.

@@ -60,7 +60,7 @@ def gradients_by_kernels(saved: Saved, grad: Tensor | None, grad_lse: Tensor | N
         one.views, mask.causal or False, mask.scale, mask.window, mask.layout, mask.longest
     )  # fmt: skip
     ordered = torch.are_deterministic_algorithms_enabled() if mask.deterministic is None else mask.deterministic
-    longest = mask.longest if begins_q is begins_k else None
+    longest = mask.longest if begins_q is begins_k else mask.longest_keys
     problem = AttentionBackwardProblem(form, grad_lse is not None, ordered, longest)
     if missing_feature(problem):
         return None
@@ -78,7 +78,7 @@ def forward(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
     alibi_slopes: Tensor | None, mask: Tensor | None, seqused_k: Tensor | None, page_table: Tensor | None, causal: str,
     left: int, right: int, scale: float | None, layout: str, max_seqlen_q: int | None, softcap: float,
-    deterministic: bool | None, lse: bool,
+    deterministic: bool | None, max_seqlen_k: int | None, lse: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
     window = Mask(causal, left, right, scale, layout, max_seqlen_q).window
@@ -103,7 +103,7 @@ def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
     return result, q.new_empty(rows if lse else 0, dtype=torch.float32)
 
 
-_TENSORS, _CACHES, _ARGUMENTS = 8, 2, 19
+_TENSORS, _CACHES, _ARGUMENTS = 8, 2, 20
 """Arguments of the operator: tensors that have gradients or affect them, tensors of caches, and all."""
 
 
@@ -143,11 +143,12 @@ def forward_gradients(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
     alibi_slopes: Tensor | None, mask: Tensor | None, out: Tensor, lse: Tensor, grad: Tensor | None,
     grad_lse: Tensor | None, causal: str, left: int, right: int, scale: float | None, layout: str,
-    max_seqlen_q: int | None, softcap: float, deterministic: bool | None, of_mask: bool,
+    max_seqlen_q: int | None, softcap: float, deterministic: bool | None,
+    max_seqlen_k: int | None, of_mask: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return the gradients of q, k, v, sinks and mask; the last two are empty if they are not needed."""
     saved = Saved(q, k, v, cu_seqlens_q, cu_seqlens_k, out, lse, sinks, alibi_slopes, mask)
-    how = Mask(causal, left, right, scale, layout, max_seqlen_q, softcap, deterministic)
+    how = Mask(causal, left, right, scale, layout, max_seqlen_q, softcap, deterministic, max_seqlen_k)
     found = gradients(saved, grad, grad_lse, how, of_mask)
     return tuple([q.new_empty(0) if x is None else x for x in found])
 

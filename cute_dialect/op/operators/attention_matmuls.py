@@ -34,6 +34,7 @@ class Mask(NamedTuple):
     longest: int | None  # rows of the longest packed sequence, if known
     softcap: float = 0.0
     deterministic: bool | None = None  # None follows torch's setting
+    longest_keys: int | None = None  # keys of the longest packed sequence, if known
 
     @property
     def window(self) -> tuple[int | None, int | None] | None:

@@ -31,7 +31,7 @@ _SEQUENCES = (
 )
 _MASK = (
     "str causal, SymInt left, SymInt right, float? scale, str layout, SymInt? max_seqlen_q, float softcap, "
-    "bool? deterministic"
+    "bool? deterministic, SymInt? max_seqlen_k"
 )
 _PAIR, _TRIPLE = "(Tensor, Tensor)", "(Tensor, Tensor, Tensor)"
 

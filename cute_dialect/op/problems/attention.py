@@ -39,7 +39,7 @@ SPELLINGS = {
     "sink": "use sinks", "return_lse": "use lse=True", "return_softmax_lse": "use lse=True",
     "return_attn_probs": "use lse=True; probabilities are not stored", "num_splits": "use split_keys",
     "cu_seq_q": "use cu_seqlens_q", "cu_seq_k": "use cu_seqlens_k", "qo_indptr": "use cu_seqlens_q",
-    "kv_indptr": "use cu_seqlens_k", "max_q": "use max_seqlen_q", "max_seqlen_k": "omit it", "max_k": "omit it",
+    "kv_indptr": "use cu_seqlens_k", "max_q": "use max_seqlen_q", "max_k": "use max_seqlen_k",
     "kv_layout": "use layout", "qkv_format": "use layout", "enable_gqa": "omit it: k and v may have fewer heads",
     "pack_gqa": "omit it: heads that share keys are packed automatically",
     "block_table": "use page_table", "cache_seqlens": "use seqused_k", "kv_indices": "use page_table",

@@ -474,7 +474,7 @@ def test_torch_tensors() -> None:
     q, k, v = (torch.randn(1, s, h, 64).half().transpose(1, 2) for s, h in ((20, 2), (40, 1), (40, 1)))
     from cute_dialect.op.torch.dispatch import CUTE
 
-    given = (q, k, v, *(None,) * 7, "bottom_right", 9, -1, None, "bhsd", None, 0.0, None, True)
+    given = (q, k, v, *(None,) * 7, "bottom_right", 9, -1, None, "bhsd", None, 0.0, None, None, True)
     torch.library.opcheck(CUTE.attention.registered, given)
     plain, logs = op.attention(q, k, v, causal="bottom_right", window=(9, None), lse=True, device="cpu")
     want = reference(q.numpy(), k.numpy(), v.numpy(), 9, 0, 20)
@@ -498,7 +498,26 @@ def test_torch_tensors() -> None:
         op.attention(*leaves, out=torch.empty_like(q), device="cpu")
     torch.library.opcheck(
         CUTE.attention_backward.registered,
-        (q, k, v, *(None,) * 5, plain, logs, plain, None, "bottom_right", 9, -1, None, "bhsd", None, 0.0, None, False),
+        (
+            q,
+            k,
+            v,
+            *(None,) * 5,
+            plain,
+            logs,
+            plain,
+            None,
+            "bottom_right",
+            9,
+            -1,
+            None,
+            "bhsd",
+            None,
+            0.0,
+            None,
+            None,
+            False,
+        ),
     )
 
 

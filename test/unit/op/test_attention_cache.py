@@ -123,6 +123,8 @@ def test_few_queries_are_packed() -> None:
     )
     with pytest.raises(ValueError, match="page=12 with tile_n=128 needs pack=True"):
         paged.config._replace(page=12, pack=False).check()
+    ignored: dict[str, Any] = {"deterministic": True, "max_seqlen_k": 9}
+    assert op.explain(op.attention, (1, 4, 9, 64), (1, 4, 9, 64), **ignored).kernel.endswith("64x128-q1")
     assert paged.config.page == 64 and paged.form.keys == 2560 and paged.way.parts > 1
 
 

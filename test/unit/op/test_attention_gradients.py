@@ -116,3 +116,74 @@ def test_second_derivatives_of_a_call() -> None:
     (da,) = torch.autograd.grad(of, a, create_graph=True)
     (want,) = torch.autograd.grad(da.square().sum(), a)
     assert float((found.double() - want).norm()) < 2e-2 * float(want.norm())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [attention_matmuls.MOST, 100], ids=["at once", "in pieces"])
+@pytest.mark.parametrize(
+    ("softcap", "slopes", "kind", "expanded", "sinks"),
+    [
+        (2.0, None, None, (), False), (0.0, (4,), None, (), True), (0.0, (2, 4), torch.float32, (1, 4, 9, 1), False),
+        (1.5, None, torch.bool, (9, 12), True), (0.0, None, torch.float16, (2, 1, 1, 12), True),
+    ],
+)  # fmt: skip
+def test_functions_of_scores(
+    most: int, softcap: float, slopes: Any, kind: Any, expanded: Any, sinks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradients of q, k, v, the sinks and an added mask, also if it is expanded, and of rows without a visible key."""
+    monkeypatch.setattr(attention_matmuls, "MOST", most)
+    torch.manual_seed(3)
+    q, k, v = (torch.randn(2, h, s, d).half() for h, s, d in ((4, 9, 16), (2, 12, 16), (2, 12, 24)))
+    more: dict[str, Any] = {}
+    if slopes is not None:
+        more["alibi_slopes"] = torch.rand(slopes)
+    if kind is not None:
+        more["mask"] = torch.rand(expanded) > 0.4 if kind == torch.bool else torch.randn(expanded).to(kind)
+        if kind == torch.bool:
+            more["mask"][0] = False
+    if sinks:
+        more["sinks"] = torch.randn(4).half()
+    learned = {n: x for n, x in more.items() if x.is_floating_point() and n != "alibi_slopes"}
+    leaves = [x.requires_grad_() for x in (q, k, v, *learned.values())]
+    out, lse = op.attention(q, k, v, softcap=softcap, lse=True, device="cpu", **more)
+    grad, of_lse = torch.randn_like(out), torch.randn_like(lse)
+    of_lse = torch.where(lse.isinf(), 0, of_lse)
+    found = torch.autograd.grad([out, lse], leaves, [grad, of_lse])
+    a, b, c, *others = [x.detach().double().requires_grad_() for x in leaves]
+    exact_more = dict(zip(learned, others))
+    scores = a @ b.repeat_interleave(2, 1).mT / 4
+    scores = softcap * torch.tanh(scores / softcap) if softcap else scores
+    if slopes is not None:
+        away = (torch.arange(9)[:, None] + 3 - torch.arange(12)).abs()
+        scores = scores - more["alibi_slopes"].double().reshape(-1, 4, 1, 1) * away
+    if kind == torch.bool:
+        scores = scores.masked_fill(~more["mask"], -1e300)
+    elif kind is not None:
+        scores = scores + exact_more["mask"]
+    last = (
+        exact_more["sinks"].reshape(1, 4, 1, 1).expand(2, 4, 9, 1) if sinks else scores.new_full((2, 4, 9, 1), -1e300)
+    )
+    logs = torch.cat([scores, last], -1).logsumexp(-1)
+    wanted = (scores - logs[..., None]).exp() @ c.repeat_interleave(2, 1)
+    want = torch.autograd.grad([wanted, logs], [a, b, c, *others], [grad.double(), of_lse.double()])
+    for x, y in zip(found, want, strict=True):
+        assert x.shape == y.shape and float((x.double() - y).norm()) < 3e-3 * float(y.norm())
+
+
+@pytest.mark.slow
+def test_compiled_functions_of_scores() -> None:
+    """The compiled graph has no breaks and the gradients of the eager call."""
+    torch.manual_seed(3)
+    q, k = (torch.randn(1, h, 9, 16).half().requires_grad_() for h in (4, 2))
+    sinks, mask = torch.randn(4).requires_grad_(), torch.randn(9, 9).requires_grad_()
+
+    def call(*given: Any) -> Any:
+        a, b, s, m = given
+        return op.attention(a, b, b, causal=True, softcap=2.0, sinks=s, mask=m, device="cpu").float().square().sum()
+
+    given = (q, k, sinks, mask)
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    for x, y in zip(
+        torch.autograd.grad(compiled(*given), given), torch.autograd.grad(call(*given), given), strict=True
+    ):
+        torch.testing.assert_close(x, y)
