@@ -6,12 +6,13 @@ order any of them (:data:`COMMUTES`). The remaining reasons are separate facts (
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from mutant_kernels import Subject
 from mutations import EFFECTS, Mutation, crossed
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation
 
 LOADS = ("nvvm.cp.async.bulk.tensor.shared.cluster.global",)
@@ -324,6 +325,75 @@ def _fenced_later(subject: Subject, mutation: Mutation, op: Operation) -> str:
     )
 
 
+def _one_group(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """The MMAs join the next group, and the next wait completes that group, too."""
+    if (mutation.kind, op.name) != ("drop", "nvvm.wgmma.commit.group.sync.aligned"):
+        return ""
+    later, at = 0, op.next_op
+    while at is not None:
+        left = _groups_left(at)
+        if left is not None:
+            return (
+                "the MMAs join the next group (wgmma.commit_group), which the next wait completes as well"
+                if left < later
+                else ""
+            )
+        later += at.name == op.name
+        at = at.next_op
+    return ""
+
+
+def _waited_again(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A wait for MMAs before another one, which completes them as well."""
+    left = _groups_left(op)
+    if mutation.kind not in ("drop", "weaken") or left is None:
+        return ""
+    at = op.next_op
+    while at is not None and _groups_left(at) is None:
+        at = at.next_op
+    if at is None:
+        return ""
+    return (
+        "the next wait completes the MMAs, too (wgmma.wait_group); an access to their registers or to the memory that"
+        " they read before that wait is reported"
+    )
+
+
+def _groups_left(op: Operation) -> int | None:
+    """Return the number of groups that a wait for MMAs leaves pending, or None for another op."""
+    if op.name == "nvvm.wgmma.wait.group.sync.aligned":
+        group = op.properties["group"]
+        return group.value.data if isinstance(group, IntegerAttr) else None
+    code = op.properties.get("asm_string") if op.name == "llvm.inline_asm" else None
+    found = re.match(r"wgmma\.wait_group\.sync\.aligned (\d+)", code.data) if isinstance(code, StringAttr) else None
+    return int(found[1]) if found else None
+
+
+def _converges(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A barrier of the warp before an arrival of all its lanes."""
+    if (mutation.kind, op.name) != ("drop", "nvvm.bar.warp.sync"):
+        return ""
+    after = op.next_op
+    while after is not None and after.name not in EFFECTS and after.name != "llvm.call_intrinsic":
+        after = after.next_op
+    if after is None or "barrier.cta.arrive.aligned" not in str(after.properties.get("intrin")):
+        return ""
+    return (
+        "all lanes arrive at the named barrier after it (bar), the one that waits for copies after its wait; the"
+        " barrier of the warp only makes it converge"
+    )
+
+
+def _covered(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """The first of several waits of a producer is for the slot that consumers release last."""
+    if not subject.covered or (mutation.kind, op.name) != ("drop", "nvvm.mbarrier.try_wait.parity"):
+        return ""
+    block = op.parent
+    waits = [o for o in block.ops if o.name == op.name] if block is not None else []
+    loads = block is not None and any(o.name in LOADS for top in block.ops for o in top.walk())
+    return subject.covered if loads and len(waits) > 1 and op is not waits[0] else ""
+
+
 def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """The barrier before the fence includes a thread that has read the flag with acquire."""
     if op.name == "nvvm.barrier" and mutation.what.endswith("later"):
@@ -376,6 +446,10 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _no_group_too_many,
     _same_shape,
     _fenced_later,
+    _one_group,
+    _waited_again,
+    _converges,
+    _covered,
     _known_already,
     _same,
 )
