@@ -16,8 +16,6 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["BITS", "FACTORS", "OUTPUTS", "factors", "number", "outputs_of", "rounded", "sums_of", "swapped"]
-
 _BYTES = (("i8", "ui8"), ("f8E4M3FN", "f8E5M2"))
 """Groups of 8-bit types. Any two types of a group can be multiplied."""
 

@@ -21,8 +21,6 @@ from typing import Any
 
 import cute_dialect.lang as cute
 
-__all__ = ["drawn", "drawn_of_arrays", "index_shapes", "philox", "words_of"]
-
 _FACTORS = (0xD2511F53, 0xCD9E8D57)
 _STEPS = (0x9E3779B9, 0xBB67AE85)
 _WORD = 0xFFFFFFFF

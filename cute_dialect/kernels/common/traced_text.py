@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ParamSpec
 if TYPE_CHECKING:  # pragma: no cover
     import cute_dialect.lang as cute
 
-__all__ = ["printed", "traced_by"]
 
 _Given = ParamSpec("_Given")
 

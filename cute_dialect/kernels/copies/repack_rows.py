@@ -23,8 +23,6 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.traced_text import printed
 
-__all__ = ["Lines", "dense_text", "launch", "launch_dense", "pad_text"]
-
 _THREADS = 256
 _PIECE = 8
 """Elements that a thread writes."""

@@ -27,8 +27,6 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang.values.dtypes import NumericType, type_of_mlir
 
-__all__ = ["BYTES", "Plan", "launch", "transpose_text", "whole_tile"]
-
 AT_ONCE = 16
 """Elements that a thread loads together at an edge."""
 

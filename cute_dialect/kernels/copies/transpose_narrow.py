@@ -22,8 +22,6 @@ from cute_dialect.kernels.rows.memory import part
 from cute_dialect.kernels.rows.packed_tile import LANES, RowTile, VectorTile
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["VECTOR_COLUMNS", "most_columns", "narrow_text"]
-
 THREADS = 64
 
 

@@ -24,8 +24,6 @@ from cute_dialect.kernels.copies.transpose import BYTES
 from cute_dialect.kernels.rows.memory import part
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["UnalignedPlan", "unaligned_text"]
-
 
 class UnalignedPlan(NamedTuple):
     """Sizes of a tile."""

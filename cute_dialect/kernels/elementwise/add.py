@@ -22,8 +22,6 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["BITS", "Tile", "elementwise_add_text", "launch", "seed_tile", "streaming_tile"]
-
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
 """Supported element types -> their bits."""
 

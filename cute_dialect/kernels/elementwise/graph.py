@@ -28,8 +28,6 @@ from cute_dialect.kernels.epilogue.emit import OF_FLOATS, evaluated
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS
 from cute_dialect.kernels.epilogue.graph import Graph, Input, constant_of
 
-__all__ = ["ELEMENTS", "Plan", "elementwise_text", "kinds_of"]
-
 ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8", "i32", "i64", "f64", "i1")
 """Types of arrays and results. ``i1`` is stored as bytes of 0 and 1, and is ``ui8`` in a plan."""
 

@@ -29,8 +29,6 @@ from cute_dialect.kernels.epilogue.combination import annotation, extents_of, gr
 from cute_dialect.kernels.epilogue.emit import evaluated, evaluated_pair
 from cute_dialect.kernels.epilogue.graph import Graph, Input, Output, constant_of
 
-__all__ = ["SumsPlan", "elementwise_sums_text"]
-
 WARPS = 8
 THREADS = 32 * WARPS
 ROWS = 16 * WARPS

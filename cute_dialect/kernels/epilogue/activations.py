@@ -16,8 +16,6 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from cute_dialect.kernels.epilogue.functions import ACTIVATIONS
 
-__all__ = ["PLAIN", "Activation", "Spelled", "is_activation", "parsed", "spelled", "unknown_activation"]
-
 PLAIN = tuple(sorted([name for name, f in ACTIVATIONS.items() if f.arity == 1 + len(f.parameters)]))
 """Activations of a single operand."""
 

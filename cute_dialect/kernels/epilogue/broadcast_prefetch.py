@@ -15,8 +15,6 @@ from typing import Any, NamedTuple, TypeAlias
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue.graph import Input
 
-__all__ = ["Ahead", "AnyColumns", "Columns", "OwnColumns", "element_of", "pair_of"]
-
 _AT_ONCE = 64
 """Columns that a warp loads together, two per lane."""
 

@@ -32,8 +32,6 @@ from cute_dialect.kernels.common.elements import OUTPUTS, number
 from cute_dialect.kernels.epilogue.activations import parsed
 from cute_dialect.kernels.epilogue.graph import STRIP, Builder, Graph, Input, Output, parts_of
 
-__all__ = ["Addends", "Epilogue", "Hook"]
-
 Hook: TypeAlias = Callable[[Any, Any, Any], Any]
 """``hook(x, row, column)``"""
 

@@ -33,8 +33,6 @@ from cute_dialect.kernels.epilogue.fragment_layout import Lanes, lanes_of
 from cute_dialect.kernels.epilogue.functions import ARITHMETIC, FUNCTIONS, function_in_f64
 from cute_dialect.kernels.epilogue.graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
 
-__all__ = ["OF_FLOATS", "Fused", "Leaving", "evaluated", "is_exact"]
-
 OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (FUNCTIONS.keys() - ARITHMETIC.keys() - {"relu"})
 """Functions whose operands are converted to floats."""
 

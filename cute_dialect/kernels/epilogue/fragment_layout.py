@@ -16,8 +16,6 @@ True
 
 from typing import Any, NamedTuple
 
-__all__ = ["Lanes", "lanes_of"]
-
 
 class Lanes(NamedTuple):
     """Row mapping of a warpgroup. Shapes and strides are those of layouts."""

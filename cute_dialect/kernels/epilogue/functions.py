@@ -22,8 +22,6 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 
-__all__ = ["ACTIVATIONS", "FUNCTIONS", "NUMPY", "Arrays", "Function", "arrays_of_torch", "function_in_f64"]
-
 
 class Function(NamedTuple):
     """An elementwise function."""

@@ -41,8 +41,6 @@ from typing import Any, NamedTuple
 from cute_dialect.kernels.common.philox import drawn_of_arrays
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS, NUMPY, cast_of_arrays
 
-__all__ = ["Builder", "Graph", "Input", "Node", "Output", "evaluate", "parts_of"]
-
 KINDS = ("scalar", "matrix", "row", "column", "aux")
 
 

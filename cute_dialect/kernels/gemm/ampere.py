@@ -34,8 +34,6 @@ from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["AmpereConfig", "AmpereGemm", "ampere_gemm_text", "compute_tile"]
-
 
 class AmpereConfig(NamedTuple):
     """Configuration of a GEMM for sm_80."""

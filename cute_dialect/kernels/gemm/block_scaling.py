@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import BLOCK, GemmConfig, blocks_of
 
-__all__ = ["ColumnFactors", "Factors", "Scales", "widened"]
-
 _LANES = 4
 """Lanes that own a row, and K steps whose factors they hold."""
 

@@ -21,8 +21,6 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.mainloop import Place
 from cute_dialect.lang.nvgpu import cpasync
 
-__all__ = ["BUFFER", "ChunkStore", "DirectStore", "Result", "order_of_digits", "swizzle_of"]
-
 BUFFER = 8192
 """Bytes of a staging buffer: 64 rows of 128 bytes."""
 

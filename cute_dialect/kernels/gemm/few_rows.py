@@ -42,8 +42,6 @@ from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["few_rows", "few_rows_text", "launch"]
-
 DEFAULT = SkinnyConfig()
 SW128 = cute.make_swizzle(3, 4, 3)
 """Swizzle of 128-byte lines in shared memory."""

@@ -15,20 +15,6 @@ from cute_dialect.kernels.gemm.operands import PLACES, check_extents
 from cute_dialect.lang import hopper, utils
 from cute_dialect.lang.nvgpu import cpasync
 
-__all__ = [
-    "arguments_of",
-    "as_read",
-    "beside_maps",
-    "check_arguments",
-    "elements_of",
-    "layouts_of",
-    "load_map",
-    "ring_of",
-    "store_map",
-    "store_widths",
-    "with_modes",
-]
-
 
 def elements_of(c: GemmConfig) -> tuple[str, str, str]:
     """Return the types of A, B and C."""

@@ -46,8 +46,6 @@ from cute_dialect.kernels.gemm.split_tf32 import parts_of
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
-__all__ = ["WarpConfig", "compute_tile", "launch", "warp_gemm_text"]
-
 
 class WarpConfig(NamedTuple):
     """Configuration of a GEMM with ``mma.sync``, or without tensor cores (``simt``)."""

@@ -15,8 +15,6 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 
-__all__ = ["BoundsConfig", "GatherConfig", "ZeroConfig", "bounds_text", "gather_text", "zero_text"]
-
 _THREADS = 256
 _WIDE = 1024
 

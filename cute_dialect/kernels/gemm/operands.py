@@ -9,8 +9,6 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue.combination import Addends
 
-__all__ = ["PLACES", "check_extents", "count_of", "layouts_of", "of_matrix", "places_of"]
-
 PLACES = cute.Tensor[cute.Int32, "(4,?):(?,1)"]
 """Launch argument (4, L) of a pointer array: the indices of its matrices of A, B, C and the epilogue's source along
 their third mode."""

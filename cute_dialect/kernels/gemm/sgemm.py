@@ -30,8 +30,6 @@ from cute_dialect.kernels.gemm.sgemm_pipelined import Slots, load_maps, multiply
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import CopyUniversalOp, MmaUniversalOp, cpasync
 
-__all__ = ["RUNGS", "Rung", "launch", "sgemm_text"]
-
 
 class Rung(NamedTuple):
     """Parameters of a rung."""

@@ -24,8 +24,6 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import CopyUniversalOp, cpasync
 
-__all__ = ["Slots", "load_maps", "multiply_ahead"]
-
 QUAD = 4
 """k of A in one 128-bit load."""
 

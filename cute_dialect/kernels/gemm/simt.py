@@ -29,8 +29,6 @@ from cute_dialect.kernels.gemm.sgemm import RUNGS, Product, Rung, multiply_stage
 from cute_dialect.kernels.gemm.sgemm_pipelined import Slots, load_maps, multiply_ahead
 from cute_dialect.lang import utils
 
-__all__ = ["SMALL", "THREADS", "TILE", "ExactConfig", "compute_tile", "exact_gemm_text", "launch"]
-
 _FAST, _ANY = RUNGS["pipelined"], RUNGS["warptile"]
 SMALL = Rung(
     "4 warps have tiles of 32 x 32, their lanes 8 x 4 elements; six stages in flight by cp.async",

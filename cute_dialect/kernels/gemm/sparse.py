@@ -25,8 +25,6 @@ if TYPE_CHECKING:  # pragma: no cover
 
     Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-__all__ = ["Compressed", "compress", "expand"]
-
 
 class Compressed(NamedTuple):
     """A compressed matrix."""

@@ -22,8 +22,6 @@ from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang import utils
 
-__all__ = ["ORDERS", "PartsConfig", "launch", "padded", "parts_of", "split_text"]
-
 ORDERS = {"a": (1, 0, 0), "b": (0, 1, 0)}
 """Operand -> its three slices, 0 for hi and 1 for lo."""
 

@@ -18,8 +18,6 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import warp
 
-__all__ = ["any_gemm", "gemm_any"]
-
 _ROWS, _COLUMNS, _THREADS = 64, 64, 256
 _PAD = 8
 """Row padding, in floats, of the result's tile in shared memory: 64-bit stores of a half warp map to all banks once."""

@@ -28,22 +28,6 @@ from cute_dialect.kernels.rows.memory import Line, Place, RowMemory, combined, m
 from cute_dialect.kernels.rows.sharing import Sharing
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = [
-    "LOWEST",
-    "RowConfig",
-    "Softmax",
-    "Sums",
-    "add",
-    "deviations",
-    "pivot_of",
-    "power",
-    "row_program",
-    "row_text",
-    "same",
-    "where_mine",
-    "wide",
-]
-
 LOG2_E = 1.4426950408889634
 LN_2 = 0.6931471805599453
 LOWEST = -3.4028234663852886e38

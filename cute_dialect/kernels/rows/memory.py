@@ -22,8 +22,6 @@ from cute_dialect.kernels.rows.sharing import Sharing
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["Line", "Place", "RowMemory", "combined", "mapped", "part", "shifted", "widened"]
-
 STEP = 4
 """Elements that are converted to ``f32`` at once when a row is written in parts, to limit registers."""
 

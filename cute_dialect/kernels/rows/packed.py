@@ -25,8 +25,6 @@ from cute_dialect.kernels.rows.packed_tile import LANES, RowTile
 from cute_dialect.kernels.rows.sums import SUMS
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["is_packed_length", "packed_entropy_text", "packed_text"]
-
 THREADS = 128
 
 ELEMENTS = 16

@@ -21,8 +21,6 @@ from cute_dialect.kernels.rows.packed import THREADS, PackedPlan, Values, total
 from cute_dialect.kernels.rows.packed_tile import LANES, RowTile, SharedRowTile
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["is_packed_norm_length", "packed_norm_blocks", "packed_norm_text"]
-
 RESIDENT = 4
 """Blocks of a multiprocessor, with up to 128 registers per thread."""
 

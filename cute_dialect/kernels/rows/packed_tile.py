@@ -16,8 +16,6 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.rows.memory import part
 
-__all__ = ["LANES", "RowTile", "SharedRowTile", "VectorTile"]
-
 LANES = 32
 
 

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.rows.config import RowConfig
 
-__all__ = ["Sharing", "Turn"]
-
 
 class Turn(NamedTuple):
     """The half of the shared-memory buffer that a row's exchange uses, and the phase of its barrier.

@@ -29,8 +29,6 @@ from cute_dialect.kernels.rows.memory import part
 from cute_dialect.kernels.rows.sharing import Sharing
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["OPERATIONS", "StreamedPlan", "elements_text", "statistics_text"]
-
 THREADS, AT_ONCE = 512, 2
 """Threads of a block, and vectors that each of them loads at once, or as many elements as these have."""
 

@@ -23,8 +23,6 @@ from cute_dialect.kernels.rows.memory import Place, RowMemory, combined, part
 from cute_dialect.kernels.rows.sharing import Sharing
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = ["SUMS", "loss_parts", "loss_text", "sum_class", "sum_program", "sum_text"]
-
 SUMS = ("sum", "mean", "max", "logsumexp", "cross_entropy")
 
 POWERS = ("logsumexp", "cross_entropy")
