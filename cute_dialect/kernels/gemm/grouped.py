@@ -31,10 +31,10 @@ from cute_dialect.kernels.epilogue.combination import Addends
 from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.gemm.block_scaling import Scales
 from cute_dialect.kernels.gemm.config import EVICT_FIRST, TABLE, GemmConfig, GroupedConfig, part_of
-from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Result
-from cute_dialect.kernels.gemm.hopper import TURN, Cooperative, Pingpong, ring_between, take_roles
+from cute_dialect.kernels.gemm.epilogue_store import Result
+from cute_dialect.kernels.gemm.hopper import TURN, Cooperative, Pingpong, allocate, ring_between, take_roles
 from cute_dialect.kernels.gemm.host import elements_of, load_map, ring_of, store_map, store_widths
-from cute_dialect.kernels.gemm.mainloop import Products
+from cute_dialect.kernels.gemm.mainloop import ClusterPosition, Products
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
@@ -62,17 +62,13 @@ class Groups(NamedTuple):
     limit: Any  # the extent that is divided into groups
 
 
-class GroupTiles:
-    """The tiles of all groups in the order in which clusters take them, and this block's position in its cluster."""
+class GroupTiles(ClusterPosition):
+    """The tiles of all groups in the order in which clusters take them."""
 
     def __init__(self, config: GroupedConfig, groups: Groups, extents: Any):
-        c = self.c = config.base
+        c = config.base
+        super().__init__(c)
         self.config, self.groups, self.extents = config, groups, extents
-        self.rank = cute.arch.block_idx_in_cluster() if c.cluster > 1 else 0
-        both = min(c.cluster_m, c.cluster_n) > 1
-        self.of_m = self.rank % c.cluster_m if both else self.rank if c.cluster_m > 1 else 0
-        self.of_n = self.rank // c.cluster_m if both else self.rank if c.cluster_n > 1 else 0
-        self.first, self.step = (x.x // c.cluster for x in (cute.arch.block_idx(), cute.arch.grid_dim()))
         self.number = cute.size(groups.ends)
         self.tile = c.tile[0] * c.cluster_m, c.tile[1] * c.cluster_n
         m, n = (cute.ceil_div(x, y) for x, y in zip(extents, self.tile))
@@ -99,13 +95,6 @@ class GroupTiles:
     def _inside(self, x: Any) -> Any:
         """Clamp a number to the extent that is divided into groups."""
         return cute.min(cute.max(x, 0), self.groups.limit)
-
-    def sharers(self) -> tuple[Any, Any]:
-        """Return bit masks of the blocks of the cluster that share A with this one, and of those that share B."""
-        m, n = self.c.cluster_m, self.c.cluster_n
-        if min(m, n) == 1:
-            return (1 << n) - 1, (1 << m) - 1
-        return sum(1 << m * i for i in range(n)) << self.of_m, ((1 << m) - 1) << self.of_n * m
 
     def prepare(self) -> None:
         """Build the tile table, a prefix sum of the groups' tile counts. All threads take part."""
@@ -169,9 +158,9 @@ class GroupTiles:
         raster = utils.GroupedRaster(tiles, self.c.group)
         row, column = raster.place(inside)
         if self.c.cluster_m > 1:
-            row = row * self.c.cluster_m + self.of_m
+            row = row * self.c.cluster_m + self.row
         if self.c.cluster_n > 1:
-            column = column * self.c.cluster_n + self.of_n
+            column = column * self.c.cluster_n + self.column
         row, column = cute.Int32(row * self.c.tile[0]), cute.Int32(column * self.c.tile[1])
         if self.config.form == "n":
             column = column + begin
@@ -563,16 +552,12 @@ def grouped_gemm(
     if cute.arch.thread_idx().x == 0:
         for atom, _ in (tma_a, tma_b, *tmas_c.values()):
             cpasync.prefetch_descriptor(atom)
-    sA, sB = (
-        cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner)
-        for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]))
-    )
-    staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
+    sA, sB, staging = allocate(c, (tma_a[0], tma_b[0]), rings)
     tiles = GroupTiles(config, groups, extents)
     of_a, of_b = tiles.sharers()
-    a = GroupOperand(tma_a, sA, (m, k), c.cluster_n, tiles.of_n, k_major=c.major_a == "k", mask=of_a)
+    a = GroupOperand(tma_a, sA, (m, k), c.cluster_n, tiles.column, k_major=c.major_a == "k", mask=of_a)
     b = GroupOperand(
-        tma_b, sB, (n, k), c.cluster_m, tiles.of_m, k_major=c.major_b == "k", mask=of_b, first_out=c.stream_b
+        tma_b, sB, (n, k), c.cluster_m, tiles.row, k_major=c.major_b == "k", mask=of_b, first_out=c.stream_b
     )
     producer, consumer = ring_between(c)
     blocks = cute.make_layout(c.cluster)

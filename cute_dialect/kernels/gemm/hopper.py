@@ -27,7 +27,7 @@ True
 # pyright: basic, reportOptionalMemberAccess=false
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -151,12 +151,7 @@ def gemm(
         for atom, _ in (tma_a, tma_b):
             cpasync.prefetch_descriptor(atom)
 
-    # Shared memory: the stages of A and B, staging buffers of 64 rows of C, then the full and empty barriers.
-    sA, sB = (
-        cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner)
-        for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]))
-    )
-    staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
+    sA, sB, staging = allocate(c, (tma_a[0], tma_b[0]), rings)
     of_a, of_b = tiles.sharers()
     a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.column, k_major=c.major_a == "k", mask=of_a, batch=c.batch)
     b = Operand(
@@ -194,6 +189,12 @@ def gemm(
         work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
 
     take_roles(c, lambda: work.produce(loads), consume)
+
+
+def allocate(c: GemmConfig, atoms: Sequence[Any], rings: Any) -> tuple[Any, Any, Any]:
+    """Allocate the stages of A and B and the staging buffers, 64 rows of C each. The barriers follow them."""
+    sA, sB = (cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner) for atom, layout in zip(atoms, rings))
+    return sA, sB, cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
 
 
 def ring_between(c: GemmConfig) -> tuple[Any, Any]:

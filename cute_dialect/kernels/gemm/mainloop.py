@@ -48,11 +48,11 @@ class Shared(NamedTuple):
         return self.workspace if c.sums == "f32" else cute.recast_tensor(self.workspace, number(c.sums))
 
 
-class Tiles:
-    """The tiles in the order in which clusters take them, and this block's position in its cluster."""
+class ClusterPosition:
+    """This block's position in its cluster, and the first tile and the step of the cluster."""
 
-    def __init__(self, c: GemmConfig, raster: utils.GroupedRaster, places: Any = None):
-        self.c, self.raster, self.places = c, raster, places
+    def __init__(self, c: GemmConfig):
+        self.c = c
         self.rank = cute.arch.block_idx_in_cluster() if c.cluster > 1 else 0
         # The blocks of a cluster are numbered along M first, then along N.
         both = min(c.cluster_m, c.cluster_n) > 1
@@ -66,6 +66,14 @@ class Tiles:
         if min(m, n) == 1:
             return (1 << n) - 1, (1 << m) - 1
         return sum(1 << m * i for i in range(n)) << self.row, ((1 << m) - 1) << self.column * m
+
+
+class Tiles(ClusterPosition):
+    """The tiles in the order in which clusters take them."""
+
+    def __init__(self, c: GemmConfig, raster: utils.GroupedRaster, places: Any = None):
+        super().__init__(c)
+        self.raster, self.places = raster, places
 
     def count(self) -> Any:
         """Return the number of tiles, each for one cluster."""
