@@ -181,7 +181,8 @@ def _fitting(config: AttentionConfig) -> AttentionConfig:
     """Return a default configuration with smaller tiles if functions of scores or the values' heads need the space."""
     found = config
     if found.adjusts and found.tile_m > 64:  # registers for addresses and slopes
-        found = found._replace(tile_m=128, tile_n=min(found.tile_n, 64 if found.value_head == 256 else 128))
+        most = 64 if found.value_head == 256 else 96 if found.bias else 128
+        found = found._replace(tile_m=128, tile_n=min(found.tile_n, most))
     if found.value_head > found.head and found.tile_m > 64:
         wide = default_config(found.element, found.value_head, found.mask)
         found = found._replace(tile_m=wide.tile_m, tile_n=wide.tile_n, stages=wide.stages, q_stages=wide.q_stages)
