@@ -17,6 +17,10 @@ from cute_dialect.op.functions.attention import (
 from cute_dialect.op.functions.attention import (
     merge_attention as merge_attention,
 )
+from cute_dialect.op.functions.quantize import (
+    dequantize as dequantize,
+    quantize as quantize,
+)
 from cute_dialect.op.functions.rope import (
     append_kv as append_kv,
     rope as rope,

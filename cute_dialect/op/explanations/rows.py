@@ -27,7 +27,7 @@ from cute_dialect.op.problems.rows import MAPS, RowProblem
 from cute_dialect.op.rows.kernels import choose_kernels
 from cute_dialect.runtime.arrays import view_of
 
-_DRAM = 4.092
+DRAM = 4.092
 """Sustained bandwidth of an H200 in TB/s, as in :mod:`cute_dialect.op.select.cost_model`."""
 
 
@@ -99,7 +99,7 @@ def explain_rows(
     if lengths is not None:
         held = f"rows of {lengths.start} to {lengths.stop - 1} elements"
     return RowExplanation(
-        operation=call, kernel=choice.kernels[0].name, why=f"for {held}", bytes=p.bytes, bound=p.bytes / _DRAM / 1e6,
+        operation=call, kernel=choice.kernels[0].name, why=f"for {held}", bytes=p.bytes, bound=p.bytes / DRAM / 1e6,
         kernels=choice.kernels, element=element, rows=count, n=n, config=choice.config, lengths=lengths, whole=whole,
     )  # fmt: skip
 

@@ -35,11 +35,13 @@ from cute_dialect.op.explanations.gemm import (
     explain_grouped,
     is_of_torch,
 )
+from cute_dialect.op.explanations.quantize import explain_quantize
 from cute_dialect.op.explanations.rows import explain_rows
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
+from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
@@ -86,16 +88,17 @@ def explain(
 
     Args:
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.attention``,
-            ``op.attention_backward``, a convolution, or a function on rows such as ``op.softmax``.
+            ``op.attention_backward``, ``op.quantize``, ``op.dequantize``, a convolution, or a function on rows such
+            as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
-            they are q, k and v; for functions on rows ``b`` is the weight.
+            they are q, k and v; for functions on rows ``b`` is the weight, and for ``op.dequantize`` the scales.
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
         gpu: name of the GPU; default: the current one, or an H200 if there is none.
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
-            ``row_groups`` as arrays or shapes.
+            ``row_groups`` as arrays or shapes; of ``op.quantize`` ``block`` and ``scale``.
         alpha, beta, c, bias, activation, hook, epilogue, dtype, math, accumulator: as in the function.
 
     Raises the errors of the function.
@@ -128,6 +131,8 @@ def explain(
         return explained_lists(GroupedArguments(a, b, {}, out, extras, dtype=dtype, schedule=schedule))
     if function is grouped_mm:
         return explain_grouped(a, b, out, more, dtype, math, gpu, others, element)
+    if function in (quantize, dequantize):
+        return explain_quantize(name, a, more.get("scale", b), element, dtype, more.get("block"))
     of_lists = {n: more.pop(n) for n in ("outs", "Cs", "shape", "layouts") if name == "mm_array" and n in more}
     if more:
         raise ArgumentError(f"explain: {name or repr(function)} is not explained with {next(iter(more))}; omit it")
@@ -147,7 +152,7 @@ def explain(
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
-            "op.attention, a convolution or a function on rows"
+            "op.attention, op.quantize, a convolution or a function on rows"
         )
     return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **given)
 

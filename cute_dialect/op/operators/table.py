@@ -7,7 +7,7 @@ operators.  Eager calls with gradients use autograd nodes of the same functions.
 
 from __future__ import annotations
 
-from cute_dialect.op.operators import attention, conv, gemm, grouped, rope, rows
+from cute_dialect.op.operators import attention, conv, gemm, grouped, quantize, rope, rows
 from cute_dialect.op.problems.rows import MAPS, NUMBERS_BY_KERNEL
 from cute_dialect.op.torch.gradients import slope
 from cute_dialect.op.torch.registry import Operator, register
@@ -117,6 +117,15 @@ OPERATORS = (
         "(Tensor x, Tensor cos, Tensor sin, Tensor? positions, Tensor? offsets, bool interleaved, str layout, "
         "bool inverse) -> Tensor",
         rope.forward, rope.fake, rope.keep, rope.backward,
+    ),
+    # Quantization.
+    Operator("quantize", f"(Tensor x, str dtype, str regions) -> {_PAIR}", quantize.quantize, quantize.fake_quantize),
+    Operator(
+        "quantize_scaled", "(Tensor x, str dtype, Tensor scale) -> Tensor", quantize.quantize_scaled,
+        quantize.fake_quantize_scaled,
+    ),
+    Operator(
+        "dequantize", "(Tensor q, Tensor scales, str dtype) -> Tensor", quantize.dequantize, quantize.fake_converted
     ),
     # Row functions.
     *(
