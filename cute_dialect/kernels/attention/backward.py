@@ -31,7 +31,7 @@ The caller handles empty arrays itself: each of B, Hq, Sq and Sk must be positiv
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
@@ -39,6 +39,7 @@ from cute_dialect.kernels.attention.backward_consumer import BackwardConsumer
 from cute_dialect.kernels.attention.backward_producer import BackwardProducer, DqWriter
 from cute_dialect.kernels.attention.backward_rows import (
     LOG2_E,
+    Workspaces,
     begins_type,
     delta_text,
     dq_sum_type,
@@ -48,10 +49,12 @@ from cute_dialect.kernels.attention.backward_rows import (
     turns_type,
 )
 from cute_dialect.kernels.attention.backward_tiles import KeyProblem, KeyTiles
+from cute_dialect.kernels.attention.producer import TmaMatrix
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
+from cute_dialect.lang.values.signature_types import LayoutLike
 
 __all__ = ["BackwardLaunch", "backward_launches", "backward_text"]
 
@@ -94,7 +97,7 @@ def launch(
     turns: cute.Tensor | None, dK: cute.Tensor, dV: cute.Tensor, of_queries: cute.Tensor | None,
     of_keys: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32, scale: cute.Float32, left: cute.Int32,
     right: cute.Int32,
-    config: cute.Constexpr[Any] = DEFAULT,
+    config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the main kernel of a configuration. The module describes the arguments."""
     c = config
@@ -123,15 +126,15 @@ def launch(
     batch = cute.size(of_keys) - 1 if c.packed else K.shape[3]
     count = cute.ceil_div(keys, c.tile_n)
     problem = KeyProblem(
-        queries, keys, K.shape[2], Q.shape[2] // K.shape[2], (of_queries, of_keys) if c.packed else None, left, right,
+        queries, keys, K.shape[2], Q.shape[2] // K.shape[2], (of_queries, of_keys), left, right,
         count, KeyProblem.units_of(c, count, K.shape[2], batch),
     )  # fmt: skip
-    backward(tmas, rings, mmas, stats, dq_sum, turns, dK, dV, problem, scale * LOG2_E, scale, config).launch(
-        grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True
-    )
+    backward(
+        tmas, rings, mmas, Workspaces(stats, dq_sum, turns), (dK, dV), problem, scale * LOG2_E, scale, config
+    ).launch(grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True)
 
 
-def _load_map(x: Any, ring: Any, tile: tuple[int, int]) -> Any:
+def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMatrix:
     """Return the TMA atom that loads tiles of each head and sequence, and its coordinate tensor."""
     stage = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), 4)
     layout = cute.make_composed_layout(ring.inner, 0, stage)
@@ -140,9 +143,9 @@ def _load_map(x: Any, ring: Any, tile: tuple[int, int]) -> Any:
 
 @cute.kernel(min_blocks=1)
 def backward(
-    tmas: Any, rings: Any, mmas: Any, stats: cute.Tensor, dq_sum: cute.Tensor, turns: cute.Tensor | None,
-    dK: cute.Tensor, dV: cute.Tensor,
-    problem: KeyProblem, factor: cute.Float32, scale: cute.Float32, config: cute.Constexpr[Any],
+    tmas: tuple[TmaMatrix, ...], rings: tuple[LayoutLike, ...], mmas: tuple[cute.TiledMma, ...], spaces: Workspaces,
+    results: tuple[cute.Tensor, cute.Tensor], problem: KeyProblem, factor: cute.Float32, scale: cute.Float32,
+    config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
     c, tiles = config, KeyTiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -183,21 +186,21 @@ def backward(
         cute.arch.setmaxregister_decrease(_REGISTERS[0])
         if warp == 0:
             producers = [pipe.make_producer() for pipe in pipes]
-            producer = BackwardProducer(c, tiles, tmas, operands, producers, stats, s_stats, own)
+            producer = BackwardProducer(c, tiles, tmas, operands, producers, spaces.stats, s_stats, own)
             if c.packed or cute.arch.elect_one():
                 producer.run()
         elif warp <= c.consumers:
-            DqWriter(c, tiles, warp - 1, s_dq, dq_sum, turns).run()
+            DqWriter(c, tiles, warp - 1, s_dq, spaces.dq_sum, spaces.turns).run()
     else:
         cute.arch.setmaxregister_increase(_REGISTERS[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, s_stats, s_dq)
         BackwardConsumer(
-            c, tiles, warp_group - 1, mmas, smem, consumers, (dK, dV), factor, scale
+            tiles, warp_group - 1, mmas, smem, consumers, results, factor, scale
         ).run()  # fmt: skip
 
 
-def _transposed(x: Any) -> Any:
+def _transposed(x: cute.Tensor) -> cute.Tensor:
     """Return the view of tiles in shared memory as MN-major operands."""
     return cute.make_tensor(x.iterator, cute.select(x.layout, [1, 0, 2]))
 

@@ -13,15 +13,17 @@ Only dq needs dS in shared memory, because it adds over the keys of all consumer
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.backward_producer import DQ_EMPTY, DQ_FULL
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
 from cute_dialect.kernels.attention.tiles import nothing_of
 from cute_dialect.lang.nvgpu import warpgroup
+from cute_dialect.lang.pipeline import PipelineConsumer, Slot
+from cute_dialect.lang.values.signature_types import Condition, Int
 
 __all__ = ["BackwardConsumer"]
 
@@ -29,11 +31,19 @@ _DS = 1
 """The named barrier after which dS of all consumers is in shared memory."""
 
 
+class Accumulators(NamedTuple):
+    """Accumulators of a consumer in f32: S^T of a step, and dk and dv of the tile of keys."""
+
+    scores: cute.Tensor
+    dk: cute.Tensor
+    dv: cute.Tensor
+
+
 class BackwardConsumer:
     """A consumer warpgroup.
 
     Args:
-        c, tiles: Configuration and scheduler.
+        tiles: Scheduler.
         group: Index of the consumer.
         mmas: Tiled MMAs of the scores, of dk and dv, and of dq.
         smem: K, V, Q and dO in shared memory; K, Q and dO transposed; dS, and dS transposed; the statistics; the
@@ -44,9 +54,11 @@ class BackwardConsumer:
     """
 
     def __init__(
-        self, c: BackwardConfig, tiles: KeyTiles, group: Any, mmas: Any, smem: Any, rings: Any, results: Any,
-        factor: Any, scale: Any,
+        self, tiles: KeyTiles, group: Int, mmas: Sequence[cute.TiledMma], smem: Sequence[cute.Tensor],
+        rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor, cute.Tensor], factor: cute.Float32,
+        scale: cute.Float32,
     ):  # fmt: skip
+        c = tiles.c
         self.c, self.tiles, self.group, self.results, self.factor, self.scale = c, tiles, group, results, factor, scale
         self.mma_s, self.mma_kv, self.mma_dq = mma_s, mma_kv, mma_dq = mmas
         self.of_k, self.of_v, self.of_q, self.of_grad = rings
@@ -96,10 +108,10 @@ class BackwardConsumer:
             v = self.of_v.wait_and_advance()
             for i in range(steps - (c.ahead == 2)):
                 more = True if c.ahead == 2 else i + 1 < steps
-                q = self._step(place, q, head, tile, scores, dk, dv, i > 0, more, starts=True)
+                q = self._step(place, q, head, tile, Accumulators(scores, dk, dv), i > 0, more, starts=True)
                 head, tile = place.following(head, tile)
             if c.ahead == 2:
-                self._step(place, q, head, tile, scores, dk, dv, steps > 1, False, starts=False)
+                self._step(place, q, head, tile, Accumulators(scores, dk, dv), steps > 1, False, starts=False)
             else:
                 warpgroup.wait_group(0, scores)
         else:
@@ -110,36 +122,36 @@ class BackwardConsumer:
                 scores = self._accumulator()
                 warpgroup.fence()
                 self._multiply_keys(scores, q, tile)
-                self._step(place, q, head, tile, scores, dk, dv, i > 0, False, starts=False)
+                self._step(place, q, head, tile, Accumulators(scores, dk, dv), i > 0, False, starts=False)
                 head, tile = place.following(head, tile)
         k.release()
         v.release()
         self._store(place, dk, dv)
 
-    def _accumulator(self) -> Any:
+    def _accumulator(self) -> cute.Tensor:
         """Return an accumulator of this consumer's scores."""
         return self.mma_s.make_fragment_C(self.mma_s.partition_shape_C((self.c.tile_n, self.c.tile_m)))
 
-    def _operand(self) -> Any:
+    def _operand(self) -> cute.Tensor:
         """Return the A operand of the MMAs of dk and dv."""
         return self.mma_kv.make_fragment_A(self.mma_kv.partition_shape_A((self.c.tile_n, self.c.tile_m)))
 
-    def _multiply_keys(self, scores: Any, q: Any, tile: Any) -> None:
+    def _multiply_keys(self, scores: cute.Tensor, q: Slot, tile: Int) -> None:
         at = (None, None, None)
         cute.gemm(self.mma_s, scores, self.k[(*at, nothing_of(tile))], self.q[(*at, q.index)], accumulate=False)
         warpgroup.commit_group()
 
     def _step(
-        self, place: KeyPlace, q: Any, head: Any, tile: Any, scores: Any, dk: Any, dv: Any, adds: Any, more: Any,
+        self, place: KeyPlace, q: Slot, head: Int, tile: Int, sums: Accumulators, adds: Condition, more: Condition,
         *, starts: bool,
-    ) -> Any:  # fmt: skip
+    ) -> Slot:  # fmt: skip
         """Process a tile of queries, whose scores are under way.
 
         Args:
             place: Tile of keys.
             q: Slot of the queries.
             head, tile: Their head and tile.
-            scores, dk, dv: Accumulators.
+            sums: Accumulators.
             adds: True if dk and dv hold the sums of earlier steps.
             more: True if another step follows in this tile.
             starts: Start the scores of the next step.
@@ -148,6 +160,7 @@ class BackwardConsumer:
             The slot of the next step.
         """
         c, at = self.c, (None, None, None)
+        scores, dk, dv = sums
         dp, weights, ds = self._accumulator(), self._operand(), self._operand()
         grad = self.of_grad.wait_and_advance()
         if c.ahead:
@@ -210,13 +223,13 @@ class BackwardConsumer:
             self.buffer = self.buffer ^ 1
         return following
 
-    def _add(self, sums: Any, weights: Any, ring: Any, slot: Any, adds: Any) -> None:
+    def _add(self, sums: cute.Tensor, weights: cute.Tensor, ring: cute.Tensor, slot: Slot, adds: Condition) -> None:
         """Start the MMAs of dk or dv."""
         warpgroup.fence()
         cute.gemm(self.mma_kv, sums, weights, ring[None, None, None, slot.index], accumulate=adds)
         warpgroup.commit_group()
 
-    def _statistic(self, q: Any, which: int) -> Any:
+    def _statistic(self, q: Slot, which: int) -> cute.Tensor:
         """Return the log-sum-exps (0) or deltas (1) of this thread's columns: two of every eight."""
         c = self.c
         found = cute.make_rmem_tensor((2, c.tile_m // 8), cute.Float32)
@@ -227,7 +240,7 @@ class BackwardConsumer:
         cute.autovec_copy(here, found)
         return found
 
-    def _powers(self, scores: Any, logs: Any) -> Any:
+    def _powers(self, scores: cute.Tensor, logs: cute.Tensor) -> cute.Tensor:
         """Return the probabilities."""
         found = cute.make_rmem_tensor(cute.size(scores), cute.Float32)
         for i in cute.range_constexpr(cute.size(scores)):
@@ -235,14 +248,14 @@ class BackwardConsumer:
             found[i] = cute.math.exp2(power, fastmath=True)
         return found
 
-    def _gradients(self, powers: Any, dp: Any, deltas: Any) -> Any:
+    def _gradients(self, powers: cute.Tensor, dp: cute.Tensor, deltas: cute.Tensor) -> cute.Tensor:
         """Return the gradients of the scores, from those of the probabilities."""
         found = cute.make_rmem_tensor(cute.size(dp), cute.Float32)
         for i in cute.range_constexpr(cute.size(dp)):
             found[i] = powers[i] * (dp[i] - deltas[i % 2 + i // 4 * 2])
         return found
 
-    def _mask(self, powers: Any, place: KeyPlace, tile: Any) -> None:
+    def _mask(self, powers: cute.Tensor, place: KeyPlace, tile: Int) -> None:
         """Set the probabilities of keys that a query does not see, and of keys past the end, to 0."""
         c, p = self.c, self.tiles.problem
         left, right = c.bounded
@@ -268,13 +281,13 @@ class BackwardConsumer:
                         value = value if x <= high else cute.Float32(0.0)
                     powers[i] = value
 
-    def _store_ds(self, ds: Any, layout: Any) -> None:
+    def _store_ds(self, ds: cute.Tensor, layout: cute.Layout) -> None:
         """Store dS transposed to shared memory. ``layout`` is that of its accumulator."""
         plain = cute.make_tensor(ds.iterator, layout)
         at = (None, None, None, self.buffer)
         cute.copy(self.store_ds, self.store_ds.retile(plain), self.stored_ds[at])
 
-    def _store_dq(self, dq: Any) -> None:
+    def _store_dq(self, dq: cute.Tensor) -> None:
         """Pass this thread's part of dq to the writer of this consumer."""
         count = self.c.dq_values // 4 // self.c.dq_parts
         values = cute.make_tensor(dq.iterator, cute.make_layout((4, self.c.dq_values // 4)))
@@ -285,7 +298,7 @@ class BackwardConsumer:
             cute.arch.fence_proxy("async.shared", space="cta")
             cute.arch.barrier_arrive(DQ_FULL + self.group, 160)
 
-    def _store(self, place: KeyPlace, dk: Any, dv: Any) -> None:
+    def _store(self, place: KeyPlace, dk: cute.Tensor, dv: cute.Tensor) -> None:
         for i in cute.range_constexpr(cute.size(dk)):
             dk[i] = dk[i] * self.scale
         lane, (columns, first) = cute.arch.lane_idx() % 4, self._columns()
@@ -297,7 +310,7 @@ class BackwardConsumer:
                 if at < place.keys:
                     store_row(target[place.key_start + at, None, place.head, place.matrix], pieces, lane, first)
 
-    def _columns(self) -> tuple[int, Any]:
+    def _columns(self) -> tuple[int, Int]:
         """Return the columns of dk and dv of this consumer, and the index of the first 32 of them."""
         if self.c.splits_head:
             columns = self.c.head // self.c.consumers
@@ -317,14 +330,14 @@ class BackwardConsumer:
                     store_row(target[place.key_start + at, None, place.head, place.matrix], pieces, lane, first)
 
 
-def _round(values: Any, target: Any) -> None:
+def _round(values: cute.Tensor, target: cute.Tensor) -> None:
     """Round accumulators to the A operand of an MMA."""
     flat = cute.make_tensor(target.iterator, cute.make_layout(cute.size(target)))
     plain = cute.make_tensor(values.iterator, cute.make_layout(cute.size(values)))
     flat.store(plain.load().to(flat.element_type))
 
 
-def _of_two_slots(x: Any) -> Any:
+def _of_two_slots(x: cute.Tensor) -> cute.Tensor:
     """Return a tile of shared memory with a second slot, which does not exist and is never used.
 
     The slot index is 0, but ptxas must not know it (:func:`.tiles.nothing_of`). Otherwise it would keep the descriptors

@@ -17,10 +17,11 @@ ends.
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles
+from cute_dialect.lang.values.signature_types import Int
 
 __all__ = ["blocks_before"]
 
@@ -28,18 +29,18 @@ __all__ = ["blocks_before"]
 class _Range(NamedTuple):
     """Key tiles from ``low`` to ``high - 1``."""
 
-    low: Any
-    high: Any
+    low: Int
+    high: Int
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: "_Range") -> "_Range":
         return _Range(cute.max(self.low, other.low), cute.min(self.high, other.high))
 
-    def count(self) -> Any:
+    def count(self) -> Int:
         """Return the number of key tiles."""
         return cute.max(self.high - self.low, 0)
 
 
-def blocks_before(tiles: KeyTiles, at: Any, place: KeyPlace, query_tile: Any) -> Any:
+def blocks_before(tiles: KeyTiles, at: Int, place: KeyPlace, query_tile: Int) -> Int:
     """Return the number of blocks that add to a query tile before this block does.
 
     Args:
@@ -69,7 +70,7 @@ def blocks_before(tiles: KeyTiles, at: Any, place: KeyPlace, query_tile: Any) ->
     return before + (here & seen).count()
 
 
-def _seeing(tiles: KeyTiles, place: KeyPlace, query_tile: Any) -> _Range:
+def _seeing(tiles: KeyTiles, place: KeyPlace, query_tile: Int) -> _Range:
     """Return the key tiles that a query tile sees."""
     c, p = tiles.c, tiles.problem
     left, right = c.bounded
@@ -83,7 +84,7 @@ def _seeing(tiles: KeyTiles, place: KeyPlace, query_tile: Any) -> _Range:
     return _Range(low, high)
 
 
-def _before_in_pass(blocks: _Range, mine: Any, query_tile: Any, query_tiles: Any) -> Any:
+def _before_in_pass(blocks: _Range, mine: Int, query_tile: Int, query_tiles: Int) -> Int:
     """Return the number of blocks that reach a query tile earlier in the same pass over the grid.
 
     Args:
@@ -97,7 +98,7 @@ def _before_in_pass(blocks: _Range, mine: Any, query_tile: Any, query_tiles: Any
     # the same step, the first one is ahead.
     first = (mine + 1) % query_tiles
 
-    def ahead(end: Any) -> Any:
+    def ahead(end: Int) -> Int:
         """Return the number of blocks below ``end`` that are ahead."""
         rest = end % query_tiles
         inside = cute.max(cute.min(rest, first + steps) - first, 0)

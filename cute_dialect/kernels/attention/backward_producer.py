@@ -6,16 +6,18 @@ memory.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic
+# pyright: basic, reportOptionalSubscript=false, reportOptionalMemberAccess=false
 
-from typing import Any
+from collections.abc import Sequence
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.backward_order import blocks_before
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles
-from cute_dialect.kernels.attention.producer import Loaded
+from cute_dialect.kernels.attention.producer import Loaded, TmaMatrix
 from cute_dialect.lang.nvgpu import cpasync
+from cute_dialect.lang.pipeline import PipelineProducer
+from cute_dialect.lang.values.signature_types import Int
 
 __all__ = ["DQ_EMPTY", "DQ_FULL", "BackwardProducer", "DqWriter"]
 
@@ -38,7 +40,8 @@ class BackwardProducer:
     """
 
     def __init__(
-        self, c: BackwardConfig, tiles: KeyTiles, tmas: Any, smem: Any, rings: Any, stats: Any, s_stats: Any, own: Any
+        self, c: BackwardConfig, tiles: KeyTiles, tmas: Sequence[TmaMatrix], smem: Sequence[cute.Tensor],
+        rings: Sequence[PipelineProducer], stats: cute.Tensor, s_stats: cute.Tensor, own: cute.Pointer | None,
     ):  # fmt: skip
         self.c, self.tiles, self.stats, self.s_stats = c, tiles, stats, s_stats
         self.own, self.phase = own, cute.Int32(0)
@@ -70,22 +73,29 @@ class BackwardProducer:
             self._queries(place, head, tile)
             self._grads(place, head, tile)
 
-    def _keys(self, matrix: Loaded, ring: Any, place: KeyPlace) -> None:
+    def _keys(self, matrix: Loaded, ring: PipelineProducer, place: KeyPlace) -> None:
         at = (place.key_start + place.row, place.head, place.matrix)
         self._bring(matrix, ring, at, place.keys - place.row)
 
-    def _queries(self, place: KeyPlace, head: Any, tile: Any) -> None:
+    def _queries(self, place: KeyPlace, head: Int, tile: Int) -> None:
         row = tile * self.c.tile_m
         source = self.stats[head, place.tile + tile, None]
         self._bring(
             self.q, self.of_q, (place.query_start + row, head, place.matrix), place.queries - row, source
         )  # fmt: skip
 
-    def _grads(self, place: KeyPlace, head: Any, tile: Any) -> None:
+    def _grads(self, place: KeyPlace, head: Int, tile: Int) -> None:
         row = tile * self.c.tile_m
         self._bring(self.grad, self.of_grad, (place.query_start + row, head, place.matrix), place.queries - row)
 
-    def _bring(self, matrix: Loaded, ring: Any, at: tuple[Any, Any, Any], count: Any, stats: Any = None) -> None:
+    def _bring(
+        self,
+        matrix: Loaded,
+        ring: PipelineProducer,
+        at: tuple[Int, Int, Int],
+        count: Int,
+        stats: cute.Tensor | None = None,
+    ) -> None:
         """Load a tile to the next slot of a ring.
 
         Args:
@@ -103,23 +113,30 @@ class BackwardProducer:
         else:
             self._bring_whole(matrix, ring, at, stats)
 
-    def _bring_whole(self, matrix: Loaded, ring: Any, at: tuple[Any, Any, Any], stats: Any) -> None:
+    def _bring_whole(
+        self, matrix: Loaded, ring: PipelineProducer, at: tuple[Int, Int, Int], stats: cute.Tensor | None
+    ) -> None:
         slot = ring.acquire_and_advance()
         self._fetch(matrix, slot.index, slot.barrier, at, stats)
 
-    def _fetch(self, matrix: Loaded, slot: Any, barrier: Any, at: tuple[Any, Any, Any], stats: Any) -> None:
+    def _fetch(
+        self, matrix: Loaded, slot: Int, barrier: cute.Pointer, at: tuple[Int, Int, Int], stats: cute.Tensor | None
+    ) -> None:
         matrix.fetch(slot, barrier, *at)
         if stats is not None:
             cute.copy(self.bulk, stats, self.s_stats[None, slot], tma_bar_ptr=barrier)
 
-    def _bring_last(self, matrix: Loaded, ring: Any, at: tuple[Any, Any, Any], count: Any, stats: Any) -> None:
+    def _bring_last(
+        self, matrix: Loaded, ring: PipelineProducer, at: tuple[Int, Int, Int], count: Int, stats: cute.Tensor | None
+    ) -> None:
         """Load the last rows of a sequence, and zero those of the next one."""
-        state, pipe = ring.state, ring.pipe
+        state, pipe, own = ring.state, ring.pipe, self.own
+        assert own is not None
         cute.arch.mbarrier_wait(pipe.empty(state.index), state.phase)
         if cute.arch.issues():
-            cute.arch.mbarrier_arrive_and_expect_tx(self.own, pipe.tx_count)
-        self._fetch(matrix, state.index, self.own, at, stats)
-        cute.arch.mbarrier_wait(self.own, self.phase)
+            cute.arch.mbarrier_arrive_and_expect_tx(own, pipe.tx_count)
+        self._fetch(matrix, state.index, own, at, stats)
+        cute.arch.mbarrier_wait(own, self.phase)
         self.phase = self.phase ^ 1
         pieces, lane = self.c.head // 8, cute.arch.lane_idx()
         zeros = cute.make_rmem_tensor(8, matrix.smem.element_type)
@@ -146,7 +163,15 @@ class DqWriter:
             is fixed.
     """
 
-    def __init__(self, c: BackwardConfig, tiles: KeyTiles, group: Any, s_dq: Any, dq_sum: Any, turns: Any):
+    def __init__(
+        self,
+        c: BackwardConfig,
+        tiles: KeyTiles,
+        group: Int,
+        s_dq: cute.Tensor,
+        dq_sum: cute.Tensor,
+        turns: cute.Tensor | None,
+    ):
         self.c, self.tiles, self.group, self.s_dq, self.dq_sum = c, tiles, group, s_dq, dq_sum
         self.turns = turns
         self.add = cute.make_copy_atom(cpasync.CopyReduceBulkS2GOp("add"), cute.Float32)
@@ -167,7 +192,7 @@ class DqWriter:
             # The writes must complete before the block exits, not only the reads.
             cute.arch.cp_async_bulk_wait_group(0)
 
-    def _step(self, at: Any, place: KeyPlace, head: Any, tile: Any) -> None:
+    def _step(self, at: Int, place: KeyPlace, head: Int, tile: Int) -> None:
         parts, size = self.c.dq_parts, 128 * self.c.dq_values // self.c.dq_parts
         line = self.dq_sum[head, place.tile + tile, None]
         source = cute.make_tensor(self.s_dq.iterator + self.group * size, cute.make_layout(size))
@@ -190,12 +215,12 @@ class DqWriter:
             cute.arch.fence_acq_rel_gpu()
             cute.arch.red(self._turn(place, head, tile), 1)
 
-    def _turn(self, place: KeyPlace, head: Any, tile: Any) -> Any:
+    def _turn(self, place: KeyPlace, head: Int, tile: Int) -> cute.Pointer:
         """Return the counter of blocks that have added to a tile."""
         line = self.turns[head, place.tile + tile, None]
         return line.iterator + self.group
 
-    def _wait_for_turn(self, at: Any, place: KeyPlace, head: Any, tile: Any) -> None:
+    def _wait_for_turn(self, at: Int, place: KeyPlace, head: Int, tile: Int) -> None:
         turn, before = self._turn(place, head, tile), blocks_before(self.tiles, at, place, tile)
         while cute.arch.load(turn, sem="acquire") != before:
             pass

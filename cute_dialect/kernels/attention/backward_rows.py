@@ -10,9 +10,9 @@ probabilities, and thus their gradients, are 0.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic, reportOptionalMemberAccess=false
+# pyright: basic, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
-from typing import Any
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
@@ -20,6 +20,7 @@ from cute_dialect.kernels.attention.backward_tiles import query_place
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.lang.values.signature_types import Int
 
 __all__ = ["LOG2_E", "begins_type", "delta_text", "dq_sum_type", "dq_text", "matrix_type", "stats_type", "turns_type"]
 
@@ -30,35 +31,43 @@ DEFAULT = BackwardConfig()
 _THREADS = 256
 
 
-def matrix_type(c: BackwardConfig) -> Any:
+class Workspaces(NamedTuple):
+    """Workspaces of the backward in global memory."""
+
+    stats: cute.Tensor  # row statistics, (heads, tiles, 2 * tile_m)
+    dq_sum: cute.Tensor  # accumulator of dq, (heads, tiles, tile_m * head)
+    turns: cute.Tensor | None  # counters of blocks, (heads, tiles, consumers); None unless the order is fixed
+
+
+def matrix_type(c: BackwardConfig) -> object:
     """Return the annotation of a matrix (S, D, H, B)."""
     return cute.Tensor[number(c.element), "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
 
 
-def rows_type() -> Any:
+def rows_type() -> object:
     """Return the annotation of f32 numbers per row, (S, H, B)."""
     return cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"]
 
 
-def stats_type(c: BackwardConfig) -> Any:
+def stats_type(c: BackwardConfig) -> object:
     """Return the annotation of the row statistics, (heads, tiles, 2 * tile_m)."""
     n = 2 * c.tile_m
     return cute.Tensor[cute.Float32, f"(?,?,{n}):(?{{i64 div={n}}},{n},1)", "align<16>"]
 
 
-def dq_sum_type(c: BackwardConfig) -> Any:
+def dq_sum_type(c: BackwardConfig) -> object:
     """Return the annotation of the accumulator of dq, (heads, tiles, tile_m * head)."""
     n = c.tile_m * c.head
     return cute.Tensor[cute.Float32, f"(?,?,{n}):(?{{i64 div={n}}},{n},1)", "align<16>"]
 
 
-def turns_type(c: BackwardConfig) -> Any:
+def turns_type(c: BackwardConfig) -> object:
     """Return the annotation of the counters of blocks, (heads, tiles, consumers), or None."""
     n = c.consumers
     return cute.Tensor[cute.Int32, f"(?,?,{n}):(?,{n},1)"] if c.deterministic else None
 
 
-def begins_type(c: BackwardConfig) -> Any:
+def begins_type(c: BackwardConfig) -> object:
     """Return the annotation of the boundaries of packed sequences, or None."""
     return cute.Tensor[cute.Int32, "?:1"] if c.packed else None
 
@@ -70,7 +79,7 @@ def begins_type(c: BackwardConfig) -> Any:
 def launch_delta(
     out: cute.Tensor, dout: cute.Tensor, lse: cute.Tensor, dlse: cute.Tensor | None, stats: cute.Tensor,
     dq_sum: cute.Tensor, turns: cute.Tensor | None, of_queries: cute.Tensor | None, queries: cute.Int32,
-    config: cute.Constexpr[Any] = DEFAULT,
+    config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch one block per tile of queries and head."""
     c = config
@@ -78,18 +87,18 @@ def launch_delta(
     batch = cute.size(of_queries) - 1 if c.packed else out.shape[3]
     tiles = cute.ceil_div(queries, c.tile_m)
     units = tiles * out.shape[2] * batch
-    delta(out, dout, lse, dlse, stats, dq_sum, turns, of_queries, queries, tiles, config).launch(
+    delta(out, dout, lse, dlse, Workspaces(stats, dq_sum, turns), of_queries, queries, tiles, config).launch(
         grid=units, block=_THREADS, pdl=True
     )
 
 
 @cute.kernel(name="delta")
 def delta(
-    out: Any, dout: Any, lse: Any, dlse: Any, stats: Any, dq_sum: Any, turns: Any, of_queries: Any, queries: Any,
-    tiles: Any, config: cute.Constexpr[Any],
+    out: cute.Tensor, dout: cute.Tensor, lse: cute.Tensor, dlse: cute.Tensor | None, spaces: Workspaces,
+    of_queries: cute.Tensor | None, queries: Int, tiles: Int, config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
     """Compute the statistics of a tile of queries, and clear its part of ``dq_sum``."""
-    c = config
+    c, (stats, dq_sum, turns) = config, spaces
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
     thread = cute.arch.thread_idx().x
@@ -132,7 +141,7 @@ def delta(
             turns[head, slot, thread] = 0
 
 
-def _unit(heads: Any, tiles: Any) -> tuple[Any, Any, Any]:
+def _unit(heads: Int, tiles: Int) -> tuple[Int, Int, Int]:
     """Return this block's head, sequence and tile of queries."""
     line, tile = divmod(cute.arch.block_idx().x, cute.assume(tiles, range=(1, None)))
     batch, head = divmod(line, cute.assume(heads, range=(1, None)))
@@ -156,7 +165,7 @@ def delta_text(config: BackwardConfig | None = None) -> cute.Compiled:
 @cute.jit
 def launch_dq(
     dq_sum: cute.Tensor, dq: cute.Tensor, of_queries: cute.Tensor | None, queries: cute.Int32, scale: cute.Float32,
-    config: cute.Constexpr[Any] = DEFAULT,
+    config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch one block per tile of queries and head."""
     c = config
@@ -170,7 +179,8 @@ def launch_dq(
 
 @cute.kernel(name="convert_dq")
 def convert_dq(
-    dq_sum: Any, dq: Any, of_queries: Any, queries: Any, tiles: Any, scale: Any, config: cute.Constexpr[Any]
+    dq_sum: cute.Tensor, dq: cute.Tensor, of_queries: cute.Tensor | None, queries: Int, tiles: Int,
+    scale: cute.Float32, config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
     """Scale and round a tile of ``dq_sum``. Its order is that of the accumulators of the main kernel."""
     c = config

@@ -1,12 +1,13 @@
 """Tile scheduler of the backward of attention: the keys and heads of each block, and the queries that see them."""
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic
+# pyright: basic, reportOptionalSubscript=false
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
+from cute_dialect.lang.values.signature_types import Condition, Int
 
 __all__ = ["KeyPlace", "KeyProblem", "KeyTiles", "QueryPlace", "query_place"]
 
@@ -14,18 +15,18 @@ __all__ = ["KeyPlace", "KeyProblem", "KeyTiles", "QueryPlace", "query_place"]
 class KeyProblem(NamedTuple):
     """Sizes of a launch. The host computes them, so that they need no registers."""
 
-    queries: Any  # of a sequence; the largest number for packed sequences
-    keys: Any  # likewise
-    heads: Any  # key heads
-    sharing: Any  # query heads per key head
-    begins: Any  # boundaries of queries and of keys of packed sequences
-    left: Any  # keys that a query sees before its own
-    right: Any  # keys that a query sees after its own
-    tiles: Any  # tiles of keys of a head
-    units: Any  # work items: tiles of all heads, or pairs of tiles
+    queries: Int  # of a sequence; the largest number for packed sequences
+    keys: Int  # likewise
+    heads: Int  # key heads
+    sharing: Int  # query heads per key head
+    begins: tuple[cute.Tensor | None, cute.Tensor | None]  # boundaries of queries and of keys of packed sequences
+    left: Int  # keys that a query sees before its own
+    right: Int  # keys that a query sees after its own
+    tiles: Int  # tiles of keys of a head
+    units: Int  # work items: tiles of all heads, or pairs of tiles
 
     @staticmethod
-    def units_of(c: BackwardConfig, tiles: Any, heads: Any, batch: Any) -> Any:
+    def units_of(c: BackwardConfig, tiles: Int, heads: Int, batch: Int) -> Int:
         """Return the number of work items: tiles or pairs of tiles."""
         return (cute.ceil_div(tiles, 2) if c.takes_pairs else tiles) * heads * batch
 
@@ -33,19 +34,19 @@ class KeyProblem(NamedTuple):
 class KeyPlace(NamedTuple):
     """A block's tile of keys. Its steps are the heads that share the keys, and for each head the query tiles."""
 
-    head: Any  # key head
-    row: Any  # first key in the sequence
-    queries: Any  # of the sequence
-    keys: Any  # of the sequence
-    query_start: Any  # offset of the sequence's queries in memory
-    key_start: Any  # offset of the sequence's keys in memory
-    matrix: Any  # index of the sequence's matrix
-    tile: Any  # index of the sequence's first query tile in the workspaces
-    first: Any  # first query tile that sees the keys
-    last: Any  # end of these query tiles
-    begin: Any  # the query tile of the first step; the steps go on from there, and from the last tile to the first
+    head: Int  # key head
+    row: Int  # first key in the sequence
+    queries: Int  # of the sequence
+    keys: Int  # of the sequence
+    query_start: Int  # offset of the sequence's queries in memory
+    key_start: Int  # offset of the sequence's keys in memory
+    matrix: Int  # index of the sequence's matrix
+    tile: Int  # index of the sequence's first query tile in the workspaces
+    first: Int  # first query tile that sees the keys
+    last: Int  # end of these query tiles
+    begin: Int  # the query tile of the first step; the steps go on from there, and from the last tile to the first
 
-    def following(self, head: Any, tile: Any) -> tuple[Any, Any]:
+    def following(self, head: Int, tile: Int) -> tuple[Int, Int]:
         """Return the head and the query tile of the step after a step."""
         after = tile + 1
         after = self.first if after == self.last else after
@@ -65,24 +66,24 @@ class KeyTiles:
         self.paired = c.takes_pairs
         self.per_head = cute.ceil_div(self.tiles, 2) if self.paired else self.tiles
 
-    def grid(self) -> Any:
+    def grid(self) -> Int:
         """Return the number of blocks to launch."""
         return cute.min(self.problem.units, self.c.sms)
 
-    def first(self) -> Any:
+    def first(self) -> Int:
         """Return the index of this block's first tile, or twice the index of its first pair."""
         return cute.arch.block_idx().x * (2 if self.paired else 1)
 
-    def is_there(self, at: Any) -> Any:
+    def is_there(self, at: Int) -> Condition:
         """Return True if a tile index is in range."""
         return at < self.problem.units * (2 if self.paired else 1)
 
-    def following(self, at: Any) -> Any:
+    def following(self, at: Int) -> Int:
         """Return the index of this block's next tile."""
         step = cute.arch.grid_dim().x
         return at + (step * 2 - 1 if (at & 1) != 0 else 1) if self.paired else at + step
 
-    def place(self, at: Any) -> KeyPlace:
+    def place(self, at: Int) -> KeyPlace:
         """Return the coordinates of a tile. One that does not exist starts past the last key, and no query sees it."""
         p, c = self.problem, self.c
         unit = cute.assume(at // 2 if self.paired else at, range=(0, None))
@@ -116,7 +117,7 @@ class KeyTiles:
             head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last, begin
         )  # fmt: skip
 
-    def shift(self, place: KeyPlace) -> Any:
+    def shift(self, place: KeyPlace) -> Int:
         """Return the key aligned with the first query of a sequence."""
         return place.keys - place.queries if self.c.from_end else 0
 
@@ -124,18 +125,20 @@ class KeyTiles:
 class QueryPlace(NamedTuple):
     """The queries of a sequence."""
 
-    queries: Any  # number of queries
-    query_start: Any  # their offset in memory
-    matrix: Any  # index of the sequence's matrix
-    tile: Any  # index of the first query tile in the workspaces
+    queries: Int  # number of queries
+    query_start: Int  # their offset in memory
+    matrix: Int  # index of the sequence's matrix
+    tile: Int  # index of the first query tile in the workspaces
 
 
-def query_place(c: BackwardConfig, begins: Any, queries: Any, batch: Any) -> QueryPlace:
+def query_place(
+    c: BackwardConfig, begins: tuple[cute.Tensor | None, ...] | None, queries: Int, batch: Int
+) -> QueryPlace:
     """Return the queries of a sequence.
 
     Args:
         c: Configuration.
-        begins: Boundaries of the queries of packed sequences, first in a tuple, or None.
+        begins: Boundaries of the queries of packed sequences, first in a tuple; None if they are not packed.
         queries: Queries of a sequence that is not packed.
         batch: Index of the sequence.
     """

@@ -8,13 +8,14 @@ deterministic. A slice without keys has L = -inf and weight 0; a row without key
 """
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic, reportOptionalMemberAccess=false
+# pyright: basic, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.lang.values.signature_types import Int
 
 __all__ = ["CombineConfig", "combine", "combine_text", "launch"]
 
@@ -49,7 +50,7 @@ DEFAULT = CombineConfig()
 @cute.jit
 def launch(
     O: cute.Tensor, L: cute.Tensor, out: cute.Tensor, lse: cute.Tensor | None = None,  # noqa: E741
-    config: cute.Constexpr[Any] = DEFAULT,
+    config: cute.Constexpr[CombineConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch one block per row, or per eight rows. Rows are ordered by query, then head, then sequence."""
     assert O.shape[1] == out.shape[0] * out.shape[2] * out.shape[3], "O must have one row per query and head of out"
@@ -60,7 +61,10 @@ def launch(
 
 
 @cute.kernel(name="combine")
-def combine(O: Any, L: Any, out: Any, lse: Any, config: cute.Constexpr[Any]):  # noqa: E741
+def combine(
+    O: cute.Tensor, L: cute.Tensor, out: cute.Tensor, lse: cute.Tensor | None,  # noqa: E741
+    config: cute.Constexpr[CombineConfig],
+):  # fmt: skip
     """Combine the slices of this warp's row, or of the block's."""
     c = config
     cute.arch.griddepcontrol_wait()
@@ -99,7 +103,7 @@ def combine(O: Any, L: Any, out: Any, lse: Any, config: cute.Constexpr[Any]):  #
                 lse[s, head, batch] = float("-inf") if most == float("-inf") else most + cute.math.log(total)
 
 
-def _whole(L: Any, row: Any, lane: Any, count: Any) -> tuple[Any, Any]:
+def _whole(L: cute.Tensor, row: Int, lane: Int, count: Int) -> tuple[cute.Float32, cute.Float32]:
     """Return the maximum of a row's log-sum-exps, and the sum of exponentials relative to it, or 1 for a row without
     keys.
     """
@@ -114,12 +118,12 @@ def _whole(L: Any, row: Any, lane: Any, count: Any) -> tuple[Any, Any]:
     return most, cute.Float32(1.0) if most == float("-inf") else total
 
 
-def _power(x: Any) -> Any:
+def _power(x: cute.Float32) -> cute.Float32:
     """Return e^x, or 0 for NaN, which is the difference of two -inf."""
     return cute.Float32(0.0) if x != x else cute.math.exp(x)
 
 
-def _added(sums: Any, warp: Any, lane: Any, spans: int) -> Any:
+def _added(sums: cute.Tensor, warp: Int, lane: Int, spans: int) -> cute.Tensor:
     """Return the reduction over all warps, in the first warp."""
     shared = cute.smem_tensor(cute.Float32, cute.make_layout((_VECTOR * spans, 32, _WARPS)), 16)
     cute.autovec_copy(sums, shared[None, lane, warp])

@@ -20,11 +20,12 @@ Steps go from the last keys to the first. Only steps that the mask or the end of
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.kernels.attention.producer import GatherProducer, Producer
+from cute_dialect.kernels.attention.producer import GatherProducer, Producer, TmaMatrix
 from cute_dialect.kernels.attention.result import Rows
 from cute_dialect.kernels.attention.scores import Line, ScoreOperands, Scores
 from cute_dialect.kernels.attention.softmax import Softmax
@@ -33,6 +34,8 @@ from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
+from cute_dialect.lang.pipeline import PipelineConsumer, Slot
+from cute_dialect.lang.values.signature_types import Int, LayoutLike
 
 __all__ = ["attention", "attention_text", "launch"]
 
@@ -61,7 +64,8 @@ def launch(
     of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, scale: cute.Float32,
     left: cute.Int32, right: cute.Int32, parts: cute.Int32 | None = None, cap: cute.Float32 | None = None,
     slopes: cute.Tensor | None = None, bias: cute.Tensor | None = None, sinks: cute.Tensor | None = None,
-    used: cute.Tensor | None = None, table: cute.Tensor | None = None, config: cute.Constexpr[Any] = DEFAULT,
+    used: cute.Tensor | None = None, table: cute.Tensor | None = None,
+    config: cute.Constexpr[AttentionConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
@@ -116,7 +120,7 @@ def launch(
     rows = cute.ceil_div(queries * sharing if c.pack else queries, c.tile_m)
     batch = cute.size(of_queries) - 1 if c.packed else Q.shape[3]
     problem = Problem(
-        queries, keys, heads, sharing, batch, (of_queries, of_keys) if c.packed else None, left, right, rows,
+        queries, keys, heads, sharing, batch, (of_queries, of_keys), left, right, rows,
         Problem.units_of(c, rows, heads, batch, parts), parts, used, table,
     )  # fmt: skip
     operands = ScoreOperands(scale, cap, slopes, bias, sinks)
@@ -129,7 +133,7 @@ def launch(
     )
 
 
-def _load_map(x: Any, ring: Any, tile: tuple[int, int]) -> Any:
+def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMatrix:
     """Return the TMA atom that loads tiles of each head and sequence, and its coordinate tensor."""
     stage = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), 4)
     layout = cute.make_composed_layout(ring.inner, 0, stage)
@@ -138,8 +142,9 @@ def _load_map(x: Any, ring: Any, tile: tuple[int, int]) -> Any:
 
 @cute.kernel(min_blocks=1)
 def attention(
-    tmas: Any, rings: Any, mma_s: cute.TiledMma, mma_o: cute.TiledMma, out: cute.Tensor, lse: cute.Tensor | None,
-    problem: Problem, operands: ScoreOperands, config: cute.Constexpr[Any],
+    tmas: tuple[Any, ...], rings: tuple[LayoutLike, ...], mma_s: cute.TiledMma, mma_o: cute.TiledMma,
+    out: cute.Tensor, lse: cute.Tensor | None, problem: Problem, operands: ScoreOperands,
+    config: cute.Constexpr[AttentionConfig],
 ):  # fmt: skip
     c, tiles = config, Tiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -185,7 +190,7 @@ def attention(
         cute.arch.setmaxregister_increase(registers_of(c)[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         rows = Rows(c, tiles, out, lse)
-        Consumer(c, tiles, warp_group - 1, mma_s, mma_o, (sQ, sK, sV), consumers, rows, operands, tmas[0]).run()
+        Consumer(tiles, warp_group - 1, (mma_s, mma_o), (sQ, sK, sV), consumers, rows, operands, tmas[0]).run()
 
 
 def registers_of(c: AttentionConfig) -> tuple[int, int]:
@@ -198,17 +203,20 @@ def registers_of(c: AttentionConfig) -> tuple[int, int]:
 class Queries(NamedTuple):
     """Queries in shared memory that consumers loaded."""
 
-    index: Any  # slot
+    index: Int  # slot
 
 
 class Consumer:
     """A consumer warpgroup: 64 queries of each tile."""
 
     def __init__(
-        self, c: AttentionConfig, tiles: Tiles, group: Any, mma_s: Any, mma_o: Any, smem: Any, rings: Any, rows: Rows,
-        operands: ScoreOperands, queries: Any,
+        self, tiles: Tiles, group: Int, mmas: tuple[cute.TiledMma, cute.TiledMma],
+        smem: Sequence[cute.Tensor], rings: Sequence[PipelineConsumer], rows: Rows, operands: ScoreOperands,
+        queries: cute.Tensor,
     ):  # fmt: skip
-        self.c, self.tiles, self.group, self.mma_s, self.mma_o, self.rows = c, tiles, group, mma_s, mma_o, rows
+        self.c, self.tiles, self.group, self.rows = tiles.c, tiles, group, rows
+        c = tiles.c
+        self.mma_s, self.mma_o = mma_s, mma_o = mmas
         self.of_q, self.of_k, self.of_v = rings
         sQ, sK, sV = smem
         self.queries, self.smem = queries, sQ
@@ -280,7 +288,7 @@ class Consumer:
         logs = softmax.finish(self._sinks(place, lines))
         self.rows.store(place, self.row, self.sums, logs)
 
-    def _whole_steps(self, place: Place) -> tuple[Any, Any]:
+    def _whole_steps(self, place: Place) -> tuple[Int, Int]:
         """Return the range of steps, before the last one, whose keys all queries of this warpgroup see.
 
         An end is None if the mask does not bound the keys on that side.
@@ -324,7 +332,7 @@ class Consumer:
         cute.arch.barrier(_OWN + self.group, 128)
         return Queries(place.zero)
 
-    def _sinks(self, place: Place, lines: list[Line]) -> Any:
+    def _sinks(self, place: Place, lines: list[Line]) -> list[cute.Float32] | None:
         """Return the logits of keys without values; only the first slice of the keys has them."""
         found = self.functions.sinks(lines)
         if found is None or not self.c.split:
@@ -332,7 +340,7 @@ class Consumer:
         first = place.matrix < self.tiles.problem.batch
         return [x if first else cute.Float32(float("-inf")) for x in found]
 
-    def _adjust(self, place: Place, lines: list[Line], at: Any) -> None:
+    def _adjust(self, place: Place, lines: list[Line], at: Int) -> None:
         """Apply the functions of scores to those of a step."""
         if not self.c.adjusts:
             return
@@ -340,7 +348,7 @@ class Consumer:
         own = [line.query + place.keys - place.queries - first for line in lines]
         self.functions.adjust(lines, place.batch, first, own)
 
-    def _step(self, place: Place, lines: list[Line], q: Any, at: Any, whole: tuple[Any, Any]) -> None:
+    def _step(self, place: Place, lines: list[Line], q: Queries | Slot, at: Int, whole: tuple[Int, Int]) -> None:
         """Multiply the queries by a step's keys, and the probabilities of the previous step by its values."""
         softmax, overlap = self.softmax, self.c.overlap
         # Wait for both stages before the first MMA. Between MMAs, ptxas would insert fences that serialize them.
@@ -376,14 +384,14 @@ class Consumer:
         if self.c.gathers:
             cute.arch.fence_proxy("async.shared", space="cta")
 
-    def _multiply_keys(self, q: Any, k: Any, step: Any) -> None:
+    def _multiply_keys(self, q: Queries | Slot, k: Slot, step: Int) -> None:
         c, at = self.c, (None, None, None)
         short = c.head == 256 and c.q_stages == 1 and (c.packed or c.mask == "both")
         slot = nothing_of(step) if short else q.index
         cute.gemm(self.mma_s, self.scores, self.q[(*at, slot)], self.k[(*at, k.index)], accumulate=False)
         warpgroup.commit_group()
 
-    def _multiply_values(self, v: Any) -> None:
+    def _multiply_values(self, v: Slot) -> None:
         cute.gemm(self.mma_o, self.sums, self.weights, self.v[None, None, None, v.index], accumulate=True)
         warpgroup.commit_group()
 
@@ -396,7 +404,7 @@ class Consumer:
             following = self.group + 1
             cute.arch.barrier_arrive(_TURN + (0 if following == self.c.consumers else following), 256)
 
-    def _mask(self, place: Place, lines: list[Line], at: Any) -> None:
+    def _mask(self, place: Place, lines: list[Line], at: Int) -> None:
         """Mask the scores of keys that a query does not see, and of keys past the end."""
         c, p = self.c, self.tiles.problem
         left, right = c.bounded
@@ -420,7 +428,7 @@ class Consumer:
         self.softmax.mask(low, high)
 
 
-def _of_two_slots(sQ: Any, c: AttentionConfig) -> Any:
+def _of_two_slots(sQ: cute.Tensor, c: AttentionConfig) -> cute.Tensor:
     """Return the tiles of Q with a second slot, which does not exist and is never used if there is only one.
 
     The slot index is then 0, but ptxas must not know it (:func:`.tiles.nothing_of`). Otherwise it would keep the

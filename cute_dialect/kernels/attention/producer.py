@@ -5,16 +5,22 @@ an infinite or NaN value is NaN. The producer therefore zeroes these values.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic
+# pyright: basic, reportOptionalSubscript=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.tiles import Place, Tiles
 from cute_dialect.lang.nvgpu import cpasync
+from cute_dialect.lang.pipeline import PipelineProducer
+from cute_dialect.lang.values.signature_types import Int
 
 __all__ = ["GatherProducer", "Producer"]
+
+TmaMatrix: TypeAlias = tuple[cute.CopyAtom, cute.Tensor]
+"""A matrix in global memory: the TMA atom that loads it, and its coordinate tensor."""
 
 
 class Loaded:
@@ -22,11 +28,13 @@ class Loaded:
     V.
     """
 
-    def __init__(self, tma: Any, smem: Any, tile: tuple[int, int], along: int):
+    def __init__(self, tma: TmaMatrix, smem: cute.Tensor, tile: tuple[int, int], along: int):
         self.atom, self.coords = tma
         self.smem, self.tile, self.along = smem, tile, along
 
-    def fetch(self, slot: Any, barrier: Any, row: Any, head: Any, batch: Any, first: Any = None) -> None:
+    def fetch(
+        self, slot: Int, barrier: cute.Pointer, row: Int, head: Int, batch: Int, first: int | None = None
+    ) -> None:
         """Issue the load of the tile that starts at a row, to a slot and its barrier.
 
         With ``first``, the tile is a part of the slot, from that row on.
@@ -51,10 +59,18 @@ class Producer:
     sequences.
     """
 
-    def __init__(self, c: AttentionConfig, tiles: Tiles, tmas: Any, smem: Any, rings: Any, own: Any = None):
+    def __init__(
+        self,
+        c: AttentionConfig,
+        tiles: Tiles,
+        tmas: Sequence[TmaMatrix],
+        smem: Sequence[cute.Tensor],
+        rings: Sequence[PipelineProducer],
+        own: cute.Pointer | None = None,
+    ):
         self.c, self.tiles, self.own, self.phase = c, tiles, own, cute.Int32(0)
         sQ, sK, sV = smem
-        self.q: Any = None if c.pack else Loaded(tmas[0], sQ, (c.tile_m, c.head), 0)
+        self.q = None if c.pack else Loaded(tmas[0], sQ, (c.tile_m, c.head), 0)
         rows = c.rows_loaded
         self.k = Loaded(tmas[1], sK, (rows, c.head), 0)
         self.v = Loaded(tmas[2], sV, (c.value_head, rows), 1)
@@ -99,7 +115,7 @@ class Producer:
             self._bring(self.v, self.of_v, place, at - 1 - i, pages, head, batch)
             pages = following
 
-    def _pages(self, place: Place, at: Any) -> Any:
+    def _pages(self, place: Place, at: Int) -> Int | None:
         """Return the page of this lane's part of a step, -1 past the end of the keys; None without pages."""
         c = self.c
         if not c.page:
@@ -111,13 +127,23 @@ class Producer:
             found = self.tiles.problem.table[key // c.page, place.batch]
         return found
 
-    def _bring(self, matrix: Loaded, ring: Any, place: Place, at: Any, pages: Any, head: Any, batch: Any) -> None:
+    def _bring(
+        self, matrix: Loaded, ring: PipelineProducer, place: Place, at: Int, pages: Int | None, head: Int, batch: Int
+    ) -> None:
         """Load the keys or values of a step to the next slot of their ring."""
         slot = ring.acquire_and_advance()
         self._fetch(matrix, slot.index, slot.barrier, place, at, pages, head, batch)
 
     def _fetch(
-        self, matrix: Loaded, slot: Any, barrier: Any, place: Place, at: Any, pages: Any, head: Any, batch: Any
+        self,
+        matrix: Loaded,
+        slot: Int,
+        barrier: cute.Pointer,
+        place: Place,
+        at: Int,
+        pages: Int | None,
+        head: Int,
+        batch: Int,
     ) -> None:
         c = self.c
         if not c.page:
@@ -130,14 +156,15 @@ class Producer:
             begin = row if page >= 0 else cute.Int32(c.page)
             matrix.fetch(slot, barrier, begin, head, cute.max(page, 0), i if c.page_loads > 1 else None)
 
-    def _last_values(self, place: Place, at: Any, pages: Any, head: Any, batch: Any) -> None:
+    def _last_values(self, place: Place, at: Int, pages: Int | None, head: Int, batch: Int) -> None:
         """Load the last values of a sequence, and zero those past its end."""
-        state, pipe = self.of_v.state, self.of_v.pipe
+        state, pipe, own = self.of_v.state, self.of_v.pipe, self.own
+        assert own is not None
         cute.arch.mbarrier_wait(pipe.empty(state.index), state.phase)
         if cute.arch.issues():
-            cute.arch.mbarrier_arrive_and_expect_tx(self.own, pipe.tx_count)
-        self._fetch(self.v, state.index, self.own, place, at, pages, head, batch)
-        cute.arch.mbarrier_wait(self.own, self.phase)
+            cute.arch.mbarrier_arrive_and_expect_tx(own, pipe.tx_count)
+        self._fetch(self.v, state.index, own, place, at, pages, head, batch)
+        cute.arch.mbarrier_wait(own, self.phase)
         self.phase = self.phase ^ 1
         first = place.keys - at * self.c.tile_n
         self._clear(state.index, cute.max(first, 0) if self.c.split else first)
@@ -147,7 +174,7 @@ class Producer:
             cute.arch.mbarrier_arrive(pipe.full(state.index))
         self.of_v.advance()
 
-    def _clear(self, slot: Any, first: Any) -> None:
+    def _clear(self, slot: Int, first: Int) -> None:
         """Zero the values of a slot from key ``first`` on, eight elements per thread."""
         pieces, lane = self.c.value_head // 8, cute.arch.lane_idx()
         zeros = cute.make_rmem_tensor(8, self.v.smem.element_type)
@@ -164,7 +191,14 @@ class GatherProducer:
     keys are zero.
     """
 
-    def __init__(self, c: AttentionConfig, tiles: Tiles, matrices: Any, smem: Any, rings: Any):
+    def __init__(
+        self,
+        c: AttentionConfig,
+        tiles: Tiles,
+        matrices: Sequence[cute.Tensor],
+        smem: Sequence[cute.Tensor],
+        rings: Sequence[PipelineProducer],
+    ):
         self.c, self.tiles, self.matrices, self.smem = c, tiles, matrices, smem
         self.of_k, self.of_v = rings
         self.atom = cute.make_copy_atom(
@@ -195,19 +229,21 @@ class GatherProducer:
                 self._keys(place, at - 2 - i, head)
             self._values(place, at - 1 - i, head)
 
-    def _keys(self, place: Place, at: Any, head: Any) -> None:
+    def _keys(self, place: Place, at: Int, head: Int) -> None:
         slot = self.of_k.acquire_and_advance()
         smem = self.smem[0]
         self._rows(self.matrices[0], lambda row: smem[row, None, slot.index], place, at, head, self.c.head // 8)
         slot.commit()
 
-    def _values(self, place: Place, at: Any, head: Any) -> None:
+    def _values(self, place: Place, at: Int, head: Int) -> None:
         slot = self.of_v.acquire_and_advance()
         smem = self.smem[1]
         self._rows(self.matrices[1], lambda row: smem[None, row, slot.index], place, at, head, self.c.value_head // 8)
         slot.commit()
 
-    def _rows(self, matrix: Any, target: Any, place: Place, at: Any, head: Any, pieces: int) -> None:
+    def _rows(
+        self, matrix: cute.Tensor, target: Callable[[Int], cute.Tensor], place: Place, at: Int, head: Int, pieces: int
+    ) -> None:
         """Copy the rows of a step. ``target`` returns the line of a row in shared memory."""
         c, table = self.c, self.tiles.problem.table
         thread = cute.arch.thread_idx().x % 128
@@ -224,6 +260,6 @@ class GatherProducer:
             cute.copy(self.atom, source, result, pred=flags)
 
 
-def _eight(line: Any, piece: Any) -> Any:
+def _eight(line: cute.Tensor, piece: Int) -> cute.Tensor:
     """Return eight elements of a line as (8, 1)."""
     return cute.append_ones(cute.local_tile(line, (8,), (piece,)), 2)

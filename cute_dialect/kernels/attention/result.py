@@ -6,13 +6,12 @@ the next tile of Q need not wait.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic
-
-from typing import Any
+# pyright: basic, reportOptionalSubscript=false
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.tiles import Place, Tiles
+from cute_dialect.lang.values.signature_types import Int
 
 __all__ = ["Rows", "packed_words", "row_pieces", "store_row"]
 
@@ -20,10 +19,10 @@ __all__ = ["Rows", "packed_words", "row_pieces", "store_row"]
 class Rows:
     """Store of the result ``out`` (S, D, H, B) and of ``lse`` (S, H, B), which may be None."""
 
-    def __init__(self, c: AttentionConfig, tiles: Tiles, out: Any, lse: Any):
+    def __init__(self, c: AttentionConfig, tiles: Tiles, out: cute.Tensor, lse: cute.Tensor | None):
         self.c, self.tiles, self.out, self.lse = c, tiles, out, lse
 
-    def store(self, place: Place, row: Any, sums: Any, logs: list[Any]) -> None:
+    def store(self, place: Place, row: Int, sums: cute.Tensor, logs: list[cute.Float32]) -> None:
         """Store a warpgroup's rows. ``row`` is this thread's first row in the tile; its other row is 8 below."""
         c, lane = self.c, cute.arch.lane_idx() % 4
         if c.split:
@@ -39,7 +38,7 @@ class Rows:
                 if c.lse and lane == 0:
                     self.lse[query, head, place.matrix] = logs[half]
 
-    def _store_parts(self, place: Place, row: Any, sums: Any, logs: list[Any], lane: Any) -> None:
+    def _store_parts(self, place: Place, row: Int, sums: cute.Tensor, logs: list[cute.Float32], lane: Int) -> None:
         """Store f32 rows for :mod:`.combine`: pairs of columns, so that four lanes store 32 bytes of a row."""
         plain = cute.make_tensor(sums.iterator, cute.make_layout((2, 2, self.c.value_head // 8)))
         for half in cute.range_constexpr(2):
@@ -52,7 +51,7 @@ class Rows:
                 if lane == 0:
                     self.lse[query, head, place.matrix] = logs[half]
 
-    def _place(self, place: Place, row: Any, half: int) -> tuple[Any, Any, Any]:
+    def _place(self, place: Place, row: Int, half: int) -> tuple[Int, Int, Int]:
         """Return a row of the sequence's tiles, its query in memory, and its head."""
         at, head = place.row + row + 8 * half, place.head
         query = at
@@ -62,7 +61,7 @@ class Rows:
         return at, query if self.c.split and not self.c.packed else place.query_start + query, head
 
 
-def packed_words(sums: Any, columns: int, element: Any) -> Any:
+def packed_words(sums: cute.Tensor, columns: int, element: type[cute.Numeric]) -> cute.Tensor:
     """Return accumulators of 64 rows and some columns rounded to the element type, two per 32-bit word."""
     words = cute.make_rmem_tensor(columns // 4, cute.Int32)
     plain = cute.make_tensor(sums.iterator, cute.make_layout(columns // 2))
@@ -70,7 +69,7 @@ def packed_words(sums: Any, columns: int, element: Any) -> Any:
     return words
 
 
-def row_pieces(words: Any, half: int, columns: int, lane: Any) -> list[list[Any]]:
+def row_pieces(words: cute.Tensor, half: int, columns: int, lane: Int) -> list[list[cute.Int32]]:
     """Return, for every 32 columns, the words of the 8 adjacent columns that this lane stores.
 
     Args:
@@ -82,7 +81,7 @@ def row_pieces(words: Any, half: int, columns: int, lane: Any) -> list[list[Any]
     return [_exchanged([words[2 * (4 * i + j) + half] for j in range(4)], lane) for i in range(columns // 32)]
 
 
-def store_row(line: Any, pieces: list[list[Any]], lane: Any, first: Any = 0) -> None:
+def store_row(line: cute.Tensor, pieces: list[list[cute.Int32]], lane: Int, first: Int = 0) -> None:
     """Store the pieces of a row to a line of global memory, without those past its end.
 
     Args:
@@ -101,7 +100,7 @@ def store_row(line: Any, pieces: list[list[Any]], lane: Any, first: Any = 0) -> 
             cute.autovec_copy(eight, cute.recast_tensor(target, cute.Int32))
 
 
-def _exchanged(words: list[Any], lane: Any) -> list[Any]:
+def _exchanged(words: list[cute.Int32], lane: Int) -> list[cute.Int32]:
     """Transpose four words of four lanes: lane ``i`` gets word ``i`` of each lane."""
     words = list(words)
     for distance in (1, 2):

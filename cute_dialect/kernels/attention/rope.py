@@ -8,13 +8,14 @@ Pairs are (d, d + R / 2), or (2 d, 2 d + 1) if they are interleaved; elements fr
 """
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic, reportOptionalMemberAccess=false
+# pyright: basic, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.lang.values.signature_types import Int
 
 __all__ = ["RopeConfig", "launch", "rope", "rope_text"]
 
@@ -48,11 +49,27 @@ class RopeConfig(NamedTuple):
 DEFAULT = RopeConfig()
 
 
+class Angles(NamedTuple):
+    """Tables of angles; None if the kernel copies without rotation."""
+
+    cos: cute.Tensor | None
+    sin: cute.Tensor | None
+    sign: cute.Float32 | None  # factor of sin
+
+
+class Rows(NamedTuple):
+    """Positions of rows. Those that the configuration does not use are None."""
+
+    positions: cute.Tensor | None  # of each row, (S, B)
+    begins: cute.Tensor | None  # first position of each sequence
+    table: cute.Tensor | None  # pages of each sequence, (pages, B)
+
+
 @cute.jit
 def launch(
     x: cute.Tensor, out: cute.Tensor, y: cute.Tensor | None, out_y: cute.Tensor | None, cos: cute.Tensor | None,
     sin: cute.Tensor | None, positions: cute.Tensor | None, begins: cute.Tensor | None, table: cute.Tensor | None,
-    sign: cute.Float32 | None, config: cute.Constexpr[Any] = DEFAULT,
+    sign: cute.Float32 | None, config: cute.Constexpr[RopeConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
@@ -72,32 +89,41 @@ def launch(
         if y is None
         else _units(y, rotated if config.second == "rotate" else 0) * x.shape[0] * y.shape[2] * x.shape[3]
     )
-    rope(x, out, y, out_y, (cos, sin, sign), (positions, begins, table), first, config).launch(
+    rope(x, out, y, out_y, Angles(cos, sin, sign), Rows(positions, begins, table), first, config).launch(
         grid=cute.ceil_div(first + second, _THREADS), block=_THREADS, pdl=True
     )
 
 
-def _units(x: Any, rotated: Any) -> Any:
+def _units(x: cute.Tensor, rotated: Int) -> Int:
     """Return the threads of a head: 16 rotated elements each, or 8 others."""
     return (x.shape[1] - rotated) // 8 + rotated // 16
 
 
 @cute.kernel
-def rope(x: Any, out: Any, y: Any, out_y: Any, tables: Any, rows: Any, first: cute.Int32, config: cute.Constexpr[Any]):
+def rope(
+    x: cute.Tensor,
+    out: cute.Tensor,
+    y: cute.Tensor | None,
+    out_y: cute.Tensor | None,
+    angles: Angles,
+    rows: Rows,
+    first: cute.Int32,
+    config: cute.Constexpr[RopeConfig],
+):
     c = config
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
     at = cute.arch.block_idx().x * _THREADS + cute.arch.thread_idx().x
     if at < first:
-        _head_part(c, x, out, tables if c.table else None, rows, at)
-    elif c.second:
-        _head_part(c, y, out_y, tables if c.second == "rotate" else None, rows, at - first)
+        _head_part(c, x, out, angles if c.table else None, rows, at)
+    elif y is not None and out_y is not None:
+        _head_part(c, y, out_y, angles if c.second == "rotate" else None, rows, at - first)
 
 
-def _head_part(c: RopeConfig, x: Any, out: Any, tables: Any, rows: Any, at: Any) -> None:
+def _head_part(c: RopeConfig, x: cute.Tensor, out: cute.Tensor, angles: Angles | None, rows: Rows, at: Int) -> None:
     """Compute the elements of one thread."""
     positions, begins, table = rows
-    half = 0 if tables is None else tables[0].shape[1]
+    half = 0 if angles is None else angles.cos.shape[1]
     line, unit = divmod(cute.assume(at, range=(0, None)), _units(x, 2 * half))
     line, head = divmod(line, x.shape[2])
     batch, row = divmod(line, x.shape[0])
@@ -112,15 +138,17 @@ def _head_part(c: RopeConfig, x: Any, out: Any, tables: Any, rows: Any, at: Any)
             if c.page:
                 matrix, target = table[target // c.page, batch], target % c.page
         source, result = x[row, None, head, batch], out[target, None, head, matrix]
-        if tables is None:
+        if angles is None:
             _store(_load(source, unit), result, unit)
         else:
-            _rotate(c, source, result, tables, place, unit, half)
+            _rotate(c, source, result, angles, place, unit, half)
 
 
-def _rotate(c: RopeConfig, source: Any, result: Any, tables: Any, place: Any, unit: Any, half: Any) -> None:
+def _rotate(
+    c: RopeConfig, source: cute.Tensor, result: cute.Tensor, angles: Angles, place: Int, unit: Int, half: Int
+) -> None:
     """Rotate 16 elements, or copy 8 of those that are not rotated."""
-    cos, sin, sign = tables
+    cos, sin, sign = angles
     if unit < half // 8:
         low, high = (2 * unit, 2 * unit + 1) if c.interleaved else (unit, unit + half // 8)
         a, b = _load(source, low), _load(source, high)
@@ -147,14 +175,14 @@ def _rotate(c: RopeConfig, source: Any, result: Any, tables: Any, place: Any, un
         _store(_load(source, piece), result, piece)
 
 
-def _load(line: Any, piece: Any) -> Any:
+def _load(line: cute.Tensor, piece: Int) -> cute.Tensor:
     """Return eight elements."""
     held = cute.make_rmem_tensor(8, line.element_type)
     cute.autovec_copy(cute.local_tile(line, (8,), (piece,)), held)
     return held
 
 
-def _store(held: Any, line: Any, piece: Any) -> None:
+def _store(held: cute.Tensor, line: cute.Tensor, piece: Int) -> None:
     cute.autovec_copy(held, cute.local_tile(line, (8,), (piece,)))
 
 

@@ -8,10 +8,11 @@ Exponentials are powers of two: the scale of the scores and ``log2(e)`` form one
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.lang.values.signature_types import Condition, Int, Number
 
 __all__ = ["SLACK", "Softmax"]
 
@@ -31,7 +32,9 @@ class Softmax:
     accumulator. Scores times ``factor`` are the arguments of ``exp2``.
     """
 
-    def __init__(self, c: AttentionConfig, scores: Any, weights: Any, sums: Any, factor: Any):
+    def __init__(
+        self, c: AttentionConfig, scores: cute.Tensor, weights: cute.Tensor, sums: cute.Tensor, factor: cute.Float32
+    ):
         self.c, self.scores, self.weights, self.sums, self.factor = c, scores, weights, sums, factor
         self.columns = c.tile_n // 4
         self.most = [cute.Float32(0.0), cute.Float32(0.0)]
@@ -47,7 +50,7 @@ class Softmax:
         for row in cute.range_constexpr(2):
             self.most[row], self.total[row] = cute.Float32(float("-inf")), cute.Float32(0.0)
 
-    def mask(self, low: Any, high: Any) -> None:
+    def mask(self, low: Sequence[Int] | None, high: Sequence[Int] | None) -> None:
         """Set the scores of columns before ``low`` and from ``high`` on to -inf, per row; None for no bound.
 
         Columns are counted from this thread's first one.
@@ -62,7 +65,7 @@ class Softmax:
                     score = score if at >= low[row] else cute.Float32(float("-inf"))
                 self.scores[i] = score
 
-    def take(self, *, first: bool, masked: bool) -> Any:
+    def take(self, *, first: bool, masked: bool) -> list[cute.Float32]:
         """Replace the scores by their exponentials, and return the factors that rescale the accumulator."""
         by = []
         for row in cute.range_constexpr(2):
@@ -91,7 +94,7 @@ class Softmax:
             self.total[row] = here if first else cute.math.fma(self.total[row], by[row], here)
         return by
 
-    def _over(self, row: int, combine: Any) -> Any:
+    def _over(self, row: int, combine: Callable[[Number, Number], Number]) -> Number:
         """Combine a row's registers."""
         chains = [self.scores[self._index(row, column)] for column in range(_CHAINS)]
         for column in cute.range_constexpr(_CHAINS, self.columns):
@@ -99,7 +102,7 @@ class Softmax:
             chains[at] = combine(chains[at], self.scores[self._index(row, column)])
         return combine(*chains)
 
-    def is_taken(self) -> Any:
+    def is_taken(self) -> Condition:
         """Return a condition that is always True and depends on all exponentials.
 
         ptxas moves a wait for MMAs ahead of instructions that do not depend on them. It would thus compute the softmax
@@ -114,7 +117,7 @@ class Softmax:
         plain = cute.make_tensor(self.scores.iterator, cute.make_layout(cute.size(self.scores)))
         flat.store(plain.load().to(flat.element_type))
 
-    def rescale(self, by: Any) -> None:
+    def rescale(self, by: Sequence[Number]) -> None:
         """Rescale the accumulator. With ``lazy``, skip it if no maximum in the warp's rows has grown."""
         if self.c.lazy:
             if cute.arch.vote_any_sync((by[0] != 1.0) | (by[1] != 1.0)):
@@ -122,11 +125,11 @@ class Softmax:
         else:
             self._rescale(by)
 
-    def _rescale(self, by: Any) -> None:
+    def _rescale(self, by: Sequence[Number]) -> None:
         for i in cute.range_constexpr(cute.size(self.sums)):
             self.sums[i] = self.sums[i] * by[i // 2 % 2]
 
-    def finish(self, sinks: Any = None) -> Any:
+    def finish(self, sinks: Sequence[cute.Float32] | None = None) -> list[Number]:
         """Divide the accumulator by the sums of exponentials, and return the log-sum-exp of each row.
 
         Rows without a key are 0, and their log-sum-exp is -inf.

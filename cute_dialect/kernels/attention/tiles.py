@@ -1,12 +1,13 @@
 """Tile scheduler of attention: the rows and heads of each block, their order, and the keys that they see."""
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic
+# pyright: basic, reportOptionalSubscript=false
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.lang.values.signature_types import Condition, Int
 
 __all__ = ["Place", "Problem", "Tiles", "nothing_of"]
 
@@ -14,22 +15,22 @@ __all__ = ["Place", "Problem", "Tiles", "nothing_of"]
 class Problem(NamedTuple):
     """Sizes of a launch. The host computes them, so that they need no registers."""
 
-    queries: Any  # of a sequence; the largest number for packed sequences
-    keys: Any  # likewise
-    heads: Any  # heads of the tiles: query heads, or key heads if a tile has all queries that share keys
-    sharing: Any  # query heads per key head
-    batch: Any  # sequences
-    begins: Any  # boundaries of queries and of keys of packed sequences
-    left: Any  # keys that a query sees before its own
-    right: Any  # keys that a query sees after its own
-    rows: Any  # tiles of queries of a head
-    units: Any  # work items: tiles of all heads, pairs of tiles, or tiles times slices of keys
-    parts: Any  # slices of the keys of a tile (split-KV), or None
-    used: Any  # number of keys of each sequence, or None
-    table: Any  # pages of the keys of each sequence, (pages, B), or None
+    queries: Int  # of a sequence; the largest number for packed sequences
+    keys: Int  # likewise
+    heads: Int  # heads of the tiles: query heads, or key heads if a tile has all queries that share keys
+    sharing: Int  # query heads per key head
+    batch: Int  # sequences
+    begins: tuple[cute.Tensor | None, cute.Tensor | None]  # boundaries of queries and of keys of packed sequences
+    left: Int  # keys that a query sees before its own
+    right: Int  # keys that a query sees after its own
+    rows: Int  # tiles of queries of a head
+    units: Int  # work items: tiles of all heads, pairs of tiles, or tiles times slices of keys
+    parts: Int | None  # slices of the keys of a tile (split-KV), or None
+    used: cute.Tensor | None  # number of keys of each sequence, or None
+    table: cute.Tensor | None  # pages of the keys of each sequence, (pages, B), or None
 
     @staticmethod
-    def units_of(c: AttentionConfig, rows: Any, heads: Any, batch: Any, parts: Any) -> Any:
+    def units_of(c: AttentionConfig, rows: Int, heads: Int, batch: Int, parts: Int | None) -> Int:
         """Return the number of work items: tiles, pairs of tiles, or tiles times slices of keys."""
         if c.split:
             return rows * heads * batch * parts
@@ -39,21 +40,21 @@ class Problem(NamedTuple):
 class Place(NamedTuple):
     """A block's tile."""
 
-    head: Any
-    batch: Any
-    row: Any  # first query in the sequence
-    queries: Any  # of the sequence
-    keys: Any  # of the sequence
-    query_start: Any  # offset of the sequence's queries in memory
-    key_start: Any  # offset of the sequence's keys in memory
-    first: Any  # first step of keys that the tile sees
-    last: Any  # end of the steps
-    zero: Any  # 0 at run time, see nothing_of
-    matrix: Any  # index of the result's matrix
-    seen: Any  # end of the keys that are seen, independent of the mask
+    head: Int
+    batch: Int
+    row: Int  # first query in the sequence
+    queries: Int  # of the sequence
+    keys: Int  # of the sequence
+    query_start: Int  # offset of the sequence's queries in memory
+    key_start: Int  # offset of the sequence's keys in memory
+    first: Int  # first step of keys that the tile sees
+    last: Int  # end of the steps
+    zero: Int  # 0 at run time, see nothing_of
+    matrix: Int  # index of the result's matrix
+    seen: Int  # end of the keys that are seen, independent of the mask
 
 
-def nothing_of(number: Any) -> Any:
+def nothing_of(number: Int) -> Int:
     """Return 0 for a number below 2^30, in a way that the compiler cannot know.
 
     Values that depend on it are recomputed for each tile instead of being kept in registers.
@@ -75,19 +76,19 @@ class Tiles:
         self.paired = c.takes_pairs
         self.units = cute.ceil_div(self.rows, 2) if self.paired else self.rows
 
-    def grid(self) -> Any:
+    def grid(self) -> Int:
         """Return the number of blocks to launch."""
         return cute.min(self.problem.units, self.c.sms)
 
-    def first(self) -> Any:
+    def first(self) -> Int:
         """Return the index of this block's first tile, or twice the index of its first pair."""
         return cute.arch.block_idx().x * (2 if self.paired else 1)
 
-    def is_there(self, at: Any) -> Any:
+    def is_there(self, at: Int) -> Condition:
         """Return True if a tile index is in range."""
         return at < self.problem.units * (2 if self.paired else 1)
 
-    def following(self, at: Any) -> Any:
+    def following(self, at: Int) -> Int:
         """Return the index of this block's next tile."""
         step = cute.arch.grid_dim().x
         return at + (step * 2 - 1 if (at & 1) != 0 else 1) if self.paired else at + step
@@ -96,7 +97,7 @@ class Tiles:
         """Return True if there can be tiles without queries."""
         return self.paired or self.c.packed
 
-    def place(self, at: Any) -> Place:
+    def place(self, at: Int) -> Place:
         """Return the coordinates of a tile. One that does not exist starts past the last query."""
         p, c = self.problem, self.c
         unit = cute.assume(at // 2 if self.paired else at, range=(0, None))
@@ -126,7 +127,7 @@ class Tiles:
         )
         return self._part(place, part) if c.split else place
 
-    def _part(self, place: Place, part: Any) -> Place:
+    def _part(self, place: Place, part: Int) -> Place:
         """Restrict a tile to a slice of its steps, at least one. If there are more slices than steps, the slice sees no
         keys.
         """
@@ -137,19 +138,19 @@ class Tiles:
             matrix=part if self.c.packed else part * self.problem.batch + place.batch,
         )  # fmt: skip
 
-    def query(self, row: Any) -> Any:
+    def query(self, row: Int) -> Int:
         """Return the query of a row of a sequence's tiles."""
         return self.split_row(row)[0] if self.c.pack else row
 
-    def split_row(self, row: Any) -> tuple[Any, Any]:
+    def split_row(self, row: Int) -> tuple[Int, Int]:
         """Return the query of a row, and its head among those that share keys."""
         return divmod(cute.assume(row, range=(0, None)), cute.assume(self.problem.sharing, range=(1, None)))
 
-    def end(self, place: Place) -> Any:
+    def end(self, place: Place) -> Int:
         """Return the number of rows of a sequence's tiles."""
         return place.queries * self.problem.sharing if self.c.pack else place.queries
 
-    def shift(self, place: Place) -> Any:
+    def shift(self, place: Place) -> Int:
         """Return the key aligned with the first query of a sequence."""
         return place.keys - place.queries if self.c.from_end else 0
 
