@@ -199,7 +199,13 @@ def _today() -> str:
 
 
 def _command(argv: Sequence[str]) -> str:
-    return shlex.join(["cute-bench", *argv])
+    """Return the command line without ``--json``, which does not affect the results.
+
+    >>> _command(["op", "--groups", "rows", "--json", "rows.json"])
+    'cute-bench op --groups rows'
+    """
+    where = argv.index("--json") if "--json" in argv else len(argv)
+    return shlex.join(["cute-bench", *argv[:where], *argv[where + 2 :]])
 
 
 def _dated(argv: Sequence[str], measured: Mapping[str, object]) -> dict[str, Any]:

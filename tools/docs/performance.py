@@ -51,6 +51,8 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "grouped GEMM": ("grouped",),
     "convolution": ("conv",),
     "attention": ("attention",),
+    "attention backward": ("attention_backward",),
+    "decoding": ("decode",),
     "rows": ("rows",),
     "element-wise": ("elementwise",),
 }
@@ -197,6 +199,7 @@ def random_problems(results: Path) -> list[Series]:
         "epilogue": "GEMM with epilogue",
         "conv": "convolution",
         "attention": "attention",
+        "decode": "decoding",
         "rows": "rows",
         "host": "host time of a call",
     }
@@ -217,11 +220,11 @@ def by_operation(*groups: str) -> Callable[[Path], list[Series]]:
     return rows
 
 
-def _random_of(group: str) -> Callable[[Path], list[Series]]:
+def _random_of(*groups: str) -> Callable[[Path], list[Series]]:
     def rows(results: Path) -> list[Series]:
         found = [
             (r["operation"], _card(one), r["ratio"])
-            for one in _read(results, f"random/*_{group}.json")
+            for one in _read(results, *[f"random/*_{group}.json" for group in groups])
             for r in one["rows"]
         ]
         return _grouped(sorted(found, key=lambda r: r[0]))
@@ -249,7 +252,8 @@ CHARTS: Mapping[str, tuple[str, Callable[[Path], list[Series]]]] = {
     "convolution": (_NAMED + "convolution", by_operation("conv")),
     "convolution_random": (_RANDOM + "convolution", _random_of("conv")),
     "attention": (_NAMED + "attention", by_operation("attention")),
-    "attention_random": (_RANDOM + "attention", _random_of("attention")),
+    "attention_backward": (_NAMED + "gradients of attention, decoding", by_operation("attention_backward", "decode")),
+    "attention_random": (_RANDOM + "attention", _random_of("attention", "decode")),
     "rows": (_NAMED + "rows", by_operation("rows")),
     "rows_random": (_RANDOM + "rows", _random_of("rows")),
     "elementwise": (_NAMED + "element-wise", by_operation("elementwise")),
@@ -419,15 +423,18 @@ def _random(data: Row) -> list[str]:
 
 
 def _random_op(data: Row) -> list[str]:
-    """Return rows per group and card of ``cute-bench op --random``, in all and compared with torch.compile."""
+    """Return rows per group and card of ``cute-bench op --random``, then those compared with torch.compile or copies."""
     rows: list[tuple[str, ...]] = []
     for one in sorted(data.values(), key=lambda x: RANDOM_GROUPS.index(x["group"])):
         ratios = [r["ratio"] for r in one["rows"]]
         compiled = [r["ratio"] for r in one["rows"] if "compiled" in r.get("peers_us", {})]
+        copied = [r["of_copy"] for r in one["rows"] if "of_copy" in r]
         card = one["machine"]["gpu"].removeprefix("NVIDIA ")
         rows.append((one["group"], card, *_spread(ratios)))
         if compiled and len(compiled) < len(ratios):
             rows.append((f"{one['group']}, with torch.compile as a peer", card, *_spread(compiled)))
+        if copied:
+            rows.append((f"{one['group']}, share of the copy bandwidth", card, *_spread(copied)))
     return _table(("group", "card", "problems", "geometric mean", "5th percentile", "least", "faster"), rows)
 
 
@@ -526,6 +533,12 @@ def _op_rows(data: Row) -> list[str]:
     return _table(("problem", "µs", "ours", *peers, "ratio"), made)
 
 
+def _dated_rows(data: Row) -> list[str]:
+    """Return the table of all rows, and a line with the command, the card, torch and the date."""
+    line = f"Measured by {data['command']} on one {_gpu(data)}, torch {data['machine']['torch']}, {data['date']}."
+    return [*_op_rows(data), "", line]
+
+
 _COLUMNS = ("name", "group", "operation", "us", "ours", "peer", "unit", "ratio")
 """Columns of ``cute-bench op`` that are not peers."""
 
@@ -559,6 +572,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
     "random_op_kinds": ("random/*.json", _random_op_kinds),
     "prologue": ("h100_prologue.json", _prologue),
     "attention": ("op/h200_attention.json", _op_rows),
+    "attention_backward": ("op/h200_attention_backward.json", _dated_rows),
+    "decode": ("op/h200_decode.json", _dated_rows),
     "grouped": ("op/h200_grouped.json", _op_rows),
     "conv": ("op/h200_conv.json", _op_rows),
 }

@@ -1,9 +1,5 @@
 """``cute-bench op --random``: problems cover the whole distribution, are checked, and are compared with a peer."""
 
-# Functions are patched by lambdas.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false
-
 from __future__ import annotations
 
 import json
@@ -246,6 +242,8 @@ def test_tables_of_the_results(tmp_path: Path) -> None:
         rows: list[dict[str, object]] = [
             {"operation": f"kind {i}", "ratio": x, "peers_us": {"torch": 1.0}} for i, x in enumerate(ratios)
         ]
+        if card == "H100":
+            rows[0]["of_copy"] = 0.8
         if group == "rows":
             rows[1]["peers_us"] = {"torch": 1.0, "compiled": 0.9}
         result = {"group": group, "machine": {"gpu": f"NVIDIA {card}"}, "rows": rows}
@@ -255,9 +253,21 @@ def test_tables_of_the_results(tmp_path: Path) -> None:
         "| group | card | problems | geometric mean | 5th percentile | least | faster |",
         "|---|---|---|---|---|---|---|",
         "| conv | H100 | 2 | 0.900 | 0.900 | 0.900 | 0 of 2 |",
+        "| conv, share of the copy bandwidth | H100 | 1 | 0.800 | 0.800 | 0.800 | 0 of 1 |",
         "| conv | H200 | 2 | 1.000 | 1.000 | 1.000 | 2 of 2 |",
         "| rows | H200 | 2 | 1.000 | 0.500 | 0.500 | 1 of 2 |",
         "| rows, with torch.compile as a peer | H200 | 1 | 0.500 | 0.500 | 0.500 | 0 of 1 |",
+    ]
+    rows = [{"name": "page 64", "us": 240.0, "ours": 4.46, "copy": 4.16, "unit": "TB/s", "ratio": float("nan")}]
+    one = {"machine": {"gpu": "NVIDIA H200", "torch": "2.11"}, "date": "2026-11-28", "command": "x --y", "rows": rows}
+    (tmp_path / "op").mkdir()
+    (tmp_path / "op" / "h200_decode.json").write_text(json.dumps(one))
+    assert render("<!-- decode -->\n<!-- /decode -->", tmp_path).splitlines()[1:-1] == [
+        "| problem | µs | ours | copy | ratio |",
+        "|---|---|---|---|---|",
+        "| page 64 | 240 | 4.460 TB/s | 4.160 |  |",
+        "",
+        "Measured by x --y on one H200, torch 2.11, 2026-11-28.",
     ]
     kinds = render("<!-- random_op_kinds -->\n<!-- /random_op_kinds -->", tmp_path).splitlines()
     assert "| rows | kind 0 | H200 | 1 | 2.000 | 2.000 | 2.000 | 1 of 1 |" in kinds and len(kinds) == 10

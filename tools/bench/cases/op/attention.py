@@ -10,9 +10,6 @@ stages and schedules.  ``kernels.attention.config.default_config`` should return
     cute-bench attention --tune --build build/attention && cute-bench attention --tune --run build/attention
 """
 
-# torch's annotations are incomplete.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import math
