@@ -66,13 +66,12 @@ class AttentionExplanation(Explanation):
     def _layout(self) -> Iterator[Line]:
         c = self.config
         blocks = min(c.sms, self.tiles * self.way.parts)
-        pairs = c.bounded[1] and not c.split
         kind = "queries and heads" if c.pack else "queries"
         yield (
             "tiles",
             (f"{self.tiles} of {c.tile_m} {kind}, {c.tile_n} keys per step, {blocks} blocks of {c.threads} threads"),
         )
-        yield "order", "head by head" + (", the first query tile of each paired with the last" if pairs else "")
+        yield "order", "head by head" + (", the first query tile of each paired with the last" if c.takes_pairs else "")
         yield "memory", f"{c.stages} stages of K and V, {c.q_stages} of Q: {c.smem_bytes} bytes of shared memory"
 
     def _limits(self) -> str:
