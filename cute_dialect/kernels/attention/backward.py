@@ -15,7 +15,7 @@ Operands by name, in the order of a launch. A launch lists only those that the c
 ``k``, ``v``, ``dk``, ``dv``  (Sk, D, Hk, B) views, likewise
 ``lse``, ``dlse``             (Sq, Hq, B) views of f32: log-sum-exps of the forward pass, and their gradient
 ``stats``, ``dq_sum``,        uninitialized workspaces: C-contiguous arrays of the types and shapes that
-``turns``                     :meth:`.BackwardConfig.workspaces` returns, at multiples of 16 bytes
+``turns``                     :meth:`.backward_config.BackwardConfig.workspaces` returns, at multiples of 16 bytes
 ``of_queries``, ``of_keys``   (B + 1,) arrays of i32: boundaries of packed sequences
 ``queries``                   queries of a sequence; the largest number for packed sequences
 ``keys``                      keys of a sequence; the largest number for packed sequences
