@@ -311,13 +311,19 @@ def _same_shape(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 def _fenced_later(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """The initializations of several pipelines each end with a fence; the last one covers all."""
-    if op.name != "nvvm.fence.mbarrier.init" or mutation.kind == "weaken":
-        return ""
+    fence = "nvvm.fence.mbarrier.init"
+    fences = [op] if op.name == fence and mutation.kind in ("drop", "move") else []
+    if op.name == "nvvm.mbarrier.init" and mutation.kind == "move":
+        across = crossed(op, earlier=mutation.what.endswith("earlier"))
+        effects = [o for top in across for o in top.walk() if o.name in EFFECTS]
+        fences = [o for o in effects if o.name == fence]
+        if {o.name for o in effects} - {fence, op.name}:
+            return ""
     function = op.parent_op()
     while function is not None and not function.name.endswith("func"):
         function = function.parent_op()
-    fences = [] if function is None else [o for o in function.walk() if o.name == op.name]
-    if len(fences) < 2 or op is fences[-1]:
+    every = [] if function is None else [o for o in function.walk() if o.name == fence]
+    if not fences or every[-1] in fences:
         return ""
     return (
         "fence.mbarrier_init orders all earlier mbarrier.init of the thread (membar, fence), and elect.sync elects the"
@@ -326,19 +332,20 @@ def _fenced_later(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _one_group(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """The MMAs join the next group, and the next wait completes that group, too."""
-    if (mutation.kind, op.name) != ("drop", "nvvm.wgmma.commit.group.sync.aligned"):
+    """MMAs join the next group, and a wait completes that group before their registers are accessed."""
+    commit = "nvvm.wgmma.commit.group.sync.aligned"
+    if op.name != commit or (mutation.kind != "drop" and mutation.what != f"{commit} earlier"):
         return ""
     later, at = 0, op.next_op
     while at is not None:
         left = _groups_left(at)
-        if left is not None:
+        # The first later commit closes the group; those after it may stay pending.
+        if left is not None and later and left < later:
             return (
-                "the MMAs join the next group (wgmma.commit_group), which the next wait completes as well"
-                if left < later
-                else ""
+                "the MMAs join the next group (wgmma.commit_group), and a wait completes it; an access to their"
+                " registers before that wait is reported"
             )
-        later += at.name == op.name
+        later += at.name == commit
         at = at.next_op
     return ""
 
