@@ -423,7 +423,7 @@ def _random(data: Row) -> list[str]:
 
 
 def _random_op(data: Row) -> list[str]:
-    """Return rows per group and card of ``cute-bench op --random``, then those compared with torch.compile or copies."""
+    """Return rows per group and card of ``cute-bench op --random``, then those compared with torch.compile or copy."""
     rows: list[tuple[str, ...]] = []
     for one in sorted(data.values(), key=lambda x: RANDOM_GROUPS.index(x["group"])):
         ratios = [r["ratio"] for r in one["rows"]]
