@@ -15,10 +15,9 @@ from math import gcd, prod
 from typing import NamedTuple
 
 from cute_dialect.arch.errors import ArchError
+from cute_dialect.kernels.common.kernel_names import by, differing
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-
-__all__ = ["ConvConfig", "Residue", "Window", "extent_of", "of_elements"]
+from cute_dialect.kernels.gemm.config import LETTERS, GemmConfig, SplitConfig
 
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 KINDS = (FPROP, DGRAD, WGRAD)
@@ -111,18 +110,14 @@ class Window(NamedTuple):
     @property
     def name(self) -> str:
         """The part of a kernel's name that stands for the window."""
-        parts = [_by(self.taps)]
+        parts = [by(self.taps)]
         if any(self.before) or any(self.after):
-            parts.append("p" + _by(self.before) + ("" if self.before == self.after else "to" + _by(self.after)))
+            parts.append("p" + by(self.before) + ("" if self.before == self.after else "to" + by(self.after)))
         if set(self.strides) != {1}:
-            parts.append("s" + _by(self.strides) + ("m" + _by(self.left) if any(self.left) else ""))
+            parts.append("s" + by(self.strides) + ("m" + by(self.left) if any(self.left) else ""))
         if set(self.dilations) != {1}:
-            parts.append("d" + _by(self.dilations))
+            parts.append("d" + by(self.dilations))
         return "-".join(parts) + "-f" * self.flip
-
-
-def _by(numbers: tuple[int, ...]) -> str:
-    return "x".join(map(str, numbers))
 
 
 def of_elements(epilogue: Epilogue) -> bool:
@@ -189,19 +184,12 @@ class ConvConfig(NamedTuple):
     def name(self) -> str:
         """Name of the kernel: kind, types, window, tile, and settings that differ from the defaults."""
         c = self.base
-        m, n, _ = c.tile
-        flags = (
-            ("b", self.groups), ("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k),
-        )  # fmt: skip
-        shape = f"c{c.cluster_m}" * (c.cluster_m > 1 or c.cluster_n == 1) + f"n{c.cluster_n}" * (c.cluster_n > 1)
-        more = "".join(letter for letter, there in flags if there)
-        options = (
-            ("w", self.width, 128 * 8 // c.bits), ("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1),
-            ("u", c.buffers, 2),
-        )  # fmt: skip
-        more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
-        more += f"-{c.epilogue.name}" if c.epilogue.active else ""
-        return f"{self.kind}-{c.element}-{c.output}-{self.window.name}-{m}x{n}-{shape}{more}"
+        letters = {x: LETTERS[x] for x in ("deferred", "promote", "schedule", "stream_k")}
+        more = "b" * self.groups + differing(c, letters, deferred=False)
+        more += differing(self, {"width": "-w{}"}, width=1024 // c.bits)
+        more += differing(c, {"stages": "-q{}", "group": "-g{}"}) + differing(self, {"parts": "-s{}"})
+        more += differing(c, {"buffers": "-u{}"}) + c.epilogue.suffix
+        return f"{self.kind}-{c.element}-{c.output}-{self.window.name}-{by(c.tile[:2])}-{c.cluster_name}{more}"
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""

@@ -20,12 +20,11 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.kernel_names import by, differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import Window, of_elements
 from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
 from cute_dialect.kernels.epilogue.emit import Fused
-
-__all__ = ["DepthwiseConfig", "depthwise_text"]
 
 SHARED = 32768
 """Bytes of shared memory for the filters of a block."""
@@ -95,12 +94,10 @@ class DepthwiseConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        kind = "dgrad-" * self.gradient
-        more = f"-{self.epilogue.name}" if self.epilogue.active else ""
-        tile = f"-{self.tile[0]}x{self.tile[1]}" + "r" * self.rolled + f"a{self.ahead}" * (self.ahead != 2)
-        tile += "s" * self.shift + f"c{self.channels}" * (self.channels != 4) + f"h{self.held}" * (self.held != 16)
-        tile += f"m{self.multiplier}" * (self.multiplier > 1) + f"o{self.staged}" * (self.staged != 6)
-        return f"depthwise-{kind}{self.element}-{self.output}-{self.window.name}{tile}{more}"
+        words = {"rolled": "r", "ahead": "a{}", "shift": "s", "channels": "c{}", "held": "h{}", "multiplier": "m{}"}
+        tile = by(self.tile) + differing(self, words | {"staged": "o{}"}) + self.epilogue.suffix
+        kind = differing(self, {"gradient": "dgrad-"})
+        return f"depthwise-{kind}{self.element}-{self.output}-{self.window.name}-{tile}"
 
     def hits(self, i: int, pixels: range | None = None) -> list[Hit]:
         """Return the taps that reach the pixels of a tile, or given ``pixels``, along dimension ``i``.

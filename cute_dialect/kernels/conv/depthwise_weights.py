@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import Window
-
-__all__ = ["DepthwiseWeightsConfig", "depthwise_weights_text"]
 
 _SHARED = 40960
 """Bytes of shared memory for the reduction over a block."""
@@ -108,12 +107,10 @@ class DepthwiseWeightsConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        shape = f"c{self.channels}q{self.columns}r{self.taps}a{self.ahead}" + "w" * self.whole + "s" * self.shift
-        shape += "o" * self.rotate
-        shape += f"m{self.multiplier}" * (self.multiplier > 1) + f"-{self.output}" * (self.output != "f32")
-        return (
-            f"depthwise-wgrad-{self.element}-{self.window.name}-{shape}-l{self.lanes}t{self.threads}x{self.blocks}"
-        )  # fmt: skip
+        words = {"whole": "w", "shift": "s", "rotate": "o", "multiplier": "m{}", "output": "-{}"}
+        shape = f"c{self.channels}q{self.columns}r{self.taps}a{self.ahead}{differing(self, words)}"
+        block = f"l{self.lanes}t{self.threads}x{self.blocks}"
+        return f"depthwise-wgrad-{self.element}-{self.window.name}-{shape}-{block}"
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""

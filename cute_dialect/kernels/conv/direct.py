@@ -15,17 +15,18 @@ own blocks.
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.kernel_names import by, differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import Window, of_elements
 from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
 from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.lang.nvgpu import cpasync, warp
-
-__all__ = ["DirectConfig", "copy_vectors", "direct_text", "image_type", "odd_vectors", "padded"]
 
 VECTOR = 8
 """Elements per copy, and channels of an ``ldmatrix`` row."""
@@ -52,6 +53,17 @@ def odd_vectors(elements: int) -> int:
     """
     vectors = -(-elements // VECTOR)
     return (vectors | 1) * VECTOR
+
+
+def check_memory(vectors: Sequence[int], channels: Sequence[int], shared: int) -> None:
+    """Raise ValueError unless vectors divide the channels of their tensors and a block has ``shared`` bytes."""
+    for n, of in zip(vectors, channels):
+        if n not in (1, 2, 4, 8) or of % n:
+            raise ValueError(
+                f"direct convolution: vectors of {n} elements do not divide {of} channels; use 1, 2, 4 or 8"
+            )
+    if shared > DEFAULT_TARGET.shared:
+        raise ValueError(f"direct convolution: the kernel needs {shared} bytes of shared memory; use a smaller tile")
 
 
 class Class(NamedTuple):
@@ -250,16 +262,11 @@ class DirectConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        more = f"-{self.epilogue.name}" if self.epilogue.active else ""
-        shape = (
-            f"{self.groups}p{self.parts}s{self.split}v{'_'.join(map(str, self.vectors))}x{self.tile[0]}x{self.tile[1]}"
-        )
-        shape += f"-w{self.warps[0]}x{self.warps[1]}m{self.atoms}"
-        kind = "dgrad" if self.gradient else "fprop"
-        return (
-            f"direct-{kind}-{self.element}-{self.output}-{self.window.name}-c{self.channels}k{self.filters}-{shape}"
-            + "h" * self.held + "r" * self.rolled + "p" * self.padded + f"x{self.blocks}{more}"
-        )  # fmt: skip
+        kind = f"{'dgrad' if self.gradient else 'fprop'}-{self.element}-{self.output}-{self.window.name}"
+        vectors = "_".join(map(str, self.vectors))
+        shape = f"{self.groups}p{self.parts}s{self.split}v{vectors}x{by(self.tile)}-w{by(self.warps)}m{self.atoms}"
+        more = differing(self, {"held": "h", "rolled": "r", "padded": "p"}, held=False)
+        return f"direct-{kind}-c{self.channels}k{self.filters}-{shape}{more}x{self.blocks}{self.epilogue.suffix}"
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""
@@ -273,15 +280,7 @@ class DirectConfig(NamedTuple):
             )
         if self.rolled and self.held:
             raise ValueError("direct convolution: filters in registers need unrolled filter rows; use rolled=False")
-        for n, of in zip(self.vectors, (self.pitch, self.filter_channels, self.width)):
-            if n not in (1, 2, 4, 8) or of % n:
-                raise ValueError(
-                    f"direct convolution: vectors of {n} elements do not divide {of} channels; use 1, 2, 4 or 8"
-                )
-        if self.bytes > 227 * 1024:
-            raise ValueError(
-                f"direct convolution: the kernel needs {self.bytes} bytes of shared memory; use a smaller tile"
-            )
+        check_memory(self.vectors, (self.pitch, self.filter_channels, self.width), self.bytes)
 
 
 @cute.jit

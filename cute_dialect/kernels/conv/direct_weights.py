@@ -17,12 +17,19 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
+from cute_dialect.kernels.common.kernel_names import by, differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import Window
-from cute_dialect.kernels.conv.direct import VECTOR, clear_vectors, copy_vectors, image_type, odd_vectors, padded
+from cute_dialect.kernels.conv.direct import (
+    VECTOR,
+    check_memory,
+    clear_vectors,
+    copy_vectors,
+    image_type,
+    odd_vectors,
+    padded,
+)
 from cute_dialect.lang.nvgpu import warp
-
-__all__ = ["DirectWeightsConfig", "direct_weights_text"]
 
 
 class DirectWeightsConfig(NamedTuple):
@@ -104,10 +111,9 @@ class DirectWeightsConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        shape = "_".join(map(str, (*self.parts, *self.vectors)))
-        shape += f"-{self.tile[0]}x{self.tile[1]}-w{'x'.join(map(str, self.warps))}x{self.blocks}"
-        shape += f"-{self.output}" * (self.output != "f32")
-        return f"direct-wgrad-{self.element}-{self.window.name}-c{self.channels}k{self.filters}-{shape}"
+        shape = "_".join(map(str, (*self.parts, *self.vectors))) + f"-{by(self.tile)}-w{by(self.warps)}x{self.blocks}"
+        kind = f"{self.element}-{self.window.name}-c{self.channels}k{self.filters}"
+        return f"direct-wgrad-{kind}-{shape}{differing(self, {'output': '-{}'})}"
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""
@@ -115,15 +121,7 @@ class DirectWeightsConfig(NamedTuple):
             raise ValueError(
                 f"direct convolution: parts={self.parts} needs one group per block, got {self.groups} groups"
             )
-        for n, of in zip(self.vectors, (self.channels, self.filters)):
-            if n not in (1, 2, 4, 8) or of % n:
-                raise ValueError(
-                    f"direct convolution: vectors of {n} elements do not divide {of} channels; use 1, 2, 4 or 8"
-                )
-        if self.bytes > 227 * 1024:
-            raise ValueError(
-                f"direct convolution: the kernel needs {self.bytes} bytes of shared memory; use a smaller tile"
-            )
+        check_memory(self.vectors, (self.channels, self.filters), self.bytes)
 
 
 @cute.jit

@@ -18,8 +18,6 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 
-__all__ = ["FewResultsConfig", "few_results_text"]
-
 WARPS = 8
 """Warps per block."""
 _LANES = 32

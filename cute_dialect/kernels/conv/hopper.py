@@ -32,19 +32,25 @@ from cute_dialect.kernels.common.elements import factors, number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig
 from cute_dialect.kernels.conv.im2col_loads import Chunks, Columns, Filter, Grid, Pixels, Steps
-from cute_dialect.kernels.conv.output_maps import GroupPlaces, PixelPlaces, TapPlaces
-from cute_dialect.kernels.conv.stores import PixelResult, StepsInTurn, StepsLoads, WeightResult, WorkOfSteps
+from cute_dialect.kernels.conv.stores import (
+    GroupPlaces,
+    PixelPlaces,
+    PixelResult,
+    StepsInTurn,
+    StepsLoads,
+    TapPlaces,
+    WeightResult,
+    WorkOfSteps,
+)
 from cute_dialect.kernels.epilogue.combination import Addends
 from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.gemm.block_scaling import Scales
-from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Result
-from cute_dialect.kernels.gemm.hopper import ROLES, WORK, Loads, ring_between, take_roles, work_of
+from cute_dialect.kernels.gemm.epilogue_store import Result
+from cute_dialect.kernels.gemm.hopper import ROLES, WORK, Loads, allocate, ring_between, take_roles, work_of
 from cute_dialect.kernels.gemm.host import arguments_of, load_map, ring_of, store_map, store_widths
 from cute_dialect.kernels.gemm.mainloop import Operand, Products, Shared, Tiles
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
-
-__all__ = ["conv_text", "launch"]
 
 
 @cute.jit
@@ -224,9 +230,7 @@ def conv(
         for atom in (*atoms, *(atom for atom, _ in tmas_c.values())):
             cpasync.prefetch_descriptor(atom)
 
-    # Shared memory: the stages of A and B, staging buffers of 64 rows of C, then the full and empty barriers.
-    sA, sB = (cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner) for atom, layout in zip(atoms, rings))
-    staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
+    sA, sB, staging = allocate(c, atoms, rings)
     of_a, of_b = tiles.sharers()
     if config.kind == WGRAD:
         a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.column, k_major=False, mask=of_a, batch=config.groups)

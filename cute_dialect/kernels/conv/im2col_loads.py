@@ -14,8 +14,6 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.conv.config import DGRAD, ConvConfig
 from cute_dialect.kernels.gemm.mainloop import Operand
 
-__all__ = ["Chunks", "Columns", "Filter", "Grid", "Pixels", "Steps", "chosen"]
-
 
 class Grid(NamedTuple):
     """Sizes of an image from which the kernel computes the pixel of a row and the tap of a step."""

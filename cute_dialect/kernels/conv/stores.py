@@ -1,7 +1,9 @@
-"""Stores of convolution gradients, and loops over tiles with different numbers of K steps.
+"""Destinations of convolution results: maps from accumulator coordinates to D, and stores that follow them.
 
-The result of a strided dgrad is scattered to the pixels of a residue class. Each 64 columns of a wgrad belong to one
-tap.
+A kernel numbers its own rows and columns. D is one matrix, with a row per pixel of an image or per filter. Epilogues
+and stores map them (:class:`PixelPlaces`, :class:`GroupPlaces`, :class:`TapPlaces`). The result of a strided dgrad is
+scattered to the pixels of a residue class. Each 64 columns of a wgrad belong to one tap. The loops over tiles take
+different numbers of K steps.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -18,7 +20,73 @@ from cute_dialect.kernels.gemm.epilogue_store import ChunkStore, Result, RowStor
 from cute_dialect.kernels.gemm.hopper import Cooperative, Loads
 from cute_dialect.kernels.gemm.mainloop import Item, Place
 
-__all__ = ["PixelResult", "StepsInTurn", "StepsLoads", "WeightResult", "WorkOfSteps"]
+_OUTSIDE = 1 << 30
+"""An index that is out of bounds: nothing is stored there, and loaded values are not used."""
+
+
+class PixelPlaces:
+    """Mapping for a strided dgrad: rows are pixels of a residue class, which is the matrix index.
+
+    ``image`` is the result (C, W, …, N).
+    """
+
+    def __init__(self, image: Any, pixels: Pixels, steps: Steps):
+        self.image, self.pixels, self.steps = image, pixels, steps
+
+    def row(self, row: Any, matrix: Any) -> Any:
+        """Return the pixel's row in D."""
+        *extents, images = self.image.shape[1:]
+        strides = self.steps.config.window.strides[::-1]
+        *pixel, n = self.pixels.of_row(row)
+        found, inside = n, n < images
+        where = [x * u + a for x, u, a in zip(pixel, strides, self.steps.places(matrix))]
+        for x, extent in zip(reversed(where), reversed(extents)):
+            found, inside = found * extent + x, inside & (x < extent)
+        return found if inside else cute.Int32(_OUTSIDE)
+
+    def column(self, column: Any, matrix: Any) -> Any:
+        """Return the column unchanged."""
+        return column
+
+
+class GroupPlaces:
+    """Mapping for groups. ``extents`` are the number of rows, and of columns of a group."""
+
+    def __init__(self, steps: Steps, extents: Any):
+        self.extents = extents
+
+    def row(self, row: Any, matrix: Any) -> Any:
+        """Return the row unchanged."""
+        return row
+
+    def column(self, column: Any, matrix: Any) -> Any:
+        """Return the column among those of all groups."""
+        _, per = self.extents
+        return column + matrix * per if column < per else cute.Int32(_OUTSIDE)
+
+
+class TapPlaces:
+    """Mapping for wgrad, whose columns are chunks of 64 channels of a tap.
+
+    ``extents`` are the number of filters (of a group), and of channels of a tap.
+    """
+
+    def __init__(self, steps: Steps, extents: Any):
+        self.steps, self.extents = steps, extents
+
+    def row(self, row: Any, matrix: Any) -> Any:
+        """Return the row, counted over all groups."""
+        if not self.steps.config.groups:
+            return row
+        per, _ = self.extents
+        return row + matrix * per if row < per else cute.Int32(_OUTSIDE)
+
+    def column(self, column: Any, matrix: Any) -> Any:
+        """Return the column among the channels of all taps."""
+        _, channels = self.extents
+        tap, block = divmod(cute.assume(column // 64, range=(0, None)), self.steps.blocks)
+        channel = block * 64 + column % 64
+        return tap * channels + channel if channel < channels else cute.Int32(_OUTSIDE)
 
 
 class WeightResult(Result):
@@ -42,7 +110,7 @@ class WeightResult(Result):
 
     def of_sums(self, place: Place, atom: int, column: Any) -> tuple[Any, Any]:
         """Return the row and column in the accumulator, which
-        :class:`~cute_dialect.kernels.conv.output_maps.TapPlaces` maps to the result.
+        :class:`~cute_dialect.kernels.conv.stores.TapPlaces` maps to the result.
         """
         return self.row(place, atom), place.column * self.c.columns + column
 

@@ -16,9 +16,8 @@ channels only once. If rows of the matrix are not multiples of 16 bytes, it writ
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
-
-__all__ = ["Sizes", "UnfoldConfig", "unfold_text"]
 
 THREADS = 256
 BLOCKS = 132 * 3
@@ -33,7 +32,7 @@ class UnfoldConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        return f"unfold-{self.bits}{'-gradient' * self.gradient}"
+        return f"unfold-{self.bits}{differing(self, {'gradient': '-gradient'})}"
 
 
 class Sizes(NamedTuple):
