@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from cute_dialect.arch.tensor_map import ELEMENTS, OOB_FILLS, SWIZZLES
+from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
 from cute_dialect.interp import RunOptions
 from cute_dialect.runtime import abi, host_program
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from cute_dialect.arch.tensor_map import im2col_rank_of, rank_of
+from cute_dialect.arch.tensor_map_codes import im2col_rank_of, rank_of
 from cute_dialect.runtime import abi
 from cute_dialect.runtime.host_floats import FROM_INTEGER
 from cute_dialect.runtime.host_program import (

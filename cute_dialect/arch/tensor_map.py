@@ -18,69 +18,6 @@ from cute_dialect.arch.atom import int_leaves
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import TmaError
 
-ELEMENT_CODES = {
-    "ui8": 0, "i8": 0, "f8E4M3FN": 0, "f8E5M2": 0,
-    "ui16": 1, "i16": 1,
-    "ui32": 2,
-    "i32": 3,
-    "i64": 5,
-    "f16": 6,
-    "f32": 7,
-    "f64": 8,
-    "bf16": 9,
-    "tf32": 11,
-}  # fmt: skip
-"""Element type -> CU_TENSOR_MAP_DATA_TYPE_….  8-bit and 16-bit integers and 8-bit floats are copied as unsigned."""
-
-ELEMENTS = {0: "ui8", 1: "ui16", 2: "ui32", 3: "i32", 5: "i64", 6: "f16", 7: "f32", 8: "f64", 9: "bf16", 11: "tf32"}
-"""Code -> element type; a code that several types share maps to one of them."""
-
-ELEMENT_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2, 11: 4}
-
-INTERLEAVES = (0, 16, 32)
-SWIZZLES = (0, 32, 64, 128)
-L2_PROMOTIONS = (0, 64, 128, 256)
-OOB_FILLS = ("zero", "nan")
-"""Values of the remaining enums in the order of their codes, in bytes except for the fill."""
-
-FUNCTION = "cute_tensor_map_tiled_{rank}d"
-"""Runtime function that encodes a tiled tensor map, by rank.  With rank 2::
-
-    map = cute_tensor_map_tiled_2d(address, n0, n1, stride1, box0, box1, step0, step1,
-                                   element, interleave, swizzle, l2, oob)
-
-``address`` is the address of the tensor, ``n0, n1`` are extents in elements, and ``stride1`` is in bytes (64 bits
-each).  Box, element strides and the five codes have 32 bits.  The order is that of ``cuTensorMapEncodeTiled``,
-innermost dimension first.  The result is the address of 128 bytes that the runtime owns."""
-
-IM2COL_FUNCTION = "cute_tensor_map_im2col_{rank}d"
-"""Runtime function that encodes an im2col tensor map, by rank.  Except for the corners, the order is that of
-``cuTensorMapEncodeIm2col``.  With rank 3::
-
-    map = cute_tensor_map_im2col_3d(address, n0, n1, n2, stride1, stride2, channels, pixels, lower0, upper0,
-                                    step0, step1, step2, element, interleave, swizzle, l2, oob)
-"""
-
-
-def im2col_rank_of(function: str) -> int | None:
-    """Return the rank in the name of a runtime function for im2col tensor maps, or None for any other name.
-
-    >>> im2col_rank_of("cute_tensor_map_im2col_4d"), im2col_rank_of("cute_tensor_map_tiled_4d")
-    (4, None)
-    """
-    return {IM2COL_FUNCTION.format(rank=r): r for r in range(3, 6)}.get(function)
-
-
-def rank_of(function: str) -> int | None:
-    """Return the rank in the name of a runtime function for tiled tensor maps, or None for any other name.
-
-    >>> rank_of("cute_tensor_map_tiled_3d"), rank_of("printf")
-    (3, None)
-    """
-    ranks = {FUNCTION.format(rank=r): r for r in range(1, 6)}
-    return ranks.get(function)
-
-
 MAX_RANK = 5
 MAX_BOX = 256
 MAX_ELEMENT_STRIDE = 8

@@ -28,13 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
-from cute_dialect.arch.tensor_map import (
-    ELEMENTS,
-    INTERLEAVES,
-    L2_PROMOTIONS,
-    OOB_FILLS,
-    SWIZZLES,
-)
+from cute_dialect.arch.tensor_map_codes import ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cute_dialect.runtime import abi, host_floats
 from cute_dialect.runtime.launch_shape import LaunchShape
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cute_dialect.arch.errors import TmaError
-from cute_dialect.arch.tensor_map import ELEMENT_BYTES, ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
+from cute_dialect.arch.tensor_map_codes import ELEMENT_BYTES, ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cute_dialect.runtime.host_program import TensorMap
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ModuleOp, StringAttr, i16, i32, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from cute_dialect.arch.tensor_map import (
+from cute_dialect.arch.tensor_map_codes import (
     ELEMENT_CODES,
     FUNCTION,
     IM2COL_FUNCTION,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from im2col_support import CASES, CHANNELS, Case, arrays, copy_text, stored, text
 
-from cute_dialect.arch.tensor_map import ELEMENT_CODES
+from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.binding import TensorMapError
 from cute_dialect.runtime.driver import Driver

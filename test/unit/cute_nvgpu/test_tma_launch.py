@@ -16,7 +16,8 @@ from tma_support import CASES, Case, arrays, kernel_text, multicast_arrays, mult
 from cute_dialect.algebra import text as algebra_text
 from cute_dialect.algebra.trees import shape_to_tile
 from cute_dialect.algebra.values import Layout
-from cute_dialect.arch.tensor_map import ELEMENT_CODES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES, TensorMapSpec
+from cute_dialect.arch.tensor_map import TensorMapSpec
+from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cute_dialect.arch.tma import derive
 from cute_dialect.ir.context import make_context
 from cute_dialect.ir.printing import ir_text

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pipelines_support import kernel, module
 
-from cute_dialect.arch.tensor_map import ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
+from cute_dialect.arch.tensor_map_codes import ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.arrays import stream_of
