@@ -2,7 +2,7 @@
 
 A tensor map is a pointer. On the host it points to 128 bytes that the runtime encoded. In a kernel it points to a
 parameter that is passed by value (``llvm.byval``, ``nvvm.grid_constant``). ``arch.make_tensor_map`` becomes a call of
-an external function of the runtime (:data:`cute_dialect.arch.tensor_map.FUNCTION`)::
+an external function of the runtime (:data:`cute_dialect.arch.tensor_map_codes.FUNCTION`)::
 
     %map = llvm.call @cute_tensor_map_tiled_2d(%address, %k, %m, %bytes, %c64, %c128, …) : (…) -> !llvm.ptr
 

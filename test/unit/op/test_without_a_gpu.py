@@ -22,6 +22,7 @@ A, B, ROWS = np.ones((32, 64), np.float16), np.ones((64, 48), np.float16), np.on
 EXPERTS, OFFS = np.ones((2, 64, 48), np.float16), np.array([16, 32], np.int32)
 A8, B8 = A.astype(ml_dtypes.float8_e4m3fn), np.ones((48, 64), ml_dtypes.float8_e4m3fn).T
 EXPERTS8, ONE = np.ones((2, 48, 64), ml_dtypes.float8_e4m3fn).swapaxes(1, 2), np.ones((1,), np.float32)
+LSE, USED, ANGLES = np.ones((1, 2, 64), np.float32), np.zeros((1,), np.int32), np.ones((64, 32), np.float32)
 HEADS, TARGETS = np.ones((1, 2, 64, 64), np.float16), np.zeros((8,), np.int64)
 
 
@@ -61,6 +62,13 @@ CALLS: dict[str, Callable[[], object]] = {
     **convolutions(2),
     **convolutions(3),
     "attention": lambda: op.attention(HEADS, HEADS, HEADS),
+    "scaled_dot_product_attention": lambda: op.scaled_dot_product_attention(HEADS, HEADS, HEADS),
+    "attention_backward": lambda: op.attention_backward(HEADS, HEADS, HEADS, HEADS, HEADS, LSE),
+    "merge_attention": lambda: op.merge_attention(HEADS[None], LSE[None]),
+    "rope": lambda: op.rope(HEADS, ANGLES, ANGLES),
+    "append_kv": lambda: op.append_kv(HEADS, HEADS, HEADS[:, :, :1], HEADS[:, :, :1], USED),
+    "quantize": lambda: op.quantize(ROWS),
+    "dequantize": lambda: op.dequantize(ROWS.astype(ml_dtypes.float8_e4m3fn), ONE),
     "softmax": lambda: op.softmax(ROWS),
     "log_softmax": lambda: op.log_softmax(ROWS),
     "rms_norm": lambda: op.rms_norm(ROWS),
