@@ -22,6 +22,7 @@ kernels, in releases of torch that have the function::
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ from torch import Tensor
 
 from cute_dialect import op
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.operators.attention import gradients
 from cute_dialect.op.operators.attention_matmuls import Mask, Saved
 
@@ -38,9 +40,13 @@ __all__ = [
     "flash_attn_varlen_kvpacked_func", "flash_attn_varlen_qkvpacked_func", "flash_attn_with_kvcache",
 ]  # fmt: skip
 
-_IGNORED = {"pack_gqa": None, "sm_margin": 0, "scheduler_metadata": None, "num_splits": 1, "attention_chunk": 0}
-"""Arguments of FlashAttention-3 that select a schedule -> the values that need no support."""
 _SCHEDULE = ("pack_gqa", "sm_margin", "scheduler_metadata", "num_splits")
+"""Arguments of FlashAttention that select a schedule; their values are ignored."""
+_UNSUPPORTED = (
+    "qv", "q_descale", "k_descale", "v_descale", "attention_chunk", "rotary_seqlens", "cu_seqlens_k_new",
+    "seqused_q", "score_mod", "mask_mod", "aux_tensors",
+)  # fmt: skip
+"""Arguments of FlashAttention that may be None or 0 only."""
 
 
 def flash_attn_func(
@@ -53,7 +59,7 @@ def flash_attn_func(
     With ``return_attn_probs`` the result is (out, log-sum-exp, None); the probabilities are not stored.
     """
     call = "flash_attn_func"
-    sinks = _checked(call, dropout_p, more)
+    sinks = _checked(flash_attn_func, dropout_p, more)
     found = op.attention(
         q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, lse=return_attn_probs,
         layout="bshd", deterministic=deterministic or None, device=_device(q),
@@ -91,7 +97,7 @@ def flash_attn_varlen_func(
             softcap, alibi_slopes, deterministic, return_attn_probs, seqused_k: as in FlashAttention.
     """
     call = "flash_attn_varlen_func"
-    sinks = _checked(call, dropout_p, more)
+    sinks = _checked(flash_attn_varlen_func, dropout_p, more)
     table = page_table if block_table is None else block_table
     if table is not None and cu_seqlens_k is not None:
         seqused_k = cu_seqlens_k.diff() if seqused_k is None else seqused_k
@@ -134,7 +140,7 @@ def flash_attn_with_kvcache(
 
     Args:
         k_cache, v_cache: (B, S, H, D), or with ``block_table`` or ``page_table`` (pages, page size, H, D).
-        k, v: new keys and values, (B, S', H, D), written behind those of the cache.
+        k, v: new keys and values, (B, S', H, D), which are appended to the cache.
         rotary_cos, rotary_sin, rotary_interleaved: tables of :func:`cute_dialect.op.rope`, for ``q`` and ``k``.
         cache_seqlens: keys of each sequence in the cache; default: all.
         cache_batch_idx: sequence of the cache of each sequence of ``q``.
@@ -142,7 +148,12 @@ def flash_attn_with_kvcache(
         q, softmax_scale, causal, window_size, softcap, alibi_slopes, return_softmax_lse: as in FlashAttention.
     """
     call = "flash_attn_with_kvcache"
-    sinks = _checked(call, 0.0, more)
+    sinks = _checked(flash_attn_with_kvcache, 0.0, more)
+    window_size = _window(call, window_size)
+    for one, other, names in ((k, v, ("k", "v")), (rotary_cos, rotary_sin, ("rotary_cos", "rotary_sin"))):
+        if (one is None) != (other is None):
+            given, missing = names if other is None else reversed(names)
+            raise UnsupportedError(f"{call}: {given} is given without {missing}; pass both, or neither")
     if cache_leftpad is not None:
         raise UnsupportedError(f"{call}: cache_leftpad is not supported; omit it")
     table, batch = page_table if block_table is None else block_table, q.shape[0]
@@ -180,16 +191,14 @@ def _device(q: Tensor) -> str | None:
     return "cpu" if q.device.type == "cpu" else None
 
 
-def _mask(
-    call: str, causal: bool, window: tuple[int | None, int | None], queries: int, is_square: bool
-) -> dict[str, Any]:
+def _mask(call: str, causal: bool, window: Any, queries: int, is_square: bool) -> dict[str, Any]:
     """Return ``causal`` and ``window`` of ``op.attention`` for a mask that ends at the last key.
 
     Args:
         queries: largest number of queries of a sequence.
         is_square: each sequence has as many queries as keys.
     """
-    left, right = (None if x is None or x < 0 else x for x in window)
+    left, right = (None if x is None or x < 0 else x for x in _window(call, window))
     # A right bound of 0, and one query with its own key last, are causal.
     if causal or right == 0 or (queries == 1 and left is not None):
         return {"causal": "bottom_right", "window": None if left is None else (left, None)}
@@ -203,15 +212,23 @@ def _mask(
     return {"causal": False, "window": (left, right)}
 
 
-def _checked(call: str, dropout_p: float, more: dict[str, Any]) -> Tensor | None:
-    """Return the sinks.  Raises UnsupportedError for arguments that are not supported."""
+def _window(call: str, window: Any) -> tuple[Any, Any]:
+    if not isinstance(window, tuple | list) or len(window) != 2:
+        raise UnsupportedError(f"{call}: window_size is {window!r}; pass two ints, each -1 for no limit")
+    return window[0], window[1]
+
+
+def _checked(function: Callable[..., Any], dropout_p: float, more: dict[str, Any]) -> Tensor | None:
+    """Return the sinks.  Raises ArgumentError and UnsupportedError for arguments that are not supported."""
+    call = function.__name__
     if dropout_p:
         raise UnsupportedError(f"{call}: dropout_p is {dropout_p}; dropout is not supported, pass 0")
     sinks = more.pop("learnable_sink", None)
     for name, value in more.items():
-        if name in _SCHEDULE or value is None or (name in _IGNORED and value == _IGNORED[name]):
-            continue
-        raise UnsupportedError(f"{call}: {name} is not supported; omit it")
+        if name in _UNSUPPORTED and value is not None and not (type(value) is int and value == 0):
+            raise UnsupportedError(f"{call}: {name} is not supported; omit it")
+    others = {name: value for name, value in more.items() if name not in (*_SCHEDULE, *_UNSUPPORTED)}
+    check_keywords(call, function, others, interpreted=False)
     return sinks
 
 

@@ -95,8 +95,8 @@ def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: 
 
     Raises UnsupportedError.
     """
-    if split_keys is not None and (isinstance(split_keys, bool) or split_keys < 1):
-        raise UnsupportedError(f"{CALL}: split_keys is {split_keys!r}; pass 1 or more")
+    if split_keys is not None and (type(split_keys) is not int or split_keys < 1):
+        raise UnsupportedError(f"{CALL}: split_keys is {split_keys!r}; pass an int of 1 or more")
     asked, (form, first) = form, _one_query(form)
     try:
         config = _config(form, kernel)

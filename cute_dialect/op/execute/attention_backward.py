@@ -97,9 +97,11 @@ def choose_backward(
 
     Raises UnsupportedError.
     """
-    f, missing = problem.form, missing_feature(problem)
+    f, missing, longest = problem.form, missing_feature(problem), problem.longest_keys
     if missing:
         raise UnsupportedError(f"{BACKWARD_CALL}: {missing} is not supported; use torch's autograd of op.attention")
+    if longest is not None and (type(longest) is not int or longest < 0):
+        raise ShapeError(f"{BACKWARD_CALL}: max_seqlen_k is {longest!r}; pass an int of 0 or more")
     head = next(h for h in BACKWARD_HEADS if h >= f.size)
     try:
         found = backward_config_named(kernel) if isinstance(kernel, str) else kernel
@@ -163,6 +165,8 @@ def backward_form(
     views: Mapping[str, ArrayView], causal: object, scale: object, window: Any, layout: str, longest: object
 ) -> Form:
     """Return the checked call whose gradients are computed.  Raises OpError."""
+    if "lse" not in views:
+        raise ShapeError(f"{BACKWARD_CALL}: lse is None; pass the lse of op.attention(…, lse=True)")
     form = form_of(views, causal, scale, window, True, layout, longest, views["q"].dtype)
     wanted = {"out": (*views["q"].shape[:-1], form.values), "lse": form.logs, "dlse": form.logs}
     for key, shape in wanted.items():

@@ -24,7 +24,7 @@ from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.execute.attention import AttentionDispatch, tiles_of, way_of
 from cute_dialect.op.execute.attention_backward import AttentionBackwardProblem, BackwardDispatch, choose_backward
 from cute_dialect.op.explanations.gemm import Explanation, Line
@@ -244,4 +244,6 @@ def _view(x: Any, element: str) -> ArrayView:
         shape = tuple(x)
         steps = list(accumulate(reversed(shape[1:]), mul, initial=1))
         return ArrayView(0, shape, tuple(reversed(steps)), element, 0, "cuda", None)
+    if not hasattr(x, "shape"):
+        raise DtypeError(f"attention: {x!r} is not an array; pass an array or a shape")
     return ArrayView(0, tuple(x.shape), tuple(x.stride()), element_name(x.dtype), 0, "cuda", None)

@@ -67,11 +67,12 @@ def attention(
         causal: a query sees the keys up to its own.  ``True`` and ``"top_left"`` align query 0 with key 0, as torch
             does; ``"bottom_right"`` aligns the last query with the last key.
         scale: any finite number; default: ``1 / sqrt(D)``.
-        window: numbers of keys before and after a query's own that it sees, None for no limit.  ``causal`` selects the
-            alignment.
+        window: numbers of visible keys before and after the key that is aligned with the query, None for no limit.
+            ``causal`` selects the alignment.
         softcap: replace scores by ``softcap * tanh(score / softcap)``; 0 for none.
         sinks: (H,), f32 or the type of ``q``: the score of a further key of each head, whose value is zero.
         alibi_slopes: (H,) or (B, H), f32: subtract ``slope * |i + S' - S - j|`` from the score of query i and key j.
+            They have no gradient.
         mask: an array that expands to (B, H, S, S'): bool, True for visible keys, or f32 or the type of ``q``, added
             to the scores.
         lse: return a pair, with the logarithm of the sum of the exponentials of each row, (B, H, S) in f32.
@@ -119,6 +120,8 @@ def attention(
         done = _KNOWN.again(how, *tensors)
         if done is not None:
             return done
+    if needs_gradients(alibi_slopes):
+        raise UnsupportedError(f"{CALL}: alibi_slopes has no gradient; pass alibi_slopes.detach()")
     others = {"out": out, "kernel": kernel, "split_keys": split_keys, "device": device, **run}
     operators = _operators((q, k, v, sinks, mask), others, {"seqused_k": seqused_k, "page_table": page_table})
     if operators is not None:

@@ -117,10 +117,10 @@ def explain(
         without = [n for n in signature(explain).parameters if n not in options]
         spellings = SPELLINGS if name.startswith("attention") else None
         check_keywords(name, function, more, also=explain, without=without, interpreted=False, spellings=spellings)
-    if name == "attention_backward":
-        return explain_backward(a, b, out, element=element, **more)
-    if name == "attention":
-        return explain_attention(a, b, out, element=element, **more)
+    if name in ("attention", "attention_backward"):
+        of_gemms = {"c": c, "bias": bias, "residual": residual, "activation": applied or None, "epilogue": epilogue}
+        given = {key: value for key, value in of_gemms.items() if value is not None}
+        return _explained_attention(name, a, b, out, element, {**given, **more})
     if is_convolution(function):
         how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": applied, "epilogue": epilogue}
         how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
@@ -155,6 +155,18 @@ def explain(
             "op.attention, op.quantize, a convolution or a function on rows"
         )
     return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **given)
+
+
+def _explained_attention(name: str, q: Any, k: Any, v: Any, element: str, more: Mapping[str, Any]) -> Any:
+    """Return the explanation of ``attention`` or ``attention_backward``."""
+    known = set(signature(explain_attention).parameters)
+    if name == "attention_backward":
+        known = known - {"lse"} | set(signature(explain_backward).parameters)
+    for key in more:
+        if key not in known:
+            raise ArgumentError(f"explain: {name} is not explained with {key}; omit it")
+    function = explain_attention if name == "attention" else explain_backward
+    return function(q, k, v, element=element, **more)
 
 
 def _explained_gemm(

@@ -13,8 +13,17 @@ from cute_dialect.kernels.attention.rope import RopeConfig, rope_text
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.attention import LAYOUTS, expanded_strides, is_readable
+from cute_dialect.op.problems.attention import (
+    LAYOUTS,
+    check_layout,
+    check_pages,
+    element_of,
+    expanded_strides,
+    is_readable,
+    numbers_of,
+)
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -49,7 +58,12 @@ def rope(
     """
     if run:
         check_keywords("rope", rope, run)
-    if not isinstance(x, tuple | list):
+    if needs_gradients(cos, sin):
+        raise UnsupportedError("rope: cos and sin have no gradients; pass cos.detach() and sin.detach()")
+    if isinstance(x, tuple | list):
+        if needs_gradients(*x):
+            raise UnsupportedError("rope: a pair of arrays has no gradients; call rope for each array")
+    else:
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(x, torch.Tensor):
             learns = torch.is_grad_enabled() and x.requires_grad
@@ -101,6 +115,7 @@ def rotated(
             matrices = [(_matrix(one, key, layout), _as_matrix(view_of(r), layout)) for key, r in zip("xy", results)]
             of_rows = _positions(one, batch, rows) if positions is not None else None
             begins = _starts(one, "offsets", batch)
+            _check_positions(one, rows, of_rows, begins)
             flat = [m for pair in matrices for m in pair]
             one.launch(
                 RowKernel(c.name, rope_text, (c,)), *flat, *_angles(one), of_rows, begins, -1.0 if inverse else 1.0
@@ -116,14 +131,14 @@ def append_kv(
     cos: Array = None, sin: Array = None, interleaved: bool = False, layout: str = "bhsd", device: object = None,
     stream: object = None, **run: Unpack[Interpreted],
 ) -> None:  # fmt: skip
-    """Write keys and values behind those of a cache, in one launch.
+    """Append keys and values to a cache, in one launch.
 
     Row i of sequence b becomes row ``seqused_k[b] + i`` of its cache.  ``seqused_k`` is not changed.
 
     Args:
         k_cache, v_cache: (B, H, S', D), f16 or bf16; with ``page_table`` pages in place of sequences.
         k, v: (B, H, S, D), new rows.
-        seqused_k: keys of each sequence in the cache, i32 (B,).  The rows must fit.
+        seqused_k: keys of each sequence in the cache, i32 (B,).  The rows must fit into the cache.
         page_table: pages of each sequence, i32 (B, P), as in :func:`cute_dialect.op.attention`.
         cos, sin, interleaved: tables of :func:`cute_dialect.op.rope`, which is applied to ``k`` at its positions.
         layout: ``"bhsd"``, or ``"bshd"`` for arrays (B, S, H, D).
@@ -144,7 +159,7 @@ def append_kv(
     arrays = {"k": k, "v": v, "k_cache": k_cache, "v_cache": v_cache, "cos": cos, "sin": sin}
     arrays |= {"seqused_k": seqused_k, "page_table": page_table}
     one = RowCall(call, arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
-    batch, _ = _check_rows(one, ("k", "v"), layout)
+    batch, rows = _check_rows(one, ("k", "v"), layout)
     _check_cache(one, batch, layout)
     page = 0
     if page_table is not None:
@@ -165,10 +180,14 @@ def append_kv(
             if page:
                 view = one.views["page_table"]
                 table = view._replace(shape=view.shape[::-1], strides=view.strides[::-1])
+            begins = _starts(one, "seqused_k", batch)
+            _check_room(one, rows, layout, begins)
+            if cos is not None:
+                _check_positions(one, rows, None, begins)
             sign = None if cos is None else 1.0
             angles = () if cos is None else _angles(one)
             one.launch(
-                RowKernel(c.name, rope_text, (c,)), *flat, *angles, _starts(one, "seqused_k", batch), table, sign
+                RowKernel(c.name, rope_text, (c,)), *flat, *angles, begins, table, sign
             )  # fmt: skip
     if usual:
         one.remember(_APPENDED, how, tensors, k_cache)
@@ -183,8 +202,7 @@ _APPENDED = KnownCalls(tf32=False)
 
 def _check_rows(one: RowCall, keys: tuple[str, str], layout: str) -> tuple[int, int]:
     """Return the numbers of sequences and rows of both arrays.  Raises LayoutError, ShapeError, UnsupportedError."""
-    if layout not in LAYOUTS:
-        raise LayoutError(f'{one.name}: layout "{layout}" is not supported; use {", ".join(LAYOUTS)}')
+    check_layout(one.name, layout)
     found: list[tuple[int, int]] = []
     for key in keys:
         if key not in one.views:
@@ -234,11 +252,55 @@ def _check_cache(one: RowCall, batch: int, layout: str) -> None:
                 f"like {key}"
             )
         if "page_table" not in one.views and cache.shape[b] != batch:
-            raise ShapeError(f"{one.name}: {name} has {cache.shape[b]} sequences, but {key} has {batch}")
+            raise ShapeError(
+                f"{one.name}: {name} has {cache.shape[b]} sequences, but {key} has {batch}; pass equal numbers"
+            )
         if not is_readable(cache):
             raise LayoutError(
                 f"{one.name}: {name} has strides {cache.strides}; pass contiguous heads at multiples of 16 bytes"
             )
+
+
+def _check_positions(one: RowCall, rows: int, positions: ArrayView | None, begins: ArrayView | None) -> None:
+    """Raise ShapeError if the tables lack the row of a position.  Positions in GPU memory are not read.
+
+    Args:
+        rows: rows of a sequence.
+        positions: (S, B).
+        begins: position of the first row of each sequence.
+    """
+    known = one.views["cos"].shape[0]
+    if positions is not None:
+        if positions.device >= 0:
+            return
+        found = [element_of(positions, i, b) for b in range(positions.shape[1]) for i in range(rows)]
+    elif begins is not None:
+        if begins.device >= 0:
+            return
+        found = [x for begin in numbers_of(begins) for x in (begin, begin + rows - 1)]
+    else:
+        found = [rows - 1]
+    for position in found:
+        if not 0 <= position < known:
+            raise ShapeError(f"{one.name}: cos has {known} rows, none for position {position}; pass longer cos and sin")
+
+
+def _check_room(one: RowCall, rows: int, layout: str, begins: ArrayView | None) -> None:
+    """Raise ShapeError if new rows do not fit into a cache.  Lengths in GPU memory are not read."""
+    if begins is None or begins.device >= 0:
+        return
+    table, cache = one.views.get("page_table"), one.views["k_cache"].shape
+    pages, _, page, _ = (cache[i] for i in LAYOUTS[layout])
+    most = page if table is None else page * table.shape[1]
+    lengths = numbers_of(begins)
+    for length in lengths:
+        if not 0 <= length <= most - rows:
+            raise ShapeError(
+                f"{one.name}: seqused_k has a length of {length}, and k has {rows} rows; the cache has room for {most} "
+                "keys of a sequence"
+            )
+    if table is not None:
+        check_pages(one.name, table, pages, [range(n // page, -(-(n + rows) // page)) for n in lengths])
 
 
 # --------------------------------------------------------------------------------------------------------------- views

@@ -15,8 +15,8 @@ from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, Unsuppor
 from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = [
-    "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "check_rising", "direction_of", "expanded_strides", "form_of",
-    "is_number", "is_readable", "numbers_of", "window_of",
+    "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "check_layout", "check_pages", "check_rising", "direction_of",
+    "element_of", "expanded_strides", "form_of", "is_number", "is_readable", "numbers_of", "window_of",
 ]  # fmt: skip
 
 CALL = "attention"
@@ -114,8 +114,7 @@ def form_of(
     packed = bool(begins)
     if not packed and longest is not None:
         raise UnsupportedError(f"{CALL}: max_seqlen_q is {longest}, but there is no cu_seqlens_q; omit max_seqlen_q")
-    if layout not in LAYOUTS:
-        raise LayoutError(f'{CALL}: layout "{layout}" is not supported; use {", ".join(LAYOUTS)}')
+    check_layout(CALL, layout)
     four = "(B, H, S, D)" if layout == "bhsd" else "(B, S, H, D)"
     for key in ("q", "k", "v"):
         is_paged = table is not None and key != "q"
@@ -126,10 +125,11 @@ def form_of(
             raise ShapeError(f"{CALL}: {key} has shape {views[key].shape}; pass an array of rank {rank}, {names}")
     batch, heads, queries, size = _extents(views["q"].shape, layout)
     batch_k, heads_k, keys, size_k = _extents(views["k"].shape, layout)
-    page = 0
+    page = pages = 0
     if table is not None:
         sequences = views["cu_seqlens_q"].shape[0] - 1 if packed else batch
-        page, batch_k, keys = _check_table(table, sequences, keys), batch, keys * table.shape[-1]
+        pages, page = batch_k, _check_table(table, sequences, keys)
+        batch_k, keys = batch, keys * table.shape[-1]
     if views["v"].shape[:-1] != views["k"].shape[:-1]:
         raise ShapeError(
             f"{CALL}: v has shape {views['v'].shape}, but k has shape {views['k'].shape}; only the last extents, the "
@@ -155,13 +155,16 @@ def form_of(
     if scale is None:
         scale = 1 / math.sqrt(size)
     if not is_number(scale) or not math.isfinite(scale):
-        raise UnsupportedError(f"{CALL}: scale is {scale!r}; pass a finite number")
+        raise UnsupportedError(f"{CALL}: scale is {scale!r}; pass a finite int or float")
     softcap = 0.0 if softcap is None else softcap
     if not is_number(softcap) or not 0 <= softcap < math.inf:
-        raise UnsupportedError(f"{CALL}: softcap is {softcap!r}; pass a finite number above 0, or 0 for none")
+        raise UnsupportedError(f"{CALL}: softcap is {softcap!r}; pass a finite int or float above 0, or 0 for none")
     direction = direction_of(causal)
     left, right = window_of(window)
     right = 0 if direction else right
+    if table is not None and table.device < 0 and left is None:  # a window may leave the first pages unread
+        ends = [table.shape[1]] * batch if used is None else [-(-length // page) for length in numbers_of(used)]
+        check_pages(CALL, table, pages, [range(end) for end in ends])
     from_end = direction == "bottom_right" and (packed or used is not None or queries != keys)
     mask = {(False, False): "full", (False, True): "right", (True, False): "left", (True, True): "both"}[
         left is not None, right is not None
@@ -183,6 +186,20 @@ def _check_table(table: ArrayView, batch: int, page: int) -> int:
     if page < 1:
         raise ShapeError(f"{CALL}: k has pages of 0 keys; pass pages of 1 or more")
     return page
+
+
+def check_pages(call: str, table: ArrayView, pages: int, used: Sequence[range]) -> None:
+    """Raise ShapeError unless the entries of a page table in CPU memory are indices of pages.
+
+    Args:
+        pages: number of pages of the cache.
+        used: columns of each sequence that are read.
+    """
+    for b, columns in enumerate(used):
+        for i in columns:
+            found = element_of(table, b, i)
+            if not 0 <= found < pages:
+                raise ShapeError(f"{call}: page_table[{b}, {i}] is {found}; pass pages from 0 to {pages - 1}")
 
 
 def _check_lengths(used: ArrayView, batch: int, keys: int) -> None:
@@ -240,6 +257,12 @@ def expanded_strides(view: ArrayView, shape: Sequence[int]) -> tuple[int, ...] |
     return tuple([0 if size == 1 else step for size, step in zip(sizes, steps)])
 
 
+def check_layout(call: str, layout: object) -> None:
+    """Raise LayoutError unless a layout is known."""
+    if not isinstance(layout, str) or layout not in LAYOUTS:
+        raise LayoutError(f'{call}: layout is {layout!r}; use "bhsd" or "bshd"')
+
+
 def is_number(x: object) -> TypeGuard[int | float]:
     """Return True for an int or a float, but not for a bool."""
     return isinstance(x, int | float) and not isinstance(x, bool)
@@ -266,9 +289,7 @@ def window_of(window: Any) -> tuple[int | None, int | None]:
         return None, None
     wanted = isinstance(window, tuple | list) and len(window) == 2
     if not wanted or any(x is not None and (not isinstance(x, int) or isinstance(x, bool) or x < 0) for x in window):
-        raise UnsupportedError(
-            f"{CALL}: window is {window!r}; pass two numbers of keys, each 0 or more, or None for no limit"
-        )
+        raise UnsupportedError(f"{CALL}: window is {window!r}; pass two ints, each 0 or more, or None for no limit")
     return window[0], window[1]
 
 
@@ -319,6 +340,14 @@ def numbers_of(view: ArrayView) -> list[int]:
     import ctypes
 
     return list((ctypes.c_int32 * view.shape[0]).from_address(view.pointer))
+
+
+def element_of(view: ArrayView, *index: int) -> int:
+    """Return an element of an i32 array in CPU memory."""
+    import ctypes
+
+    offset = sum([i * step for i, step in zip(index, view.strides)])
+    return ctypes.c_int32.from_address(view.pointer + 4 * offset).value
 
 
 def is_readable(view: ArrayView) -> bool:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
+from cute_dialect.op.problems.attention import check_pages
+from cute_dialect.runtime.arrays import view_of
 
 CHECKS = ("race", "uninit", "sync", "oob")
 
@@ -136,6 +138,7 @@ TABLE, USED = np.zeros((2, 3), np.int32), np.array([48, 3], np.int32)
     ("given", "error", "words"),
     [
         ({"page_table": TABLE.astype(np.int64)}, op.DtypeError, "page_table has dtype i64; pass an i32 array"),
+        ({"page_table": TABLE + 6}, op.ShapeError, r"page_table\[0, 0\] is 6; pass pages from 0 to 5"),
         ({"page_table": TABLE[:1]}, op.ShapeError, r"pass an array of shape \(2, pages\)"),
         ({"k": K[:, :0], "v": K[:, :0]}, op.ShapeError, "k has pages of 0 keys; pass pages of 1 or more"),
         ({"k": K[0], "v": K[0]}, op.ShapeError, r"of rank 4, \(pages, page size, H, D\)"),
@@ -155,6 +158,10 @@ def test_errors(given: dict[str, Any], error: type[op.OpError], words: str) -> N
     arguments: dict[str, Any] = {"q": Q, "k": K, "v": K, "page_table": TABLE, "seqused_k": USED, "layout": "bshd"}
     with pytest.raises(error, match=words):
         op.attention(**(arguments | given), device="cpu")
+
+
+def test_entries_past_the_last_key_are_not_checked() -> None:
+    check_pages("attention", view_of(np.array([[0, 1, 9], [5, -1, -1]], np.int32)), 6, [range(2), range(1)])
 
 
 def test_caches_have_no_gradients() -> None:

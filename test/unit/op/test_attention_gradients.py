@@ -187,3 +187,9 @@ def test_compiled_functions_of_scores() -> None:
         torch.autograd.grad(compiled(*given), given), torch.autograd.grad(call(*given), given), strict=True
     ):
         torch.testing.assert_close(x, y)
+
+
+def test_slopes_have_no_gradient() -> None:
+    q, slopes = torch.zeros(1, 2, 4, 16).half(), torch.zeros(2, requires_grad=True)
+    with pytest.raises(op.UnsupportedError, match=r"alibi_slopes has no gradient; pass alibi_slopes.detach\(\)"):
+        op.attention(q, q, q, alibi_slopes=slopes, device="cpu")

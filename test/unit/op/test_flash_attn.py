@@ -34,7 +34,7 @@ def close(found: Any, want: Any) -> bool:
 
 
 def test_flash_attn_func() -> None:
-    """Arguments by position, packed tensors, and the logarithms of the sums."""
+    """Arguments by position, packed tensors, and the log-sum-exp."""
     q, k, v = normal(2, 9, 4, 64), normal(2, 20, 2, 64, seed=1), normal(2, 20, 2, 64, seed=2)
     out, lse, none = flash_attn.flash_attn_func(q, k, v, 0.0, 0.2, True, (5, -1), return_attn_probs=True)
     assert close(out, reference(q, k, v, causal=True, left=5, scale=0.2)) and lse.shape == (2, 4, 9) and none is None
@@ -137,6 +137,10 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
     [
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, 0.1), op.UnsupportedError, "dropout_p is 0.1; dropout is not"),
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, qv=Q), op.UnsupportedError, "qv is not supported; omit it"),
+        (lambda: flash_attn.flash_attn_func(Q, Q, Q, casual=None), op.ArgumentError, "did you mean 'causal'"),
+        (lambda: flash_attn.flash_attn_func(Q, Q, Q, window_size=3), op.UnsupportedError, "3; pass two ints, each -1"),
+        (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q), op.UnsupportedError, "k is given without v; pass"),
+        (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, rotary_sin=Q), op.UnsupportedError, "without rotary_cos"),
         (lambda: flash_attn.flash_attn_func(Q, K, K, window_size=(3, 3)), op.UnsupportedError, "pass causal=True, or"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_leftpad=Q), op.UnsupportedError, "cache_leftpad"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q, Q), op.UnsupportedError, "without cache_seqlens"),

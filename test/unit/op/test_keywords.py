@@ -59,6 +59,13 @@ def test_explain_suggests_arguments_of_the_explained_function() -> None:
         op.explain(op.mm, A, B, bais=1)
     with pytest.raises(op.ArgumentError, match=r"attention\(\) has no argument 'casual'; did you mean 'causal'\?"):
         op.explain(op.attention, L, L, L, casual=True)
+    for name, given in (("bias", L), ("device", "cpu")):
+        with pytest.raises(op.ArgumentError, match=f"explain: attention is not explained with {name}; omit it"):
+            op.explain(op.attention, L, L, L, **{name: given})
+    with pytest.raises(op.ArgumentError, match="explain: attention_backward is not explained with lse; omit it"):
+        op.explain(op.attention_backward, L, L, lse=True)
+    with pytest.raises(op.DtypeError, match="attention: None is not an array; pass an array or a shape"):
+        op.explain(op.attention, (1, 2, 64, 64))
     with pytest.raises(op.ArgumentError, match="explain: mm is not explained with kernel; omit it"):
         op.explain(op.mm, A, B, kernel="x")
 

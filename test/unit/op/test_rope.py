@@ -68,6 +68,10 @@ def test_out_with_gradients() -> None:
     x, table = torch.zeros(1, 1, 2, 16).half().requires_grad_(), torch.zeros(2, 8)
     with pytest.raises(op.UnsupportedError, match="rope: out is not supported with gradients or"):
         op.rope(x, table, table, out=torch.zeros_like(x), device="cpu")
+    with pytest.raises(op.UnsupportedError, match="rope: a pair of arrays has no gradients; call rope for each array"):
+        op.rope((x, x), table, table, device="cpu")
+    with pytest.raises(op.UnsupportedError, match="rope: cos and sin have no gradients"):
+        op.rope(x.detach(), table.requires_grad_(), table, device="cpu")
 
 
 @pytest.mark.sample("8")
@@ -116,12 +120,39 @@ X, USED, CACHE = np.zeros((2, 3, 4, 32), F16), np.zeros(2, np.int32), np.zeros((
         (lambda: op.rope(X, COS, SIN, positions=USED.astype(np.int64), device="cpu"), op.DtypeError, "pass an i32"),
         (lambda: op.rope(X, COS, SIN, offsets=USED[:1], device="cpu"), op.ShapeError, "one number per sequence"),
         (lambda: op.rope(X, COS, SIN, positions=USED, offsets=USED, device="cpu"), op.UnsupportedError, "one of them"),
-        (lambda: op.rope(X, COS, SIN, layout="sbhd", device="cpu"), op.LayoutError, 'layout "sbhd" is not supported'),
+        (lambda: op.rope(X, COS, SIN, layout="sbhd", device="cpu"), op.LayoutError, "layout is 'sbhd'; use"),
         (lambda: op.rope(X, COS, SIN, out=normal(2, 3, 4, 33)[..., :32], device="cpu"), op.LayoutError, "out has"),
         (
             lambda: op.rope(X, COS, SIN, offsets=USED.astype(np.int64), device="cpu"),
             op.DtypeError,
             "offsets has dtype i64",
+        ),
+        (
+            lambda: op.rope(X, COS[:3], SIN[:3], device="cpu"),
+            op.ShapeError,
+            "cos has 3 rows, none for position 3; pass",
+        ),
+        (lambda: op.rope(X, COS, SIN, offsets=USED + 37, device="cpu"), op.ShapeError, "none for position 40"),
+        (
+            lambda: op.rope(X, COS, SIN, positions=np.full((1, 4), -1, np.int32), device="cpu"),
+            op.ShapeError,
+            "none for position -1",
+        ),
+        (
+            lambda: op.append_kv(CACHE, CACHE, X, X, USED + 13, device="cpu"),
+            op.ShapeError,
+            "a length of 13, and k has 4",
+        ),
+        (lambda: op.append_kv(CACHE, CACHE, X, X, USED - 1, device="cpu"), op.ShapeError, "a length of -1"),
+        (
+            lambda: op.append_kv(CACHE, CACHE, X, X, USED, cos=COS[:3], sin=SIN[:3], device="cpu"),
+            op.ShapeError,
+            "for po",
+        ),
+        (
+            lambda: op.append_kv(CACHE, CACHE, X, X, USED, page_table=USED[:, None] + 2, device="cpu"),
+            op.ShapeError,
+            r"append_kv: page_table\[0, 0\] is 2; pass pages from 0 to 1",
         ),
         (lambda: op.append_kv(WIDE, WIDE, X, X, USED, device="cpu"), op.LayoutError, "k_cache has strides"),
         (lambda: op.append_kv(CACHE[:1], CACHE[:1], X, X, USED, device="cpu"), op.ShapeError, "has 1 sequences"),
