@@ -27,12 +27,12 @@ from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.settings import flag
 
 __all__ = [
-    "MORE", "AttentionDispatch", "check_call", "computed", "head_matrix", "log_matrix", "readable_matrix", "tiles_of",
-    "way_of",
+    "OPTIONAL_ARRAYS", "AttentionDispatch", "check_call", "computed", "head_matrix", "log_matrix", "readable_matrix",
+    "tiles_of", "way_of",
 ]  # fmt: skip
 
-MORE = ("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask", "seqused_k", "page_table")
-"""Optional arrays of a call, in the order of the kernel's cache and of the torch operator."""
+OPTIONAL_ARRAYS = ("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask", "seqused_k", "page_table")
+"""Arrays that a call may have, in the order of the torch operator's arguments."""
 
 _MOST = 64
 """Maximum number of key slices."""

@@ -21,7 +21,7 @@ from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
-from cute_dialect.op.execute.attention import MORE, check_call, computed, way_of
+from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, check_call, computed, way_of
 from cute_dialect.op.execute.attention_backward import (
     BACKWARD_CALL,
     BACKWARD_OTHERS,
@@ -157,7 +157,7 @@ def attended(
 
     Args:
         numbers: causal, scale, window, softcap, lse, layout, max_seqlen_q, kernel and split_keys.
-        more: the arrays of ``MORE``, or None.
+        more: the arrays of ``OPTIONAL_ARRAYS``, or None.
     """
     how, tensors = _key(q, k, v, more, out, numbers)
     usual = device is None and stream is None and not run
@@ -166,8 +166,8 @@ def attended(
         if done is not None:
             return done
     causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, *_ = numbers
-    arrays = {"q": q, "k": k, "v": v, **dict(zip(MORE, more)), "out": out}
-    one = RowCall(CALL, arrays, device, MORE, ("bf16", "f16"), stream=stream, run=run)
+    arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, more)), "out": out}
+    one = RowCall(CALL, arrays, device, OPTIONAL_ARRAYS, ("bf16", "f16"), stream=stream, run=run)
     form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, softcap)
     check_call(one, form)
     way = way_of(form, kernel, split_keys)

@@ -184,8 +184,9 @@ class _Scored(NamedTuple):
     bias: Tensor | None
 
     def scores(self, mask: Mask) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-        """Return the queries (B, H', G, S, D) in f32, their scores and the derivative of the soft cap, and where
-        scores are hidden, as (B, H', G, S, S').
+        """Return queries, scores, derivatives of the soft cap, and hidden scores.
+
+        The queries are (B, H', G, S, D) in f32, and the others (B, H', G, S, S').  The last two may be None.
         """
         group, keys = (self.k.shape[1], self.q.shape[1] // self.k.shape[1]), self.k.shape[2]
         x, rows = self.q.float().unflatten(1, group), self.q.shape[2]

@@ -23,7 +23,7 @@ from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import wait_for
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, library
-from cute_dialect.op.execute.attention import MORE, AttentionDispatch, check_call, computed, way_of
+from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, AttentionDispatch, check_call, computed, way_of
 from cute_dialect.op.execute.attention_backward import (
     BACKWARD_OTHERS,
     AttentionBackwardProblem,
@@ -158,9 +158,11 @@ class Attention(Recorded):
 
         Raises OpError before anything is written.
         """
-        more = dict(zip(MORE, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)))
+        more = dict(
+            zip(OPTIONAL_ARRAYS, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table))
+        )
         arrays = {"q": q, "k": k, "v": v, **more, "out": out}
-        one = _Planned(f"{_CALL}.run", arrays, device, MORE, ("bf16", "f16"), stream=stream, run=run)
+        one = _Planned(f"{_CALL}.run", arrays, device, OPTIONAL_ARRAYS, ("bf16", "f16"), stream=stream, run=run)
         form, way = self._way(one, max_seqlen_q)
         with one.on():
             results = computed(one, form, way)
@@ -189,13 +191,15 @@ class Attention(Recorded):
 
         Raises OpError.
         """
-        more = dict(zip(MORE, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)))
+        more = dict(
+            zip(OPTIONAL_ARRAYS, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table))
+        )
         arrays = {"q": q, "k": k, "v": v, **more, "out": out}
-        for name, given in (("out", out), ("lse", lse if self.lse else q)):
-            if given is None:
+        for name, array in (("out", out), ("lse", lse if self.lse else q)):
+            if array is None:
                 raise ShapeError(f"{_CALL}.bind: {name} is None; pass an array")
         arrays |= {"lse": lse} if self.lse else {}
-        one = _Bound(f"{_CALL}.bind", arrays, (*MORE, "lse"), ("bf16", "f16"))
+        one = _Bound(f"{_CALL}.bind", arrays, (*OPTIONAL_ARRAYS, "lse"), ("bf16", "f16"))
         if one.x.device < 0:
             raise DeviceError(f"{_CALL}.bind: the arrays are in CPU memory; pass arrays on a GPU")
         form, way = self._way(one, max_seqlen_q)
