@@ -11,7 +11,7 @@ records one thread, or that there were several. `monitor` handles all other sync
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 
 PENDING = 2**31 - 1  # time of a cp.async that has not been waited for
 _COPY = 3  # value of Shadow.w_kind for a cp.async
+
+
+class _Earlier(NamedTuple):
+    """Earlier accesses, by granule."""
+
+    actors: Array
+    blocks: Array
+    sites: Array
 
 
 class WideMonitor(Monitor):
@@ -118,7 +126,7 @@ class WideMonitor(Monitor):
         if s.written:
             bad = self._unordered(s, idx, thread, time)
             if bad.any():
-                self._fail(g, s, idx, bad, lanes, kind, s.w_actor, s.w_actor // self.per_block, s.w_site)
+                self._fail(g, s, idx, bad, lanes, kind, _Earlier(s.w_actor, s.w_actor // self.per_block, s.w_site))
         bad = self._unadded(s, idx, thread, time, size)
         if bad.any():
             assert s.added is not None
@@ -127,7 +135,8 @@ class WideMonitor(Monitor):
                 f"both accesses are atomic but have different sizes ({other} and {size} bytes); access the same bytes, "
                 "or order the accesses"
             )
-            self._fail(g, s, idx, bad, lanes, kind, s.added.actor, s.added.block, s.added.site, why if size else "")
+            earlier = _Earlier(s.added.actor, s.added.block, s.added.site)
+            self._fail(g, s, idx, bad, lanes, kind, earlier, why if size else "")
 
     def _read(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
         thread, time = self.thread[lanes][:, None], self.time[lanes][:, None]
@@ -158,7 +167,7 @@ class WideMonitor(Monitor):
             block, own, held = s.r_cluster[idx], thread // self.per_block, s.r_cluster
             bad = (bad & (block == own)) | ((block != -1) & (block != own))
         if bad.any():
-            self._fail(g, s, idx, bad, lanes, "overwrite", s.r_actor[0], held, s.r_site[0])
+            self._fail(g, s, idx, bad, lanes, "overwrite", _Earlier(s.r_actor[0], held, s.r_site[0]))
         self._check_constant(g, s, idx, lanes)
         for t, source, mine, _, copy in self.sources:
             if t is s and (hit := np.isin(source, idx)).any():
@@ -224,7 +233,7 @@ class WideMonitor(Monitor):
         tid, other = thread % self.per_block, last % self.per_block
         apart = twice & ((tid // 32 != other // 32) | (thread - tid != last - other))
         if apart.any():
-            self._fail(g, s, idx, apart, lanes, "write", s.w_actor, s.w_actor // self.per_block, s.w_site)
+            self._fail(g, s, idx, apart, lanes, "write", _Earlier(s.w_actor, s.w_actor // self.per_block, s.w_site))
         wide = s.r_cluster is None and g.smem_lane is not None
         self._same(g, site, buf, lanes, off % round_up(g.smem_size, 1024) if wide else off, value)
 
@@ -285,19 +294,10 @@ class WideMonitor(Monitor):
     # -- reports ------------------------------------------------------------------------------------------------------
 
     def _fail(
-        self,
-        g: Group,
-        s: Shadow,
-        idx: Array,
-        bad: Array,
-        lanes: Array,
-        kind: str,
-        actors: Array,
-        blocks: Array,
-        sites: Array,
-        why: str = "",
+        self, g: Group, s: Shadow, idx: Array, bad: Array, lanes: Array, kind: str, earlier: _Earlier, why: str = ""
     ) -> None:
-        """Raise the first race. `actors`, `blocks` and `sites` describe the earlier accesses by granule."""
+        """Raise the first race."""
+        actors, blocks, sites = earlier
         i, j = (int(x[0]) for x in np.nonzero(bad))
         at, lane = int(idx[i, j]), int(lanes[i])
         actor = int(actors[at])

@@ -29,7 +29,7 @@ import numpy as np
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.race.clocks import EXECUTION, FOREVER, MEMORY, PrecedingGrids
 from cute_dialect.interp.race.history import BITS, READ, REDUCED, WRITTEN, By, Shadow, Sort, Strong
-from cute_dialect.interp.race.reporter import Reporter
+from cute_dialect.interp.race.reporter import Earlier, Reporter
 from cute_dialect.interp.values import Array, Value
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -213,7 +213,7 @@ class Accesses(Reporter):
             if site.copies:
                 self._copy_sources(g, shadow, idx, lanes, self._number(site))
                 continue
-            self._access(g, shadow, idx, lanes, site.store, self._number(site), off=off, strong=site)
+            self._access(g, shadow, idx, lanes, site.store, self._number(site), strong=(site, off))
             self.flags.access(g, site, buf, off, lanes)
 
     def _copy_sources(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int) -> None:
@@ -242,27 +242,17 @@ class Accesses(Reporter):
                 )
 
     def _access(
-        self,
-        g: Group,
-        s: Shadow,
-        idx: Array,
-        lanes: Array,
-        store: bool,
-        number: int,
-        *,
-        off: Array | None = None,
-        strong: Site | None = None,
-        time: int = 0,
-    ) -> None:
+        self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, number: int, *,
+        strong: tuple[Site, Array] | None = None, time: int = 0,
+    ) -> None:  # fmt: skip
         """Check and record an access through the generic proxy to granules of shape (lanes, n).
 
         Args:
-            off: Byte offset of each lane.
-            strong: The site of a strong access, which has its order and scope.
+            strong: The site of a strong access, which has its order and scope, and the byte offset of each lane.
             time: Logical time of a cp.async, 0 for other accesses.
         """
         clocks = g.clocks
-        sorts = self._sorts(s, strong, off, idx, store) if strong is not None and strong.order else None
+        sorts = self._sorts(s, *strong, idx, store) if strong is not None and strong[0].order else None
         actor = s.w_actor[idx]
         if actor.max() >= 0:
             self._check_write(g, s, idx, lanes, store, actor)
@@ -320,7 +310,8 @@ class Accesses(Reporter):
             return
         i, j = (int(x[0]) for x in np.nonzero(~ok))
         where = -1 if s.w_cluster is None else int(cluster[i])
-        self._raise(g, s, int(at[i]), int(lanes[i]), word, where, int(base[i]) + j, int(clock[i]), int(site[i]))
+        earlier = Earlier(where, int(base[i]) + j, int(clock[i]), int(site[i]))
+        self._raise(g, s, int(at[i]), int(lanes[i]), word, earlier)
 
     def _check_write(self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, actor: Array) -> None:
         """Check that the last weak writes are ordered before an access of lanes."""
@@ -337,7 +328,7 @@ class Accesses(Reporter):
             if foreign.any():
                 ok = np.where(foreign, self.flags.ordered(g, lanes, other, actor, clock, MEMORY), ok)
         if not ok.all():
-            self._report(g, s, idx, ok, lanes, "write" if store else "read", s.w_actor, s.w_clock, s.w_site)
+            self._report(g, s, idx, ok, lanes, "write" if store else "read")
 
     def _check_reads(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
         """Check that the recorded weak reads are ordered before a write of lanes."""
@@ -402,9 +393,8 @@ class Accesses(Reporter):
     # -- strong accesses ----------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _sorts(s: Shadow, site: Site, off: Array | None, idx: Array, store: bool) -> list[list[Sort]]:
+    def _sorts(s: Shadow, site: Site, off: Array, idx: Array, store: bool) -> list[list[Sort]]:
         """Return the sort of a strong access at each granule. Each element of a vector is a separate access."""
-        assert off is not None
         size = site.nbytes // site.leaf.count
         start = np.broadcast_to(off[:, None], idx.shape)
         start = start + np.maximum((idx << s.shift) - start, 0) // size * size
@@ -442,7 +432,7 @@ class Accesses(Reporter):
                 word = "overwrite" if not other.store else "write" if store else "read"
                 where = -1 if s.w_cluster is None else one.cluster
                 why = _apart(sort, other) if sort is not None else ""
-                self._raise(g, s, at, lane, word, where, one.actor, one.time, one.site, why)
+                self._raise(g, s, at, lane, word, Earlier(where, one.actor, one.time, one.site), why)
 
     def _check_seen(
         self, g: Group, s: Shadow, at: int, lane: int, store: bool, by: Iterable[By], proxy: Callable[[int], int]

@@ -561,7 +561,7 @@ class Monitor(Accesses):
             ordered |= kind == REDUCTION
         if not ordered.all():
             word = "write" if store else "read"
-            self._report(g, s, idx[None, :], ordered[None, :], lanes, word, s.w_actor, s.w_clock, s.w_site)
+            self._report(g, s, idx[None, :], ordered[None, :], lanes, word)
         if not fenced.all():
             first = int(np.flatnonzero(~fenced)[0])
             at = int(idx[first])

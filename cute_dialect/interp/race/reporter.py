@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,15 @@ _UNFENCED = (
     "wait) and this access"
 )
 WORD = {"read": "read-after-write", "write": "write-after-write", "overwrite": "write-after-read"}
+
+
+class Earlier(NamedTuple):
+    """The earlier of two accesses that race."""
+
+    cluster: int  # -1 for the cluster of the later access
+    actor: int
+    clock: int
+    site: int
 
 
 class Reporter:
@@ -105,43 +114,20 @@ class Reporter:
         name = cluster.names.get(actor, "an asynchronous copy")
         return f"the copy that signals the {name}" if kind == "mbarrier" else f"the {name}"
 
-    def _report(
-        self,
-        g: Group,
-        s: Shadow,
-        idx: Array,
-        ok: Array,
-        lanes: Array,
-        kind: str,
-        actors: Array,
-        clocks: Array,
-        sites: Array,
-    ) -> None:
-        """Raise the first race of an access with the last access to a granule."""
+    def _report(self, g: Group, s: Shadow, idx: Array, ok: Array, lanes: Array, kind: str) -> None:
+        """Raise the first race of an access with the last weak write to a granule."""
         i, j = (int(x[0]) for x in np.nonzero(~ok))
         at = int(idx[i, j])
-        held = s.r_cluster if kind == "overwrite" else s.w_cluster
-        other = -1 if held is None else int(held[at])
-        self._raise(g, s, at, int(lanes[i]), kind, other, int(actors[at]), int(clocks[at]), int(sites[at]))
+        cluster = -1 if s.w_cluster is None else int(s.w_cluster[at])
+        write = Earlier(cluster, int(s.w_actor[at]), int(s.w_clock[at]), int(s.w_site[at]))
+        self._raise(g, s, at, int(lanes[i]), kind, write)
 
-    def _raise(
-        self,
-        g: Group,
-        s: Shadow,
-        at: int,
-        lane: int,
-        kind: str,
-        cluster: int,
-        actor: int,
-        clock: int,
-        site: int,
-        why: str = "",
-    ) -> None:
+    def _raise(self, g: Group, s: Shadow, at: int, lane: int, kind: str, earlier: Earlier, why: str = "") -> None:
         """Raise a race of an access to a granule with an earlier one.
 
-        `cluster` is the cluster of the earlier access, -1 for the group's own. `why` describes the cause if it is not
-        missing order.
+        `why` describes the cause if it is not missing order.
         """
+        cluster, actor, clock, site = earlier
         other = -1 if cluster == g.clocks.cluster.number else cluster
         where = other if other >= 0 else g.clocks.cluster.number
         if not why and self.flags.only_observed(g, lane, where, actor, clock):

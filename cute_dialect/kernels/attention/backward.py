@@ -155,9 +155,7 @@ def backward(
     operands = [cute.smem_tensor(atom.value_type, ring.outer, 1024, ring.inner) for (atom, _), ring in zip(tmas, rings)]
     sK, _, sQ, sG = operands
     dtype = number(c.element)
-    x_layout = hopper.make_smem_layout_a(
-        utils.LayoutEnum.ROW_MAJOR, (c.tile_m, None, c.tile_n), dtype, c.ds_stages
-    )  # fmt: skip
+    x_layout = hopper.make_smem_layout_a(utils.LayoutEnum.ROW_MAJOR, (c.tile_m, None, c.tile_n), dtype, c.ds_stages)
     sX = cute.smem_tensor(dtype, x_layout.outer, 1024, x_layout.inner)
     sXt = cute.make_tensor(sX.iterator, cute.select(x_layout.outer, [1, 0, 2]))
     s_dq = cute.smem_tensor(cute.Float32, cute.make_layout((4, 128, c.dq_values // 4 // c.dq_parts, c.consumers)), 128)
@@ -195,9 +193,7 @@ def backward(
         cute.arch.setmaxregister_increase(_REGISTERS[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, s_stats, s_dq)
-        BackwardConsumer(
-            tiles, warp_group - 1, mmas, smem, consumers, results, factor, scale
-        ).run()  # fmt: skip
+        BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, factor, scale).run()
 
 
 def _transposed(x: cute.Tensor) -> cute.Tensor:

@@ -80,9 +80,7 @@ class BackwardProducer:
     def _queries(self, place: KeyPlace, head: Int, tile: Int) -> None:
         row = tile * self.c.tile_m
         source = self.stats[head, place.tile + tile, None]
-        self._bring(
-            self.q, self.of_q, (place.query_start + row, head, place.matrix), place.queries - row, source
-        )  # fmt: skip
+        self._bring(self.q, self.of_q, (place.query_start + row, head, place.matrix), place.queries - row, source)
 
     def _grads(self, place: KeyPlace, head: Int, tile: Int) -> None:
         row = tile * self.c.tile_m

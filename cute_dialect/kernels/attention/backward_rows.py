@@ -213,6 +213,4 @@ def convert_dq(
 def dq_text(config: BackwardConfig | None = None) -> cute.Compiled:
     """Trace the kernel ``@convert_dq`` and its host function ``@launch_dq``."""
     c = config or DEFAULT
-    return cute.trace(
-        launch_dq, dq_sum_type(c), matrix_type(c), begins_type(c), cute.Int32, cute.Float32, config=c
-    )  # fmt: skip
+    return cute.trace(launch_dq, dq_sum_type(c), matrix_type(c), begins_type(c), cute.Int32, cute.Float32, config=c)

@@ -115,7 +115,7 @@ class KeyTiles:
             begin = first + tile % cute.max(last - first, 1)
         return KeyPlace(
             head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last, begin
-        )  # fmt: skip
+        )
 
     def shift(self, place: KeyPlace) -> Int:
         """Return the key aligned with the first query of a sequence."""

@@ -210,9 +210,7 @@ class AttentionConfig(NamedTuple):
             )
 
 
-def default_config(
-    element: str = "bf16", head: int = 128, mask: str = "full", *, few: bool = False
-) -> AttentionConfig:  # fmt: skip
+def default_config(element: str = "bf16", head: int = 128, mask: str = "full", *, few: bool = False) -> AttentionConfig:
     """Return the default configuration; ``few`` is for at most 64 queries.
 
     >>> default_config(mask="right").tile_n, default_config(head=64).tile_m

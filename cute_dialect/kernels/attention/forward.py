@@ -96,7 +96,7 @@ def launch(
     V = cute.select(V, [1, 0, 2, 3])
     mma_s = hopper.make_trivial_tiled_mma(
         dtype, dtype, modes.K, modes.K, cute.Float32, (c.consumers, 1, 1), (64, c.tile_n)
-    )  # fmt: skip
+    )
     mma_o = hopper.make_trivial_tiled_mma(
         dtype, dtype, modes.K, modes.MN, cute.Float32, (c.consumers, 1, 1), (64, c.value_head),
         warpgroup.OperandSource.RMEM,

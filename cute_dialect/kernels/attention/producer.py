@@ -48,7 +48,7 @@ class Loaded:
         tile = cute.flat_divide(here, self.tile)[None, None, 0, 0]
         source, target = cpasync.tma_partition(
             self.atom, 0, cute.make_layout(1), cute.group_modes(smem, 0, 2), cute.group_modes(tile, 0, 2)
-        )[::-1]  # fmt: skip
+        )[::-1]
         cute.copy(self.atom, source, target[None, slot], tma_bar_ptr=barrier)
 
 

@@ -197,6 +197,4 @@ def rope_text(config: RopeConfig | None = None) -> cute.Compiled:
     begins = cute.Tensor[cute.Int32, "?:1"] if c.begins or c.offsets else None
     table = cute.Tensor[cute.Int32, "(?,?):(?,?)"] if c.page else None
     sign = cute.Float32 if c.table else None
-    return cute.trace(
-        launch, matrix, matrix, second, second, angles, angles, positions, begins, table, sign, config=c
-    )  # fmt: skip
+    return cute.trace(launch, matrix, matrix, second, second, angles, angles, positions, begins, table, sign, config=c)

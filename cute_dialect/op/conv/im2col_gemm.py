@@ -39,7 +39,7 @@ MOST = 1 << 29
 
 def unfolded(
     call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, kernel: object = None
-) -> None:  # fmt: skip
+) -> None:
     """Compute a convolution to a matrix of rows; ``kernel``: that of the GEMM, if the call selects one."""
     g, library = ready.geometry, call.where.library
     image, other = ready.image, ready.other
@@ -63,14 +63,14 @@ def unfolded(
         if g.kind == WGRAD:
             y = _rows(library, _images(library, other, start, count))
             added = None if not first or sums is not rows else c
-            _weights(call, g, columns, y, made, how, added, first, kernel, owned=made is not sums)
+            _weights(call, columns, y, made, how, added, first, kernel, owned=made is not sums)
         else:
             span = start * pixels, count * pixels
             added = None if c is None or sums is not rows else _images(library, c, *span)
             bias = ready.bias if sums is rows else None
             target = _images(library, made, *span)
             factor = _factor(library, other, g)
-            _pixels(call, g, columns, factor, target, how, added, bias, kernel, owned=made is not sums)
+            _pixels(call, columns, factor, target, how, added, bias, kernel, owned=made is not sums)
         first = False
     if made is not sums:
         without_padding(library, made, sums, call.told, call.options, call.where.cpu)
@@ -86,7 +86,7 @@ def sums_for(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
 
 def finish(
     library: Library, ready: Prepared, sums: ArrayView, rows: ArrayView, extras: LinearCombination, found: Bound | None
-) -> None:  # fmt: skip
+) -> None:
     """Compute the epilogue with the array library."""
     native = library.native
     if found is not None:
@@ -221,9 +221,7 @@ def _factor(library: Library, other: ArrayView, g: Geometry) -> ArrayView:
     per_k, per_c = g.filter[0] // g.groups, g.filter[-1]
     unit = max(1, 16 // numpy_dtype(other.dtype).itemsize)
     shape, (row, *taps, channel) = other.shape, other.strides
-    grouped = other._replace(
-        shape=(g.groups, per_k, *shape[1:]), strides=(per_k * row, row, *taps, channel)
-    )  # fmt: skip
+    grouped = other._replace(shape=(g.groups, per_k, *shape[1:]), strides=(per_k * row, row, *taps, channel))
     if g.kind == DGRAD and g.groups == g.taps == 1 and 1 in (row, channel):  # op.mm copies what it cannot read
         return other._replace(shape=(1, per_k, per_c), strides=(per_k * row, row, channel))
     if g.kind == DGRAD:  # (groups, taps, K, C)
@@ -276,14 +274,14 @@ def _multiplied(
 
 
 def _pixels(
-    call: Call, g: Geometry, columns: ArrayView, factor: ArrayView, out: ArrayView, extras: LinearCombination,
+    call: Call, columns: ArrayView, factor: ArrayView, out: ArrayView, extras: LinearCombination,
     c: ArrayView | None, bias: ArrayView | None, kernel: object, *, owned: bool,
 ) -> None:  # fmt: skip
     """Compute the GEMM of the result's pixels."""
-    if g.groups == 1:
+    (m, groups, k), (row, group, one) = columns.shape, columns.strides
+    if groups == 1:
         _multiplied(call, _of_group(columns, 1), _of_group(factor, 0), out, extras, c, bias, kernel, owned=owned)
         return
-    (m, groups, k), (row, group, one) = columns.shape, columns.strides
     a = columns._replace(shape=(groups, m, k), strides=(group, row, one))
     per = out.shape[1] // groups
     made = out._replace(shape=(groups, m, per), strides=(per, out.strides[0], 1))
@@ -297,8 +295,7 @@ def _of_group(x: ArrayView, mode: int) -> ArrayView:
 
 
 def _weights(
-    call: Call, g: Geometry, columns: ArrayView, y: ArrayView, out: ArrayView, extras: LinearCombination,
-    c: ArrayView | None,
+    call: Call, columns: ArrayView, y: ArrayView, out: ArrayView, extras: LinearCombination, c: ArrayView | None,
     first: bool, kernel: object, *, owned: bool,
 ) -> None:  # fmt: skip
     """Compute the GEMM of the gradient of the filters, or add to it."""

@@ -340,16 +340,14 @@ def _heads_as_queries(view: ArrayView, sharing: int) -> ArrayView:
     (_, *element, heads, batch), (_, *one, step, steps) = view.shape, view.strides
     return view._replace(
         shape=(sharing, *element, heads // sharing, batch), strides=(step, *one, step * sharing, steps)
-    )  # fmt: skip
+    )
 
 
 def _some_keys(view: ArrayView, way: AttentionDispatch) -> ArrayView:
     """Return keys or values, (S, D, H, B), from the first visible key on; pages are returned as they are."""
     if way.form.page:
         return view
-    return view._replace(
-        pointer=view.pointer + way.first * view.strides[0] * 2, shape=(way.form.keys, *view.shape[1:])
-    )  # fmt: skip
+    return view._replace(pointer=view.pointer + way.first * view.strides[0] * 2, shape=(way.form.keys, *view.shape[1:]))
 
 
 def head_matrix(view: ArrayView, form: Form) -> ArrayView:

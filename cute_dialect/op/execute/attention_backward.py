@@ -86,9 +86,7 @@ def missing_feature(problem: AttentionBackwardProblem) -> str:
     return next((name for name, used in features.items() if used), "")
 
 
-def choose_backward(
-    problem: AttentionBackwardProblem, kernel: BackwardConfig | str | None = None
-) -> BackwardDispatch:  # fmt: skip
+def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | str | None = None) -> BackwardDispatch:
     """Return the kernels of a backward pass.
 
     Args:

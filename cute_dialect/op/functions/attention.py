@@ -181,7 +181,7 @@ def attended(
 
 def _key(
     q: Any, k: Any, v: Any, more: tuple[Any, ...], out: Any, numbers: tuple[Any, ...]
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:  # fmt: skip
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return the cache key of a call and its arrays; offsets shared by ``q`` and ``k`` are listed once."""
     tensors, given = (q, k, v) if out is None else (q, k, v, out), ()
     found = [x for x in more if x is not None]

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.attention.rope import RopeConfig, rope_text
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
@@ -34,6 +34,18 @@ if TYPE_CHECKING:  # pragma: no cover
 _KNOWN = KnownCalls(tf32=False)
 """Cached calls of ``rope``."""
 _TABLES = ("cos", "sin", "positions", "offsets", "seqused_k", "page_table")
+
+
+class Rotation(NamedTuple):
+    """Arguments of :func:`rope`, and the direction."""
+
+    cos: Array
+    sin: Array
+    positions: Array = None
+    offsets: Array = None
+    interleaved: bool = False
+    layout: str = "bhsd"
+    inverse: bool = False  # rotate by the negative angles
 
 
 def rope(
@@ -73,19 +85,15 @@ def rope(
                 from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
                 return CUTE.rope(x, cos, sin, positions, offsets, interleaved, layout, False)
-    return rotated(x, cos, sin, positions, offsets, interleaved, layout, False, out, device, stream, run)
+    return rotated(x, Rotation(cos, sin, positions, offsets, interleaved, layout), out, device, stream, run)
 
 
 def rotated(
-    x: Array, cos: Array, sin: Array, positions: Array = None, offsets: Array = None, interleaved: bool = False,
-    layout: str = "bhsd", inverse: bool = False, out: Array = None, device: object = None, stream: object = None,
+    x: Array, rotation: Rotation, out: Array = None, device: object = None, stream: object = None,
     run: Interpreted | None = None,
 ) -> Array:  # fmt: skip
-    """Compute :func:`rope` without gradients.
-
-    Args:
-        inverse: rotate by the negative angles.
-    """
+    """Compute :func:`rope` without gradients."""
+    cos, sin, positions, offsets, interleaved, layout, inverse = rotation
     is_pair = isinstance(x, tuple | list)
     given: tuple[Any, ...] = tuple(x) if is_pair else (x,)
     outs: tuple[Any, ...] = (None,) * len(given) if out is None else tuple(out) if is_pair else (out,)
@@ -119,7 +127,7 @@ def rotated(
             flat = [m for pair in matrices for m in pair]
             one.launch(
                 RowKernel(c.name, rope_text, (c,)), *flat, *_angles(one), of_rows, begins, -1.0 if inverse else 1.0
-            )  # fmt: skip
+            )
     result = tuple(results) if is_pair else results[0]
     if usual:
         one.remember(_KNOWN, how, tensors, result)
@@ -186,9 +194,7 @@ def append_kv(
                 _check_positions(one, rows, None, begins)
             sign = None if cos is None else 1.0
             angles = () if cos is None else _angles(one)
-            one.launch(
-                RowKernel(c.name, rope_text, (c,)), *flat, *angles, begins, table, sign
-            )  # fmt: skip
+            one.launch(RowKernel(c.name, rope_text, (c,)), *flat, *angles, begins, table, sign)
     if usual:
         one.remember(_APPENDED, how, tensors, k_cache)
 

@@ -53,12 +53,8 @@ def gradients_by_kernels(saved: Saved, grad: Tensor | None, grad_lse: Tensor | N
         return None
     grad = torch.zeros_like(out) if grad is None else grad
     arrays = {"q": q, "k": k, "v": v, "out": out, "dout": grad, "lse": lse, "dlse": grad_lse}
-    one = RowCall(
-        BACKWARD_CALL, arrays | {"cu_seqlens_q": begins_q, "cu_seqlens_k": begins_k}, None, BACKWARD_OTHERS,
-    )  # fmt: skip
-    form = backward_form(
-        one.views, mask.causal or False, mask.scale, mask.window, mask.layout, mask.longest
-    )  # fmt: skip
+    one = RowCall(BACKWARD_CALL, arrays | {"cu_seqlens_q": begins_q, "cu_seqlens_k": begins_k}, None, BACKWARD_OTHERS)
+    form = backward_form(one.views, mask.causal or False, mask.scale, mask.window, mask.layout, mask.longest)
     ordered = torch.are_deterministic_algorithms_enabled() if mask.deterministic is None else mask.deterministic
     longest = mask.longest if begins_q is begins_k else mask.longest_keys
     problem = AttentionBackwardProblem(form, grad_lse is not None, ordered, longest)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cute_dialect.op.functions.rope import rotated
+from cute_dialect.op.functions.rope import Rotation, rotated
 from cute_dialect.op.torch.registry import CUTE
 
 
@@ -20,7 +20,7 @@ def forward(
     layout: str, inverse: bool,
 ) -> Tensor:  # fmt: skip
     device = "cpu" if x.device.type == "cpu" else None
-    return rotated(x, cos, sin, positions, offsets, interleaved, layout, inverse, device=device)
+    return rotated(x, Rotation(cos, sin, positions, offsets, interleaved, layout, inverse), device=device)
 
 
 def fake(x: Tensor, *_: Any) -> Tensor:

@@ -122,9 +122,8 @@ class Attention(Recorded):
         if one.element != self.element:
             raise DtypeError(f"{one.name}: q has dtype {one.element}, but the plan has element {self.element}")
         form = form_of(
-            one.views, self.causal, self.scale, self.window, self.lse, self.layout, longest, one.element,
-            self.softcap,
-        )  # fmt: skip
+            one.views, self.causal, self.scale, self.window, self.lse, self.layout, longest, one.element, self.softcap
+        )
         if form.size != self.head_size:
             raise ShapeError(f"{one.name}: the arrays have head size {form.size}, but the plan has {self.head_size}")
         for key in ("q", "k", "v"):
@@ -234,7 +233,7 @@ class Attention(Recorded):
 
     def reference(
         self, q: Array, k: Array, v: Array, *, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Return the result of :meth:`run`, computed with numpy in f64 and not rounded, and ``lse`` if the plan has
         it.
 

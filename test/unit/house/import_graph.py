@@ -27,6 +27,11 @@ WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 MANY = 10
 """Number of parameters from which on a function is counted."""
+FOREIGN = frozenset({"cute_dialect.flash_attn"})
+"""Modules whose public functions have the parameters of another library's functions, so that these are not counted.
+
+``flash_attn`` has the functions of FlashAttention and implements operators of torch.
+"""
 
 
 class Import(NamedTuple):
@@ -94,11 +99,11 @@ class Source(NamedTuple):
 @cache
 def source(module: str) -> Source:
     """Read and parse a module."""
-    return parse(MODULES[module].read_text())
+    return parse(MODULES[module].read_text(), module in FOREIGN)
 
 
-def parse(text: str) -> Source:
-    """Parse the text of a module."""
+def parse(text: str, foreign: bool = False) -> Source:
+    """Parse the text of a module, which is ``foreign`` if it is one of ``FOREIGN``."""
     found: list[Import] = []
     wide: list[str] = []
     lines = text.splitlines()
@@ -113,7 +118,8 @@ def parse(text: str) -> Source:
             found += [Import(name, node.lineno, is_late) for name in targets(node)]
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             inside = True
-            if len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs) >= MANY:
+            is_exempt = foreign and not node.name.startswith("_")
+            if len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs) >= MANY and not is_exempt:
                 wide.append(node.name)
         nodes += [(inner, inside) for inner in ast.iter_child_nodes(node) if isinstance(inner, WITH_STATEMENTS)]
     return Source(tuple(found), len(lines), text.count("# fmt: skip"), len(ANY.findall(text)), tuple(wide))

@@ -29,4 +29,6 @@ def test_counters_of_a_module() -> None:
     wide = "def f(a, b, c, d, e, *, f, g, h, i, j): pass\n"
     text = f"from typing import Any\n\nx: Any = [1,2]  # fmt: skip\n\n\nclass C:\n    {wide}\n\ndef g(a, b): pass\n"
     assert parse(text) == Source((), 10, 1, 2, ("f",))
+    public, private = (f"def {name}(a, b, c, d, e, f, g, h, i, j): pass\n" for name in ("f", "_f"))
+    assert parse(public + private, foreign=True).many_parameters == ("_f",)
     assert parse("def f():\n    import cute_dialect.files\n").imports[0].is_late
