@@ -29,34 +29,24 @@ _SHARED = 40960
 class DepthwiseWeightsConfig(NamedTuple):
     """Configuration of a depthwise wgrad kernel."""
 
-    element: str
-    """Type of the image and of the output's gradient: f16, bf16 or f32."""
+    element: str  # type of the image and of the output's gradient: f16, bf16 or f32
     window: Window
-    channels: int = 2
-    """Filters per thread: 1, 2 or 4."""
-    columns: int = 4
-    """Width of the strips of the output's gradient, in pixels."""
-    taps: int = 3
-    """Rows of taps per thread."""
-    ahead: int = 1
-    """Image rows that are prefetched."""
-    whole: bool = False
-    """The output width is a multiple of ``columns``."""
-    lanes: int = 32
-    """Upper bound of the threads along the channels."""
+    channels: int = 2  # filters per thread: 1, 2 or 4
+    columns: int = 4  # width of the strips of the output's gradient, in pixels
+    taps: int = 3  # rows of taps per thread
+    ahead: int = 1  # image rows that are prefetched
+    whole: bool = False  # the output width is a multiple of ``columns``
+    lanes: int = 32  # upper bound of the threads along the channels
     threads: int = 256
-    blocks: int = 1
-    """Minimum number of resident blocks per multiprocessor."""
-    multiplier: int = 1
-    """Filters per channel of the image."""
+    blocks: int = 1  # minimum number of resident blocks per multiprocessor
+    multiplier: int = 1  # filters per channel of the image
+    # Process one output row per loop iteration and shift the previous ones to the next registers, for smaller code.
     shift: bool = False
-    """Process one output row per loop iteration and shift the previous ones to the next registers, for smaller code."""
+    # With ``shift``: move rows of the gradient only. An iteration covers more image rows than are prefetched, so that
+    # it does not wait for the rows that it loads.
     rotate: bool = False
-    """With ``shift``: move rows of the gradient only. An iteration covers more image rows than are prefetched, so that
-    it does not wait for the rows that it loads.
-    """
+    # Type of the partial results; another type than f32 if there is a single row, the gradient itself.
     output: str = "f32"
-    """Type of the partial results; another type than f32 if there is a single row, the gradient itself."""
 
     @property
     def given(self) -> int:

@@ -70,11 +70,9 @@ class Class(NamedTuple):
     """A residue class of pixels: its coordinates modulo the stride, and the taps that reach it."""
 
     first: tuple[int, int]
+    # Per tap: its index in the filter, and the row and column that it reads, relative to the first pixel of any class.
     taps: tuple[tuple[int, int, int], ...]
-    """Per tap: its index in the filter, and the row and column that it reads, relative to the first pixel of any class.
-    """
-    rows: int = 1
-    """Number of filter rows among the taps, equally many taps each."""
+    rows: int = 1  # number of filter rows among the taps, equally many taps each
 
     @property
     def row(self) -> tuple[tuple[int, int, int], ...]:
@@ -100,34 +98,23 @@ class DirectConfig(NamedTuple):
     element: str
     output: str
     window: Window
-    channels: int
-    """Channels per group."""
-    filters: int
-    """Filters per group."""
-    gradient: bool = False
-    """dgrad: compute the image's gradient."""
+    channels: int  # channels per group
+    filters: int  # filters per group
+    gradient: bool = False  # dgrad: compute the image's gradient
+    # Elements per copy of image, filter and result: 1, 2, 4 or 8, divisors of a group's channels.
     vectors: tuple[int, int, int] = (8, 8, 8)
-    """Elements per copy of image, filter and result: 1, 2, 4 or 8, divisors of a group's channels."""
-    groups: int = 8
-    """Groups per block."""
-    parts: int = 1
-    """Number of blocks that share the output channels of a group."""
-    split: int = 1
-    """Number of pieces of a group's output channels in a block, processed in sequence or by a warp each."""
-    tile: tuple[int, int] = (4, 28)
-    """Rows and columns of a block's pixels, of one residue class."""
-    warps: tuple[int, int] = (8, 1)
-    """Warps along the groups and along the pixels."""
-    held: bool = True
-    """Keep the filters of a warp's group in registers."""
-    atoms: int = 2
-    """Tiles of 16 pixels that a warp computes at once."""
+    groups: int = 8  # groups per block
+    parts: int = 1  # number of blocks that share the output channels of a group
+    split: int = 1  # number of pieces of a group's output channels in a block, processed in sequence or by a warp each
+    tile: tuple[int, int] = (4, 28)  # rows and columns of a block's pixels, of one residue class
+    warps: tuple[int, int] = (8, 1)  # warps along the groups and along the pixels
+    held: bool = True  # keep the filters of a warp's group in registers
+    atoms: int = 2  # tiles of 16 pixels that a warp computes at once
+    # Loop over the filter rows instead of unrolling them, so that the code fits the instruction cache.
     rolled: bool = False
-    """Loop over the filter rows instead of unrolling them, so that the code fits the instruction cache."""
-    blocks: int = 2
-    """Minimum number of resident blocks per multiprocessor."""
+    blocks: int = 2  # minimum number of resident blocks per multiprocessor
+    # The image has a multiple of 8 channels per group, zeros past the last one, and so has the filter of fprop.
     padded: bool = False
-    """The image has a multiple of 8 channels per group, zeros past the last one, and so has the filter of fprop."""
     epilogue: Epilogue = Epilogue()
 
     @property

@@ -37,23 +37,17 @@ class DirectWeightsConfig(NamedTuple):
 
     element: str
     window: Window
-    channels: int
-    """Channels per group."""
-    filters: int
-    """Filters per group."""
+    channels: int  # channels per group
+    filters: int  # filters per group
+    # Elements per copy of the image and of the output's gradient: 1, 2, 4 or 8. They must divide the channels and the
+    # filters of a group.
     vectors: tuple[int, int] = (8, 8)
-    """Elements per copy of the image and of the output's gradient: 1, 2, 4 or 8. They must divide the channels and the
-    filters of a group."""
-    parts: tuple[int, int] = (1, 1)
-    """Number of blocks that share the channels, and the filters, of a group."""
-    tile: tuple[int, int] = (8, 28)
-    """Rows and columns of output pixels that are loaded at once."""
-    warps: tuple[int, int, int] = (8, 1, 1)
-    """Warps along the groups of a block, along the taps, and along the pixels."""
-    blocks: int = 2
-    """Minimum number of resident blocks per multiprocessor."""
+    parts: tuple[int, int] = (1, 1)  # number of blocks that share the channels, and the filters, of a group
+    tile: tuple[int, int] = (8, 28)  # rows and columns of output pixels that are loaded at once
+    warps: tuple[int, int, int] = (8, 1, 1)  # warps along the groups of a block, along the taps, and along the pixels
+    blocks: int = 2  # minimum number of resident blocks per multiprocessor
+    # Type of the partial results; another type than f32 if there is a single row, the gradient itself.
     output: str = "f32"
-    """Type of the partial results; another type than f32 if there is a single row, the gradient itself."""
 
     @property
     def groups(self) -> int:

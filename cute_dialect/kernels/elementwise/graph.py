@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import BITS, number, rounded
+from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.emit import OF_FLOATS, evaluated
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS
@@ -43,8 +44,8 @@ class Plan(NamedTuple):
 
     graph: Graph
     flat: bool = False
+    # The type that arrays are converted to: f32, f64, i32 or i64. Floats computed from integers are f32.
     compute: str = "f32"
-    """The type that arrays are converted to: f32, f64, i32 or i64. Floats computed from integers are f32."""
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -63,8 +64,7 @@ class Plan(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        compute = "" if self.compute == "f32" else f"-{self.compute}"
-        return f"elementwise-{self.graph.name}{compute}{'-flat' if self.flat else ''}"
+        return f"elementwise-{self.graph.name}{differing(self, {'compute': '-{}', 'flat': '-flat'})}"
 
 
 def kinds_of(graph: Graph, compute: str) -> tuple[str, ...]:

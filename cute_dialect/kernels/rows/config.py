@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.kernels.common.kernel_names import by
 
 __all__ = [
     "BITS", "HINTS", "MANY", "PROCESSORS", "SHARED_MEMORY", "Plan", "RowConfig", "capacity", "check",
@@ -136,7 +137,7 @@ class RowConfig(NamedTuple):
     def name(self) -> str:
         """The configuration as a part of a name: its numbers without trailing defaults."""
         used = max(i for i, (x, plain) in enumerate(zip(self, RowConfig(0))) if i < 2 or x != plain) + 1
-        return "x".join(map(str, self[:used]))
+        return by(self[:used])
 
 
 def _power_of_two(n: int) -> int:

@@ -90,11 +90,10 @@ class Sums:
     the rows. ``over_lanes`` and ``merged`` combine partial results, and ``element`` computes elements of the result.
     """
 
+    # Optional operands: weights (w) and a bias (b) of a row's length, a residual (r), which is added first, the
+    # gradient of a result as rows (d) or as one number per row (g).
     OPERANDS: ClassVar[str] = ""
-    """Optional operands: weights (w) and a bias (b) of a row's length, a residual (r), which is added first, the
-    gradient of a result as rows (d) or as one number per row (g)."""
-    PADDING: ClassVar[float] = 0.0
-    """Value of elements past the end of a row."""
+    PADDING: ClassVar[float] = 0.0  # value of elements past the end of a row
 
     def __init__(self, memory: RowMemory, lines: list[Line], eps: Any = None):
         self.memory, self.lines, self.eps = memory, lines, eps
