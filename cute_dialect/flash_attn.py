@@ -30,7 +30,7 @@ import torch.nn.attention
 from torch import Tensor
 
 from cute_dialect import op
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.operators.attention import gradients
 from cute_dialect.op.operators.attention_matmuls import Mask, Saved
@@ -59,6 +59,8 @@ def flash_attn_func(
     With ``return_attn_probs`` the result is (out, log-sum-exp, None); the probabilities are not stored.
     """
     call = "flash_attn_func"
+    _check_rank(call, "q", q, "(B, S, H, D)")
+    _check_rank(call, "k", k, "(B, S, H, D)")
     sinks = _checked(flash_attn_func, dropout_p, more)
     found = op.attention(
         q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, lse=return_attn_probs,
@@ -70,13 +72,13 @@ def flash_attn_func(
 
 def flash_attn_qkvpacked_func(qkv: Tensor, *args: Any, **more: Any) -> Any:
     """Return :func:`flash_attn_func` of queries, keys and values in one tensor, (B, S, 3, H, D)."""
-    q, k, v = qkv.unbind(2)
+    q, k, v = _parts("flash_attn_qkvpacked_func", "qkv", qkv, "(B, S, 3, H, D)")
     return flash_attn_func(q, k, v, *args, **more)
 
 
 def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, *args: Any, **more: Any) -> Any:
     """Return :func:`flash_attn_func` with keys and values in one tensor, (B, S, 2, H, D)."""
-    k, v = kv.unbind(2)
+    k, v = _parts("flash_attn_kvpacked_func", "kv", kv, "(B, S, 2, H, D)")
     return flash_attn_func(q, k, v, *args, **more)
 
 
@@ -97,6 +99,7 @@ def flash_attn_varlen_func(
             softcap, alibi_slopes, deterministic, return_attn_probs, seqused_k: as in FlashAttention.
     """
     call = "flash_attn_varlen_func"
+    _check_rank(call, "q", q, "(rows, H, D)")
     sinks = _checked(flash_attn_varlen_func, dropout_p, more)
     table = page_table if block_table is None else block_table
     if table is not None and cu_seqlens_k is not None:
@@ -116,13 +119,13 @@ def flash_attn_varlen_func(
 
 def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int, *args: Any, **more: Any) -> Any:
     """Return :func:`flash_attn_varlen_func` of queries, keys and values in one tensor, (rows, 3, H, D)."""
-    q, k, v = qkv.unbind(1)
+    q, k, v = _parts("flash_attn_varlen_qkvpacked_func", "qkv", qkv, "(rows, 3, H, D)")
     return flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *args, **more)
 
 
 def flash_attn_varlen_kvpacked_func(q: Tensor, kv: Tensor, *args: Any, **more: Any) -> Any:
     """Return :func:`flash_attn_varlen_func` with keys and values in one tensor, (rows, 2, H, D)."""
-    k, v = kv.unbind(1)
+    k, v = _parts("flash_attn_varlen_kvpacked_func", "kv", kv, "(rows, 2, H, D)")
     return flash_attn_varlen_func(q, k, v, *args, **more)
 
 
@@ -148,6 +151,8 @@ def flash_attn_with_kvcache(
         q, softmax_scale, causal, window_size, softcap, alibi_slopes, return_softmax_lse: as in FlashAttention.
     """
     call = "flash_attn_with_kvcache"
+    _check_rank(call, "q", q, "(B, S, H, D)")
+    _check_rank(call, "k_cache", k_cache, "(B, S, H, D)")
     sinks = _checked(flash_attn_with_kvcache, 0.0, more)
     window_size = _window(call, window_size)
     for one, other, names in ((k, v, ("k", "v")), (rotary_cos, rotary_sin, ("rotary_cos", "rotary_sin"))):
@@ -157,12 +162,20 @@ def flash_attn_with_kvcache(
     if cache_leftpad is not None:
         raise UnsupportedError(f"{call}: cache_leftpad is not supported; omit it")
     table, batch = page_table if block_table is None else block_table, q.shape[0]
+    if table is not None:
+        _check_rank(call, "page_table" if block_table is None else "block_table", table, "(B, pages)")
     keys = k_cache.shape[1] if table is None else k_cache.shape[1] * table.shape[1]
     if cache_batch_idx is not None:
         if table is not None:
             raise UnsupportedError(f"{call}: cache_batch_idx cannot be combined with a page table; index the table")
+        _check_rank(call, "cache_batch_idx", cache_batch_idx, "(B,)")
+        if not cache_batch_idx.is_cuda and not all(0 <= i < k_cache.shape[0] for i in cache_batch_idx.tolist()):
+            raise ShapeError(
+                f"{call}: cache_batch_idx is {cache_batch_idx.tolist()}; pass sequences of the cache, from 0 to "
+                f"{k_cache.shape[0] - 1}"
+            )
         table = cache_batch_idx.to(torch.int32).unsqueeze(1)
-    used = _lengths(cache_seqlens, batch, q, keys if k is None else 0)
+    used = _lengths(call, cache_seqlens, batch, q, keys if k is None else 0)
     if k is not None and v is not None:
         if cache_seqlens is None:
             raise UnsupportedError(f"{call}: k is given without cache_seqlens; pass the numbers of keys in the cache")
@@ -206,8 +219,9 @@ def _mask(call: str, causal: bool, window: Any, queries: int, is_square: bool) -
         return {"causal": False}
     if not is_square:
         raise UnsupportedError(
-            f"{call}: window_size is {window} without causal=True, and the numbers of queries and keys differ; pass "
-            "causal=True, or as many queries as keys"
+            f"{call}: window_size is {window} without causal=True, which needs as many queries as keys"
+            f"{', in one tensor cu_seqlens_q and cu_seqlens_k' if 'varlen' in call else ''}; pass causal=True, or a "
+            "window without a limit"
         )
     return {"causal": False, "window": (left, right)}
 
@@ -232,10 +246,34 @@ def _checked(function: Callable[..., Any], dropout_p: float, more: dict[str, Any
     return sinks
 
 
-def _lengths(given: int | Tensor | None, batch: int, like: Tensor, default: int) -> Tensor:
+def _lengths(call: str, given: Any, batch: int, like: Tensor, default: int) -> Tensor:
     if isinstance(given, Tensor):
+        if given.dtype != torch.int32 or tuple(given.shape) != (batch,):
+            raise ShapeError(
+                f"{call}: cache_seqlens is {given.dtype} of shape {tuple(given.shape)}; pass torch.int32 of shape "
+                f"({batch},)"
+            )
         return given
+    if given is not None and type(given) is not int:
+        raise DtypeError(f"{call}: cache_seqlens is {given!r}; pass an int or a torch.int32 tensor ({batch},)")
     return torch.full((batch,), default if given is None else given, dtype=torch.int32, device=like.device)
+
+
+def _check_rank(call: str, name: str, x: Any, shape: str) -> None:
+    """Raise DtypeError or ShapeError unless x is a tensor with as many dimensions as the shape."""
+    if not isinstance(x, Tensor):
+        raise DtypeError(f"{call}: {name} is of type {type(x).__name__}; pass a torch tensor {shape}")
+    if x.dim() != shape.strip("(,)").count(",") + 1:
+        raise ShapeError(f"{call}: {name} has shape {tuple(x.shape)}; pass a tensor {shape}")
+
+
+def _parts(call: str, name: str, packed: Any, shape: str) -> tuple[Tensor, ...]:
+    """Return the tensors that are packed along the third dimension from the end."""
+    _check_rank(call, name, packed, shape)
+    count = 3 if name == "qkv" else 2
+    if packed.shape[-3] != count:
+        raise ShapeError(f"{call}: {name} has shape {tuple(packed.shape)}; pass a tensor {shape}")
+    return packed.unbind(-3)
 
 
 # ------------------------------------------------------------------------------------------------- torch's dispatcher

@@ -156,8 +156,12 @@ def _torch(value: object) -> ArrayView:
     kind = device.type
     if kind not in ("cuda", "cpu"):
         raise NotAnArray(f"torch tensors on {kind} are not supported")
+    try:
+        pointer = tensor.data_ptr()
+    except RuntimeError:
+        raise NotAnArray("torch tensors without storage, such as those of torch.vmap, are not supported") from None
     return ArrayView(
-        tensor.data_ptr(),
+        pointer,
         tuple(tensor.shape),
         tuple(tensor.stride()),
         _NAMES[name],

@@ -142,6 +142,17 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q), op.UnsupportedError, "k is given without v; pass"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, rotary_sin=Q), op.UnsupportedError, "without rotary_cos"),
         (lambda: flash_attn.flash_attn_func(Q, K, K, window_size=(3, 3)), op.UnsupportedError, "pass causal=True, or"),
+        (lambda: flash_attn.flash_attn_func(Q.numpy(), K, K), op.DtypeError, "q is of type ndarray; pass a torch"),
+        (lambda: flash_attn.flash_attn_func(Q[0], K, K), op.ShapeError, r"flash_attn_func: q has shape \(4, 2, 64\)"),
+        (lambda: flash_attn.flash_attn_kvpacked_func(Q, K), op.ShapeError, r"pass a tensor \(B, S, 2, H, D\)"),
+        (lambda: flash_attn.flash_attn_qkvpacked_func(Q[None]), op.ShapeError, r"pass a tensor \(B, S, 3, H, D\)"),
+        (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_seqlens=[1]), op.DtypeError, "pass an int or a"),
+        (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_seqlens=BEGINS), op.ShapeError, "torch.int32 of sh"),
+        (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, block_table=BEGINS), op.ShapeError, r"\(B, pages\)"),
+        (
+            lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_batch_idx=BEGINS[1:]),
+            op.ShapeError, r"cache_batch_idx is \[4\]; pass sequences of the cache, from 0 to 0",
+        ),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_leftpad=Q), op.UnsupportedError, "cache_leftpad"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q, Q), op.UnsupportedError, "without cache_seqlens"),
         (

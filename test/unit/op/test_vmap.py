@@ -106,8 +106,12 @@ def test_invalid_arguments_are_rejected() -> None:
             lambda: torch.func.grad(lambda w: mm(A[0], w).sum())(B[0]),
             "mm: torch.func.grad does not support operators of torch.library; use backward() or torch.autograd.grad",
         ),
+        (
+            lambda: vmap(lambda q: op.attention(q, q, q, device="cpu"))(torch.zeros(2, 1, 2, 4, 16).half()),
+            "attention: q: torch tensors without storage, such as those of torch.vmap, are not supported",
+        ),
     ]
     for call, said in cases:
-        with pytest.raises(op.UnsupportedError) as told:
+        with pytest.raises(op.OpError) as told:
             call()
         assert str(told.value) == said
