@@ -133,6 +133,9 @@ from cute_dialect.op.functions.gemm_array import (
 from cute_dialect.op.functions.grouped import (
     grouped_mm as grouped_mm,
 )
+from cute_dialect.op.functions.linear_cross_entropy import (
+    linear_cross_entropy as linear_cross_entropy,
+)
 from cute_dialect.op.functions.scaled import (
     scaled_grouped_mm as scaled_grouped_mm,
 )

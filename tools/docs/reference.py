@@ -591,7 +591,7 @@ PAGES: Mapping[str, Page] = {
             _op("Grouped GEMM", "functions.grouped"),
             _op("Convolution", "functions.conv"),
             _op("Attention", "functions.attention", "functions.rope"),
-            _op("Row operations", "functions.rows", "functions.quantize"),
+            _op("Row operations", "functions.rows", "functions.linear_cross_entropy", "functions.quantize"),
             _op("Elementwise operations", "functions.elementwise", "functions.element_functions"),
             _op("Selection and tuning of kernels", "functions.explain", "explanations.gemm", "select.kernel_choice",
                 "select.gemm_dispatch", "tuning", "functions.tune", "kernel_prefetch"),

@@ -548,8 +548,8 @@ def entropy_class(element: str, n: int, rows: int = MANY) -> RowConfig:
 
 
 def entropy_backward(
-    x: cute.Tensor, t: cute.Tensor, lse: cute.Tensor, g: cute.Tensor, count: Any, y: cute.Tensor, ignored: cute.Int32,
-    plan: cute.Constexpr[Plan],
+    x: cute.Tensor, t: cute.Tensor, lse: cute.Tensor, g: cute.Tensor, count: Any, smoothing: Any, y: cute.Tensor,
+    ignored: cute.Int32, plan: cute.Constexpr[Plan],
 ):  # fmt: skip
     """Compute the gradient of each row of this block: whole vectors first, then the edges."""
     sharing = Sharing(plan.config)
@@ -558,15 +558,17 @@ def entropy_backward(
     target, alike = t[place.source].to(cute.Int32), memory.alike(y, place)
     by = wide(g[place.source]) if count is None else wide(g[place.source]) / count[0]
     by, of_row = cute.where(target == ignored, 0.0, by), lse[place.source]
+    of_target = by if smoothing is None else by * (1.0 - smoothing)
+    of_others = None if smoothing is None else smoothing / x.shape[1].to(cute.Float32)
 
     def gradient(v: Any, first: Any, mine: Any) -> Any:
-        found = power(wide(v), of_row) * by
+        found = power(wide(v), of_row) * by if of_others is None else (power(wide(v), of_row) - of_others) * by
         made = cute.make_rmem_tensor(found.size, cute.Float32)
         made.store(found)
         at = target - first
         if at >= 0 and at < found.size:
             for k in cute.range_constexpr(found.size):
-                made[k] = made[k] - cute.where(at == k, by, 0.0)
+                made[k] = made[k] - cute.where(at == k, of_target, 0.0)
         return made.load()
 
     from_x = memory.begin(x, place)
@@ -601,8 +603,8 @@ def entropy_backward(
 
 @cute.jit
 def launch_entropy(
-    x: cute.Tensor, t: cute.Tensor, lse: cute.Tensor, g: cute.Tensor, count: Any, y: cute.Tensor, ignored: cute.Int32,
-    plan: cute.Constexpr[Plan],
+    x: cute.Tensor, t: cute.Tensor, lse: cute.Tensor, g: cute.Tensor, count: Any,
+    smoothing: cute.Float32 | None, y: cute.Tensor, ignored: cute.Int32, plan: cute.Constexpr[Plan],
 ):  # fmt: skip
     """Launch as many blocks as the rows need."""
     c = plan.config
@@ -611,8 +613,8 @@ def launch_entropy(
     sizes |= {"cluster": c.cluster} if c.cluster > 1 else {}
     anywhere = Plan(plan.op, plan.element, c, whole=False)
     vx, vy = (cute.promise_vectors(m, plan.width) for m in (x, y))
-    entropy_kernel(plan)(vx, t, lse, g, count, vy, ignored, plan).launch(
-        **sizes, fallback=entropy_kernel(anywhere)(x, t, lse, g, count, y, ignored, anywhere)
+    entropy_kernel(plan)(vx, t, lse, g, count, smoothing, vy, ignored, plan).launch(
+        **sizes, fallback=entropy_kernel(anywhere)(x, t, lse, g, count, smoothing, y, ignored, anywhere)
     )
 
 
@@ -623,16 +625,18 @@ def entropy_kernel(plan: Plan) -> Any:
 
 @printed
 def entropy_backward_text(
-    element: str, n: int, of_loss: str, mean: bool, config: RowConfig | None = None
+    element: str, n: int, of_loss: str, mean: bool, config: RowConfig | None = None, smooth: bool = False
 ) -> cute.Compiled:  # fmt: skip
     """Trace the kernel of cross entropy backward for the class of ``n``.
 
-    The launch takes ``(x, target, lse, g, count, dx, ignored)``. ``g`` has type ``of_loss`` and one element per row;
-    its stride may be 0. For a ``mean``, ``g`` is divided by ``count``.
+    The launch takes ``(x, target, lse, g, count, smoothing, dx, ignored)``. ``g`` has type ``of_loss`` and one element
+    per row; its stride may be 0. For a ``mean``, ``g`` is divided by ``count``. Only a kernel with ``smooth`` takes
+    the label smoothing.
     """
     dtype = type_of_mlir(element)
     matrix, numbers = cute.Tensor[dtype, "(?,?):(?,1)"], cute.Tensor[cute.Float32, "(?):(1)"]
     g, targets = cute.Tensor[type_of_mlir(of_loss), "(?):(?)"], cute.Tensor[cute.Int64, "(?):(1)"]
     plan = Plan("cross_entropy_backward", element, config or entropy_class(element, n))
     count = numbers if mean else None
-    return cute.trace(launch_entropy, matrix, targets, numbers, g, count, matrix, cute.Int32, plan)
+    smoothing = cute.Float32 if smooth else None
+    return cute.trace(launch_entropy, matrix, targets, numbers, g, count, smoothing, matrix, cute.Int32, plan)

@@ -129,6 +129,8 @@ def is_of_torch(t: Any) -> bool:
 
 def example_view(call: str, name: str, t: Any, element: str) -> ArrayView:
     """Return a view of an operand, or of an array of a shape with contiguous rows.  Raises DtypeError."""
+    if isinstance(t, ArrayView):
+        return t
     if isinstance(t, tuple | list):
         shape: tuple[int, ...] = tuple(t)
         strides = tuple([prod(shape[i + 1 :]) for i in range(len(shape))])

@@ -14,6 +14,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import signature
 from types import FunctionType
 from typing import Any
@@ -35,12 +36,14 @@ from cute_dialect.op.explanations.gemm import (
     explain_grouped,
     is_of_torch,
 )
+from cute_dialect.op.explanations.linear_cross_entropy import explain_linear_cross_entropy
 from cute_dialect.op.explanations.quantize import explain_quantize
 from cute_dialect.op.explanations.rows import explain_rows
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
+from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
@@ -88,17 +91,19 @@ def explain(
 
     Args:
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.attention``,
-            ``op.attention_backward``, ``op.quantize``, ``op.dequantize``, a convolution, or a function on rows such
-            as ``op.softmax``.
+            ``op.attention_backward``, ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, a convolution,
+            or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
-            they are q, k and v; for functions on rows ``b`` is the weight, and for ``op.dequantize`` the scales.
+            they are q, k and v; for functions on rows and ``op.linear_cross_entropy`` ``b`` is the weight, and for
+            ``op.dequantize`` the scales.
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
         gpu: name of the GPU; default: the current one, or an H200 if there is none.
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
-            ``row_groups`` as arrays or shapes; of ``op.quantize`` ``block`` and ``scale``.
+            ``row_groups`` as arrays or shapes; of ``op.quantize`` ``block`` and ``scale``; of
+            ``op.linear_cross_entropy`` ``chunk``.
         alpha, beta, c, bias, activation, hook, epilogue, dtype, math, accumulator: as in the function.
 
     Raises the errors of the function.
@@ -133,9 +138,13 @@ def explain(
         return explain_grouped(a, b, out, more, dtype, math, gpu, others, element)
     if function in (quantize, dequantize):
         return explain_quantize(name, a, more.get("scale", b), element, dtype, more.get("block"))
+    chunk = more.pop("chunk", None) if function is linear_cross_entropy else None
     of_lists = {n: more.pop(n) for n in ("outs", "Cs", "shape", "layouts") if name == "mm_array" and n in more}
     if more:
         raise ArgumentError(f"explain: {name or repr(function)} is not explained with {next(iter(more))}; omit it")
+    if function is linear_cross_entropy:
+        target: Any = {"element": element, "gpu": gpu, "others": 0}
+        return explain_linear_cross_entropy(partial(explain, gemm.mm, **target), a, b, bias, chunk, element=element)
     if function in _OF_ROWS:
         return explain_rows(name, a, b, bias, residual, element=element)
     given: dict[str, Any] = {
@@ -152,7 +161,7 @@ def explain(
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
-            "op.attention, op.quantize, a convolution or a function on rows"
+            "op.attention, op.linear_cross_entropy, op.quantize, a convolution or a function on rows"
         )
     return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **given)
 

@@ -479,7 +479,7 @@ def cross_entropy(
         check_keywords("cross_entropy", cross_entropy, unknown, interpreted=False)
     if weight is not None or label_smoothing:
         check_classes(x, weight, label_smoothing)
-        if reduction not in _REDUCTIONS:
+        if reduction not in REDUCTIONS:
             raise UnsupportedError(
                 f"cross_entropy: reduction={reduction!r} is not supported; use 'mean', 'sum' or 'none'"
             )
@@ -499,18 +499,18 @@ def cross_entropy(
     return cross_entropy_with_lse(x, target, ignore_index, reduction, device)[0]
 
 
-_REDUCTIONS = ("mean", "sum", "none")
+REDUCTIONS = ("mean", "sum", "none")
 
 
-def _check_targets(target: Array, classes: int, ignore_index: int) -> None:
-    """Raise ArgumentError if a target in host memory is not a class."""
+def check_targets(call: str, of: str, target: Array, classes: int, ignore_index: int) -> None:
+    """Raise ArgumentError if a target in host memory is not a class; ``of`` names the array that has the classes."""
     import numpy as np  # late: only on the interpreter
 
     found = np.asarray(target)
     wrong = found[(found != ignore_index) & ((found < 0) | (found >= classes))]
     if wrong.size:
         raise ArgumentError(
-            f"cross_entropy: target has the class {wrong[0]}, but x has {classes} classes; pass 0 to {classes - 1}, or "
+            f"{call}: target has the class {wrong[0]}, but {of} has {classes} classes; pass 0 to {classes - 1}, or "
             f"ignore_index={ignore_index}"
         )
 
@@ -520,7 +520,7 @@ def cross_entropy_with_lse(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Return the losses, ``logsumexp`` of each row in f32, and the number of targets in f32 (None for ``none``)."""
     call, known = "cross_entropy", _LOSSES
-    if reduction not in _REDUCTIONS:
+    if reduction not in REDUCTIONS:
         raise UnsupportedError(f"{call}: reduction={reduction!r} is not supported; use 'mean', 'sum' or 'none'")
     if device is None:
         done = known.again((ignore_index, reduction), x, target)
@@ -534,7 +534,7 @@ def cross_entropy_with_lse(
     if n == 0:
         raise ShapeError(f"{call}: x has shape {one.x.shape}; it must have at least one class")
     if one.cpu:
-        _check_targets(target, n, ignore_index)
+        check_targets(call, "x", target, n, ignore_index)
     losses, lse = (one.result(one.x.shape[:-1], "f32") for _ in range(2))
     targets = one.flat("target")
     if 0 not in one.x.shape:
@@ -563,9 +563,8 @@ def cross_entropy_with_lse(
 # ------------------------------------------------------------------------------------ class weights and label smoothing
 
 
-def check_classes(x: Any, weight: Any, smoothing: float) -> None:
+def check_classes(x: Any, weight: Any, smoothing: float, call: str = "cross_entropy") -> None:
     """Check ``weight`` and ``label_smoothing``.  Raises subclasses of OpError."""
-    call = "cross_entropy"
     check_number(call, "label_smoothing", smoothing)
     if not 0.0 <= smoothing <= 1.0:
         raise UnsupportedError(f"{call}: label_smoothing is {smoothing}; it must be between 0 and 1")

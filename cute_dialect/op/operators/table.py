@@ -7,7 +7,7 @@ operators.  Eager calls with gradients use autograd nodes of the same functions.
 
 from __future__ import annotations
 
-from cute_dialect.op.operators import attention, conv, gemm, grouped, quantize, rope, rows
+from cute_dialect.op.operators import attention, conv, gemm, grouped, linear_cross_entropy, quantize, rope, rows
 from cute_dialect.op.problems.rows import MAPS, NUMBERS_BY_KERNEL
 from cute_dialect.op.torch.gradients import slope
 from cute_dialect.op.torch.registry import Operator, register
@@ -34,6 +34,9 @@ _MASK = (
     "bool? deterministic, SymInt? max_seqlen_k"
 )
 _PAIR, _TRIPLE = "(Tensor, Tensor)", "(Tensor, Tensor, Tensor)"
+_LINEAR_LOSS = (
+    "SymInt ignore_index, str reduction, float label_smoothing, SymInt chunk, bool of_x, bool of_weight, bool of_bias"
+)
 
 
 def _products(call: str) -> list[Operator]:
@@ -172,6 +175,22 @@ OPERATORS = (
         "cross_entropy_backward",
         "(Tensor g, Tensor x, Tensor target, Tensor lse, Tensor? count, SymInt ignore_index) -> Tensor",
         rows.cross_entropy_backward, rows.fake_like(1),
+    ),
+    Operator(
+        "linear_cross_entropy",
+        f"(Tensor x, Tensor weight, Tensor target, Tensor? bias, {_LINEAR_LOSS}) -> "
+        "(Tensor, Tensor, Tensor, Tensor, Tensor)",
+        linear_cross_entropy.forward, linear_cross_entropy.fake, linear_cross_entropy.keep,
+        linear_cross_entropy.backward,
+    ),
+    Operator(
+        "linear_cross_entropy_backward",
+        f"(Tensor grad, Tensor x, Tensor weight, Tensor target, Tensor? bias, Tensor lse, {_LINEAR_LOSS}) -> {_TRIPLE}",
+        linear_cross_entropy.forward_gradients, linear_cross_entropy.fake_gradients,
+    ),
+    Operator(
+        "scaled_gradient", "(Tensor gradient, Tensor factor, float scale) -> Tensor", linear_cross_entropy.scaled,
+        linear_cross_entropy.fake_scaled,
     ),
     Operator(
         "row_number", "(str call, Tensor x, bool keepdim) -> Tensor", rows.row_number, rows.fake_row_number,

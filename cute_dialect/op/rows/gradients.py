@@ -169,7 +169,8 @@ def _named(takes: str, results: tuple[Any, ...]) -> tuple[Any, Any, Any]:
 
 
 def cross_entropy_backward(
-    g: Any, x: Any, target: Any, lse: Any, count: Any = None, ignore_index: int = -100, *, device: object = None
+    g: Any, x: Any, target: Any, lse: Any, count: Any = None, ignore_index: int = -100, *,
+    label_smoothing: float = 0.0, out: Any = None, device: object = None,
 ) -> Any:  # fmt: skip
     """Return the gradient of ``x`` from that of ``cross_entropy(x, target)``: ``(softmax(x) - one_hot(target)) g``.
 
@@ -180,16 +181,19 @@ def cross_entropy_backward(
         lse: ``logsumexp`` of each row in f32, from the forward pass.
         count: number of targets of a mean; None for a sum or for separate losses.
         ignore_index: rows with this target have a gradient of 0.
+        label_smoothing: fraction of a row's loss that is the mean over all classes.
+        out: memory for the gradient; may be ``x``.
         device: ``"cpu"`` runs on the interpreter.
     """
     known = _KNOWN["cross_entropy"]
-    read = tuple([t for t in (x, target, lse, g, count) if t is not None])
+    read = tuple([t for t in (x, target, lse, g, count, out) if t is not None])
+    how = (ignore_index, count is None, out is None, float(label_smoothing))
     if device is None:
-        done = known.again((ignore_index, count is None), *read)
+        done = known.again(how, *read)
         if done is not None:
             return done
     others = ("target", "lse", "g", "count")
-    arrays = {"x": x, "target": target, "lse": lse, "g": g, "count": count}
+    arrays = {"x": x, "target": target, "lse": lse, "g": g, "count": count, "out": out}
     one = RowCall("cross_entropy_backward", arrays, device, others=others)
     n = one.length()
     of_rows = one.x.shape[:-1]
@@ -204,20 +208,21 @@ def cross_entropy_backward(
         raise DtypeError(f"{one.name}: g has dtype {of_loss}; it must have {allowed}")
     if one.views["g"].shape != of_rows:
         one.expect("g", ())
-    dx = one.result(one.x.shape)
+    dx = one.result(one.x.shape, out="out")
     if 0 not in one.x.shape:
         rows = one.count
         each = (
             one.flat("g") if one.views["g"].shape == of_rows else one.numbers(g)._replace(shape=(rows,), strides=(0,))
         )
         total = None if count is None else one.numbers(count)
-        packed = one.packed_rows(one.x, one.view_of(dx))
+        smoothing = float(label_smoothing) if label_smoothing else None
+        packed = None if smoothing else one.packed_rows(one.x, one.view_of(dx))
         if packed is None:
-            kernel = entropy_kernel(one.element, n, of_loss, count is not None, rows)
+            kernel = entropy_kernel(one.element, n, of_loss, count is not None, rows, smoothing is not None)
         else:
             kernel = packed_entropy_kernel(one.element, n, of_loss, count is not None)
         of_x, of_dx = (one.matrix("x"), one.matrix_of(dx)) if packed is None else packed
-        one.launch(kernel, of_x, one.flat("target"), one.flat("lse"), each, total, of_dx, ignore_index)
+        one.launch(kernel, of_x, one.flat("target"), one.flat("lse"), each, total, smoothing, of_dx, ignore_index)
         if device is None:
-            one.remember(known, (ignore_index, count is None), read, dx)
+            one.remember(known, how, read, dx)
     return dx

@@ -133,11 +133,14 @@ def loss_kernel(element: str, mean: bool, step: str = "all") -> RowKernel:
     return RowKernel(f"rows-losses-{element}-{kind}", loss_text, (element, mean, step), "launch_losses")
 
 
-def entropy_kernel(element: str, n: int, of_loss: str, mean: bool, rows: int = MANY) -> RowKernel:
+def entropy_kernel(
+    element: str, n: int, of_loss: str, mean: bool, rows: int = MANY, smooth: bool = False
+) -> RowKernel:  # fmt: skip
     """Return the kernel of the cross entropy gradient for ``rows`` rows of ``n`` elements."""
     config = entropy_class(element, n, rows)
-    name = f"rows-cross_entropy_backward-{element}-{of_loss}{'-mean' if mean else ''}-{config.name}"
-    return RowKernel(name, entropy_backward_text, (element, n, of_loss, mean, config), "launch_entropy")
+    kind = ("-mean" if mean else "") + ("-smooth" if smooth else "")
+    name = f"rows-cross_entropy_backward-{element}-{of_loss}{kind}-{config.name}"
+    return RowKernel(name, entropy_backward_text, (element, n, of_loss, mean, config, smooth), "launch_entropy")
 
 
 def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
