@@ -10,7 +10,7 @@ support, and calls on the CPU, use matmuls in f32, in blocks of bounded size (:m
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -36,6 +36,9 @@ from cute_dialect.op.operators.attention_matmuls import (
 )
 from cute_dialect.op.problems.attention import LAYOUTS
 from cute_dialect.op.torch.registry import CUTE
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.torch.autograd import Context
 
 
 def gradients(
@@ -103,7 +106,7 @@ _TENSORS, _CACHES, _ARGUMENTS = 8, 2, 20
 """Arguments of the operator: tensors that have gradients or affect them, tensors of caches, and all."""
 
 
-def keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def keep(ctx: Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     ctx.mask = inputs[_TENSORS + _CACHES : -1]
     ctx.save_for_backward(*inputs[:5], *output, *inputs[5:_TENSORS])
     ctx.set_materialize_grads(False)
@@ -115,9 +118,9 @@ def _settings() -> object:
     return torch.are_deterministic_algorithms_enabled()
 
 
-def backward(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:
+def backward(ctx: Context, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:
     saved = Saved(*ctx.saved_tensors)
-    found: dict[int, Any] = {}
+    found: dict[int, Tensor] = {}
     needs = ctx.needs_input_grad
     if grad is None and grad_lse is None:
         return (None,) * _ARGUMENTS
@@ -167,12 +170,12 @@ def fake_merge(outs: Tensor, lses: Tensor) -> tuple[Tensor, Tensor]:
     return outs.new_empty(outs.shape[1:]), lses.new_empty(lses.shape[1:])
 
 
-def keep_merge(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+def keep_merge(ctx: Context, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
     ctx.save_for_backward(*inputs, *output)
     ctx.set_materialize_grads(False)
 
 
-def backward_merge(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+def backward_merge(ctx: Context, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
     """Return ``w[p] grad`` and ``w[p] (grad . (outs[p] - out) + grad_lse)`` with ``w[p] = e^(lses[p] - lse)``."""
     outs, lses, out, lse = ctx.saved_tensors
     if grad is None and grad_lse is None:

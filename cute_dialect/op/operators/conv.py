@@ -10,10 +10,11 @@ activation, which ``conv_slope``, its derivative, needs (as in :mod:`cute_dialec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, extent_of
 from cute_dialect.op.conv.compute import convolution
@@ -32,14 +33,18 @@ from cute_dialect.op.torch.gradients import (
 )
 from cute_dialect.op.torch.registry import CUTE
 
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.torch.autograd import Context
+
 _DEFAULTS: Mapping[str, Any] = {"groups": 1, "flip": False, "dtype": None, "device": "", "math": "default"}
 
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter, type(None))
+_PLAIN = (Tensor, torch.nn.Parameter, type(None))
 
 
 def _call(
-    kind: str, arrays: Mapping[str, Any], size: Any, extras: LinearCombination, how: tuple[Any, ...],
+    kind: str, arrays: Mapping[str, Tensor], size: tuple[int, ...] | None, extras: LinearCombination,
+    how: tuple[Sequence[int], ...],
     more: Mapping[str, Any]
 ) -> Any:  # fmt: skip
     """Compute a convolution of torch tensors with channels first."""
@@ -59,7 +64,7 @@ def _call(
     return convolution(name, kind, rank, named, given, extras, more["device"] or None, None, {}, graph, args)
 
 
-def _made(like: torch.Tensor, shape: Any, dtype: Any) -> torch.Tensor:
+def _made(like: Tensor, shape: Sequence[int], dtype: torch.dtype | None) -> Tensor:
     """Return a result without memory, with channels-last strides."""
     n, c, *extents = shape
     return like.new_empty((n, *extents, c), dtype=result_dtype(like, dtype)).permute(
@@ -68,41 +73,48 @@ def _made(like: torch.Tensor, shape: Any, dtype: Any) -> torch.Tensor:
 
 
 def forward(
-    x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, stride: Any, before: Any, after: Any, dilation: Any, *,
+    x: Tensor, f: Tensor, bias: Tensor | None, c: Tensor | None, stride: Sequence[int],
+    before: Sequence[int], after: Sequence[int], dilation: Sequence[int], *,
     alpha: float = 1.0, beta: float = 1.0, activation: str = "", **more: Any,
-) -> torch.Tensor:  # fmt: skip
+) -> Tensor:  # fmt: skip
     extras = LinearCombination(alpha, beta, c, bias, activation)
     return _call(FPROP, {"x": x, "f": f}, None, extras, (stride, before, after, dilation), more)
 
 
 def fake(
-    x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, stride: Any, before: Any, after: Any, dilation: Any, *,
-    dtype: Any = None, **_: Any,
-) -> torch.Tensor:  # fmt: skip
+    x: Tensor, f: Tensor, bias: Tensor | None, c: Tensor | None, stride: Sequence[int],
+    before: Sequence[int], after: Sequence[int], dilation: Sequence[int], *,
+    dtype: torch.dtype | None = None, **_: object,
+) -> Tensor:  # fmt: skip
     of_each = zip(x.shape[2:], f.shape[2:], before, after, stride, dilation)
     return _made(x, (x.shape[0], f.shape[0], *[extent_of(*each) for each in of_each]), dtype)
 
 
-def forward_input(size: Any, f: torch.Tensor, grad: torch.Tensor, *how: Any, **more: Any) -> torch.Tensor:
+def forward_input(size: Sequence[int], f: Tensor, grad: Tensor, *how: Sequence[int], **more: Any) -> Tensor:
     return _call(DGRAD, {"grad_y": grad, "f": f}, tuple(size), LinearCombination(), how, more)
 
 
-def fake_input(size: Any, f: torch.Tensor, grad: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> torch.Tensor:
+def fake_input(
+    size: Sequence[int], f: Tensor, grad: Tensor, *_: object, dtype: torch.dtype | None = None, **__: object
+) -> Tensor:
     return _made(grad, size, dtype)
 
 
-def forward_weight(x: torch.Tensor, size: Any, grad: torch.Tensor, *how: Any, **more: Any) -> torch.Tensor:
+def forward_weight(x: Tensor, size: Sequence[int], grad: Tensor, *how: Sequence[int], **more: Any) -> Tensor:
     return _call(WGRAD, {"x": x, "grad_y": grad}, tuple(size), LinearCombination(), how, more)
 
 
-def fake_weight(x: torch.Tensor, size: Any, grad: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> torch.Tensor:
+def fake_weight(
+    x: Tensor, size: Sequence[int], grad: Tensor, *_: object, dtype: torch.dtype | None = None, **__: object
+) -> Tensor:
     return _made(x, size, dtype)
 
 
 def forward_kept(
-    x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, stride: Any, before: Any, after: Any, dilation: Any, *,
+    x: Tensor, f: Tensor, bias: Tensor | None, c: Tensor | None, stride: Sequence[int],
+    before: Sequence[int], after: Sequence[int], dilation: Sequence[int], *,
     alpha: float = 1.0, beta: float = 1.0, activation: str = "", **more: Any,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     how = stride, before, after, dilation
     shape = fake(x.to("meta"), f.to("meta"), None, None, *how).shape
     args = {"alpha": alpha} | ({"C": c.expand(shape), "beta": beta} if c is not None else {})
@@ -114,14 +126,14 @@ def forward_kept(
     return found["D"], found["sums"]
 
 
-def fake_kept(x: torch.Tensor, *given: Any, dtype: Any = None, **more: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def fake_kept(x: Tensor, *given: Any, dtype: torch.dtype | None = None, **more: Any) -> tuple[Tensor, Tensor]:
     made = fake(x, *given, dtype=dtype, **more)
     return made, _made(x, made.shape, kept_type(x, dtype) or made.dtype)
 
 
 def forward_slope(
-    grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    grad: Tensor, sums: Tensor, activation: str, device: str = ""
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     rank = grad.dim()
     rows, kept = (t.permute(0, *range(2, rank), 1).reshape(-1, t.shape[1]) for t in (grad, sums))
     found, columns = slope(rows, kept, activation, device)
@@ -129,23 +141,28 @@ def forward_slope(
     return found.view(n, *extents, c).permute(0, rank - 1, *range(1, rank - 1)), columns.view(c)
 
 
-def fake_slope(grad: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def fake_slope(grad: Tensor, *_: object) -> tuple[Tensor, Tensor]:
     return _made(grad, grad.shape, grad.dtype), grad.new_empty(grad.shape[1:2], dtype=torch.float32)
 
 
-def _how(ctx: Any, window: tuple[Any, ...], more: Mapping[str, Any]) -> None:
+def _how(ctx: Context, window: tuple[Sequence[int], ...], more: Mapping[str, Any]) -> None:
     """Save the window and the options of a convolution."""
     ctx.window, ctx.more = window, {n: more[n] for n in ("groups", "flip", "device", "math")}
 
 
-def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+def keep(
+    ctx: Context,
+    inputs: tuple[Any, ...],
+    keyword_only_inputs: Mapping[str, Any],
+    output: Tensor | tuple[Tensor, ...],
+) -> None:
     x, f, bias, c, *window = inputs
     _how(ctx, tuple(window), keyword_only_inputs)
     ctx.sums = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation")}
     keep_operands(ctx, (x, f), (bias, c), ctx.sums["activation"], output)
 
 
-def backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[Any, ...]:
+def backward(ctx: Context, grad: Tensor | None, of_sums: Tensor | None = None) -> tuple[Tensor | None, ...]:
     x, f, bias, c, kept = ctx.saved_tensors
     alpha, sums = ctx.sums["alpha"], {**ctx.sums, "activation": ""}
     grad, columns = activation_gradient(
@@ -170,13 +187,13 @@ def backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[
     return (of_x, of_f, of_bias, of_c, *(None,) * 4)
 
 
-def keep_input(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+def keep_input(ctx: Context, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Tensor) -> None:
     _, f, grad, *window = inputs
     _how(ctx, tuple(window), keyword_only_inputs)
     ctx.save_for_backward(f, grad)
 
 
-def backward_input(ctx: Any, of_result: torch.Tensor) -> tuple[Any, ...]:
+def backward_input(ctx: Context, of_result: Tensor) -> tuple[Tensor | None, ...]:
     f, grad = ctx.saved_tensors
     g, of_f, of_grad = of_result.to(f.dtype), None, None
     if ctx.needs_input_grad[1]:
@@ -186,13 +203,13 @@ def backward_input(ctx: Any, of_result: torch.Tensor) -> tuple[Any, ...]:
     return (None, of_f, of_grad, *(None,) * 4)
 
 
-def keep_weight(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+def keep_weight(ctx: Context, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Tensor) -> None:
     x, _, grad, *window = inputs
     _how(ctx, tuple(window), keyword_only_inputs)
     ctx.save_for_backward(x, grad)
 
 
-def backward_weight(ctx: Any, of_result: torch.Tensor) -> tuple[Any, ...]:
+def backward_weight(ctx: Context, of_result: Tensor) -> tuple[Tensor | None, ...]:
     x, grad = ctx.saved_tensors
     g, of_x, of_grad = of_result.to(x.dtype), None, None
     if ctx.needs_input_grad[0]:

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never
 
 import torch
 from torch import Tensor
@@ -39,18 +39,21 @@ from cute_dialect.op.torch.gradients import (
 from cute_dialect.op.torch.registry import CUTE
 from cute_dialect.runtime.arrays import view_of
 
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.torch.autograd import Context
+
 _RANK = {"mm": 2, "bmm": 3}
 
 _HOW = ("device", "math", "accumulator")
 """Options of operators that select the device and the arithmetic."""
 
 
-def _given(how: Mapping[str, str]) -> dict[str, Any]:
+def _given(how: Mapping[str, str]) -> dict[str, str | None]:
     """Return these options as arguments of a function: empty strings become None."""
     return {name: value or None for name, value in how.items()}
 
 
-def _shape(call: str, a: Tensor, b: Tensor) -> list[Any]:
+def _shape(call: str, a: Tensor, b: Tensor) -> list[int]:
     """Return the shape of the result.  Raises ShapeError."""
     rank = _RANK[call]
     if a.dim() != rank or b.dim() != rank or a.shape[-1] != b.shape[-2]:
@@ -69,7 +72,15 @@ def forward(call: str) -> Callable[..., Tensor]:
     """Return the function of ``mm`` or ``bmm``."""
     function: Any = getattr(gemm, call)
 
-    def compute(a: Tensor, b: Tensor, c: Any = None, bias: Any = None, *, dtype: Any = None, **more: Any) -> Tensor:
+    def compute(
+        a: Tensor,
+        b: Tensor,
+        c: Tensor | None = None,
+        bias: Tensor | None = None,
+        *,
+        dtype: torch.dtype | None = None,
+        **more: Any,
+    ) -> Tensor:
         more |= _given({n: more[n] for n in _HOW if n in more})
         return function(a, b, c=c, bias=bias, dtype=dtype, **more)
 
@@ -81,7 +92,8 @@ def out(call: str) -> Callable[..., None]:
     function: Any = getattr(gemm, call)
 
     def write(
-        a: Tensor, b: Tensor, out: Tensor, c: Any = None, bias: Any = None, *, dtype: Any = None, **more: Any
+        a: Tensor, b: Tensor, out: Tensor, c: Tensor | None = None, bias: Tensor | None = None, *,
+        dtype: torch.dtype | None = None, **more: Any,
     ) -> None:  # fmt: skip
         more |= _given({n: more[n] for n in _HOW if n in more})
         function(a, b, out, c=c, bias=bias, dtype=dtype, **more)
@@ -94,8 +106,8 @@ def kept(call: str) -> Callable[..., tuple[Tensor, Tensor]]:
     function: Any = getattr(gemm, call)
 
     def compute(
-        a: Tensor, b: Tensor, c: Any = None, bias: Any = None, *, alpha: float = 1.0, beta: float = 1.0,
-        activation: str = "", dtype: Any = None, **how: str,
+        a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None = None, *, alpha: float = 1.0,
+        beta: float = 1.0, activation: str = "", dtype: torch.dtype | None = None, **how: str,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         shape = tuple(_shape(call, a, b))
         views = {n: view_of(t.detach()) for n, t in (("c", c), ("bias", bias)) if t is not None}
@@ -112,21 +124,23 @@ def kept(call: str) -> Callable[..., tuple[Tensor, Tensor]]:
 
 
 def fake(call: str) -> Callable[..., Tensor]:
-    def shaped(a: Tensor, b: Tensor, *_: Any, dtype: Any = None, **__: Any) -> Tensor:
+    def shaped(a: Tensor, b: Tensor, *_: object, dtype: torch.dtype | None = None, **__: object) -> Tensor:
         return a.new_empty(_shape(call, a, b), dtype=result_dtype(a, dtype))
 
     return shaped
 
 
 def fake_out(call: str) -> Callable[..., None]:
-    def check(a: Tensor, b: Tensor, *_: Any, **__: Any) -> None:
+    def check(a: Tensor, b: Tensor, *_: object, **__: object) -> None:
         _shape(call, a, b)
 
     return check
 
 
 def fake_kept(call: str) -> Callable[..., tuple[Tensor, Tensor]]:
-    def shaped(a: Tensor, b: Tensor, *_: Any, dtype: Any = None, **__: Any) -> tuple[Tensor, Tensor]:
+    def shaped(
+        a: Tensor, b: Tensor, *_: object, dtype: torch.dtype | None = None, **__: object
+    ) -> tuple[Tensor, Tensor]:
         dtype = result_dtype(a, dtype)
         result = a.new_empty(_shape(call, a, b), dtype=dtype)
         return result, torch.empty_like(result, dtype=kept_type(a, dtype))
@@ -134,7 +148,7 @@ def fake_kept(call: str) -> Callable[..., tuple[Tensor, Tensor]]:
     return shaped
 
 
-def fake_slope(grad: Tensor, sums: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+def fake_slope(grad: Tensor, sums: Tensor, *_: object) -> tuple[Tensor, Tensor]:
     """Return the results of ``mm_slope`` or ``bmm_slope``."""
     columns = (*grad.shape[:-2], 1, grad.shape[-1])
     return grad.new_empty(grad.shape), grad.new_empty(columns, dtype=torch.float32)
@@ -146,7 +160,12 @@ def fake_slope(grad: Tensor, sums: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
 def keep(call: str) -> Callable[..., None]:
     """Return the function that saves tensors for the gradients of an operator and its ``_kept`` variant."""
 
-    def save(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+    def save(
+        ctx: Context,
+        inputs: tuple[Any, ...],
+        keyword_only_inputs: Mapping[str, Any],
+        output: Tensor | tuple[Tensor, ...],
+    ) -> None:
         a, b, c, bias = inputs
         if a.dtype.itemsize == 1:
             raise DtypeError(
@@ -161,7 +180,7 @@ def keep(call: str) -> Callable[..., None]:
 def backward(call: str) -> Callable[..., tuple[Tensor | None, ...]]:
     """Return the function that computes the gradients of an operator and its ``_kept`` variant."""
 
-    def gradients(ctx: Any, grad: Tensor | None, of_sums: Any = None) -> tuple[Tensor | None, ...]:
+    def gradients(ctx: Context, grad: Tensor | None, of_sums: Tensor | None = None) -> tuple[Tensor | None, ...]:
         a, b, c, bias, kept = ctx.saved_tensors
         options = dict(ctx.options)
         activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
@@ -184,10 +203,10 @@ def backward(call: str) -> Callable[..., tuple[Tensor | None, ...]]:
     return gradients
 
 
-def no_second_derivative(call: str) -> Callable[..., Any]:
+def no_second_derivative(call: str) -> Callable[..., Never]:
     """Return the gradient of a derivative of activations, which raises UnsupportedError."""
 
-    def refuse(*_: Any) -> Any:
+    def refuse(*_: object) -> Never:
         raise UnsupportedError(
             f"{call}: an activation has no second derivative; apply the activation with torch instead"
         )
@@ -249,7 +268,7 @@ def batched_product(call: str, kept: bool = False) -> Callable[..., Any]:
         matrices = max(x.shape[1 if m else 0] for x, m in ((a, of_a), (b, of_b))) if several else 1
         rows, columns = a.shape[-2], b.shape[-1]
 
-        def batch(x: Any, of_x: bool, shape: tuple[int, int], one: bool) -> torch.Tensor:
+        def batch(x: torch.Tensor, of_x: bool, shape: tuple[int, int], one: bool) -> torch.Tensor:
             """Return (n L, …), or (1, …) for a matrix that is shared by the batch (``one``)."""
             if not of_x and one:
                 return x.reshape(1, *shape)

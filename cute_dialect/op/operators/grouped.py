@@ -11,7 +11,7 @@ gradients of one another.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
@@ -27,8 +27,11 @@ from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, shapes_of
 from cute_dialect.op.torch.gradients import result_dtype, summed
 from cute_dialect.op.torch.registry import CUTE
 
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.torch.autograd import Context
 
-def _groups(offs: Any, lengths: Any, row_groups: Any) -> dict[str, Any]:
+
+def _groups(offs: torch.Tensor | None, lengths: torch.Tensor | None, row_groups: torch.Tensor | None) -> dict[str, Any]:
     return {n: x for n, x in zip(GROUPS, (offs, lengths, row_groups)) if x is not None}
 
 
@@ -36,9 +39,10 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter, type(None))
 
 
 def forward(
-    a: torch.Tensor, b: torch.Tensor, offs: Any = None, lengths: Any = None, row_groups: Any = None, c: Any = None,
-    bias: Any = None, begins: Any = None, *, alpha: float = 1.0, beta: float = 1.0, activation: str = "",
-    rest: str = "keep", dtype: Any = None, device: str = "", math: str = "default",
+    a: torch.Tensor, b: torch.Tensor, offs: torch.Tensor | None = None, lengths: torch.Tensor | None = None,
+    row_groups: torch.Tensor | None = None, c: torch.Tensor | None = None, bias: torch.Tensor | None = None,
+    begins: torch.Tensor | None = None, *, alpha: float = 1.0, beta: float = 1.0, activation: str = "",
+    rest: str = "keep", dtype: torch.dtype | None = None, device: str = "", math: str = "default",
 ) -> torch.Tensor:  # fmt: skip
     groups = _groups(offs, lengths, row_groups)
     if begins is None and all([type(t) in _PLAIN for t in (a, b, *groups.values(), c, bias)]):
@@ -54,8 +58,8 @@ def forward(
 
 
 def fake(
-    a: torch.Tensor, b: torch.Tensor, offs: Any = None, lengths: Any = None, row_groups: Any = None, *_: Any,
-    dtype: Any = None, **__: Any,
+    a: torch.Tensor, b: torch.Tensor, offs: torch.Tensor | None = None, lengths: torch.Tensor | None = None,
+    row_groups: torch.Tensor | None = None, *_: object, dtype: torch.dtype | None = None, **__: object,
 ) -> torch.Tensor:  # fmt: skip
     groups = {n: x.shape for n, x in _groups(offs, lengths, row_groups).items()}
     s = shapes_of("grouped_mm", a.shape, b.shape, groups)
@@ -72,7 +76,7 @@ def bounds(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.Te
 # ---------------------------------------------------------------------------------------------------------- gradients
 
 
-def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
+def keep(ctx: Context, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
     a, b, offs, lengths, row_groups, c, bias, begins = inputs
     if a.dtype.itemsize == 1:
         raise DtypeError(
@@ -89,7 +93,7 @@ def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, An
     ctx.save_for_backward(a, b, offs, lengths, row_groups, *((c, bias) if sums else (None, None)), result)
 
 
-def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+def backward(ctx: Context, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     a, b, offs, lengths, row_groups, c, bias, result = ctx.saved_tensors
     options = dict(ctx.options)
     activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")

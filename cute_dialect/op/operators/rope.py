@@ -6,13 +6,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from cute_dialect.op.functions.rope import Rotation, rotated
 from cute_dialect.op.torch.registry import CUTE
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.torch.autograd import Context
 
 
 def forward(
@@ -23,15 +26,15 @@ def forward(
     return rotated(x, Rotation(cos, sin, positions, offsets, interleaved, layout, inverse), device=device)
 
 
-def fake(x: Tensor, *_: Any) -> Tensor:
+def fake(x: Tensor, *_: object) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-def keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def keep(ctx: Context, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs[1:5])
     ctx.how = inputs[5:]
 
 
-def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
     interleaved, layout, inverse = ctx.how
     return CUTE.rope(grad, *ctx.saved_tensors, interleaved, layout, not inverse), *(None,) * 7

@@ -18,7 +18,7 @@ from torch import Tensor
 from cute_dialect.op.functions import rows
 from cute_dialect.op.problems.rows import NUMBERS_BY_KERNEL
 from cute_dialect.op.rows import gradients as row_grads
-from cute_dialect.op.torch.autograd import no_settings
+from cute_dialect.op.torch.autograd import Context, no_settings
 from cute_dialect.op.torch.registry import CUTE
 
 
@@ -33,7 +33,7 @@ def _contiguous(x: Tensor) -> Tensor:
 def fake_like(place: int = 0, count: int = 1) -> Callable[..., Any]:
     """Return the fake of an operator whose ``count`` results are like the argument at index ``place``."""
 
-    def fake(*inputs: Any) -> Tensor | tuple[Tensor, ...]:
+    def fake(*inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         made = tuple([_contiguous(inputs[place]) for _ in range(count)])
         return made if count > 1 else made[0]
 
@@ -53,12 +53,12 @@ def mapped_backward(call: str) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda dy, y: row_grads.mapped_backward(call, dy, y, _device(y))
 
 
-def keep_output(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def keep_output(ctx: Context, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.settings = no_settings
     ctx.save_for_backward(output)
 
 
-def mapped_gradient(call: str) -> Callable[[Any, Tensor], Tensor]:
+def mapped_gradient(call: str) -> Callable[[Context, Tensor], Tensor]:
     """Return the backward pass."""
     return lambda ctx, dy: getattr(CUTE, f"{call}_backward")(dy, *ctx.saved_tensors)
 
@@ -118,7 +118,7 @@ def fake_layer_norm_backward(
     return _contiguous(x), _vector(x, weight is not None), _vector(x, bias)
 
 
-def keep_norm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+def keep_norm(ctx: Context, inputs: tuple[Any, ...], output: Tensor | tuple[Tensor, ...]) -> None:
     *tensors, ctx.eps = inputs
     if isinstance(output, tuple):  # With a residual, the sum is normalized.
         weights, row = tensors[2:], output[1]
@@ -129,7 +129,7 @@ def keep_norm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.save_for_backward(row, *weights[:1])
 
 
-def _norm_gradients(ctx: Any, dy: Tensor, ds: Tensor | None = None) -> tuple[Tensor, list[Tensor | None]]:
+def _norm_gradients(ctx: Context, dy: Tensor, ds: Tensor | None = None) -> tuple[Tensor, list[Tensor | None]]:
     """Return the gradients of the normalized row, and of the weight and the bias if the norm has any.
 
     ``ds`` is added to the first one.
@@ -142,12 +142,12 @@ def _norm_gradients(ctx: Any, dy: Tensor, ds: Tensor | None = None) -> tuple[Ten
     return dx, [v if there else None for v, there in zip(vectors, ctx.kinds)]
 
 
-def norm_gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
+def norm_gradient(ctx: Context, dy: Tensor) -> tuple[Tensor | None, ...]:
     dx, vectors = _norm_gradients(ctx, dy)
     return dx, *vectors, None
 
 
-def residual_gradient(ctx: Any, dy: Tensor | None, ds: Tensor | None) -> tuple[Any, ...]:
+def residual_gradient(ctx: Context, dy: Tensor | None, ds: Tensor | None) -> tuple[Tensor | None, ...]:
     if dy is None:  # Only the sum is used.
         return ds, ds, *[None] * len(ctx.kinds), None
     dx, vectors = _norm_gradients(ctx, dy, ds)
@@ -176,7 +176,7 @@ def fake_cross_entropy(x: Tensor, target: Tensor, ignore_index: int, reduction: 
     return x.new_empty(()), lse, lse.new_empty(())
 
 
-def keep_entropy(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+def keep_entropy(ctx: Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
     ctx.settings = no_settings
     x, target, ctx.ignore_index, reduction = inputs
     ctx.mean = reduction == "mean"
@@ -185,7 +185,7 @@ def keep_entropy(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor
     ctx.set_materialize_grads(False)
 
 
-def entropy_gradient(ctx: Any, g: Tensor | None, of_lse: Tensor | None, _: Any) -> tuple[Any, ...]:
+def entropy_gradient(ctx: Context, g: Tensor | None, of_lse: Tensor | None, _: object) -> tuple[Tensor | None, ...]:
     x, target, lse, count = ctx.saved_tensors
     dx = None
     if g is not None:
@@ -209,7 +209,7 @@ def fake_row_number(call: str, x: Tensor, keepdim: bool) -> Tensor:
     return x.new_empty((*x.shape[:-1], 1) if keepdim else x.shape[:-1])
 
 
-def keep_row(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def keep_row(ctx: Context, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.call, x, ctx.keepdim = inputs
     ctx.shape, ctx.settings = x.shape, no_settings
     if ctx.call in NUMBERS_BY_KERNEL:
@@ -221,7 +221,7 @@ def number_backward(call: str) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda dy, x: row_grads.number_backward(call, dy, x, device=_device(x))
 
 
-def row_gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
+def row_gradient(ctx: Context, dy: Tensor) -> tuple[Tensor | None, ...]:
     if ctx.call not in NUMBERS_BY_KERNEL:
         dy = dy if ctx.keepdim else dy.unsqueeze(-1)
         return None, (dy / ctx.shape[-1] if ctx.call == "mean" else dy).expand(ctx.shape), None
