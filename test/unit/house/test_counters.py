@@ -12,9 +12,9 @@ from import_graph import MANY, Source, counters, parse
 CEILINGS = {
     "files": 750,
     "lines": 188_400,
-    "# fmt: skip": 1_045,
-    "Any": 6_760,
-    f"functions with {MANY} or more parameters": 117,
+    "# fmt: skip": 1_030,
+    "Any": 6_600,
+    f"functions with {MANY} or more parameters": 115,
 }
 
 
