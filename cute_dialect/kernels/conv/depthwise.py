@@ -82,7 +82,7 @@ class DepthwiseConfig(NamedTuple):
         """Registers for image rows, live accumulators and taps."""
         taps, (rows, columns) = self.window.taps, self.tile
         line = len({hit.at for hit in self.hits(1)}) * self.given * number(self.element).width // 32
-        rows = self.turn[0] if self.rolled else rows
+        rows = self.iteration[0] if self.rolled else rows
         places = [[hit.at for hit in self.hits(0) if hit.pixel == row] for row in range(rows)]
         ats = {at for of_row in places for at in of_row}
         begun = [sum(min(of_row) <= at <= max(of_row) for of_row in places if of_row) for at in ats]
@@ -123,13 +123,13 @@ class DepthwiseConfig(NamedTuple):
         return pixels // u if self.gradient else pixels * u
 
     @property
-    def turn(self) -> tuple[int, int, int]:
+    def iteration(self) -> tuple[int, int, int]:
         """Rows per loop iteration, its first image row, and the image row of the last tap of one stride.
 
         An iteration has more image rows than an output row spans and than are prefetched. Accumulators and image rows
         therefore use the same registers in each iteration.
 
-        >>> DepthwiseConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))).turn
+        >>> DepthwiseConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))).iteration
         (3, -1, 1)
         """
         unit = self.window.strides[0] if self.gradient else 1
@@ -261,10 +261,10 @@ def depthwise(
         filters = cute.make_tensor(filters.iterator + lane * config.filters, filters.layout)
         factors = _Factors(config, filters)
         if config.rolled:
-            for turn in range(walk.turns()):
-                walk.turn(factors, fused, turn)
+            for iteration in range(walk.iterations()):
+                walk.iterate(factors, fused, iteration)
         else:
-            walk.turn(factors, fused, 0)
+            walk.iterate(factors, fused, 0)
 
 
 def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> Any:
@@ -333,7 +333,7 @@ class _Walk:
         self.x, self.y = config.lines(1, self.strip * config.tile[1]), config.lines(0, self.row)
         self.end = image.shape[2]
         if config.rolled:
-            self.count, first, last = config.turn
+            self.count, first, last = config.iteration
             past = config.past if config.shift else 3 * self.count
             self.down = config.hits(0, range(-past, self.count))
             self.lines = [first + i for i in range(config.lines(0, self.count))]
@@ -360,18 +360,18 @@ class _Walk:
         self.sums = cute.make_rmem_tensor((config.channels, config.tile[1], self.places), cute.Float32)
         self.sums.fill(0.0)
 
-    def turns(self) -> Any:
+    def iterations(self) -> Any:
         """Return the number of loop iterations."""
         return cute.ceil_div(self.length, len(self.lines))
 
-    def load(self, i: int, turn: Any) -> None:
+    def load(self, i: int, iteration: Any) -> None:
         """Load the tile's part of an image row of an iteration, or of the next one."""
         count = len(self.lines)
-        at = self.lines[i % count] + i // count * count + turn * count
+        at = self.lines[i % count] + i // count * count + iteration * count
         self.ring[None, None, i % self.slots].fill(0)
         _load(self, self.y + at, self.start + at * self.image.stride[2], i % self.slots)
 
-    def turn(self, factors: "_Factors", fused: Any, turn: Any) -> None:
+    def iterate(self, factors: "_Factors", fused: Any, iteration: Any) -> None:
         """Accumulate one iteration, whose first image rows are already loaded, and store the output rows that are
         complete.
         """
@@ -381,15 +381,15 @@ class _Walk:
             last[hit.pixel] = max(hit.at, last.get(hit.pixel, hit.at))
         for i, at in enumerate(self.lines):
             if self.config.rolled or i + self.config.ahead < len(self.lines):
-                self.load(i + self.config.ahead, turn)
+                self.load(i + self.config.ahead, iteration)
             for row in [row for row in first if first[row] == at]:
                 self.sums[None, None, self.place(row)].fill(0.0)
-            _add(self, factors, self.y + at + turn * len(self.lines), i)
+            _add(self, factors, self.y + at + iteration * len(self.lines), i)
             for row in [row for row in last if last[row] == at]:
-                self.store(row, turn, fused)
+                self.store(row, iteration, fused)
         for row in range(self.count):
             if row not in last:  # no tap reaches it
-                self.store(row, turn, fused)
+                self.store(row, iteration, fused)
         if self.config.shift:
             count = len(self.lines)
             for slot in range(self.config.past):
@@ -417,10 +417,10 @@ class _Walk:
                         place = k * self.config.channels // self.config.filters, beside.pixel, self.place(hit.pixel)
                         self.sums[place] = cute.math.fma(value, of, self.sums[place])
 
-    def store(self, row: int, turn: Any, fused: Any) -> None:
+    def store(self, row: int, iteration: Any, fused: Any) -> None:
         """Store an output row of the tile."""
         sums, width = self.sums[None, None, self.place(row)], self.config.tile[1]
-        _store(self, fused, sums, turn * self.count + row, self.strip * width)
+        _store(self, fused, sums, iteration * self.count + row, self.strip * width)
 
 
 def _load(walk: Any, y: Any, start: Any, slot: Any) -> None:

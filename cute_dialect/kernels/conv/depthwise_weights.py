@@ -162,8 +162,8 @@ def depthwise_weights(
             walk = _Walk(config, image, grads, (c, slice_, strip, band * rows, n), rows, acc)
             for i in cute.range_constexpr(config.ahead):
                 walk.load(i, 0)
-            for turn in range(walk.turns()):
-                walk.turn(turn)
+            for iteration in range(walk.iterations()):
+                walk.iterate(iteration)
     _reduce(config, acc, parts, block, first, grads.shape[0], (lanes, at_once))
 
 
@@ -224,7 +224,7 @@ class _Walk:
         self.held = cute.make_rmem_tensor((config.channels, config.columns, config.held), cute.Float32)
         self.held.fill(0.0)
 
-    def turns(self) -> Any:
+    def iterations(self) -> Any:
         """Return the number of loop iterations."""
         return cute.ceil_div(self.length, self.lines)
 
@@ -237,30 +237,30 @@ class _Walk:
                 found.append((row, r))
         return found
 
-    def load(self, i: int, turn: Any) -> None:
+    def load(self, i: int, iteration: Any) -> None:
         """Load image row ``i`` of an iteration, and the row of the gradient that begins there."""
         slot = i % self.slots
         if self.hits(i % self.lines):
             self.ring[None, None, slot].fill(0)
-            at = i + turn * self.lines
+            at = i + iteration * self.lines
             _load_line(self, self.y + at, self.start + at * self.image.stride[2], slot)
         if slot % self.unit == 0:
             row, slot = i // self.unit, slot // self.unit
             self.given[None, None, slot].fill(0)
-            row = row + turn * self.count
+            row = row + iteration * self.count
             _load_row(self, row, self.result + row * self.grads.stride[2], slot)
 
-    def turn(self, turn: Any) -> None:
+    def iterate(self, iteration: Any) -> None:
         """Accumulate the image rows of one iteration."""
         for i in range(self.lines):
-            self.load(i + self.config.ahead, turn)
+            self.load(i + self.config.ahead, iteration)
             if i % self.unit == 0:
                 row = i // self.unit
                 for q in range(self.config.columns):
                     for j, value in enumerate(self.of_grads.floats(self.given[None, q, row])):
                         self.held[j, q, self.place(row)] = value
             if self.hits(i):
-                _multiply_line(self, self.y + i + turn * self.lines, i, turn)
+                _multiply_line(self, self.y + i + iteration * self.lines, i, iteration)
         if self.config.shift:
             for slot in range(self.config.held - self.count):
                 self.held[None, None, slot] = self.held[None, None, slot + self.count].load()
@@ -273,11 +273,11 @@ class _Walk:
         """Return the registers of an output row, of this iteration or of an earlier one."""
         return row + self.config.held - self.count if self.config.shift else row % self.count
 
-    def multiply(self, i: int, turn: Any) -> None:
+    def multiply(self, i: int, iteration: Any) -> None:
         """Multiply image row ``i`` by the rows of the gradient that reach it."""
         seen = {at: self.of_image.floats(self.ring[None, k, i]) for k, at in enumerate(self.columns)}
         for row, r in self.hits(i):
-            _multiply_row(self, row + turn * self.count, self.place(row), r, seen)
+            _multiply_row(self, row + iteration * self.count, self.place(row), r, seen)
 
     def products(self, slot: int, r: int, q: int, seen: Any) -> None:
         """Accumulate one pixel of the output's gradient."""
@@ -302,9 +302,9 @@ def _load_row(walk: Any, row: Any, start: Any, slot: int) -> None:
             walk.of_grads.load(at, walk.given[None, q, slot], walk.there[None, q])
 
 
-def _multiply_line(walk: Any, y: Any, i: int, turn: Any) -> None:
+def _multiply_line(walk: Any, y: Any, i: int, iteration: Any) -> None:
     if (y >= 0) & (y < walk.image.shape[2]):
-        walk.multiply(i, turn)
+        walk.multiply(i, iteration)
 
 
 def _multiply_row(walk: Any, row: Any, slot: int, r: int, seen: Any) -> None:

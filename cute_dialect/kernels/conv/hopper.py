@@ -36,11 +36,11 @@ from cute_dialect.kernels.conv.stores import (
     GroupPlaces,
     PixelPlaces,
     PixelResult,
-    StepsInTurn,
-    StepsLoads,
+    ResidueCooperative,
+    ResidueLoads,
+    ResidueWork,
     TapPlaces,
     WeightResult,
-    WorkOfSteps,
 )
 from cute_dialect.kernels.epilogue.combination import Addends
 from cute_dialect.kernels.epilogue.emit import Fused
@@ -224,7 +224,7 @@ def conv(
     tiles = Tiles(c, raster)
     steps = Steps(config, grid)
     walked: Any = (lambda place: steps.steps(place.matrix)) if config.strided else k_tiles
-    work = (WorkOfSteps if config.strided else WORK[work_of(config.gemm)])(config.gemm, tiles, walked, shared)
+    work = (ResidueWork if config.strided else WORK[work_of(config.gemm)])(config.gemm, tiles, walked, shared)
     atoms = [x[0] if isinstance(x, tuple) else x for x in (tma_a, tma_b)]
     if cute.arch.thread_idx().x == 0:
         for atom in (*atoms, *(atom for atom, _ in tmas_c.values())):
@@ -244,7 +244,7 @@ def conv(
         )  # fmt: skip
         b = Filter(config, brought, steps)
     producer, consumer = ring_between(c)
-    loads = (StepsLoads if config.strided else Loads)(c, a, b, producer, tiles, walked)
+    loads = (ResidueLoads if config.strided else Loads)(c, a, b, producer, tiles, walked)
     blocks = cute.make_layout(c.cluster)
     pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
     if c.cluster == 1:
@@ -269,7 +269,7 @@ def conv(
             result = WeightResult(config, steps, tmas_c, *given)
         else:
             result = Result(c, tmas_c, *given)
-        role = StepsInTurn if config.strided else ROLES[c.schedule]
+        role = ResidueCooperative if config.strided else ROLES[c.schedule]
         work.consume(role(c, consumer, products, result, tiles, walked))
 
     take_roles(c, lambda: work.produce(loads), consume)

@@ -184,7 +184,7 @@ class PixelResult(Result):
         }
 
 
-class StepsLoads(Loads):
+class ResidueLoads(Loads):
     """Producer for tiles with different numbers of K steps."""
 
     def whole(self, first: Any, done: Any) -> None:
@@ -196,7 +196,7 @@ class StepsLoads(Loads):
             done = cute.Int32(0)
 
 
-class StepsInTurn(Cooperative):
+class ResidueCooperative(Cooperative):
     """Consumers of tiles with different numbers of K steps."""
 
     def whole(self, first: Any) -> None:
@@ -210,7 +210,7 @@ class StepsInTurn(Cooperative):
         self.result.finish()
 
 
-class WorkOfSteps:
+class ResidueWork:
     """Work of a block: every n-th tile, n being the number of clusters. ``k_tiles(place)`` is the number of K steps."""
 
     def __init__(self, c: Any, tiles: Any, k_tiles: Any, shared: Any):

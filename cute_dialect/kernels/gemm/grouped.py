@@ -405,7 +405,7 @@ class GroupLoads:
                 self.b.fetch(slot.index, slot.barrier, place.column, at, place.matrix)
 
 
-class InTurn(Cooperative):
+class GroupCooperative(Cooperative):
     """Consumers that share a tile, where each group has its own number of K steps."""
 
     def whole(self, first: Any) -> None:
@@ -419,7 +419,7 @@ class InTurn(Cooperative):
         self.result.finish()
 
 
-class Turns(Pingpong):
+class GroupPingpong(Pingpong):
     """Consumers that alternate between tiles, where each group has its own number of K steps."""
 
     def whole(self, first: Any) -> None:
@@ -451,7 +451,7 @@ class Turns(Pingpong):
             self.consumer.state.skip(self.tiles.steps(self.tiles.place(tile)))
 
 
-OF_STEPS = {"cooperative": InTurn, "pingpong": Turns}
+GROUP_ROLES = {"cooperative": GroupCooperative, "pingpong": GroupPingpong}
 ROLES = {"cooperative": Cooperative, "pingpong": Pingpong}
 
 
@@ -571,7 +571,7 @@ def grouped_gemm(
             c.epilogue, addends, pairs=c.major_c == "n", whole=number(c.output).is_integer, batch=config.batched[2]
         )
         result = GroupResult(config, C, tmas_c, staging, products.sums, group, fused)
-        role = (OF_STEPS if config.form == "k" else ROLES)[c.schedule]
+        role = (GROUP_ROLES if config.form == "k" else ROLES)[c.schedule]
         role(c, consumer, products, result, tiles, k_tiles).whole(tiles.first)
 
     take_roles(c, lambda: GroupLoads(config, a, b, producer, tiles, k_tiles).whole(), consume)

@@ -33,7 +33,7 @@ from cute_dialect.kernels.rows.config import (
 )
 from cute_dialect.kernels.rows.forward import add, deviations, pivot_of, power, where_mine, wide
 from cute_dialect.kernels.rows.memory import Place, RowMemory, part, widened
-from cute_dialect.kernels.rows.sharing import Sharing, Turn
+from cute_dialect.kernels.rows.sharing import ExchangeBuffer, Sharing
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
 __all__ = [
@@ -322,7 +322,7 @@ def norm_backward(
     c, width, chunks = plan.config, plan.width, plan.chunks
     if parts is not None:
         cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the parts may start, and waits.
-    sharing = Sharing(c, messages=True, in_turn=True)
+    sharing = Sharing(c, messages=True, several_rows=True)
     ring = Ring(plan, sharing, x, d, r, y)
     share = 1.0 / wide(ring.n)
     sums = [Added(plan) for kind in "wb" if kind in plan.takes]
@@ -336,7 +336,7 @@ def norm_backward(
         at = ring.columns._replace(source=0)
         weights = ring.load(as_matrix(w), at, 0, chunks, alike=plan.whole)
         edge_weights = ring.load_edges(as_matrix(w), at)
-    edges, turn, slot = ring.edges_of(sharing.row), cute.Int32(0), cute.Int32(0)
+    edges, iteration, slot = ring.edges_of(sharing.row), cute.Int32(0), cute.Int32(0)
     if c.cluster > 1:
         cute.arch.cluster_wait()  # every block has started, so its barrier exists
     for base in range(ring.base, ring.rows, ring.step):
@@ -361,7 +361,7 @@ def norm_backward(
         mine = [True] * (chunks - 1) + [ring.has_last(place)] + [has for _, has in place.edges]
         pieces = [piece(i, False) for i in range(len(mine))]
         numbers = gradient.of_warp([(e, scaled, has) for (e, _, scaled, _), has in zip(pieces, mine)])
-        gradient.of_row(sharing.exchange(gradient, numbers, Turn(turn & 1, turn >> 1 & 1)), share)
+        gradient.of_row(sharing.exchange(gradient, numbers, ExchangeBuffer(iteration & 1, iteration >> 1 & 1)), share)
         if place.exists:
             for i in cute.range_constexpr(len(mine)):
                 e, g, scaled, of_sum = piece(i, True)  # read again, because the registers hold the accumulators
@@ -383,7 +383,7 @@ def norm_backward(
         for old, new in zip(edges, coming):
             if old is not None:
                 old.store(new.load())
-        turn += 1
+        iteration += 1
         slot = cute.where(slot + 1 < c.stages, slot + 1, 0)
     cute.arch.cp_async_wait_group(0)
     block, columns = cute.arch.block_idx().x // c.cluster, part_stride(ring.n)

@@ -13,7 +13,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.rows.config import RowConfig
 
 
-class Turn(NamedTuple):
+class ExchangeBuffer(NamedTuple):
     """The half of the shared-memory buffer that a row's exchange uses, and the phase of its barrier.
 
     Consecutive rows use alternate halves, so that no thread still reads the half that is written next.
@@ -31,10 +31,10 @@ class Sharing:
             that the grid processes at once.
         messages: The blocks of a cluster send each other partial results by ``st.async``, instead of using cluster
             barriers.
-        in_turn: The threads process more than one row.
+        several_rows: The threads process more than one row.
     """
 
-    def __init__(self, config: RowConfig, messages: bool = False, in_turn: bool = False):
+    def __init__(self, config: RowConfig, messages: bool = False, several_rows: bool = False):
         self.config, self.messages = config, messages
         self.tid, self.row = cute.arch.thread_idx().x, cute.arch.block_idx().x
         self.lane = cute.arch.lane_idx()
@@ -42,7 +42,7 @@ class Sharing:
         self.rank: Any = 0
         if self.config.cluster > 1:
             if self.messages:
-                self.barriers = self._make_barriers(2 if in_turn else 1)
+                self.barriers = self._make_barriers(2 if several_rows else 1)
             cute.arch.cluster_arrive_relaxed()
             self.rank = cute.arch.block_idx_in_cluster()
             self.row = self.row // self.config.cluster
@@ -70,7 +70,7 @@ class Sharing:
         """Index of this warp among those that share the row."""
         return self.thread // 32
 
-    def exchange(self, operation: Any, numbers: list[Any], turn: Turn | None = None) -> list[Any]:
+    def exchange(self, operation: Any, numbers: list[Any], buffer: ExchangeBuffer | None = None) -> list[Any]:
         """Combine the partial results of all warps of a row, and return the result in every thread.
 
         Args:
@@ -78,7 +78,7 @@ class Sharing:
                 ``threads`` threads. ``merged(lists)`` combines lists in one thread (only without messages).
                 ``neutral(count)`` returns identity elements.
             numbers: The partial results of this warp.
-            turn: The buffer half, if several rows are processed.
+            buffer: The half of the buffer, if several rows are processed.
         """
         if self.config.warps == 1:
             return numbers
@@ -88,7 +88,7 @@ class Sharing:
         warps, cluster, count = self.config.threads // 32, self.config.cluster, len(numbers)
         if warps > 1:
             # Each warp writes its results to shared memory, and each lane reads those of one warp.
-            partials, first = self._table(count, warps, turn)
+            partials, first = self._table(count, warps, buffer)
             if self.lane == 0:
                 for i, x in enumerate(numbers):
                     partials[first + warp + i * warps] = x
@@ -101,10 +101,10 @@ class Sharing:
 
         if cluster == 1:
             return of_block()
-        received, own = self._table(count, cluster, turn)
-        if turn is None:
+        received, own = self._table(count, cluster, buffer)
+        if buffer is None:
             cute.arch.cluster_wait()  # every block has started, so its barrier exists
-        barrier, phase = (self.barriers, 0) if turn is None else (self.barriers + turn.side, turn.phase)
+        barrier, phase = (self.barriers, 0) if buffer is None else (self.barriers + buffer.side, buffer.phase)
         if warp == 0:
             # Lane i signals block i. A fence would also wait for the thread's other stores and loads.
             found = of_block()
@@ -136,11 +136,11 @@ class Sharing:
         found = [self._column(operation, table, first, count, warps) for first in range(0, warps, columns)]
         return operation.over_lanes(operation.merged(found), columns)
 
-    def _table(self, count: int, columns: int, turn: Turn | None) -> tuple[Any, Any]:
+    def _table(self, count: int, columns: int, buffer: ExchangeBuffer | None) -> tuple[Any, Any]:
         """Return shared memory for ``count`` numbers per column, and the offset of this row."""
-        sides = 1 if turn is None else 2
+        sides = 1 if buffer is None else 2
         table = cute.smem_tensor(cute.Float32, cute.make_layout(sides * count * columns), byte_alignment=4)
-        return table, 0 if turn is None else turn.side * (count * columns)
+        return table, 0 if buffer is None else buffer.side * (count * columns)
 
     def _column(self, operation: Any, table: Any, first: Any, count: int, columns: int) -> list[Any]:
         """Return the numbers of one column per lane; lanes past the last column get identity elements."""

@@ -103,7 +103,7 @@ def _shaped(g: Geometry, element: str, output: str, channels: int, columns: int,
     unrolled = _unrolled(config, at_once)
     if unrolled is not None:
         return unrolled
-    if config.turn[0] * g.taps * columns * channels > _MULTIPLICATIONS:  # the loop body would be too long
+    if config.iteration[0] * g.taps * columns * channels > _MULTIPLICATIONS:  # the loop body would be too long
         rows = max(1, min(most, _MULTIPLICATIONS // (g.taps * columns * channels)))
         config = config._replace(rolled=False, shift=False, tile=(-(-rows // units[0]) * units[0], columns))
     deeper = [config._replace(ahead=n) for n in _AHEAD if config.rolled]
