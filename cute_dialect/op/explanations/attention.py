@@ -13,12 +13,12 @@ attention of 4 sequences, 16 heads of 128 on 4, 4096 queries, 4096 keys, f16
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
-from typing import Any
+from typing import Any, TypeAlias
 
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.config import AttentionConfig
@@ -33,6 +33,8 @@ from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 _ELEMENTS = {"sinks": "f32", "alibi_slopes": "f32", "mask": "f32"}
 """Element types of arrays that are given as shapes."""
+Shaped: TypeAlias = Any
+"""An array, or the shape of a contiguous one."""
 _PEAK = 989.5
 """TFLOP/s of tensor cores with 16-bit operands (NVIDIA H100 and H200 data sheets)."""
 _BANDWIDTH = 4.8
@@ -88,12 +90,12 @@ class AttentionExplanation(Explanation):
 
 
 def explain_attention(
-    q: Any, k: Any, v: Any = None, *, causal: bool | str = False, scale: float | None = None, window: Any = None,
-    softcap: float = 0.0, sinks: Any = None, alibi_slopes: Any = None, mask: Any = None, lse: bool = False,
-    layout: str = "bhsd", seqused_k: Any = None, page_table: Any = None, cu_seqlens_q: Any = None,
-    cu_seqlens_k: Any = None, max_seqlen_q: int | None = None, max_seqlen_k: int | None = None,
-    deterministic: bool | None = None, kernel: AttentionConfig | str | None = None,
-    split_keys: int | None = None, element: str = "f16",
+    q: Shaped, k: Shaped, v: Shaped = None, *, causal: bool | str = False, scale: float | None = None,
+    window: Sequence[int | None] | None = None, softcap: float = 0.0, sinks: Shaped = None,
+    alibi_slopes: Shaped = None, mask: Shaped = None, lse: bool = False, layout: str = "bhsd",
+    seqused_k: Shaped = None, page_table: Shaped = None, cu_seqlens_q: Shaped = None, cu_seqlens_k: Shaped = None,
+    max_seqlen_q: int | None = None, max_seqlen_k: int | None = None, deterministic: bool | None = None,
+    kernel: AttentionConfig | str | None = None, split_keys: int | None = None, element: str = "f16",
 ) -> AttentionExplanation:  # fmt: skip
     """Return the explanation of an attention call.
 
@@ -151,7 +153,7 @@ class AttentionBackwardExplanation(Explanation):
 
 
 def explain_backward(
-    q: Any, k: Any, v: Any = None, *, deterministic: bool | None = None, dlse: Any = None,
+    q: Shaped, k: Shaped, v: Shaped = None, *, deterministic: bool | None = None, dlse: Shaped = None,
     kernel: BackwardConfig | str | None = None, element: str = "f16", max_seqlen_k: int | None = None, **more: Any,
 ) -> AttentionBackwardExplanation:  # fmt: skip
     """Return the explanation of the gradients of an attention call.
@@ -233,7 +235,7 @@ def multiplications(form: Form) -> int:
     return total
 
 
-def _view(x: Any, element: str) -> ArrayView:
+def _view(x: Shaped, element: str) -> ArrayView:
     """Return a view of an array; shapes and arrays without memory become arrays on a GPU."""
     if not isinstance(x, tuple | list):
         try:

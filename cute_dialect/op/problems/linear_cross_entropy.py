@@ -27,7 +27,7 @@ ALIGNMENT = 16
 
 
 class Settings(NamedTuple):
-    """The arguments of :func:`linear_cross_entropy` that are not arrays."""
+    """The arguments of :func:`cute_dialect.op.linear_cross_entropy` that are not arrays."""
 
     ignore_index: int
     reduction: str
