@@ -336,7 +336,7 @@ def norm_backward(
         at = ring.columns._replace(source=0)
         weights = ring.load(as_matrix(w), at, 0, chunks, alike=plan.whole)
         edge_weights = ring.load_edges(as_matrix(w), at)
-    edges, iteration, slot = ring.edges_of(sharing.row), cute.Int32(0), cute.Int32(0)
+    edges, trip, slot = ring.edges_of(sharing.row), cute.Int32(0), cute.Int32(0)
     if c.cluster > 1:
         cute.arch.cluster_wait()  # every block has started, so its barrier exists
     for base in range(ring.base, ring.rows, ring.step):
@@ -361,7 +361,7 @@ def norm_backward(
         mine = [True] * (chunks - 1) + [ring.has_last(place)] + [has for _, has in place.edges]
         pieces = [piece(i, False) for i in range(len(mine))]
         numbers = gradient.of_warp([(e, scaled, has) for (e, _, scaled, _), has in zip(pieces, mine)])
-        gradient.of_row(sharing.exchange(gradient, numbers, ExchangeBuffer(iteration & 1, iteration >> 1 & 1)), share)
+        gradient.of_row(sharing.exchange(gradient, numbers, ExchangeBuffer(trip & 1, trip >> 1 & 1)), share)
         if place.exists:
             for i in cute.range_constexpr(len(mine)):
                 e, g, scaled, of_sum = piece(i, True)  # read again, because the registers hold the accumulators
@@ -383,7 +383,7 @@ def norm_backward(
         for old, new in zip(edges, coming):
             if old is not None:
                 old.store(new.load())
-        iteration += 1
+        trip += 1
         slot = cute.where(slot + 1 < c.stages, slot + 1, 0)
     cute.arch.cp_async_wait_group(0)
     block, columns = cute.arch.block_idx().x // c.cluster, part_stride(ring.n)
