@@ -17,6 +17,9 @@ from cute_dialect.op.functions.attention import (
 from cute_dialect.op.functions.attention import (
     merge_attention as merge_attention,
 )
+from cute_dialect.op.functions.gated import (
+    gated as gated,
+)
 from cute_dialect.op.functions.quantize import (
     dequantize as dequantize,
     quantize as quantize,

@@ -29,6 +29,7 @@ from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.explanations.attention import explain_attention, explain_backward
 from cute_dialect.op.explanations.conv import explain_convolution
+from cute_dialect.op.explanations.gated import explain_gated
 from cute_dialect.op.explanations.gemm import (
     GemmExplanation,
     example_view,
@@ -41,6 +42,7 @@ from cute_dialect.op.explanations.quantize import explain_quantize
 from cute_dialect.op.explanations.rows import explain_rows
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions.conv import is_convolution
+from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
@@ -91,8 +93,8 @@ def explain(
 
     Args:
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.attention``,
-            ``op.attention_backward``, ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, a convolution,
-            or a function on rows such as ``op.softmax``.
+            ``op.attention_backward``, ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``, a
+            convolution, or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
             they are q, k and v; for functions on rows and ``op.linear_cross_entropy`` ``b`` is the weight, and for
             ``op.dequantize`` the scales.
@@ -136,6 +138,8 @@ def explain(
         return explained_lists(GroupedArguments(a, b, {}, out, extras, dtype=dtype, schedule=schedule))
     if function is grouped_mm:
         return explain_grouped(a, b, out, more, dtype, math, gpu, others, element)
+    if function is gated and not more:
+        return explain_gated(a, applied, element)
     if function in (quantize, dequantize):
         return explain_quantize(name, a, more.get("scale", b), element, dtype, more.get("block"))
     chunk = more.pop("chunk", None) if function is linear_cross_entropy else None

@@ -7,7 +7,7 @@ operators.  Eager calls with gradients use autograd nodes of the same functions.
 
 from __future__ import annotations
 
-from cute_dialect.op.operators import attention, conv, gemm, grouped, linear_cross_entropy, quantize, rope, rows
+from cute_dialect.op.operators import attention, conv, gated, gemm, grouped, linear_cross_entropy, quantize, rope, rows
 from cute_dialect.op.problems.rows import MAPS, NUMBERS_BY_KERNEL
 from cute_dialect.op.torch.gradients import slope
 from cute_dialect.op.torch.registry import Operator, register
@@ -129,6 +129,14 @@ OPERATORS = (
     ),
     Operator(
         "dequantize", "(Tensor q, Tensor scales, str dtype) -> Tensor", quantize.dequantize, quantize.fake_converted
+    ),
+    # Gated activations.
+    Operator(
+        "gated", "(Tensor x, str activation) -> Tensor", gated.forward, gated.fake, gated.keep, gated.backward
+    ),
+    Operator(
+        "gated_backward", "(Tensor dy, Tensor x, str activation) -> Tensor", gated.forward_gradient,
+        gated.fake_gradient,
     ),
     # Row functions.
     *(

@@ -69,6 +69,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "append_kv": lambda: op.append_kv(HEADS, HEADS, HEADS[:, :, :1], HEADS[:, :, :1], USED),
     "quantize": lambda: op.quantize(ROWS),
     "dequantize": lambda: op.dequantize(ROWS.astype(ml_dtypes.float8_e4m3fn), ONE),
+    "gated": lambda: op.gated(ROWS),
     "softmax": lambda: op.softmax(ROWS),
     "log_softmax": lambda: op.log_softmax(ROWS),
     "rms_norm": lambda: op.rms_norm(ROWS),
