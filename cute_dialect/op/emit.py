@@ -253,7 +253,7 @@ def mlir(operation: GemmOperationUniversal) -> str:
         *([parts] if parts else []),
         "",
         f"  cute-run FILE --kernel=launch --device=cpu {' '.join(texts)} --check='{check}'",
-    ]  # fmt: skip
+    ]
     share = share_of(operation.variant().kernel)
     if share is not None:
         floats, counters = share.of(given[2].shape)

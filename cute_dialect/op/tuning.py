@@ -252,9 +252,7 @@ def tuned_convolution(
 # ---------------------------------------------------------------------------------------------------------------- plans
 
 
-def tuned_plan(
-    plan: Gemm, taken: Arguments, budget: float, save: bool, say: Callable[[str], None] | None
-) -> Tuned:  # fmt: skip
+def tuned_plan(plan: Gemm, taken: Arguments, budget: float, save: bool, say: Callable[[str], None] | None) -> Tuned:
     """Measure kernels for checked arguments of a plan; see :func:`cute_dialect.op.functions.tune.tune`."""
     import torch
 
@@ -303,9 +301,8 @@ def tuned_plan(
     prepared(arguments(rule, first))()
     elements = matrices * (m * k + k * n) * BITS[problem.element] + matrices * m * n * BITS[problem.output]
     found = contest(
-        problem, rule, kernels, first, memory_of, run_of, traffic=elements // 8,
-        until=begin + budget, say=say,
-    )  # fmt: skip
+        problem, rule, kernels, first, memory_of, run_of, traffic=elements // 8, until=begin + budget, say=say
+    )
     return kept(found, gpu, 2 * matrices * m * n * k) if save else found
 
 

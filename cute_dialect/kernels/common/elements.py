@@ -25,9 +25,7 @@ FACTORS = {
 }  # fmt: skip
 """Operand types -> bits of an element."""
 
-OUTPUTS = {
-    "f16": 16, "bf16": 16, "f32": 32, "i32": 32, "i8": 8, "ui8": 8, "f8E4M3FN": 8, "f8E5M2": 8, "f64": 64,
-}  # fmt: skip
+OUTPUTS = {"f16": 16, "bf16": 16, "f32": 32, "i32": 32, "i8": 8, "ui8": 8, "f8E4M3FN": 8, "f8E5M2": 8, "f64": 64}
 """Result types -> bits of an element."""
 
 BITS = {**OUTPUTS, **FACTORS, "i64": 64}

@@ -83,7 +83,7 @@ def drawn_of_arrays(like: Any, seed: Any, offset: Any) -> Any:
     pairs, strips, zero = column // 2, row // 16 * 8 + row % 8, (row + column + matrix) * 0
     words = philox(
         [pairs + zero, strips + zero, matrix + zero, (offset & _WORD) + zero], [seed & _WORD, (seed >> 32) & _WORD]
-    )  # fmt: skip
+    )
     which = row // 8 % 2 * 2 + column % 2
     word: Any = sum(w * (which == i) for i, w in enumerate(words))
     number = word >> 8

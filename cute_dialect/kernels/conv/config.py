@@ -219,9 +219,7 @@ class ConvConfig(NamedTuple):
             )
         if self.kind == WGRAD and (c.tile[1] % 64 or c.cluster_m > 1):
             raise ValueError(f"{self.kind} needs a tile N that is a multiple of 64 and cluster_m=1, got {c}")
-        if self.strided and (
-            c.schedule != "cooperative" or c.deferred or c.serpentine or self.parts > 1
-        ):  # fmt: skip
+        if self.strided and (c.schedule != "cooperative" or c.deferred or c.serpentine or self.parts > 1):
             raise ValueError(
                 f"a strided dgrad needs the cooperative schedule, no deferred, no serpentine and parts=1, got {c}"
             )

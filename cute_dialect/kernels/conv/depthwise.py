@@ -238,9 +238,7 @@ def _row(first: Any, pixel: Any, pixels: Any) -> Any:
 
 
 @cute.kernel
-def depthwise(
-    image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]
-):  # fmt: skip
+def depthwise(image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]):
     """Compute some channels of a tile of pixels per thread."""
     lanes, at_once, strips, bands, tiles, rows, chunks = sizes
     thread, (block, chunk) = cute.arch.thread_idx().x, divmod(cute.arch.block_idx().x, chunks)

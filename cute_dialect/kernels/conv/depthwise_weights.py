@@ -114,7 +114,7 @@ class DepthwiseWeightsConfig(NamedTuple):
 @cute.jit
 def launch(
     image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, rows: cute.Int32, config: cute.Constexpr[Any] = None
-):  # fmt: skip
+):
     """Launch the kernel.
 
     Args:
@@ -142,9 +142,7 @@ def launch(
 
 
 @cute.kernel
-def depthwise_weights(
-    image: Any, grads: Any, parts: Any, sizes: Any, config: cute.Constexpr[Any]
-):  # fmt: skip
+def depthwise_weights(image: Any, grads: Any, parts: Any, sizes: Any, config: cute.Constexpr[Any]):
     """Accumulate a thread's channels and taps over some tiles, then reduce over the block."""
     cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the rows may start, and waits.
     lanes, at_once, strips, bands, tiles, rows = sizes

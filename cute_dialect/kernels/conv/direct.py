@@ -321,9 +321,7 @@ class _Elements:
 
 
 @cute.kernel
-def direct(
-    image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]
-):  # fmt: skip
+def direct(image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]):
     """Compute tiles of pixels of some groups."""
     strips, bands, tiles, slabs, blocks = sizes
     block, _, number_of_class = cute.arch.block_idx()
@@ -607,7 +605,7 @@ def _compute_group(walk: _Warp, unit: Any, fused: Any) -> None:
 
 def _accumulate(
     walk: _Warp, unit: Any, bases: list[Any], offsets: list[Any], sums: list[Any], factors: Any, row: Any = 0
-) -> None:  # fmt: skip
+) -> None:
     """Add the products of all K steps, or of those of one filter row, to the accumulators."""
     for k, step in enumerate(walk.steps()):
         found = walk.factor(unit, step, row) if factors is None else factors[k]

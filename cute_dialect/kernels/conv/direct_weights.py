@@ -151,9 +151,7 @@ def direct_weights(image: Any, grads: Any, parts: Any, sizes: Any, config: cute.
     rows, columns = config.halo
     count = rows * columns * pixel
     # A single array, so that a lane can select the line of zeros by its offset.
-    memory = cute.smem_tensor(
-        kind, cute.make_layout(count + config.tile[0] * config.tile[1] * line + VECTOR), 128
-    )  # fmt: skip
+    memory = cute.smem_tensor(kind, cute.make_layout(count + config.tile[0] * config.tile[1] * line + VECTOR), 128)
     zeros = count + config.tile[0] * config.tile[1] * line
     if config.deep > config.channels or config.wide > config.filters:  # Copies skip the padding channels.
         clear_vectors(memory, config.threads)

@@ -156,7 +156,7 @@ def _addends(config: ConvConfig, addends: Addends, rows: Any, columns: Any, whol
 
 def _launch_weights(
     image: Any, gradient: Any, result: Any, pixels: Grid, shared: Shared, addends: Addends, config: ConvConfig
-) -> None:  # fmt: skip
+) -> None:
     """Launch wgrad: ``gradient`` (K, pixels), ``result`` (K, C, taps)."""
     c, window = config.base, config.window
     m, n, k = c.tile

@@ -119,7 +119,7 @@ class Columns:
 
     def __init__(
         self, config: ConvConfig, atom: Any, smem: Any, grid: Grid, steps: Steps, blocks: int, rank: Any, mask: Any
-    ):  # fmt: skip
+    ):
         self.config, self.atom, self.smem, self.steps = config, atom, smem, steps
         self.pixels, self.blocks, self.rank, self.mask = Pixels(grid), blocks, rank, mask
         self.shared = blocks > 1

@@ -97,7 +97,7 @@ class WeightResult(Result):
 
     def __init__(
         self, config: ConvConfig, steps: Steps, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Any
-    ):  # fmt: skip
+    ):
         super().__init__(config.base, tmas, memory, sums, group, fused)
         self.steps = steps
 
@@ -175,7 +175,7 @@ class PixelResult(Result):
 
     def __init__(
         self, c: GemmConfig, image: Any, pixels: Pixels, steps: Steps, memory: Any, sums: Any, group: Any, fused: Any
-    ):  # fmt: skip
+    ):
         targets = {width: (_Target(image.element_type), None) for width in dict.fromkeys(c.widths)}
         super().__init__(c, targets, memory, sums, group, fused)
         buffers = c.buffers * c.consumers

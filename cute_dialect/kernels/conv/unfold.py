@@ -84,7 +84,7 @@ def launch(
 @cute.kernel(max_threads=THREADS, min_blocks=3)
 def unfold(
     image: Any, columns: Any, sizes: Sizes, shape: Any, gradient: cute.Constexpr[bool], whole: cute.Constexpr[bool]
-):  # fmt: skip
+):
     """Write one piece of every n-th row, n being the rows that all blocks write at once.
 
     A ``whole`` piece is a vector.

@@ -72,13 +72,11 @@ class Plan:
             # Rows of 128 bytes along n, one for each m. A warp writes along a row, and reads a column of 32 rows, whose
             # words the swizzle puts into different banks.
             across, down = min(tn, t), max(1, t // tn)
-            self.load = cute.make_layout(
-                ((across, down), (tn // across, tm // down)), ((tm, 1), (across * tm, down))
-            )  # fmt: skip
+            self.load = cute.make_layout(((across, down), (tn // across, tm // down)), ((tm, 1), (across * tm, down)))
             rows, columns = min(tm, t), max(1, t // tm)
             self.store = cute.make_layout(
                 ((rows, columns), (tm // rows, tn // columns)), ((1, tm), (rows, columns * tm))
-            )  # fmt: skip
+            )
             row = 128 // self.bytes
             self.smem = cute.make_layout((tm, (row, tn // row)), (row, (1, tm * row)))
             base = max(2, self.bytes.bit_length() - 1)

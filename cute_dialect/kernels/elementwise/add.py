@@ -103,7 +103,7 @@ def add_edge(atom: cute.CopyAtom, tA: cute.Tensor, tB: cute.Tensor, tC: cute.Ten
 @cute.kernel
 def add(
     mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: cute.Constexpr[Tile], rows_first: cute.Constexpr[bool]
-):  # fmt: skip
+):
     """Add matrices of any alignment."""
     add_tile(mA, mB, mC, tile, rows_first)
 
@@ -111,7 +111,7 @@ def add(
 @cute.kernel
 def add_v(
     mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: cute.Constexpr[Tile], rows_first: cute.Constexpr[bool]
-):  # fmt: skip
+):
     """Add matrices with 16-byte aligned rows."""
     add_tile(mA, mB, mC, tile, rows_first)
 

@@ -261,7 +261,7 @@ def compute(operands: Any, results: Any, m: cute.Int32, n: cute.Int32, plan: cut
 @cute.jit
 def launch(
     operands: Any, results: Any, m: cute.Int32, n: cute.Int32, matrices: cute.Int32, plan: cute.Constexpr[SumsPlan]
-):  # fmt: skip
+):
     """Launch one block per 128 rows of some columns."""
     graph = plan.graph
     for i, (x, t) in enumerate(zip(graph.inputs, operands)):

@@ -43,7 +43,7 @@ class Columns:
 
     def __init__(
         self, inputs: Sequence[Input], lines: Sequence[Any], first: Any, count: int, compute: Any, at: Any = None
-    ):  # fmt: skip
+    ):
         self.inputs, self.lines, self.compute, self.lane = inputs, lines, compute, cute.arch.lane_idx()
         self.held: list[Any] = [None for _ in inputs]
         for n, (x, line) in enumerate(zip(inputs, lines)):

@@ -192,7 +192,7 @@ class Epilogue(NamedTuple):
 
     def arguments(
         self, output: str, *, batch: bool = False, row_major: bool = True, vectors: bool = True, array: bool = False
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         """Return the launch arguments after C and their annotations: ``source``, ``bias``, ``alpha``, ``beta`` as used.
 
         Args:
@@ -220,7 +220,7 @@ class Epilogue(NamedTuple):
 
     def check_shapes(
         self, C: Any, addends: Addends, *, pairs: bool = True, array: bool = False, groups: Any = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Assert in a host function that the arguments match D, which is given as C.
 
         Args:

@@ -123,9 +123,9 @@ class Fused:
             column: The first column.
             matrix: Index in a batch.
         """
-        return None if self.whole is None or self.without is not None else self.whole.ahead(
-            columns, rows, column, matrix
-        )  # fmt: skip
+        return (
+            None if self.whole is None or self.without is not None else self.whole.ahead(columns, rows, column, matrix)
+        )
 
     def apply(
         self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None, end: Any = None,
@@ -651,7 +651,7 @@ def evaluated_pair(graph: Graph, accum: list[Any], inputs: list[list[Any]], plac
 
 def evaluated(
     graph: Graph, accum: Any, inputs: list[Any], place: dict[Any, Any], stop: int = -1, compute: str = "f32"
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """Return the values of all nodes for an element, or of those before node ``stop``.
 
     ``place`` holds the coordinates of the element and the known row and block values, by node index.  ``compute`` is
@@ -669,7 +669,7 @@ def evaluated(
 
 def value_of(
     node: Node, accum: Any, loaded: Any, operands: list[Any], place: dict[str, Any], compute: str = "f32"
-) -> Any:  # fmt: skip
+) -> Any:
     if node.op == "accum":
         return accum
     if node.op == "constant":

@@ -67,9 +67,7 @@ def launch_reduce(
     assert W.shape[1] >= n, "W must have at least the columns of D"
     rows, columns = cute.ceil_div(m, _ROWS), cute.ceil_div(n, 32 * _VECTOR)
     matrices = D.shape[2] if config.batch else 1
-    reduce(W, D, columns, addends, config).launch(
-        grid=(rows * columns, matrices, 1), block=32 * _ROWS
-    )  # fmt: skip
+    reduce(W, D, columns, addends, config).launch(grid=(rows * columns, matrices, 1), block=32 * _ROWS)
 
 
 @cute.kernel(name="reduce")

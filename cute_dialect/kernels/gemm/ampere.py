@@ -131,7 +131,7 @@ class AmpereGemm:
 
 def _multiply(
     c: AmpereConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, vector: int
-) -> None:  # fmt: skip
+) -> None:
     """Compute one tile of a raster; copies move ``vector`` elements."""
     row, column, *matrix = tiles.place(cute.arch.block_idx().x)
     A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
@@ -205,7 +205,7 @@ def compute_tile(
 
 def _store(
     c: AmpereConfig, C: Any, acc: Any, mma: Any, buffer: Any, where: Any, vector: int, thread: Any, of_k: WarpsOfK
-) -> None:  # fmt: skip
+) -> None:
     """Convert the accumulator to the type of C, and store it through shared memory."""
     m, n, _ = c.tile
     plain = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), C.element_type)

@@ -77,7 +77,7 @@ class Factors(_OfSteps):
 
     def __init__(
         self, c: GemmConfig, scales: Scales, registers: tuple[Any, Any], thread: Any, row: Any, column: Any, k: Any
-    ):  # fmt: skip
+    ):
         coming, self.held = registers
         self.blocks = blocks_of(c.tile[1])
         self.count = self.blocks[-1].stop
@@ -135,7 +135,7 @@ class ColumnFactors(_OfSteps):
 
     def __init__(
         self, c: GemmConfig, scales: Scales, registers: tuple[Any], thread: Any, row: Any, column: Any, k: Any
-    ):  # fmt: skip
+    ):
         columns = [column + 32 * i + cute.arch.lane_idx() for i in range(-(-c.tile[1] // 32))]
         super().__init__(c, scales, *registers, thread, row, columns, k)
 

@@ -173,9 +173,7 @@ class BlocksOfK:
         thread, threads: Index and number of threads.
     """
 
-    def __init__(
-        self, workspace: Any, counters: Any, parts: int, tile: Any, part: Any, thread: Any, threads: int
-    ):  # fmt: skip
+    def __init__(self, workspace: Any, counters: Any, parts: int, tile: Any, part: Any, thread: Any, threads: int):
         self.workspace, self.counters, self.parts = workspace, counters, parts
         self.tile, self.part, self.thread, self.threads = tile, part, thread, threads
 

@@ -142,7 +142,7 @@ def _leave(atom: Any, coords: Any, here: Any, box: tuple[int, int], at: tuple[An
     first = (None, None, *(0,) * (cute.rank(tiles) - 2))
     source, target = cpasync.tma_partition(
         atom, 0, cute.make_layout(1), cute.group_modes(here, 0, 2), cute.group_modes(tiles[first], 0, 2)
-    )  # fmt: skip
+    )
     cute.copy(atom, source, target)
 
 
@@ -160,7 +160,7 @@ class RowStore(ChunkStore):
         start, size = cute.recast_ptr(memory, swizzle_of(width * kind.width // 8), kind), BUFFER * 8 // kind.width
         self.staged = cute.make_tensor(
             start, cute.make_layout((16, width, 4, buffers), stride=(width, 1, size // 4, size))
-        )  # fmt: skip
+        )
 
     def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int, leave: Any = None) -> None:
         """Store the registers of a chunk, once at most ``under_way`` stores still read their buffers.
@@ -566,9 +566,7 @@ class Result:
         found.store(rounded(values, self.kind))
         return found
 
-    def put(
-        self, values: Any, buffer: int, width: int, place: Place, atom: int, column: Any, under_way: int
-    ) -> None:  # fmt: skip
+    def put(self, values: Any, buffer: int, width: int, place: Place, atom: int, column: Any, under_way: int) -> None:
         """Store the registers of a chunk, once at most ``under_way`` stores still read their buffers."""
         slot = self.group * self.c.buffers + buffer
         self.stores[width].put(values, slot, self.at(place, atom, column), under_way)

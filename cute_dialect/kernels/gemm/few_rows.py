@@ -81,7 +81,7 @@ def launch(
     grid = (cute.ceil_div(C.shape[0], c.rows), cute.ceil_div(C.shape[1], c.columns * c.share) * c.cluster, 1)
     few_rows(tma_a, tma_b, to, mma, rings, k_tiles, addends, c).launch(
         grid=grid, block=c.threads, cluster=(1, c.cluster, 1), pdl=c.dependent
-    )  # fmt: skip
+    )
 
 
 def _stages(matrix: Any, tile: tuple[int, int], stages: int) -> Any:
@@ -419,8 +419,6 @@ def few_rows_text(config: SkinnyConfig | None = None) -> cute.Compiled:
     config.check()
 
     c = config.base
-    matrices = [
-        cute.Tensor[type_of_mlir(e), layout, "align<16>"] for e, layout in zip(elements_of(c), layouts_of(c))
-    ]  # fmt: skip
+    matrices = [cute.Tensor[type_of_mlir(e), layout, "align<16>"] for e, layout in zip(elements_of(c), layouts_of(c))]
     more = c.epilogue.arguments(c.output, row_major=c.major_c == "n")
     return cute.trace(launch, *matrices, **more, config=config)

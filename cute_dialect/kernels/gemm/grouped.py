@@ -223,9 +223,8 @@ class GroupOperand:
             cute.group_modes(tiles[None, None, 0, 0, *([0] * batch)], 0, 2),
         )  # fmt: skip
         cute.copy(
-            self.atom, found, slots[None, slot], tma_bar_ptr=barrier, mcast_mask=self.mask,
-            cache_policy=self.policy,
-        )  # fmt: skip
+            self.atom, found, slots[None, slot], tma_bar_ptr=barrier, mcast_mask=self.mask, cache_policy=self.policy
+        )
 
 
 DEFAULT = GroupedConfig()
@@ -253,9 +252,7 @@ class GroupResult(Result):
         """Return the end of the group, before which extra outputs are stored."""
         return place.end if self.config.form in ("m", "rows") else None
 
-    def put(
-        self, values: Any, buffer: int, width: int, place: Any, atom: int, column: Any, under_way: int
-    ) -> None:  # fmt: skip
+    def put(self, values: Any, buffer: int, width: int, place: Any, atom: int, column: Any, under_way: int) -> None:
         """Store the registers of a chunk: by TMA if it is within the group, otherwise only the group's elements."""
         at = self.at(place, atom, column)
         slot = self.group * self.c.buffers + buffer

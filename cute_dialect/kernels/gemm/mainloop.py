@@ -185,7 +185,7 @@ class Products:
 
     def of_tile(
         self, consumer: Any, steps: Any, place: Any = None, first: Any = 0, meanwhile: Callable[[], None] | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Multiply ``steps`` stages of a tile, starting with K step ``first``. :meth:`ask` has prefetched its scales.
 
         ``meanwhile`` is called while the first stage is multiplied (two-level accumulation only).

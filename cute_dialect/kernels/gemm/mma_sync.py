@@ -39,7 +39,7 @@ from cute_dialect.kernels.gemm.cp_async_mainloop import (
     over_k,
     over_k_ahead,
     plain_shape,
-)  # fmt: skip
+)
 from cute_dialect.kernels.gemm.mainloop import Shared
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix
 from cute_dialect.kernels.gemm.split_tf32 import parts_of

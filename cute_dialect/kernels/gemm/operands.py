@@ -79,7 +79,7 @@ def layouts_of(*, batch: bool, array: bool = False, div: int = 1, whole: bool = 
 
 def of_matrix(
     A: Any, B: Any, C: Any, addends: Addends, matrix: Sequence[Any], places: Any = None
-) -> tuple[Any, Any, Any, Addends]:  # fmt: skip
+) -> tuple[Any, Any, Any, Addends]:
     """Return the operands of one GEMM of a batch.
 
     Args:

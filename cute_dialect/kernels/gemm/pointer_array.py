@@ -153,7 +153,7 @@ class _Seen:
 
 def _matrix(
     flat: Any, problems: Any, group: Any, name: str, rows: Any, columns: Any, contiguous: int, vector: int
-) -> Any:  # fmt: skip
+) -> Any:
     """Return a matrix of a problem. Its address, strides and contiguous extent are multiples of ``vector`` elements."""
     at, line = problems[group, COLUMNS.index(name)], problems[group, COLUMNS.index(f"ld{name}")]
     kind = flat.element_type
@@ -165,9 +165,7 @@ def _matrix(
     return cute.make_tensor(start, cute.make_layout(tuple(shape), stride=stride))
 
 
-def _problem(
-    config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, group: Any, addends: Addends
-) -> Problem:  # fmt: skip
+def _problem(config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, group: Any, addends: Addends) -> Problem:
     """Return a problem of the table."""
     c, vector = config.base, config.vector
     m, n, k = (problems[group, i].to(cute.Int32) for i in range(3))
@@ -197,9 +195,7 @@ def _search(ends: Any, at: Any) -> Any:
     return low
 
 
-def _compute(
-    config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, turns: Any, addends: Addends
-) -> None:  # fmt: skip
+def _compute(config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, turns: Any, addends: Addends) -> None:
     """Compute this block's tile, if it has one."""
     block = cute.arch.block_idx().x
     if config.host:
@@ -211,9 +207,7 @@ def _compute(
             _tile(config, A, B, C, problems, group, block - (before if group > 0 else cute.Int32(0)), addends)
 
 
-def _tile(
-    config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, group: Any, tile: Any, addends: Addends
-) -> None:  # fmt: skip
+def _tile(config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, group: Any, tile: Any, addends: Addends) -> None:
     """Compute a tile of a problem."""
     c = config.base
     p = _problem(config, A, B, C, problems, group, addends)
@@ -235,9 +229,7 @@ def _tile(
 
 
 @cute.kernel
-def listed(
-    A: Any, B: Any, C: Any, problems: Any, turns: Any, addends: Addends, config: cute.Constexpr[ListedConfig]
-):  # fmt: skip
+def listed(A: Any, B: Any, C: Any, problems: Any, turns: Any, addends: Addends, config: cute.Constexpr[ListedConfig]):
     """Compute this block's tile with mma.sync."""
     _compute(config, A, B, C, problems, turns, addends)
 
@@ -245,7 +237,7 @@ def listed(
 @cute.kernel(name="listed", min_blocks=2)
 def listed_exact(
     A: Any, B: Any, C: Any, problems: Any, turns: Any, addends: Addends, config: cute.Constexpr[ListedConfig]
-):  # fmt: skip
+):
     """Compute this block's tile on plain FMAs."""
     _compute(config, A, B, C, problems, turns, addends)
 
@@ -381,7 +373,7 @@ def _tiles(config: ProblemsConfig, problems: Any, group: Any) -> Any:
 
 def _write(
     config: ProblemsConfig, problems: Any, group: Any, ends: Any, begins: Any, cut: Any, extents: Any, steps: Any
-) -> None:  # fmt: skip
+) -> None:
     """Write the problem of a group, clamped to the extent that is divided."""
     if config.form == "rows":
         first = cute.Int32(0)

@@ -30,7 +30,7 @@ QUAD = 4
 
 def load_maps(
     mA: cute.Tensor, mB: cute.Tensor, tile: tuple[int, int, int], *, turned: bool = False, batch: bool = False
-) -> Any:  # fmt: skip
+) -> Any:
     """Build the tensor maps for tiles (m, k) of A, and (n, k) of B viewed as (n, k), each with its coordinate tensor.
 
     ``turned`` means that B is given as (n, k). ``batch`` adds a batch mode.

@@ -123,9 +123,8 @@ def launch(
 
 @cute.kernel(name="gemm", min_blocks=2)
 def exact_tma(
-    loads: Any, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, places: Any,
-    config: cute.Constexpr[Any],
-):  # fmt: skip
+    loads: Any, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, places: Any, config: cute.Constexpr[Any]
+):
     """Compute a tile of C; TMA loads the tiles of A and B."""
     thread, _, _ = cute.arch.thread_idx()
     row, column, *matrix = raster.place(cute.arch.block_idx().x)

@@ -194,9 +194,7 @@ class Stream:
     def _item(self, j: Any) -> Item:
         """Return a section of this block's stretch: the end of one tile (0) or the beginning of the next (1)."""
         first = j == 0
-        return Item(
-            self.first.tile + j, self.cut if first else 0, self.end_of_one if first else self.begin_of_next
-        )  # fmt: skip
+        return Item(self.first.tile + j, self.cut if first else 0, self.end_of_one if first else self.begin_of_next)
 
     def produce(self, loads: Any) -> None:
         """Load the operands of the stretch, then of the whole tiles."""

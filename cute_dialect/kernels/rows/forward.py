@@ -481,9 +481,7 @@ def operands_of(op: str) -> str:
 # --------------------------------------------------------------------------------------------------------- kernels
 
 
-def rows_kernel(
-    x: cute.Tensor, r: Any, w: Any, b: Any, y: cute.Tensor, s: Any, eps: Any, plan: cute.Constexpr[Plan]
-):  # fmt: skip
+def rows_kernel(x: cute.Tensor, r: Any, w: Any, b: Any, y: cute.Tensor, s: Any, eps: Any, plan: cute.Constexpr[Plan]):
     """Process the rows of this block. All loads of a row are in flight at once."""
     memory = RowMemory(plan, Sharing(plan.config, plan.messages), x, [v for v in (w, b) if v is not None], y)
     memory.neutral = OPERATIONS[plan.op].PADDING
@@ -534,7 +532,7 @@ def add_to(values: cute.Tensor, more: cute.Tensor) -> None:
 @cute.jit
 def launch(
     x: cute.Tensor, r: Any, w: Any, b: Any, y: cute.Tensor, s: Any, eps: cute.Float32 | None, plan: cute.Constexpr[Plan]
-):  # fmt: skip
+):
     """Launch as many blocks as the rows need.
 
     Args:
@@ -569,7 +567,7 @@ def kernel_of(plan: Plan) -> Any:
 
 def row_program(
     op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, takes: str | None = None
-) -> cute.Compiled:  # fmt: skip
+) -> cute.Compiled:
     """Compile an operation of :data:`OPERATIONS` for the class of rows of ``n`` elements.
 
     The program is called as ``program(x, r, w, b, y, s, eps)`` without those that it does not take. ``w`` and ``b``
@@ -604,7 +602,7 @@ def row_program(
 @printed
 def row_text(
     op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, takes: str | None = None
-) -> cute.Compiled:  # fmt: skip
+) -> cute.Compiled:
     """Trace the kernels and host function of :func:`row_program`.
 
     >>> text = row_text("softmax", "f16", 1000)

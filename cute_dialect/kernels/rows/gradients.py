@@ -502,9 +502,7 @@ def resident(config: RowConfig) -> int:
 
 
 @printed
-def norm_backward_text(
-    op: str, element: str, n: int, takes: str, config: RowConfig | None = None
-) -> cute.Compiled:  # fmt: skip
+def norm_backward_text(op: str, element: str, n: int, takes: str, config: RowConfig | None = None) -> cute.Compiled:
     """Trace the kernel of ``rmsnorm`` or ``layernorm`` backward for the class of ``n``.
 
     The launch takes ``(x, w, dy, ds, dx, parts, eps)``, without ``w`` or ``ds``, the gradient of the sum, if ``takes``
@@ -626,7 +624,7 @@ def entropy_kernel(plan: Plan) -> Any:
 @printed
 def entropy_backward_text(
     element: str, n: int, of_loss: str, mean: bool, config: RowConfig | None = None, smooth: bool = False
-) -> cute.Compiled:  # fmt: skip
+) -> cute.Compiled:
     """Trace the kernel of cross entropy backward for the class of ``n``.
 
     The launch takes ``(x, target, lse, g, count, smoothing, dx, ignored)``. ``g`` has type ``of_loss`` and one element

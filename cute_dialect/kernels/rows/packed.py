@@ -181,7 +181,7 @@ NUMBERS: dict[str, Callable[..., Any]] = {
 
 def packed_kernel(
     x: cute.Tensor, r: Any, w: Any, b: Any, y: cute.Tensor, s: Any, eps: Any, plan: cute.Constexpr[PackedPlan]
-):  # fmt: skip
+):
     """Compute this thread's rows. The operands are those of :mod:`.forward`, with matrices as vectors."""
     n, two = plan.n, has_two(plan.takes)
     tile = RowTile(type_of_mlir(plan.element), n, plan.rows, THREADS, 2 if two else 1)
@@ -279,7 +279,7 @@ def check_length(element: str, n: int) -> None:
 
 def packed_entropy(
     x: cute.Tensor, t: cute.Tensor, y: cute.Tensor, z: cute.Tensor, ignored: Any, plan: cute.Constexpr[PackedPlan]
-):  # fmt: skip
+):
     """Compute the losses and the logsumexp of this thread's rows."""
     cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the losses may start, and waits.
     n = plan.n

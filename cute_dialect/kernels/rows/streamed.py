@@ -334,7 +334,7 @@ def numbers_of(values: cute.Tensor, i: int, plan: StreamedPlan) -> Any:
 
 def statistics_kernel(
     x: cute.Tensor, d: Any, w: Any, r: Any, s: Any, parts: cute.Tensor, plan: cute.Constexpr[StreamedPlan]
-):  # fmt: skip
+):
     """Reduce one slice of a row to a partial result, and write ``s = x + r`` with a residual ``r``."""
     cute.arch.griddepcontrol_launch_dependents()  # The kernel of the elements may start, and waits.
     sharing = Sharing(RowConfig(plan.threads))
@@ -433,7 +433,7 @@ def elements_kernel(
 @cute.jit
 def launch_statistics(
     x: cute.Tensor, d: Any, w: Any, r: Any, s: Any, parts: cute.Tensor, plan: cute.Constexpr[StreamedPlan]
-):  # fmt: skip
+):
     """Launch one block for each slice of a row."""
     splits = (parts.shape[1] - 1) // OPERATIONS[plan.op].numbers
     sizes = {"grid": x.shape[0] * splits, "block": plan.threads}

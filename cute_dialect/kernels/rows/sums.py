@@ -422,8 +422,8 @@ def loss_parts(rows: int) -> int:
 
 @cute.kernel
 def reduce_losses(
-    losses: cute.Tensor, t: cute.Tensor, y: cute.Tensor, count: cute.Tensor, ignored: Any, mean: cute.Constexpr[bool],
-):  # fmt: skip
+    losses: cute.Tensor, t: cute.Tensor, y: cute.Tensor, count: cute.Tensor, ignored: Any, mean: cute.Constexpr[bool]
+):
     """Sum losses and count their targets ``t`` that are not ``ignored``, in a fixed order.
 
     Each block writes a sum or a ``mean``, and a count. If ``ignored`` is None, ``t`` holds counts already. The kernel

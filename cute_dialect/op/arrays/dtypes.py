@@ -159,9 +159,7 @@ def arithmetic_of(dtype: str, math: str, accumulator: object, allowed: bool) -> 
     return "two" if math == "promote" else "f16" if sums == "f16" else ""
 
 
-def checked_arithmetic(
-    call: str, dtype: str, result: str, math: str, accumulator: object, tf32: bool
-) -> str:  # fmt: skip
+def checked_arithmetic(call: str, dtype: str, result: str, math: str, accumulator: object, tf32: bool) -> str:
     """Return the arithmetic of a GEMM (:func:`arithmetic_of`) if a kernel has it.
 
     Args:

@@ -137,7 +137,7 @@ def config_of(asked: ConvRequest, choice: Choice) -> ConvConfig | None:
         c = c._replace(deferred=False, serpentine=False)
     config = ConvConfig(
         c._replace(epilogue=asked.epilogue), g.window, g.kind, asked.channels, g.groups > 1, choice.parts
-    )  # fmt: skip
+    )
     try:
         config.check()
     except ValueError:

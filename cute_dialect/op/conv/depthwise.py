@@ -141,7 +141,7 @@ def _unrolled(config: DepthwiseConfig, rows: int) -> DepthwiseConfig | None:
 
 def depthwise(
     call: Call, ready: Prepared, rows: ArrayView, config: DepthwiseConfig, operands: Sequence[Any] = ()
-) -> None:  # fmt: skip
+) -> None:
     """Compute a depthwise convolution.
 
     ``rows`` is the output as a matrix, ``operands`` are the arguments of the epilogue.

@@ -222,9 +222,7 @@ def _with_padded_groups(call: Call, ready: Prepared, config: DirectConfig) -> Pr
     return ready._replace(**found)
 
 
-def direct(
-    call: Call, ready: Prepared, rows: ArrayView, config: DirectConfig, operands: Sequence[Any] = ()
-) -> None:  # fmt: skip
+def direct(call: Call, ready: Prepared, rows: ArrayView, config: DirectConfig, operands: Sequence[Any] = ()) -> None:
     """Compute a convolution to a matrix of rows; ``operands``: the arguments of its epilogue."""
     ready = pixels_of(call.where.library, ready)
     ready = _with_padded_groups(call, ready, config) if config.padded else ready
@@ -236,9 +234,7 @@ def direct(
     if not filters or merged(other, 1, len(other.shape)) != 1 or other.strides[0] != inner:
         other = dense(library, other)
         filters = 8
-    config = config._replace(
-        vectors=(min(of_image, image or 8), min(of_filters, filters), min(of_rows, out))
-    )  # fmt: skip
+    config = config._replace(vectors=(min(of_image, image or 8), min(of_filters, filters), min(of_rows, out)))
     channels, step = g.output[-1], rows.strides[0]
     steps = strides_of(g.output)
     result = rows._replace(shape=g.output[::-1], strides=(1, *[n // channels * step for n in steps[-2::-1]]))

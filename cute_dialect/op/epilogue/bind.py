@@ -207,7 +207,7 @@ def alone(call: str, extras: Any) -> None:
 
 def bound(
     traced: Traced, args: Mapping[str, Any], d: Any, sums: Sequence[int], make: Callable[[tuple[int, ...], str], Any]
-) -> Bound:  # fmt: skip
+) -> Bound:
     """Bind an epilogue to its arrays.
 
     Args:
@@ -416,7 +416,7 @@ def read_as(
 
 def _arranged(
     traced: Traced, argument: Argument, x: Input, value: Any, view: View, shape: tuple[int, ...]
-) -> tuple[Input, ArrayView]:  # fmt: skip
+) -> tuple[Input, ArrayView]:
     """Return the graph input and the layout of an argument that is reshaped or permuted."""
     what, base = f"epilogue {traced.name}", (*shape[:-1], shape[-1] // 2) if x.half else shape
     try:

@@ -129,9 +129,7 @@ def is_rounded(source: str, result: str) -> bool:
 # ------------------------------------------------------------------------------------------------- by the array library
 
 
-def unfused(
-    product: Any, out: Any, alpha: float, beta: float, c: Any, bias: Any, activation: str
-) -> Any:  # fmt: skip
+def unfused(product: Any, out: Any, alpha: float, beta: float, c: Any, bias: Any, activation: str) -> Any:
     """Compute ``out = activation(alpha * product + beta * c + bias)`` with the array library.
 
     It computes in f32, in f64 if ``out`` is f64, and exactly if all arrays hold integers.

@@ -92,15 +92,14 @@ SECOND: Mapping[str, Callable[..., Sequence[Any]]] = {
     "d_tanh": lambda g, r, x: (g * r * functions.tanh(x) * -2.0,),
     "d_softplus": lambda g, r, x: (g * functions.d_sigmoid(x),),
     "d_square_relu": lambda g, r, x: (_where(x > 0.0, 2.0 * g, 0.0),),
-    "d_silu": lambda g, r, x: (
-        g * functions.d_sigmoid(x) * (2.0 + x * (1.0 - 2.0 * functions.sigmoid(x))),
-    ),
+    "d_silu": lambda g, r, x: (g * functions.d_sigmoid(x) * (2.0 + x * (1.0 - 2.0 * functions.sigmoid(x))),),
     "d_gelu": lambda g, r, x: (g * _normal(x) * (2.0 - x * x),),
     "d_gelu_tanh": lambda g, r, x: (g * _curve_of_gelu_tanh(x),),
     "d_elu": lambda g, r, x, a: (
-        _where(x > 0.0, 0.0, g * r), _where(x > 0.0, 0.0, g * _exp(functions.minimum(x, 0.0))),
+        _where(x > 0.0, 0.0, g * r),
+        _where(x > 0.0, 0.0, g * _exp(functions.minimum(x, 0.0))),
     ),
-}  # fmt: skip
+}
 """Rules for the derivatives of activations, as in :data:`RULES`, for second-order gradients."""
 
 WITHOUT = {
@@ -112,7 +111,7 @@ WITHOUT = {
 
 def gradient_of(
     traced: Traced, sums: Sequence[int], wanted: Sequence[str], given: Sequence[str], kept: int | None = None
-) -> Traced:  # fmt: skip
+) -> Traced:
     """Return an epilogue that computes the gradients of a traced epilogue.
 
     Its arguments are those of ``traced``, and ``grad_NAME`` for each result of ``given``, of the shape of that
@@ -183,7 +182,7 @@ def _first(key: _Key) -> Traced:
 @lru_cache(maxsize=256)
 def _gradient(
     key: _Key, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], kept: int | None
-) -> Traced:  # fmt: skip
+) -> Traced:
     traced = key.traced
     names = ["accum", *(a.name for a in traced.arguments), *(given_name(traced, n) for n in given)]
     names += [] if kept is None else [kept_name(traced)]
@@ -218,7 +217,7 @@ def _gradient(
 
 def _backward(
     traced: Traced, wanted: Sequence[str], given: Sequence[str], values: Mapping[str, Any], kept: int | None
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return the gradients as traced values."""
     graph, what = traced.graph, f"epilogue {traced.name}"
     forward = _forward(traced, values, kept)
@@ -370,7 +369,7 @@ class Slope(NamedTuple):
 
 def kept_of(
     traced: Traced, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], factors: bool, exact: bool
-) -> Kept | None:  # fmt: skip
+) -> Kept | None:
     """Choose the value to save for the gradients, or None if they must recompute the accumulator.
 
     Args:

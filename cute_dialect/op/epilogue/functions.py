@@ -43,9 +43,7 @@ _DOCS = {
     "sqrt": "Return the square root of each element.",
     "where": "Return ``x`` where the condition is true, else ``y``, element by element.",
 }
-_OPERANDS = {
-    "elu": "x alpha", "leaky_relu": "x negative_slope", "prelu": "x slope", "where": "condition x y",
-}  # fmt: skip
+_OPERANDS = {"elu": "x alpha", "leaky_relu": "x negative_slope", "prelu": "x slope", "where": "condition x y"}
 """Names of operands in signatures, by function; ``x y z`` by default."""
 
 

@@ -24,7 +24,7 @@ from cute_dialect.op.arrays.operand_views import (
     vector,
     with_padded_rows,
     zeros,
-)  # fmt: skip
+)
 from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded, unfused
 from cute_dialect.op.epilogue.output_layout import as_array
@@ -223,7 +223,7 @@ def _returned(found: Bound | None, result: Any) -> Any:
 
 def _launch(
     call: _Call, views: Mapping[str, ArrayView], plan: GemmPlan, alpha: float, beta: float, found: Bound | None
-) -> None:  # fmt: skip
+) -> None:
     """Launch the kernels of a plan, on copies of operands that they cannot read or write.
 
     Args:

@@ -27,7 +27,7 @@ from cute_dialect.op.arrays.dtypes import (
     element_of,
     result_of,
     tf32_allowed,
-)  # fmt: skip
+)
 from cute_dialect.op.arrays.library import Library, Where, aligned_strides, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
 from cute_dialect.op.epilogue.bind import Apart, Bound, alone, bound, by_name, is_arranged, refuse_arranged, traced_of
@@ -42,7 +42,7 @@ from cute_dialect.op.errors import (
     ShapeError,
     UnsupportedError,
     check_options,
-)  # fmt: skip
+)
 from cute_dialect.op.execute.gemm import options_of
 from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
@@ -87,9 +87,7 @@ class _Call(NamedTuple):
         self.launched.append((config, given))
         if self.planned:
             return
-        report = launched(
-            kernel_of(config, self.where.cpu), *given, **options_of(self.where, self.stream, self.run)
-        )  # fmt: skip
+        report = launched(kernel_of(config, self.where.cpu), *given, **options_of(self.where, self.stream, self.run))
         if report is not None and "report" in self.run:
             self.run["report"](report)
 
@@ -198,9 +196,8 @@ def _computed(call: _Call, g: GroupedArguments, views: dict[str, ArrayView]) -> 
     rows = a.shape if numbers is None else _gathered_shape(name, a, numbers)
     of_groups = {n: views[n] for n in g.groups}
     s = shapes_of(
-        name, rows, b.shape, {n: x.shape for n, x in of_groups.items()},
-        views["out"].shape if "out" in views else None,
-    )  # fmt: skip
+        name, rows, b.shape, {n: x.shape for n, x in of_groups.items()}, views["out"].shape if "out" in views else None
+    )
     problem = problem_of(name, s, views, g, library.name == "torch")
     _check_operands(name, views)
     if g.begins is None and (call.where.cpu or settings.flag("CUTE_OP_CHECK", False)):
@@ -311,7 +308,7 @@ def _by_warps(
     ends, *begins = (*_stretches(call, s, of_groups), *([] if g.begins is None else [views["begins"]]))
     first, (config, given) = launches_of(
         library, base, s, views["a"], views["b"], target, ends, begins[0] if begins else None, nothing=nothing
-    )  # fmt: skip
+    )
     call.launch(*first[:1], *first[1])
     call.launch(config, *given, *after.operands)
     _finish(call, s, g, of_groups.get("row_groups", ends), target, out, after)
@@ -389,7 +386,7 @@ class GroupedEpilogue(NamedTuple):
 
 def _as_matrices(
     call: _Call, g: GroupedArguments, views: Mapping[str, ArrayView], traced: Traced, s: Shapes, output: str
-) -> Any:  # fmt: skip
+) -> Any:
     """Compute a GEMM whose epilogue reshapes: through matrices that are copied.  Plans do not copy."""
     if call.planned and traced.views:
         raise EpilogueError(
@@ -414,7 +411,7 @@ def _as_matrices(
 
 def _epilogue(
     call: _Call, s: Shapes, g: GroupedArguments, traced: Traced | None, result: Any, output: str, *, wide: bool
-) -> GroupedEpilogue:  # fmt: skip
+) -> GroupedEpilogue:
     """Return the epilogue of a call; ``wide`` computes it in f64.  Raises OpError."""
     name, found = call.name, None
     others: list[ArrayView] = []
@@ -544,7 +541,7 @@ def _stretches(call: _Call, s: Shapes, given: Mapping[str, ArrayView]) -> tuple[
 
 def _config(
     p: Problem, s: Shapes, begins: bool, epilogue: Epilogue | None, kernel: object, gpu: str, sms: int
-) -> GroupedConfig:  # fmt: skip
+) -> GroupedConfig:
     """Return the requested kernel, or else the fastest one."""
     if kernel is None:
         return choose_grouped(p, s.form, begins, epilogue, gpu, sms)
@@ -567,7 +564,7 @@ _EXTENTS = {"l": 4, "m": 128, "n": 256}
 
 def combined(
     call: str, s: Shapes, result: Any, extras: LinearCombination, scales: Mapping[str, Any] = MappingProxyType({})
-) -> tuple[Graph, tuple[Any, ...]] | None:  # fmt: skip
+) -> tuple[Graph, tuple[Any, ...]] | None:
     """Return the graph of a linear combination and its operands, or None if the epilogue is the identity.
 
     ``scales`` are factors of the accumulator, ``scale_a`` and ``scale_b``: one element, per group (G,), per row, per

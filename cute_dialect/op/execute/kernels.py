@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 PlainKernel: TypeAlias = (
     "DepthwiseConfig | DepthwiseWeightsConfig | DirectConfig | DirectWeightsConfig | FewResultsConfig | UnfoldConfig"
-)  # fmt: skip
+)
 """A convolution without a GEMM: depthwise or direct, its gradient of the filters, or unfolding."""
 
 GroupKernel: TypeAlias = "GroupedConfig | ListedConfig | ProblemsConfig | ZeroConfig | BoundsConfig | GatherConfig"

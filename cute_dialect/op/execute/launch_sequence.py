@@ -125,7 +125,7 @@ def _one(view: ArrayView) -> ArrayView:
 
 def combined_steps(
     variant: Variant, x: Operands, memory: Memory | None = None, *, turned: bool = False, dependent: bool = False
-) -> list[Step]:  # fmt: skip
+) -> list[Step]:
     """Return a launch, and the launches that combine its partial reductions.
 
     Args:
@@ -150,9 +150,7 @@ def combined_steps(
     return [Step(variant, x._replace(behind=tuple(behind))), *more]
 
 
-def _combining(
-    chip: str, each: Reduced, parts: ArrayView, memory: Memory, *, dependent: bool = False
-) -> list[Step]:  # fmt: skip
+def _combining(chip: str, each: Reduced, parts: ArrayView, memory: Memory, *, dependent: bool = False) -> list[Step]:
     """Return the launches that combine the partial values of a reduced result."""
     steps: list[Step] = []
     for c in combining(each, parts, memory):

@@ -54,7 +54,7 @@ def one_view(views: Sequence[ArrayView]) -> tuple[ArrayView, list[int]] | None:
     keep: object = tuple([v.keep for v in views])
     found = first._replace(
         pointer=low, shape=(max(places) + 1, *first.shape), strides=(unit // item, *first.strides), keep=keep
-    )  # fmt: skip
+    )
     return found, places
 
 
@@ -141,7 +141,7 @@ class TableLaunch(NamedTuple):
 
 def table_launch(
     table: Any, operands: Sequence[tuple[int, Any, int]], parts: Sequence[TableLaunch], like: ArrayView
-) -> Callable[..., None]:  # fmt: skip
+) -> Callable[..., None]:
     """Return ``launch(stream, *addresses)``, which computes the GEMMs of a table on matrices at other addresses.
 
     The addresses of an operand are given in the order of its GEMMs.  Each is written to the table as the distance from

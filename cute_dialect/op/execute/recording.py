@@ -135,7 +135,7 @@ def _watching() -> Any:
 
         def __torch_dispatch__(
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-        ) -> Any:  # fmt: skip
+        ) -> Any:
             result = func(*args, **(kwargs or {}))
             self.recording.saw(func, args, kwargs or {}, result)
             return result

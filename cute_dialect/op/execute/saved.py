@@ -85,9 +85,7 @@ def whole(source: Source) -> CompiledModule:
     from cute_dialect.pipelines import compile  # late: start-up
     from cute_dialect.runtime.launch import CompiledModule
 
-    found = compile(
-        source.text(), filename=f"{source.name}.mlir", chip=source.chip or None, keep_stages=True
-    ).artifact  # fmt: skip
+    found = compile(source.text(), filename=f"{source.name}.mlir", chip=source.chip or None, keep_stages=True).artifact
     stages = tuple([s for s in found.stages if s.name == STAGES["base"]])
     return CompiledModule(found._replace(stages=stages))
 

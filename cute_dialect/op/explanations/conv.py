@@ -88,7 +88,7 @@ class ConvExplanation(Explanation):
 
 def explain_convolution(
     name: str, given: Sequence[Any], how: Mapping[str, Any], element: str = "f16", gpu: str = ""
-) -> ConvExplanation:  # fmt: skip
+) -> ConvExplanation:
     """Return the explanation of a call of ``op.conv2d`` or a similar function.
 
     Args:

@@ -57,7 +57,7 @@ class QuantizeExplanation(Explanation):
 
 def explain_quantize(
     call: str, x: Any, scales: Any, element: str, dtype: object = None, block: object = None
-) -> QuantizeExplanation:  # fmt: skip
+) -> QuantizeExplanation:
     """Explain ``quantize`` or ``dequantize``.  Arrays are expected to be contiguous.
 
     Args:

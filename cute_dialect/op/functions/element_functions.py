@@ -147,7 +147,7 @@ def leaky_relu(
 
 def elu(
     x: Array, alpha: float = 1.0, *, out: Array = None, dtype: object = None, device: object = None, **unknown: Never
-) -> Array:  # fmt: skip
+) -> Array:
     """Return ``x`` where it is positive, else ``alpha * (e^x - 1)``.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("elu", elu, unknown, interpreted=False)
@@ -156,7 +156,7 @@ def elu(
 
 def maximum(
     x: Array, y: Array, *, out: Array = None, dtype: object = None, device: object = None, **unknown: Never
-) -> Array:  # fmt: skip
+) -> Array:
     """Return the elementwise maximum, NaN if an operand is NaN.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("maximum", maximum, unknown, interpreted=False)
@@ -165,7 +165,7 @@ def maximum(
 
 def minimum(
     x: Array, y: Array, *, out: Array = None, dtype: object = None, device: object = None, **unknown: Never
-) -> Array:  # fmt: skip
+) -> Array:
     """Return the elementwise minimum, NaN if an operand is NaN.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("minimum", minimum, unknown, interpreted=False)

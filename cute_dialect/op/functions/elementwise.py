@@ -116,7 +116,7 @@ class Elementwise:
 
     def __call__(
         self, *arrays: Array, out: Array = None, dtype: object = None, device: object = None, **unknown: Never
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         """Compute the function; for the arguments see :func:`elementwise`."""
         if unknown:
             check_keywords(self.name, self.__call__, unknown, interpreted=False)

@@ -516,7 +516,7 @@ def matmul(
         raise ShapeError(
             f"matmul: cannot multiply shapes {tuple(a.shape)} and {tuple(b.shape)}; pass a of (…, M, K) and b of "
             "(…, K, N), with batches that broadcast"
-        )  # fmt: skip
+        )
     m, n = x.shape[-2], y.shape[-1]
     learns = _learns([a, b])
 

@@ -39,9 +39,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array, Epilogue
     from cute_dialect.runtime.launch import CallOptions
 
-_MATH = {
-    "3xtf32": "multiply_add_fast_f32", "fast_f16": "multiply_add_fast_f16", "fast_bf16": "multiply_add_fast_bf16",
-}  # fmt: skip
+_MATH = {"3xtf32": "multiply_add_fast_f32", "fast_f16": "multiply_add_fast_f16", "fast_bf16": "multiply_add_fast_bf16"}
 
 
 class _Kind(NamedTuple):

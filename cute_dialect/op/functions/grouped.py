@@ -45,9 +45,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 
 NAME = "grouped_mm"
-_MATH = {
-    "3xtf32": "multiply_add_fast_f32", "fast_f16": "multiply_add_fast_f16", "fast_bf16": "multiply_add_fast_bf16",
-}  # fmt: skip
+_MATH = {"3xtf32": "multiply_add_fast_f32", "fast_f16": "multiply_add_fast_f16", "fast_bf16": "multiply_add_fast_bf16"}
 
 
 class _Kind(NamedTuple):
@@ -117,7 +115,7 @@ def _how(g: GroupedArguments) -> object:
         return None
     usual = g._replace(
         a=None, b=None, dtype=None, extras=g.extras._replace(alpha=1.0, activation="", math="default", accumulator=None)
-    )  # fmt: skip
+    )
     alpha = g.extras.alpha if isinstance(g.extras.alpha, int | float) else 0.0
     by_switch = g.a[0].dtype == torch.float32 and g.extras.math == "default"  # torch's global flag selects tf32 or f32.
     if usual != _USUAL or alpha == 0.0 or by_switch or torch.compiler.is_dynamo_compiling():
@@ -394,9 +392,7 @@ def grouped_mm(
         schedule, run = "auto", {**run, "schedule": schedule}
     groups = {n: x for n, x in zip(GROUPS, (offs, lengths, row_groups)) if x is not None}
     extras = LinearCombination(alpha, beta, c, bias, applied, math=math, accumulator=accumulator)
-    given = GroupedArguments(
-        a, b, groups, out, extras, epilogue, args, rest, schedule, dtype, kernel, gather=gather
-    )  # fmt: skip
+    given = GroupedArguments(a, b, groups, out, extras, epilogue, args, rest, schedule, dtype, kernel, gather=gather)
     if isinstance(a, list | tuple):
         return listed_mm(given, device, stream, run)
     if not groups and len(getattr(a, "shape", ())) == 3 and len(getattr(b, "shape", ())) == 3:

@@ -109,7 +109,7 @@ def dequantize(
 
 def with_own_scales(
     x: Array, element: str, regions: str, device: object = None, stream: object = None, run: Interpreted | None = None
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """Quantize an array and compute its scales.
 
     Args:
@@ -144,14 +144,14 @@ def with_own_scales(
 
 def with_given_scales(
     x: Array, element: str, scale: Array, device: object = None, stream: object = None, run: Interpreted | None = None
-) -> Any:  # fmt: skip
+) -> Any:
     """Quantize an array with given scales."""
     return _converted("quantize", "x", x, "scale", scale, element, device, stream, run)
 
 
 def dequantized(
     q: Array, scales: Array, element: str, device: object = None, stream: object = None, run: Interpreted | None = None
-) -> Any:  # fmt: skip
+) -> Any:
     """Multiply quantized values by their scales."""
     return _converted("dequantize", "q", q, "scales", scales, element, device, stream, run)
 
@@ -222,7 +222,7 @@ def _find_scale(one: RowCall, x: ArrayView, s: ArrayView, element: str) -> None:
 
 def _launch(
     one: RowCall, task: str, regions: str, x: ArrayView, q: ArrayView | None, s: ArrayView, result: str
-) -> None:  # fmt: skip
+) -> None:
     """Launch a kernel.  Contiguous rows of whole blocks are passed as one row per block."""
     (rows, n), views = x.shape, [v for v in (x, q) if v is not None]
     is_flat = all([is_contiguous(v) for v in views]) and (s.strides == (0, 0) or is_contiguous(s))

@@ -67,7 +67,7 @@ def _is_last(x: Any, dim: int) -> bool:
 
 def _differentiable(
     known: KnownCalls, how: object, tensors: Sequence[Any], device: object, compute: Callable[[], Any]
-) -> Any:  # fmt: skip
+) -> Any:
     """Compute a call whose result needs gradients, and cache it if it runs on the default device."""
     return compute() if device is not None or known.is_traced() else known.differentiable(how, tensors, compute)
 
@@ -305,7 +305,7 @@ def _normed_again(call: str, x: Any, weight: Any, bias: Any, eps: float | None, 
 
 def _norm_key(
     x: Any, weight: Any, bias: Any, eps: float | None, residual: Any
-) -> tuple[tuple[float | None, str], tuple[Any, ...]]:  # fmt: skip
+) -> tuple[tuple[float | None, str], tuple[Any, ...]]:
     """Return the cache key of a norm and its tensors."""
     return (eps, _taken(weight, bias, residual)), tuple([t for t in (x, residual, weight, bias) if t is not None])
 
@@ -517,7 +517,7 @@ def check_targets(call: str, of: str, target: Array, classes: int, ignore_index:
 
 def cross_entropy_with_lse(
     x: Array, target: Array, ignore_index: int = -100, reduction: str = "mean", device: object = None
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any]:
     """Return the losses, ``logsumexp`` of each row in f32, and the number of targets in f32 (None for ``none``)."""
     call, known = "cross_entropy", _LOSSES
     if reduction not in REDUCTIONS:
@@ -579,7 +579,7 @@ def check_classes(x: Any, weight: Any, smoothing: float, call: str = "cross_entr
 
 def of_classes(
     losses: Any, lse: Any, x: Any, target: Any, weight: Any, smoothing: float, ignored: int, reduction: str
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the losses that ``torch.nn.functional.cross_entropy`` gives with ``weight`` and ``label_smoothing``.
 
     The arrays' library weights the losses that a kernel has computed, and differentiates that step.  Smoothing also

@@ -131,9 +131,7 @@ def fake_kept(x: Tensor, *given: Any, dtype: torch.dtype | None = None, **more: 
     return made, _made(x, made.shape, kept_type(x, dtype) or made.dtype)
 
 
-def forward_slope(
-    grad: Tensor, sums: Tensor, activation: str, device: str = ""
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def forward_slope(grad: Tensor, sums: Tensor, activation: str, device: str = "") -> tuple[Tensor, Tensor]:
     rank = grad.dim()
     rows, kept = (t.permute(0, *range(2, rank), 1).reshape(-1, t.shape[1]) for t in (grad, sums))
     found, columns = slope(rows, kept, activation, device)

@@ -35,7 +35,7 @@ from cute_dialect.op.torch.gradients import (
     kept_type,
     result_dtype,
     summed,
-)  # fmt: skip
+)
 from cute_dialect.op.torch.registry import CUTE
 from cute_dialect.runtime.arrays import view_of
 
@@ -238,7 +238,7 @@ def composed(name: str, positional: int) -> Callable[..., Tensor]:
 
 def batched_slope(
     info: Any, in_dims: Sequence[int | None], grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
-) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[int, int]]:  # fmt: skip
+) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[int, int]]:
     """Compute the derivative of an activation under ``torch.vmap``, for a longer batch; a rule of ``torch.library``."""
     one = [t.unsqueeze(0) if d is None else t.movedim(d, 0) for t, d in zip((grad, sums), in_dims)]
     shape = (info.batch_size, *one[0].shape[1:])

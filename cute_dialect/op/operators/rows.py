@@ -81,14 +81,14 @@ def rms_norm_residual(x: Tensor, residual: Tensor, weight: Tensor | None, eps: f
 
 def layer_norm_residual(
     x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Return the layer norm of ``x + residual``, and that sum."""
     return rows.normed("layer_norm", x, weight, bias, eps, residual, device=_device(x))
 
 
 def rms_norm_backward(
     dy: Tensor, x: Tensor, weight: Tensor | None, eps: float, ds: Tensor | None
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Return the gradients of the row and the weight.  An operator cannot return None, so absent ones are empty."""
     dx, dw = row_grads.rms_norm_backward(dy, x, weight, eps, ds=ds, device=_device(x))
     return dx, x.new_empty(0) if dw is None else dw
@@ -96,7 +96,7 @@ def rms_norm_backward(
 
 def layer_norm_backward(
     dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float, ds: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of the row, the weight and the bias; absent ones are empty."""
     dx, dw, db = row_grads.layer_norm_backward(dy, x, weight, bias, eps, ds=ds, device=_device(x))
     return dx, x.new_empty(0) if dw is None else dw, x.new_empty(0) if db is None else db
@@ -108,13 +108,13 @@ def _vector(x: Tensor, there: bool) -> Tensor:
 
 def fake_rms_norm_backward(
     dy: Tensor, x: Tensor, weight: Tensor | None, eps: float, ds: Tensor | None
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     return _contiguous(x), _vector(x, weight is not None)
 
 
 def fake_layer_norm_backward(
     dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float, ds: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor]:
     return _contiguous(x), _vector(x, weight is not None), _vector(x, bias)
 
 
@@ -165,7 +165,7 @@ def cross_entropy(x: Tensor, target: Tensor, ignore_index: int, reduction: str) 
 
 def cross_entropy_backward(
     g: Tensor, x: Tensor, target: Tensor, lse: Tensor, count: Tensor | None, ignore_index: int
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return row_grads.cross_entropy_backward(g, x, target, lse, count, ignore_index, device=_device(x))
 
 

@@ -255,7 +255,7 @@ class Conv2d(Settings):
 
     def construct(
         self, tile_description: TileDescription | None = None, *, problem_size: Conv2dProblemSize | None = None
-    ) -> Conv2dOperation:  # fmt: skip
+    ) -> Conv2dOperation:
         """Return an operation, which is not compiled.
 
         Args:
@@ -333,9 +333,7 @@ class Conv2d(Settings):
             )
         alpha = self._alpha if alpha is None else number("alpha", alpha)
         beta = self._beta if beta is None else number("beta", beta)
-        found = check(
-            call, self.kind, self.kinds, (a, b, c, d), how, alpha=alpha, beta=beta, bias=bias, on_cpu=on_cpu
-        )  # fmt: skip
+        found = check(call, self.kind, self.kinds, (a, b, c, d), how, alpha=alpha, beta=beta, bias=bias, on_cpu=on_cpu)
         return ConvArguments(self._operation(found.geometry, found.operands), found, stream, options, split, call)
 
     def run(

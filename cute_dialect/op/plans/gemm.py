@@ -105,7 +105,7 @@ class Gemm(MatrixPlan):
             return PointerArrayArguments(operation, found, results, stream, options, split, call)
         x, d = planned_operands(
             call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_the_cpu(options)
-        )  # fmt: skip
+        )
         x = folded(x, by_row=self._visitor is not None)
         return Arguments(self.operation_for(x, split), x, d, stream, options, split, call)
 
@@ -291,9 +291,7 @@ class Gemm(MatrixPlan):
         self._reset()
         return found
 
-    def explain(
-        self, A: object = None, B: object = None, *, others: int = 4, split_k: object = None
-    ) -> Explanation:  # fmt: skip
+    def explain(self, A: object = None, B: object = None, *, others: int = 4, split_k: object = None) -> Explanation:
         """Explain which kernel computes matrices of such layouts, or of such shapes, and why; see ``op.explain``.
 
         With ``split_k``, as in :meth:`run`, the explanation contains the number of slices.

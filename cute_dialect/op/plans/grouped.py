@@ -387,9 +387,7 @@ class GroupedGemm(Tiled):
         """Return the settings of the plan as data."""
         tile = None if self._tile is None else self._tile.to_json()
         mode = str(self._mode)
-        return {
-            "one": self._one.settings(), "kernel_cc": self.chip, "precompute_mode": mode, "tile_description": tile,
-        }  # fmt: skip
+        return {"one": self._one.settings(), "kernel_cc": self.chip, "precompute_mode": mode, "tile_description": tile}
 
     def _take(self, choice: Fields) -> None:
         tile = choice["tile"]

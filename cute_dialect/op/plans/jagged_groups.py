@@ -173,7 +173,7 @@ def cut_arguments(
 
 def cut_reference(
     call: str, a: Any, b: Any, c: Any, bias: Any, groups: Mapping[str, Any]
-) -> tuple[list[Any], list[Any], list[Any] | None, list[Any]]:  # fmt: skip
+) -> tuple[list[Any], list[Any], list[Any] | None, list[Any]]:
     """Return the operands of each group in f64.  Raises ShapeError, UnsupportedError."""
     numbers = {n: [int(i) for i in (x if isinstance(x, list | tuple) else as_f64(x))] for n, x in groups.items()}
     s = shapes_of(call, a.shape, b.shape, {n: (len(x),) for n, x in numbers.items()})

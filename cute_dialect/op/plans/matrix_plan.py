@@ -177,7 +177,7 @@ class MatrixPlan(Settings):
 
     def _given(
         self, call: str, A: object, B: object, C: object = None, D: object = None
-    ) -> tuple[object, object, object, object]:  # fmt: skip
+    ) -> tuple[object, object, object, object]:
         """Return the arrays of a call, with the plan's arrays as defaults.  Raises LayoutError without A or B."""
         found = self._arrays(A, B, C, D)
         for name, array in zip("AB", found):
@@ -215,7 +215,7 @@ def types_of(settings: Fields) -> dict[str, Any]:
 
 def _type(
     call: str, name: str, array: object, element: object, all_elements: object, layout: object, all_layouts: object
-) -> Type:  # fmt: skip
+) -> Type:
     """Return the type of an operand: of its array, of its own arguments, or of those for all operands.
 
     Raises DtypeError, LayoutError.

@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 def explained(
     plan: MatrixPlan, A: Array, B: Array, others: int = 4, split: Split = ALONE, *, array: bool = False
-) -> GemmExplanation:  # fmt: skip
+) -> GemmExplanation:
     """Explain which kernel a plan uses for matrices or shapes, and its predicted time.
 
     ``array`` is True for pointer arrays.

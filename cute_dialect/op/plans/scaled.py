@@ -96,14 +96,14 @@ class ScaledGemm(MatrixPlan):
             raise UnsupportedError(
                 f"{self.call}: the recipes {of_a} and {of_b} cannot be combined; either both or neither must be per "
                 "block"
-            )  # fmt: skip
+            )
         of_a = of_b if of_a.startswith("block") else of_a  # Both block recipes scale A per 1 x 128 block.
         self.recipe, self.fast, self.element_scale = (of_a, of_b), fast, element_name(element_scale)
         if self.element_scale not in (("f32", EXPONENTS) if self._of_blocks else ("f32",)):
             wanted = f"f32 or {EXPONENTS}" if self._of_blocks else "f32"
             raise DtypeError(
                 f"{self.call}: element_scale {self.element_scale} is not supported for recipe {of_a}; use {wanted}"
-            )  # fmt: skip
+            )
         if fast and self._of_blocks:
             raise UnsupportedError(f"{self.call}: fast=True is not supported with block scales; use fast=False")
         if A is None:
@@ -138,9 +138,9 @@ class ScaledGemm(MatrixPlan):
         """Return the requirements of its kernels."""
         of_blocks = "columns" if self.recipe[1] == "block1x128" else "block"
         sums = of_blocks if self._of_blocks else "" if self.fast else "two"
-        return super().asked(batch=batch)._replace(
-            sums=sums, scales="ui8" if self.element_scale == EXPONENTS else "f32",
-        )  # fmt: skip
+        return (
+            super().asked(batch=batch)._replace(sums=sums, scales="ui8" if self.element_scale == EXPONENTS else "f32")
+        )
 
     # --------------------------------------------------------------------------------------------------- operations
 

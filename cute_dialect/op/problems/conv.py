@@ -41,7 +41,7 @@ from cute_dialect.op.arrays.operand_views import (
     overlap,
     turned,
     views_last,
-)  # fmt: skip
+)
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import (
     AlignmentError,
@@ -51,7 +51,7 @@ from cute_dialect.op.errors import (
     LayoutError,
     ShapeError,
     UnsupportedError,
-)  # fmt: skip
+)
 from cute_dialect.op.problems.operands import Kinds, Operands, Type, check_activation, check_overlap, new_like, read
 from cute_dialect.runtime.arrays import ArrayView, accepts, view_of
 
@@ -165,9 +165,7 @@ def _padding(
     return both, both
 
 
-def window_of(
-    call: str, taps: tuple[int, ...], stride: object, padding: object, dilation: object, mode: str
-) -> Window:  # fmt: skip
+def window_of(call: str, taps: tuple[int, ...], stride: object, padding: object, dilation: object, mode: str) -> Window:
     """Return the window of a filter.  Raises ShapeError, UnsupportedError."""
     rank = len(taps)
     strides, dilations = _numbers(call, "stride", stride, rank, 1), _numbers(call, "dilation", dilation, rank, 1)
@@ -533,7 +531,7 @@ def _extents(kind: str, g: Geometry) -> tuple[tuple[int, ...], tuple[int, ...], 
 
 def _read(
     call: str, name: str, array: object, wanted: Type, shape: tuple[int, ...] | None, turn: bool, on_cpu: bool
-) -> ArrayView:  # fmt: skip
+) -> ArrayView:
     """Return an array of the planned type with channels last; if its shape is known it may be flat."""
     if array is None:
         raise LayoutError(f"{call}: {name} is missing, and the plan has none; pass {name}")
@@ -570,7 +568,7 @@ def _matrix(call: str, name: str, kind: str, x: ArrayView) -> ArrayView:
 
 def _source(
     call: str, kind: str, g: Geometry, c: object, wanted: Type, how: ConvOptions, turn: bool, on_cpu: bool
-) -> ArrayView:  # fmt: skip
+) -> ArrayView:
     """Return C as a matrix like D; one value per channel becomes a row that is repeated with stride 0."""
     view, (rows, columns) = read(call, "C", c, on_cpu), g.matrix
     channels = g.output[-1]

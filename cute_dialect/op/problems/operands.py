@@ -82,9 +82,7 @@ def read(call: str, name: str, array: object, on_cpu: bool | None = None) -> Arr
     if on_cpu and view.device >= 0:
         raise DeviceError(f'{call}: {name} is on GPU {view.device}; with device="cpu" it must be in CPU memory')
     if on_cpu is False and view.device < 0 and view.library != "numpy":
-        raise DeviceError(
-            f'{call}: {name} is in CPU memory; move it to the GPU, or pass device="cpu"'
-        )  # fmt: skip
+        raise DeviceError(f'{call}: {name} is in CPU memory; move it to the GPU, or pass device="cpu"')
     return view
 
 
@@ -140,9 +138,7 @@ def fits_results(x: Operands, *, flipped: bool) -> bool:
     ``flipped`` is True if the kernel computes the transposed problem.
     """
     pairs, layout = (x.c is not None or x.along == "n") and not flipped, "column" if flipped else "row"
-    return (
-        _is_storable(x.d, layout) and (x.c is None or fits_tma(x.c, layout)) and not (x.b.shape[-1] % 2 and pairs)
-    )  # fmt: skip
+    return _is_storable(x.d, layout) and (x.c is None or fits_tma(x.c, layout)) and not (x.b.shape[-1] % 2 and pairs)
 
 
 def check_tma(call: str, x: Operands) -> None:
@@ -301,7 +297,7 @@ def check_product(call: str, rank: int, a: ArrayView, b: ArrayView) -> tuple[int
 
 def product_shape(
     call: str, rank: int | None, a: ArrayView, b: ArrayView, names: tuple[str, str] = ("a", "b")
-) -> tuple[int, ...]:  # fmt: skip
+) -> tuple[int, ...]:
     """Return the shape of the result of a GEMM, or of a batch of them.
 
     Args:
@@ -342,7 +338,7 @@ def _check_mode(call: str, name: str, x: ArrayView) -> None:
 
 def check_result(
     call: str, out: ArrayView, shape: tuple[int, ...], dtype: str | None, *, arranged: bool = False
-) -> None:  # fmt: skip
+) -> None:
     """Check a given ``out``; ``arranged``: the epilogue reshapes or permutes it, so any strides are allowed.
 
     Raises ShapeError, DtypeError, LayoutError.

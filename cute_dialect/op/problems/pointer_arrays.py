@@ -96,7 +96,7 @@ def products_of(
 
 def with_epilogue(
     call: str, found: Sequence[Operands], results: Sequence[Any], traced: Traced, args: Mapping[str, Any], kinds: Kinds
-) -> tuple[list[Operands], Bound]:  # fmt: skip
+) -> tuple[list[Operands], Bound]:
     """Bind a traced epilogue to equal GEMMs; its arrays are those of a batch of them.
 
     Results other than D are allocated if absent.  Raises OpError.
@@ -142,7 +142,7 @@ def as_batch(found: Sequence[Operands]) -> Operands:
         step = -(-max(m * row, n * column, 1) // 16) * 16
         made[name] = views[0]._replace(
             pointer=pointer, shape=(len(found), m, n), strides=(step, row, column), keep=None
-        )  # fmt: skip
+        )
     return found[0]._replace(**made)
 
 
@@ -237,7 +237,7 @@ def problems_of(
         try:
             x, made = planned_operands(
                 call, kinds, a, b, c, d, beta=beta, bias=biases[i], problem=coords[i], on_cpu=on_cpu
-            )  # fmt: skip
+            )
         except (NotAnArray, ShapeError, LayoutError) as e:
             raise type(e)(f"{e} (problem {i})") from None
         if len(x.d.shape) != 2:
@@ -262,7 +262,7 @@ def problems_of(
 
 def _each(
     call: str, name: str, given: object, count: int, sizes: Sequence[Extents | None], kinds: Kinds
-) -> list[object]:  # fmt: skip
+) -> list[object]:
     """Return one operand of each GEMM.  Raises ShapeError."""
     if given is None:
         return [None] * count
@@ -286,9 +286,7 @@ def _each_bias(call: str, bias: object, count: int) -> list[object]:
     return found
 
 
-def each_matrix(
-    call: str, name: str, given: object, batch: int, size: Extents | None, kinds: Kinds
-) -> list[object]:  # fmt: skip
+def each_matrix(call: str, name: str, given: object, batch: int, size: Extents | None, kinds: Kinds) -> list[object]:
     """Return the matrices of an operand that is a list of arrays, or of addresses (integers in a list or an array).
 
     Matrices at addresses have the shapes of ``size`` and the operation's layouts.  Raises ShapeError, DtypeError.

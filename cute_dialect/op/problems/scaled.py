@@ -29,7 +29,7 @@ EXPONENTS = "float8_e8m0fnu"
 
 def check_scaled(
     call: str, a: Array, b: Array, scale_a: Array, scale_b: Array, recipe: str | tuple[str, str] | None
-) -> tuple[str, str]:  # fmt: skip
+) -> tuple[str, str]:
     """Check operands and scales, and return the recipe of each operand.
 
     Without ``recipe`` the shapes of the scales determine it.  Raises DtypeError, ShapeError, UnsupportedError.
@@ -55,7 +55,7 @@ def check_scaled(
 
 def _recipes(
     call: str, a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None
-) -> tuple[str, str]:  # fmt: skip
+) -> tuple[str, str]:
     """Return the recipe of each operand.  Raises ShapeError, UnsupportedError."""
     (m, k), n = a.shape, b.shape[1]
     blocks = -(-k // _BLOCK)
@@ -143,7 +143,7 @@ def _described(x: Any) -> Any:
 
 def scales_epilogue(
     shape: tuple[int, int], args: Mapping[str, Any], activation: str = ""
-) -> tuple[Traced, dict[str, Any]]:  # fmt: skip
+) -> tuple[Traced, dict[str, Any]]:
     """Return the traced epilogue for a result of a shape, and its arguments, those that are not None.
 
     Args:

@@ -60,7 +60,7 @@ def is_of_sums(function: object) -> bool:
 
 def arguments_for(
     call: str, visitor: Any, args: Mapping[str, object] | None, others: Mapping[str, object]
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return an epilogue's arguments by name.
 
     They are ``args``, and those of ``others`` (C, alpha, beta and bias of the call) that the epilogue has parameters
@@ -249,9 +249,7 @@ class GemmArguments(Arguments):
             )
         on_cpu, many = on_the_cpu(options), batch if mode is Mode.Batched else 0
         args = arguments_for(call, traced, output_op.arguments, others)
-        x, d, found = visited(
-            call, traced, operation.kinds, A, B, D, args, problem=size, batch=many, on_cpu=on_cpu
-        )  # fmt: skip
+        x, d, found = visited(call, traced, operation.kinds, A, B, D, args, problem=size, batch=many, on_cpu=on_cpu)
         self.mode, self.workspace, self.matrices = mode, None, None
         split = Split.of((SplitKMode.Serial, slices))
         super().__init__(operation, x, d, stream, options, split, call, found.results)

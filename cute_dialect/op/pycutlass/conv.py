@@ -282,9 +282,7 @@ class Conv2dOperation(GemmOperationUniversal):
         )
         d = None if D is None else TensorDescription(D.element, "row", D.alignment)
         with called("Conv2d"):
-            super().__init__(
-                chip, tile_description, a, b, c, epilogue_functor, swizzling_functor, visitor, D=d
-            )  # fmt: skip
+            super().__init__(chip, tile_description, a, b, c, epilogue_functor, swizzling_functor, visitor, D=d)
         if self.im2col:
             choice = self.choice
             assert choice is not None

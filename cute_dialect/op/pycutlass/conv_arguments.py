@@ -414,9 +414,7 @@ class ConvArguments(Arguments):
         g = self.geometry
         window = g.window
         pads = (window.before[0], window.after[0], window.before[1], window.after[1])
-        problem = Conv2dProblemSize(
-            g.image, g.filter, pads, window.strides, window.dilations, groups=g.groups
-        )  # fmt: skip
+        problem = Conv2dProblemSize(g.image, g.filter, pads, window.strides, window.dilations, groups=g.groups)
         return problem.implicit_gemm_size(g.kind)
 
     @property

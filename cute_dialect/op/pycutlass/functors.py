@@ -90,7 +90,7 @@ class EpilogueFunctor:
 
     def epilogue(
         self, alpha: float, beta: float, bias: str = "", bias_type: str = "f32", hook: Hook | None = None
-    ) -> Epilogue:  # fmt: skip
+    ) -> Epilogue:
         """Return the kernel epilogue for these numbers: alpha of 1 and beta of 0 are constants, others are launch
         arguments.
 
@@ -100,7 +100,7 @@ class EpilogueFunctor:
             hook = _clamp_to(_LARGEST[self.element_output]) if hook is None else _refuse()
         made = Epilogue(
             1.0 if alpha == 1.0 else "arg", 0.0 if beta == 0.0 else "arg", bias, bias_type, self.activation, hook
-        )  # fmt: skip
+        )
         try:
             made.check()
         except ValueError as e:

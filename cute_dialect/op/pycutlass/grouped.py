@@ -134,7 +134,7 @@ class GemmOperationGrouped(DescribedOperation):
 
     def variant(
         self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, size: int = 16
-    ) -> Variant:  # fmt: skip
+    ) -> Variant:
         """Return the kernel for such calls.  Numbers other than 1 and 0 are arguments, one per GEMM.
 
         ``size`` is the number of bytes that one copy moves.

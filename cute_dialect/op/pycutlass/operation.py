@@ -250,7 +250,7 @@ class GemmOperationUniversal(DescribedOperation):
 
     def epilogue_for(
         self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", graph: Graph | None = None
-    ) -> Epilogue:  # fmt: skip
+    ) -> Epilogue:
         """Return the epilogue of a kernel; ``graph`` is that of a traced one, by default of its examples."""
         if self.traced is None:
             return self.epilogue_functor.epilogue(alpha, beta, bias, bias_type, self._hook)

@@ -89,7 +89,7 @@ def number_backward(call: str, dy: Any, x: Any, *, device: object = None) -> Any
 
 def rms_norm_backward(
     dy: Any, x: Any, weight: Any = None, eps: float = 2.0**-23, *, ds: Any = None, device: object = None
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """Return the gradients of ``x`` and ``weight`` (None without one) from that of ``rms_norm(x, weight, eps)``.
 
     With a residual, ``x`` is the sum that is normalized, and ``ds`` its own gradient, which is added.
@@ -99,9 +99,8 @@ def rms_norm_backward(
 
 
 def layer_norm_backward(
-    dy: Any, x: Any, weight: Any = None, bias: bool = False, eps: float = 1e-5, *, ds: Any = None,
-    device: object = None,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+    dy: Any, x: Any, weight: Any = None, bias: bool = False, eps: float = 1e-5, *, ds: Any = None, device: object = None
+) -> tuple[Any, Any, Any]:
     """Return the gradients of ``x``, ``weight`` and ``bias`` from that of ``layer_norm(x, weight, bias, eps)``.
 
     The gradient of a weight or bias that the norm does not have is None. For ``ds`` see :func:`rms_norm_backward`.
@@ -111,7 +110,7 @@ def layer_norm_backward(
 
 def _normed(
     call: str, dy: Any, x: Any, weight: Any, bias: bool, eps: float, ds: Any, device: object
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any]:
     """Compute the gradients of a norm."""
     takes = ("w" if weight is not None else "") + ("b" if bias else "")
     operands = takes + ("r" if ds is not None else "")

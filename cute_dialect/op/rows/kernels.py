@@ -133,9 +133,7 @@ def loss_kernel(element: str, mean: bool, step: str = "all") -> RowKernel:
     return RowKernel(f"rows-losses-{element}-{kind}", loss_text, (element, mean, step), "launch_losses")
 
 
-def entropy_kernel(
-    element: str, n: int, of_loss: str, mean: bool, rows: int = MANY, smooth: bool = False
-) -> RowKernel:  # fmt: skip
+def entropy_kernel(element: str, n: int, of_loss: str, mean: bool, rows: int = MANY, smooth: bool = False) -> RowKernel:
     """Return the kernel of the cross entropy gradient for ``rows`` rows of ``n`` elements."""
     config = entropy_class(element, n, rows)
     kind = ("-mean" if mean else "") + ("-smooth" if smooth else "")

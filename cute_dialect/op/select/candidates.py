@@ -188,7 +188,7 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
 
     def add(
         consumers: int, way: int, m: int, n: int, deferred: bool = False, parts: int = 1, finishers: int = 1
-    ) -> None:  # fmt: skip
+    ) -> None:
         stages, buffers = _ring(rows + columns, consumers)
         if stages >= 3:
             found.append((
@@ -235,7 +235,7 @@ def _ring(lines: int, consumers: int) -> tuple[int, int]:
 
 def _of_few_rows(
     base: GemmConfig, rows: int, columns: int, parts: int, live: int, *, direct: bool, swapped: bool
-) -> SkinnyConfig:  # fmt: skip
+) -> SkinnyConfig:
     """Return a few-rows (or with ``swapped`` few-columns) kernel with the deepest rings that fit.  Raises
     ValueError.
     """
@@ -269,7 +269,7 @@ def _few_rows(base: GemmConfig, swapped: bool) -> list[Sequence[float]]:
                 if min(made.stages_a, made.stages) >= 3:  # fewer hide no latency, and their registers spill
                     kernel = Kernel(
                         rows, columns, live or rows, made.stages, parts, way=FEW, swapped=swapped, direct=direct
-                    )  # fmt: skip
+                    )
                     found.append(kernel)
     return found
 

@@ -94,9 +94,7 @@ class KernelRequest(NamedTuple):
         """Return the requirements of the wgmma kernel for the tf32 parts, which are contiguous along K."""
         if self.math != MathOperation.multiply_add_fast_f32:
             return self
-        return self._replace(
-            element_a="tf32", element_b="tf32", layout_a="row", layout_b="column", sums="two"
-        )  # fmt: skip
+        return self._replace(element_a="tf32", element_b="tf32", layout_a="row", layout_b="column", sums="two")
 
     @property
     def flipped(self) -> bool:
@@ -383,7 +381,7 @@ def _of_warps(td: TileDescription, asked: KernelRequest, usual: WarpConfig, rows
     depths = [usual.depth // 4] * (usual.simt and usual.element == "f32") + [usual.depth // 2, usual.depth]
     config = usual._replace(
         tile=(m, n), warps=(wm, wn), stages=td.stages or usual.stages, k=0 if k == usual.depth else k, warps_k=wk
-    )  # fmt: skip
+    )
     if k not in depths or m % (rows * wm) or n % (8 * wn) or config.stages < 2 or wm * wn * wk > 16:
         raise UnsupportedError(
             f"Gemm: a tile of {m} x {n} x {k} with {td.stages} stages and warps {[wm, wn, wk]} is not supported; M x N "
@@ -488,9 +486,7 @@ def simt_tiles(element: str = "f32") -> list[TileDescription]:
         of_f64 = MathInstruction((1, 1, 1), "f64", "f64", "f64", OpcodeClass.Simt)
         return [TileDescription((*mn, 16), 3, warps, of_f64) for mn, warps in _OTHERS]
     instruction = MathInstruction((1, 1, 1), "f32", "f32", "f32", OpcodeClass.Simt)
-    return [
-        TileDescription(RUNGS[r].tile, RUNGS[r].stages, None, instruction) for r in _RUNGS if r != "tile2d"
-    ]  # fmt: skip
+    return [TileDescription(RUNGS[r].tile, RUNGS[r].stages, None, instruction) for r in _RUNGS if r != "tile2d"]
 
 
 def _simt(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Configured:

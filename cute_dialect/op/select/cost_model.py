@@ -306,9 +306,7 @@ def _epilogue(found: Menu, f: _Fixed, x: Costs, p: CostQuery, work: Work) -> tup
     return (pipes * tile + moved) * size, (instructions * tile + moved) * size * x.epilogue_turns
 
 
-def times(
-    found: Menu, problem: Problem | CostQuery, costs: Costs = COSTS, work: Work = NO_WORK
-) -> NDArray[np.float64]:  # fmt: skip
+def times(found: Menu, problem: Problem | CostQuery, costs: Costs = COSTS, work: Work = NO_WORK) -> NDArray[np.float64]:
     """Return the predicted times of all kernels of a menu in microseconds, see :func:`predict`."""
     p = problem if isinstance(problem, CostQuery) else CostQuery.of(problem)
     x, f = costs, _fixed(found, costs)
@@ -403,7 +401,7 @@ def _shared_last_wave(x: Costs, k: Menu, tiles: Any, slots: Any, steps: int, ste
 
 def ranked(
     problem: Problem, costs: Costs = COSTS, count: int | None = None, work: Work = NO_WORK
-) -> list[tuple[float, Choice]]:  # fmt: skip
+) -> list[tuple[float, Choice]]:
     """Return the kernels that can compute a problem with their predicted microseconds, the fastest first.
 
     Args:
@@ -556,9 +554,8 @@ def work_of(epilogue: Epilogue | None, output: str) -> Work:
     reduced = sum(_REDUCED for x in graph.outputs if x.reduce)
     own = {} if epilogue is None or epilogue.graph is not None else {"f32": BITS[output]}
     read = sum(
-        own.get(x.element, BITS.get(x.element, 32)) * (0.5 if x.half else 1.0)
-        for x in graph.inputs if x.kind == "aux"
-    )  # fmt: skip
+        own.get(x.element, BITS.get(x.element, 32)) * (0.5 if x.half else 1.0) for x in graph.inputs if x.kind == "aux"
+    )
     bits = [
         (x.tma and x.element in ("", output) and BITS[output] == 16, BITS[x.element or output] * share[x.node])
         for x in graph.outputs[1:] if not x.reduce and not x.block

@@ -131,7 +131,7 @@ def chosen(
 @lru_cache(maxsize=4096)
 def _chosen(
     x: Operands, asked: KernelRequest, gpu: str, sms: int, opclass: str, chip: int, call: str, array: bool, split: Split
-) -> TileDescription:  # fmt: skip
+) -> TileDescription:
     extents = x.d.shape[-2], x.b.shape[-1], x.a.shape[-1]
     m, n, k = (max(1, extent) for extent in extents)  # For empty results any extent will do.
     if opclass == "simt":

@@ -321,8 +321,8 @@ def _apply_of(
         returned: indices of the outputs that the node has.
     """
     form = _NodeForm(
-        tensors, saved, constants, replay.outputs, returned, replay.materializes, replay.is_direct, replay.aliases,
-    )  # fmt: skip
+        tensors, saved, constants, replay.outputs, returned, replay.materializes, replay.is_direct, replay.aliases
+    )
     make = _maker(form)
     forward, backward = make(run, replay.gradients, replay.calls, AddressMismatch)
     functions = {"forward": staticmethod(forward), "backward": staticmethod(backward)}

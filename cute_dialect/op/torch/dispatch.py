@@ -74,9 +74,8 @@ def grouped_product(name: str, g: GroupedArguments, device: Any, stream: Any, ot
     """Compute a grouped GEMM; ``others`` are options of the interpreter.  Raises UnsupportedError."""
     refused = {"epilogue": g.epilogue, "out": g.out, "kernel": g.kernel, "gather": g.gather, **others}
     _refuse(
-        name, refused,
-        "cannot be used when gradients are required, or in torch.compile; call it under torch.no_grad()",
-    )  # fmt: skip
+        name, refused, "cannot be used when gradients are required, or in torch.compile; call it under torch.no_grad()"
+    )
     if not isinstance(g.extras.alpha, int | float):
         raise UnsupportedError(f"{name}: alpha is an array; it must be a number when gradients are required")
     groups = {n: x for n, x in g.groups.items() if n in GROUPS}
@@ -157,7 +156,7 @@ def _on(stream: Any) -> AbstractContextManager[Any]:
 
 def linear(
     x: Tensor, weight: Tensor, bias: Tensor | None, activation: str, device: str | None, transposed: bool = False
-) -> Tensor | None:  # fmt: skip
+) -> Tensor | None:
     """Return a layer with gradients; None if it must be composed of a GEMM and views that torch sees.
 
     Args:
@@ -172,7 +171,7 @@ def linear(
 
 def _forward(
     ctx: Context, x: Tensor, weight: Tensor, bias: Tensor | None, activation: str, device: str, transposed: bool
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     """Compute a layer ``activation(x @ weight.T + bias)`` and the operand of its activation.
 
     The operand is an output of the node, so that the backward pass notices if its gradient is used.

@@ -143,7 +143,7 @@ def _derived(of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], give
 
 def _function(
     graph: Graph, inputs: Sequence[int], wanted: Sequence[int], given: Sequence[int]
-) -> Callable[..., tuple[Any, ...]]:  # fmt: skip
+) -> Callable[..., tuple[Any, ...]]:
     """Return the function that computes the gradients of the ``wanted`` arguments from given gradients and all
     arguments.
     """
@@ -259,7 +259,7 @@ _APPLY = apply_of(_NODE)
 
 def _gradients_by_torch(
     of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], gradients: Sequence[Any]
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """Return the gradients of a function that torch runs on the arrays in f32, or f64 if an array has it."""
     again = torch.is_grad_enabled()  # True with create_graph=True: the gradients need gradients.
     with torch.enable_grad():

@@ -209,7 +209,7 @@ def product_with_gradients(
 @lru_cache(maxsize=256)
 def _kept_of(
     traced: Traced, sums: tuple[int, ...], learning: tuple[str, ...], factors: bool, exact: bool
-) -> Kept | None:  # fmt: skip
+) -> Kept | None:
     """Return the value saved for gradients.  Raises EpilogueError in the forward pass if the epilogue has no
     derivative.
     """

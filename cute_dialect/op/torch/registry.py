@@ -115,7 +115,7 @@ def register(table: Iterable[Operator]) -> None:
 
 def _apply(
     compute: Callable[..., Any], keep: Callable[..., None] | None, backward: Callable[..., Any]
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[..., Any]:
     """Return a callable that computes the operation and records it for autograd."""
 
     def forward(context: Context, *inputs: Any) -> Any:

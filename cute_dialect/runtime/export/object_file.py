@@ -31,7 +31,7 @@ def cuda_headers() -> Path | None:
 
 def compile_object(
     sources: dict[str, bytes], name: str, file_path: str | os.PathLike[str], file_name: str
-) -> dict[str, Path]:  # fmt: skip
+) -> dict[str, Path]:
     """Compile ``NAME.c``, write ``FILE_NAME.o`` and ``FILE_NAME.h`` to a folder, and return both files by name.
 
     Raises ExportError if there is no C compiler or no ``cuda.h``, or if the compiler fails.

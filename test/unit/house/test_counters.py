@@ -12,7 +12,7 @@ from import_graph import MANY, Source, counters, parse
 CEILINGS = {
     "files": 750,
     "lines": 188_400,
-    "# fmt: skip": 1_030,
+    "# fmt: skip": 850,
     "Any": 6_600,
     f"functions with {MANY} or more parameters": 115,
 }

@@ -313,9 +313,8 @@ def run_warps(folder: str, *, runs: int, large: bool, say: Say) -> dict[str, obj
 
 
 def _measured(
-    folder: str, names: Iterable[str], element: str, output: str, shape: Sequence[int], runs: int,
-    say: Say,
-) -> list[Row]:  # fmt: skip
+    folder: str, names: Iterable[str], element: str, output: str, shape: Sequence[int], runs: int, say: Say
+) -> list[Row]:
     """Check and measure the kernels of an element type on one problem (M, N, K)."""
     import torch
 
