@@ -99,7 +99,7 @@ def _before_in_pass(blocks: _Range, mine: Int, query_tile: Int, query_tiles: Int
     first = (mine + 1) % query_tiles
 
     def ahead(end: Int) -> Int:
-        """Return the number of blocks below ``end`` that are ahead."""
+        """Return the number of blocks with an index below ``end`` that reach the query tile earlier."""
         rest = end % query_tiles
         inside = cute.max(cute.min(rest, first + steps) - first, 0)
         wrapped = cute.max(cute.min(rest, first + steps - query_tiles), 0)

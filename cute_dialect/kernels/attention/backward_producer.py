@@ -176,7 +176,7 @@ class DqWriter:
         self.leads = cute.arch.lane_idx() == 0
 
     def run(self) -> None:
-        """Add the parts of all steps of this block."""
+        """Add the tiles of dq of all steps of this block to ``dq_sum``."""
         at = self.tiles.first()
         while self.tiles.is_there(at):
             place = self.tiles.place(at)

@@ -84,7 +84,7 @@ class KeyTiles:
         return at + (step * 2 - 1 if (at & 1) != 0 else 1) if self.paired else at + step
 
     def place(self, at: Int) -> KeyPlace:
-        """Return the coordinates of a tile. One that does not exist starts past the last key, and no query sees it."""
+        """Return the coordinates of a tile. A tile past the last one starts past the last key, so no query sees it."""
         p, c = self.problem, self.c
         unit = cute.assume(at // 2 if self.paired else at, range=(0, None))
         line, tile = divmod(unit, self.per_head)

@@ -198,7 +198,7 @@ class Tracer:
         return known
 
     def at_top(self, name: str, type: Attribute, operands: Sequence[SSAValue] = ()) -> SSAValue:
-        """Return the result of an op at the top of the function (an atom, tiled copy or tiled MMA), shared if equal."""
+        """Emit an op at the start of the function (an atom, tiled copy or tiled MMA).  Equal ops are emitted once."""
         key = (name, type, *operands)
         known = self._constants.get(key)
         if known is None:

@@ -296,7 +296,7 @@ def lines_suit(x: ArrayView) -> bool:
 
 
 def padded_view(x: ArrayView) -> ArrayView:
-    """Return an array whose dimensions of one element have the strides of an array without gaps.
+    """Return a view in which dimensions of extent 1 have the strides of a contiguous array.
 
     A stride of such a dimension is arbitrary, but a kernel may require it to be a multiple of its vectors.
     """

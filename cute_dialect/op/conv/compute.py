@@ -230,7 +230,7 @@ def _launch(
 ) -> None:  # fmt: skip
     """Launch the kernels of a convolution, on copies of arrays that they cannot read or write."""
     library, g = call.where.library, ready.geometry
-    if g.flops == 0:  # No images or channels: kernels would not store the empty sums.
+    if g.flops == 0:  # Without images or channels, kernels would not write the result.
         sums = sums_for(library, ready, rows)
         library.native(sums)[...] = 0
         finish(library, ready, sums, rows, extras, found)

@@ -51,7 +51,7 @@ Modes: TypeAlias = tuple[tuple[Digit, ...], ...]
 
 
 def modes_of(shape: Sequence[int], names: Sequence[str] = BASES) -> Modes:
-    """Return the modes of an array, one digit each.  The last mode has the last of ``names``."""
+    """Return the modes of an array, one digit each; ``names`` are those of the last modes."""
     names = names[len(names) - len(shape) :]
     return tuple([(Digit(b, 1, n),) if n != 1 else () for b, n in zip(names, shape)])
 

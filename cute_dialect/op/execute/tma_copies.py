@@ -37,7 +37,7 @@ def with_padding(
         given: the matrices, each with its contiguous mode.
         told: called with the result of the launch.
         options: call options of the kernel.
-        unit: number of elements of which lines are made a multiple, with zeros; 0 for 16 bytes.
+        unit: rows are padded with zeros to a multiple of this many elements; 0: to a multiple of 16 bytes.
     """
     found: dict[str, ArrayView] = {}
     arguments: list[object] = []

@@ -165,7 +165,8 @@ def explain(
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
-            "op.attention, op.linear_cross_entropy, op.quantize, a convolution or a function on rows"
+            "op.attention, op.attention_backward, op.linear_cross_entropy, op.quantize, a convolution or a function on "
+            "rows"
         )
     return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **given)
 

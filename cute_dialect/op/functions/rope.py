@@ -96,9 +96,11 @@ def rotated(
     cos, sin, positions, offsets, interleaved, layout, inverse = rotation
     is_pair = isinstance(x, tuple | list)
     given: tuple[Any, ...] = tuple(x) if is_pair else (x,)
+    if len(given) != 2 and is_pair:
+        raise ShapeError(f"rope: x is a {type(x).__name__} of length {len(given)}; pass an array, or a pair of arrays")
+    if is_pair and out is not None and (not isinstance(out, tuple | list) or len(out) != 2):
+        raise ShapeError("rope: x is a pair of arrays, but out is not; pass a pair as out")
     outs: tuple[Any, ...] = (None,) * len(given) if out is None else tuple(out) if is_pair else (out,)
-    if is_pair and (len(given) != 2 or len(outs) != 2):
-        raise ShapeError(f"rope: x has {len(given)} arrays; pass one array or two")
     how = (is_pair, interleaved, layout, inverse, positions is None, offsets is None, tuple(o is None for o in outs))
     tensors = tuple([t for t in (*given, cos, sin, positions, offsets, *outs) if t is not None])
     usual = device is None and stream is None and not run and not _KNOWN.is_traced()

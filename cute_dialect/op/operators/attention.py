@@ -114,7 +114,7 @@ def keep(ctx: Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -
 
 
 def _settings() -> object:
-    """Return the setting that selects a kernel of the gradients."""
+    """Return torch's setting for deterministic algorithms, which selects the kernel of the gradients."""
     return torch.are_deterministic_algorithms_enabled()
 
 

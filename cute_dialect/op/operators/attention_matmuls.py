@@ -114,7 +114,7 @@ def empty_gradients(q: Tensor, k: Tensor, v: Tensor, layout: str) -> tuple[Tenso
 def gradients_by_matmuls(
     saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask, of_bias: bool = False
 ) -> Gradients:
-    """Return the gradients in the types of the tensors."""
+    """Compute the gradients with matmuls in f32, and round them to the types of the tensors."""
     q, k, v = saved.q, saved.k, saved.v
     found = [x.zero_() for x in empty_gradients(q, k, v, mask.layout)]
     sinks = None if saved.sinks is None else torch.zeros_like(saved.sinks, dtype=torch.float32)
@@ -208,7 +208,7 @@ class _Scored(NamedTuple):
         return x, scores if hidden is None else scores.masked_fill(hidden, -math.inf), slope, hidden
 
     def normalized(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the attention weights and the logarithms of their sums."""
+        """Return the attention weights, and the log-sum-exp of the scores."""
         logs = scores.logsumexp(-1)
         if self.sinks is not None:
             sinks = self.sinks.float().unflatten(0, (scores.shape[1], scores.shape[2]))

@@ -1,4 +1,4 @@
-"""Bases of plans: their settings, the kernels of their calls, which are shown and saved, and cached calls.
+"""Base classes of plans: settings, cached calls, and the kernels that a plan reports and saves.
 
 :class:`Recorded` is the base of all plans, :class:`Tiled` of plans with tiles, :class:`Settings` of those of GEMMs and
 convolutions.

@@ -272,7 +272,7 @@ def _plan(
         operands: see :func:`cute_dialect.op.problems.gemm.without_memory`.
         result: type of the result.
         arithmetic: see :func:`cute_dialect.op.arrays.dtypes.arithmetic_of`.
-        epilogue: in terms of ``out``.
+        epilogue: the epilogue, whose rows and columns are those of ``out``.
     """
     (gpu, sms, wanted, owned), views = target, dict(operands)
     flipped = not matrix(views["out"]).along(1)

@@ -1,7 +1,7 @@
 """Choice of the kernels of a grouped GEMM.
 
-With wgmma the fastest kernel by the model is chosen, for groups of average size.  Groups end anywhere, so the model
-adds half a tile per group, which is computed in vain.
+With wgmma, the cost model selects the fastest kernel for groups of average size.  The last tile of a group is partial,
+so the model adds half a tile of wasted work per group.
 
 Without wgmma, for f64, exact f32, f32 as three tf32 parts, and mma.sync tiles, a one-block kernel builds a table of the
 groups' GEMMs from the group ends, with the running count of their tiles.  The kernel of pointer-array GEMMs

@@ -338,9 +338,9 @@ def activation_gradient(
 
     Args:
         grad: gradient of the result, None for zero.
-        of_sums: gradient of the operand where it is a result, too; None for zero.
+        of_sums: gradient of the operand as a second result of the call; None for zero.
         kept: the result of relu, or the operand of another activation; None to recompute it.
-        recompute: returns the operand in a type.
+        recompute: function of a type that computes the operand again, in that type.
         derivative: the operator that multiplies by the derivative and sums columns.
     """
     columns = None

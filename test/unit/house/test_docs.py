@@ -133,3 +133,14 @@ def test_contributing_names_files_that_exist() -> None:
 def test_the_version_is_the_projects() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert cute_dialect.__version__ == project["version"]
+
+
+def test_design_names_modules_and_functions_that_exist() -> None:
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    paths = {path: ROOT / path for path in re.findall(r"`([a-z0-9_/]+\.py)`", text)}
+    paths = {name: path if path.exists() else ROOT / "cute_dialect" / name for name, path in paths.items()}
+    assert not [name for name, path in paths.items() if not path.exists()]
+    named = re.findall(r"`(\w+)` of `([a-z0-9_/]+\.py)`", text)
+    assert len(named) > 10
+    for name, path in named:
+        assert re.search(rf"^(def |class )?{name}\b", paths[path].read_text(encoding="utf-8"), re.MULTILINE), name

@@ -108,7 +108,17 @@ X, USED, CACHE = np.zeros((2, 3, 4, 32), F16), np.zeros(2, np.int32), np.zeros((
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: op.rope((X, X, X), COS, SIN, device="cpu"), op.ShapeError, "x has 3 arrays; pass one array or two"),
+        (
+            lambda: op.rope((X, X, X), COS, SIN, device="cpu"),
+            op.ShapeError,
+            "x is a tuple of length 3; pass an array, or",
+        ),
+        (
+            lambda: op.rope([X], COS, SIN, device="cpu"),
+            op.ShapeError,
+            "x is a list of length 1; pass an array, or a pair",
+        ),
+        (lambda: op.rope((X, X), COS, SIN, out=X, device="cpu"), op.ShapeError, "but out is not; pass a pair as out"),
         (lambda: op.rope(X[0, 0], COS, SIN, device="cpu"), op.ShapeError, "pass an array of rank 4, or"),
         (lambda: op.rope(X[..., :12], COS, SIN, device="cpu"), op.UnsupportedError, "x has head size 12; pass a"),
         (lambda: op.rope(X, COS, SIN[1:], device="cpu"), op.ShapeError, r"pass two of \(P, R / 2\)"),
