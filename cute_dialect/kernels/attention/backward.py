@@ -56,8 +56,6 @@ from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 from cute_dialect.lang.values.signature_types import LayoutLike
 
-__all__ = ["BackwardLaunch", "backward_launches", "backward_text"]
-
 DEFAULT = BackwardConfig()
 
 _REGISTERS = (24, 240)

@@ -7,28 +7,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
-from cute_dialect.kernels.attention.config import MASKS, SMEM
-
-__all__ = ["BACKWARD_HEADS", "BackwardConfig", "backward_config_named", "default_backward_config"]
+from cute_dialect.kernels.attention.config import MASKS, SMEM, KernelNames
 
 BACKWARD_HEADS = (64, 128, 256)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
-
-_FLAGS = {"end": "from_end", "packed": "packed", "dlse": "dlse", "ordered": "deterministic"}
-_LETTERS = {
-    "q": "q_stages",
-    "g": "grad_stages",
-    "x": "ds_stages",
-    "t": "rotates",
-    "a": "ahead",
-    "l": "late",
-    "pairs": "pairs",
-    "sms": "sms",
-}
-"""Words of a kernel's name -> the fields that they set."""
 
 
 class BackwardConfig(NamedTuple):
@@ -125,15 +109,7 @@ class BackwardConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Unique name of the kernels: the function they compute, then the settings that differ from the default."""
-        flags = [word for word, field in _FLAGS.items() if getattr(self, field)]
-        named = ["attention-backward", self.element, str(self.head), self.mask, *flags]
-        named.append(f"{self.tile_m}x{self.tile_n}")
-        plain = default_backward_config(self.element, self.head, self.mask)
-        for letter, field in _LETTERS.items():
-            mine = getattr(self, field)
-            if mine != getattr(plain, field):
-                named.append(f"{letter}{int(mine)}")
-        return "-".join(named)
+        return _NAMES.name(self)
 
     def tiles(self, rows: int, batch: int) -> int:
         """Return the query tiles per head of the workspaces.
@@ -208,6 +184,23 @@ def default_backward_config(element: str = "bf16", head: int = 128, mask: str = 
     return config if mask == "full" else config._replace(late=True)
 
 
+_NAMES = KernelNames(
+    "attention-backward",
+    default_backward_config,
+    flags={"end": "from_end", "packed": "packed", "dlse": "dlse", "ordered": "deterministic"},
+    numbers={
+        "q": "q_stages",
+        "g": "grad_stages",
+        "x": "ds_stages",
+        "t": "rotates",
+        "a": "ahead",
+        "l": "late",
+        "pairs": "pairs",
+        "sms": "sms",
+    },
+)
+
+
 def backward_config_named(name: str) -> BackwardConfig:
     """Return the configuration with a given name.
 
@@ -218,20 +211,4 @@ def backward_config_named(name: str) -> BackwardConfig:
     >>> c.name, backward_config_named(c.name) == c
     ('attention-backward-bf16-128-right-dlse-64x128-x1', True)
     """
-    words = name.split("-")
-    found = None
-    if len(words) > 5 and words[:2] == ["attention", "backward"] and words[3].isdigit():
-        found = default_backward_config(words[2], int(words[3]), words[4])
-        for word in words[5:]:
-            tile = re.fullmatch(r"(\d+)x(\d+)", word)
-            other = re.fullmatch(r"([a-z]+)(\d+)", word)
-            if word in _FLAGS:
-                found = found._replace(**{_FLAGS[word]: True})
-            elif tile:
-                found = found._replace(tile_m=int(tile[1]), tile_n=int(tile[2]))
-            elif other and other[1] in _LETTERS:
-                field, number = _LETTERS[other[1]], int(other[2])
-                found = found._replace(**{field: bool(number) if isinstance(getattr(found, field), bool) else number})
-    if found is None or found.name != name:
-        raise ValueError(f'there is no kernel named "{name}"; a valid name is "{BackwardConfig().name}"')
-    return found
+    return _NAMES.configuration(name)

@@ -25,8 +25,6 @@ from cute_dialect.lang.nvgpu import warpgroup
 from cute_dialect.lang.pipeline import PipelineConsumer, Slot
 from cute_dialect.lang.values.signature_types import Condition, Int
 
-__all__ = ["BackwardConsumer"]
-
 _DS = 1
 """The named barrier after which dS of all consumers is in shared memory."""
 

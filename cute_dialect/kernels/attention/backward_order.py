@@ -23,8 +23,6 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["blocks_before"]
-
 
 class _Range(NamedTuple):
     """Key tiles from ``low`` to ``high - 1``."""

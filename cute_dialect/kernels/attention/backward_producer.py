@@ -19,8 +19,6 @@ from cute_dialect.lang.nvgpu import cpasync
 from cute_dialect.lang.pipeline import PipelineProducer
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["DQ_EMPTY", "DQ_FULL", "BackwardProducer", "DqWriter"]
-
 DQ_FULL, DQ_EMPTY = 2, 4
 """First of the named barriers of each consumer's buffer of dq."""
 

@@ -22,8 +22,6 @@ from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["LOG2_E", "begins_type", "delta_text", "dq_sum_type", "dq_text", "matrix_type", "stats_type", "turns_type"]
-
 LOG2_E = 1.4426950408889634
 
 DEFAULT = BackwardConfig()

@@ -9,8 +9,6 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.lang.values.signature_types import Condition, Int
 
-__all__ = ["KeyPlace", "KeyProblem", "KeyTiles", "QueryPlace", "query_place"]
-
 
 class KeyProblem(NamedTuple):
     """Sizes of a launch. The host computes them, so that they need no registers."""

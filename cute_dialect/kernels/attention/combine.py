@@ -17,8 +17,6 @@ from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["CombineConfig", "combine", "combine_text", "launch"]
-
 _WARPS, _VECTOR = 8, 4
 """Warps of a block; elements per thread and load."""
 

@@ -8,9 +8,15 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["BIASES", "HEADS", "MASKS", "AttentionConfig", "config_named", "default_config"]
+from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.kernels.common.kernel_names import by
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.attention.backward_config import BackwardConfig
 
 HEADS = (64, 128, 256)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
@@ -21,27 +27,70 @@ MASKS = ("full", "right", "left", "both")
 BIASES = ("i1", "f16", "bf16", "f32")
 """Element types of an added bias. ``i1`` is a mask, which is True for visible keys."""
 
-SMEM = 232448
+SMEM = DEFAULT_TARGET.shared
 """Shared memory available to a block, in bytes."""
 
-_FLAGS = {
-    "end": "from_end", "packed": "packed", "lse": "lse", "split": "split", "scaled": "scaled", "softcap": "softcap",
-    "alibi": "alibi", "used": "used", "pack": "pack",
-}  # fmt: skip
-_ELEMENTS = ("bias", "sinks")
-"""Fields that hold an element type; their words are, for example, ``bias_f16``."""
-_LETTERS = {
-    "v": "head_v",
-    "page": "page",
-    "s": "stages",
-    "q": "q_stages",
-    "o": "overlap",
-    "p": "pingpong",
-    "l": "lazy",
-    "pairs": "pairs",
-    "sms": "sms",
-}
-"""Words of a kernel's name -> the fields that they set."""
+_C = TypeVar("_C", bound="AttentionConfig | BackwardConfig")
+
+
+@dataclass(frozen=True)
+class KernelNames(Generic[_C]):
+    """Names of attention's kernels: the function they compute, the tile, and the settings that differ from the default.
+
+    Words of a name are separated by hyphens.
+    """
+
+    prefix: str
+    default: Callable[[str, int, str], _C]  # the configuration of an element type, a head dimension and a mask
+    flags: Mapping[str, str]  # words -> boolean fields
+    numbers: Mapping[str, str]  # words that a number follows -> fields
+    elements: tuple[str, ...] = ()  # fields that hold an element type; their words are, for example, ``bias_f16``
+
+    def name(self, c: _C) -> str:
+        """Return the name of a configuration."""
+        plain = self.default(c.element, c.head, c.mask)
+        words = [self.prefix, c.element, str(c.head), c.mask]
+        words += [word for word, field in self.flags.items() if getattr(c, field)]
+        words += [f"{field}_{getattr(c, field)}" for field in self.elements if getattr(c, field)]
+        words.append(by((c.tile_m, c.tile_n)))
+        differing = [
+            (word, field) for word, field in self.numbers.items() if getattr(c, field) != getattr(plain, field)
+        ]
+        return "-".join(words + [f"{word}{int(getattr(c, field))}" for word, field in differing])
+
+    def configuration(self, name: str) -> _C:
+        """Return the configuration with a name.
+
+        Raises:
+            ValueError: if the name is not that of a kernel.
+        """
+        found = None
+        match name.removeprefix(f"{self.prefix}-").split("-"):
+            case [element, head, mask, *words] if words and head.isdigit():
+                found = self.default(element, int(head), mask)
+                for word in words:
+                    found = found._replace(**self._fields(found, word))
+            case _:
+                pass
+        if found is None or self.name(found) != name:
+            usual = self.name(self.default("bf16", 128, "full"))
+            raise ValueError(f'there is no kernel named "{name}"; a valid name is "{usual}"')
+        return found
+
+    def _fields(self, c: _C, word: str) -> dict[str, Any]:
+        """Return the fields that a word sets."""
+        field, _, element = word.partition("_")
+        if word in self.flags:
+            return {self.flags[word]: True}
+        if field in self.elements:
+            return {field: element}
+        if tile := re.fullmatch(r"(\d+)x(\d+)", word):
+            return {"tile_m": int(tile[1]), "tile_n": int(tile[2])}
+        found = re.fullmatch(r"([a-z]+)(\d+)", word)
+        if found is None or found[1] not in self.numbers:
+            return {}
+        field = self.numbers[found[1]]
+        return {field: type(getattr(c, field))(int(found[2]))}
 
 
 class AttentionConfig(NamedTuple):
@@ -164,15 +213,7 @@ class AttentionConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Unique name of the kernel: the function it computes, then the settings that differ from the default."""
-        flags = [word for word, field in _FLAGS.items() if getattr(self, field)]
-        flags += [f"{field}_{getattr(self, field)}" for field in _ELEMENTS if getattr(self, field)]
-        named = ["attention", self.element, str(self.head), self.mask, *flags, f"{self.tile_m}x{self.tile_n}"]
-        plain = default_config(self.element, self.head, self.mask)
-        for letter, field in _LETTERS.items():
-            mine = getattr(self, field)
-            if mine != getattr(plain, field):
-                named.append(f"{letter}{int(mine)}")
-        return "-".join(named)
+        return _NAMES.name(self)
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""
@@ -227,6 +268,21 @@ def default_config(element: str = "bf16", head: int = 128, mask: str = "full", *
     return config if mask == "full" else config._replace(tile_n=128, q_stages=2)
 
 
+_NAMES = KernelNames(
+    "attention",
+    default_config,
+    flags={
+        "end": "from_end", "packed": "packed", "lse": "lse", "split": "split", "scaled": "scaled",
+        "softcap": "softcap", "alibi": "alibi", "used": "used", "pack": "pack",
+    },
+    numbers={
+        "v": "head_v", "page": "page", "s": "stages", "q": "q_stages", "o": "overlap", "p": "pingpong", "l": "lazy",
+        "pairs": "pairs", "sms": "sms",
+    },
+    elements=("bias", "sinks"),
+)  # fmt: skip
+
+
 def config_named(name: str) -> AttentionConfig:
     """Return the configuration with a given name.
 
@@ -237,23 +293,4 @@ def config_named(name: str) -> AttentionConfig:
     >>> c.name, config_named(c.name) == c
     ('attention-bf16-128-right-lse-128x96-s3-q1-p0', True)
     """
-    words = name.split("-")
-    found = None
-    if len(words) > 4 and words[0] == "attention" and words[2].isdigit():
-        found = default_config(words[1], int(words[2]), words[3])
-        for word in words[4:]:
-            tile = re.fullmatch(r"(\d+)x(\d+)", word)
-            other = re.fullmatch(r"([a-z]+)(\d+)", word)
-            field, _, element = word.partition("_")
-            if word in _FLAGS:
-                found = found._replace(**{_FLAGS[word]: True})
-            elif field in _ELEMENTS:
-                found = found._replace(**{field: element})
-            elif tile:
-                found = found._replace(tile_m=int(tile[1]), tile_n=int(tile[2]))
-            elif other and other[1] in _LETTERS:
-                field, number = _LETTERS[other[1]], int(other[2])
-                found = found._replace(**{field: bool(number) if isinstance(getattr(found, field), bool) else number})
-    if found is None or found.name != name:
-        raise ValueError(f'there is no kernel named "{name}"; a valid name is "{AttentionConfig().name}"')
-    return found
+    return _NAMES.configuration(name)

@@ -37,8 +37,6 @@ from cute_dialect.lang.nvgpu import cpasync, warpgroup
 from cute_dialect.lang.pipeline import PipelineConsumer, Slot
 from cute_dialect.lang.values.signature_types import Int, LayoutLike
 
-__all__ = ["attention", "attention_text", "launch"]
-
 DEFAULT = AttentionConfig()
 
 REGISTERS = {1: (56, 256), 2: (24, 240), 3: (32, 160)}

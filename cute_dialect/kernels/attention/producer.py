@@ -17,8 +17,6 @@ from cute_dialect.lang.nvgpu import cpasync
 from cute_dialect.lang.pipeline import PipelineProducer
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["GatherProducer", "Producer"]
-
 TmaMatrix: TypeAlias = tuple[cute.CopyAtom, cute.Tensor]
 """A matrix in global memory: the TMA atom that loads it, and its coordinate tensor."""
 

@@ -13,8 +13,6 @@ from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.tiles import Place, Tiles
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["Rows", "packed_words", "row_pieces", "store_row"]
-
 
 class Rows:
     """Store of the result ``out`` (S, D, H, B) and of ``lse`` (S, H, B), which may be None."""

@@ -17,8 +17,6 @@ from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["RopeConfig", "launch", "rope", "rope_text"]
-
 _THREADS = 256
 
 

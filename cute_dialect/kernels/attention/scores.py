@@ -14,8 +14,6 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.lang.values.signature_types import Int, Number
 
-__all__ = ["LOG2_E", "ScoreOperands", "Scores"]
-
 LOG2_E = 1.4426950408889634
 
 

@@ -14,8 +14,6 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.lang.values.signature_types import Condition, Int, Number
 
-__all__ = ["SLACK", "Softmax"]
-
 SLACK = 8.0
 """Largest power of two by which a weight may exceed 1 before the row maximum is updated. Weights up to 2^8 are as
 accurate as smaller ones, and updating the maximum less often saves rescaling the accumulator."""

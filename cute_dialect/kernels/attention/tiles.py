@@ -9,8 +9,6 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.lang.values.signature_types import Condition, Int
 
-__all__ = ["Place", "Problem", "Tiles", "nothing_of"]
-
 
 class Problem(NamedTuple):
     """Sizes of a launch. The host computes them, so that they need no registers."""
