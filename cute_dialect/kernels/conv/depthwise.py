@@ -25,6 +25,7 @@ from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import Window, of_elements
 from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
 from cute_dialect.kernels.epilogue.emit import Fused
+from cute_dialect.lang.values.signature_types import Int
 
 SHARED = 32768
 """Bytes of shared memory for the filters of a block."""
@@ -117,7 +118,7 @@ class DepthwiseConfig(NamedTuple):
                     found.append(Hit(pixel, tap, (pixel + before - t * d) // u))
         return found
 
-    def lines(self, i: int, pixels: Any) -> Any:
+    def lines(self, i: int, pixels: Int) -> Any:
         """Return the distance between the image pixels that two result pixels ``pixels`` apart read."""
         u = self.window.strides[i]
         return pixels // u if self.gradient else pixels * u
@@ -174,7 +175,7 @@ class DepthwiseConfig(NamedTuple):
 def launch(
     image: cute.Tensor, filter: cute.Tensor, result: cute.Tensor, source: cute.Tensor | None = None,
     bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
-    operands: Any = None, config: cute.Constexpr[Any] = None,
+    operands: Any = None, config: cute.Constexpr[DepthwiseConfig | None] = None,
 ):  # fmt: skip
     """Launch the kernel.
 
@@ -223,22 +224,29 @@ class _Elements:
     Pixels that do not exist have a row that is out of bounds.
     """
 
-    def __init__(self, row: Any, column: Any, pixels: Any, channels: int):
+    def __init__(self, row: Int, column: Int, pixels: Int, channels: int):
         self.row, self.column, self.pixels, self.channels = row, column, pixels, channels
 
-    def __getitem__(self, i: Any) -> tuple[Any, Any]:
+    def __getitem__(self, i: Int) -> tuple[Int, Int]:
         pixel = i // self.channels
         return _row(self.row, pixel, self.pixels), self.column + i % self.channels
 
 
 @cute.jit
 # a function, because operator methods are not converted to kernel code
-def _row(first: Any, pixel: Any, pixels: Any) -> Any:
+def _row(first: Int, pixel: Int, pixels: Int) -> Any:
     return first + pixel if pixel < pixels else cute.Int32(1 << 30)
 
 
 @cute.kernel
-def depthwise(image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]):
+def depthwise(
+    image: cute.Tensor,
+    filter: cute.Tensor,
+    result: cute.Tensor,
+    sizes: Any,
+    addends: Addends,
+    config: cute.Constexpr[DepthwiseConfig],
+):
     """Compute some channels of a tile of pixels per thread."""
     lanes, at_once, strips, bands, tiles, rows, chunks = sizes
     thread, (block, chunk) = cute.arch.thread_idx().x, divmod(cute.arch.block_idx().x, chunks)
@@ -265,7 +273,7 @@ def depthwise(image: Any, filter: Any, result: Any, sizes: Any, addends: Addends
             walk.iterate(factors, fused, 0)
 
 
-def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> Any:
+def _shared(filter: cute.Tensor, first: Int, channels: Int, config: DepthwiseConfig) -> Any:
     """Copy the filters of some channels to shared memory, (C, S, R), with all threads."""
     rows, columns = config.window.taps
     # Each tap is a line, padded by a vector, so that adjacent taps of a channel map to different banks.
@@ -295,7 +303,7 @@ def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> 
 class _Factors:
     """Filters of a thread's channels, (C, S, R), kept in registers if they have few taps."""
 
-    def __init__(self, config: DepthwiseConfig, filter: Any):
+    def __init__(self, config: DepthwiseConfig, filter: cute.Tensor):
         self.filter, self.channels = filter, config.filters
         rows, columns = config.window.taps
         self.held = {}
@@ -321,7 +329,7 @@ class _Walk:
     iterations.
     """
 
-    def __init__(self, config: Any, image: Any, result: Any, place: Any, rows: Any):
+    def __init__(self, config: DepthwiseConfig, image: cute.Tensor, result: cute.Tensor, place: Any, rows: Any):
         self.config, self.image, self.result = config, image, result
         self.c, self.strip, self.row, self.n = place
         self.rows = cute.min(rows, result.shape[2] - self.row)
@@ -358,18 +366,18 @@ class _Walk:
         self.sums = cute.make_rmem_tensor((config.channels, config.tile[1], self.places), cute.Float32)
         self.sums.fill(0.0)
 
-    def iterations(self) -> Any:
+    def iterations(self) -> Int:
         """Return the number of loop iterations."""
         return cute.ceil_div(self.length, len(self.lines))
 
-    def load(self, i: int, iteration: Any) -> None:
+    def load(self, i: int, iteration: Int) -> None:
         """Load the tile's part of an image row of an iteration, or of the next one."""
         count = len(self.lines)
         at = self.lines[i % count] + i // count * count + iteration * count
         self.ring[None, None, i % self.slots].fill(0)
         _load(self, self.y + at, self.start + at * self.image.stride[2], i % self.slots)
 
-    def iterate(self, factors: "_Factors", fused: Any, iteration: Any) -> None:
+    def iterate(self, factors: "_Factors", fused: Any, iteration: Int) -> None:
         """Accumulate one iteration, whose first image rows are already loaded, and store the output rows that are
         complete.
         """
@@ -415,13 +423,13 @@ class _Walk:
                         place = k * self.config.channels // self.config.filters, beside.pixel, self.place(hit.pixel)
                         self.sums[place] = cute.math.fma(value, of, self.sums[place])
 
-    def store(self, row: int, iteration: Any, fused: Any) -> None:
+    def store(self, row: int, iteration: Int, fused: Any) -> None:
         """Store an output row of the tile."""
         sums, width = self.sums[None, None, self.place(row)], self.config.tile[1]
         _store(self, fused, sums, iteration * self.count + row, self.strip * width)
 
 
-def _load(walk: Any, y: Any, start: Any, slot: Any) -> None:
+def _load(walk: Any, y: Any, start: cute.Pointer, slot: Any) -> None:
     """Load an image row if it exists."""
     if (y >= 0) & (y < walk.end):
         for k in cute.range_constexpr(len(walk.columns)):
@@ -430,13 +438,13 @@ def _load(walk: Any, y: Any, start: Any, slot: Any) -> None:
             cute.copy(walk.atom, source, walk.ring[None, k, slot], pred=walk.inside[None, k])
 
 
-def _add(walk: Any, factors: Any, y: Any, i: Any) -> None:
+def _add(walk: Any, factors: Any, y: Any, i: Int) -> None:
     """Accumulate an image row if it exists."""
     if (y >= 0) & (y < walk.end):
         walk.add(factors, i)
 
 
-def _store(walk: Any, fused: Any, sums: Any, row: Any, first: Any) -> None:
+def _store(walk: Any, fused: Any, sums: Any, row: Int, first: Int) -> None:
     """Store the pixels of an output row that are in bounds."""
     result = walk.result
     _, q, p, _ = result.shape

@@ -21,6 +21,7 @@ from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import Window
+from cute_dialect.lang.values.signature_types import Int
 
 _SHARED = 40960
 """Bytes of shared memory for the reduction over a block."""
@@ -113,7 +114,11 @@ class DepthwiseWeightsConfig(NamedTuple):
 
 @cute.jit
 def launch(
-    image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, rows: cute.Int32, config: cute.Constexpr[Any] = None
+    image: cute.Tensor,
+    grads: cute.Tensor,
+    parts: cute.Tensor,
+    rows: cute.Int32,
+    config: cute.Constexpr[DepthwiseWeightsConfig | None] = None,
 ):
     """Launch the kernel.
 
@@ -142,7 +147,13 @@ def launch(
 
 
 @cute.kernel
-def depthwise_weights(image: Any, grads: Any, parts: Any, sizes: Any, config: cute.Constexpr[Any]):
+def depthwise_weights(
+    image: cute.Tensor,
+    grads: cute.Tensor,
+    parts: cute.Tensor,
+    sizes: Any,
+    config: cute.Constexpr[DepthwiseWeightsConfig],
+):
     """Accumulate a thread's channels and taps over some tiles, then reduce over the block."""
     cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the rows may start, and waits.
     lanes, at_once, strips, bands, tiles, rows = sizes
@@ -178,7 +189,7 @@ class _Vector:
         """Allocate registers for an array of vectors."""
         return cute.make_rmem_tensor((cute.size(self.words), *extents), self.word)
 
-    def load(self, at: Any, to: Any, flag: Any) -> None:
+    def load(self, at: cute.Pointer, to: Any, flag: Any) -> None:
         """Load a vector if the flag is true."""
         source = cute.make_tensor(cute.recast_ptr(at.align(self.bytes), dtype=self.word), self.words)
         cute.copy(self.atom, source, to, pred=flag)
@@ -192,7 +203,9 @@ class _Vector:
 class _Walk:
     """A thread's loop over one tile: a strip of columns and a band of rows of the output's gradient."""
 
-    def __init__(self, config: Any, image: Any, grads: Any, place: Any, rows: Any, acc: Any):
+    def __init__(
+        self, config: DepthwiseWeightsConfig, image: cute.Tensor, grads: cute.Tensor, place: Any, rows: Any, acc: Any
+    ):
         self.config, self.image, self.grads, self.acc = config, image, grads, acc
         c, slice_, strip, row, n = place
         w, (down, across) = config.window, config.window.strides
@@ -222,7 +235,7 @@ class _Walk:
         self.held = cute.make_rmem_tensor((config.channels, config.columns, config.held), cute.Float32)
         self.held.fill(0.0)
 
-    def iterations(self) -> Any:
+    def iterations(self) -> Int:
         """Return the number of loop iterations."""
         return cute.ceil_div(self.length, self.lines)
 
@@ -235,7 +248,7 @@ class _Walk:
                 found.append((row, r))
         return found
 
-    def load(self, i: int, iteration: Any) -> None:
+    def load(self, i: int, iteration: Int) -> None:
         """Load image row ``i`` of an iteration, and the row of the gradient that begins there."""
         slot = i % self.slots
         if self.hits(i % self.lines):
@@ -248,7 +261,7 @@ class _Walk:
             row = row + iteration * self.count
             _load_row(self, row, self.result + row * self.grads.stride[2], slot)
 
-    def iterate(self, iteration: Any) -> None:
+    def iterate(self, iteration: Int) -> None:
         """Accumulate the image rows of one iteration."""
         for i in range(self.lines):
             self.load(i + self.config.ahead, iteration)
@@ -271,7 +284,7 @@ class _Walk:
         """Return the registers of an output row, of this iteration or of an earlier one."""
         return row + self.config.held - self.count if self.config.shift else row % self.count
 
-    def multiply(self, i: int, iteration: Any) -> None:
+    def multiply(self, i: int, iteration: Int) -> None:
         """Multiply image row ``i`` by the rows of the gradient that reach it."""
         seen = {at: self.of_image.floats(self.ring[None, k, i]) for k, at in enumerate(self.columns)}
         for row, r in self.hits(i):
@@ -286,21 +299,21 @@ class _Walk:
                 self.acc[j, s, r] = cute.math.fma(value, self.held[j, q, slot], self.acc[j, s, r])
 
 
-def _load_line(walk: Any, y: Any, start: Any, slot: int) -> None:
+def _load_line(walk: Any, y: Any, start: cute.Pointer, slot: int) -> None:
     if (y >= 0) & (y < walk.image.shape[2]):
         for k in cute.range_constexpr(len(walk.columns)):
             at = start + walk.columns[k] * walk.image.stride[1]
             walk.of_image.load(at, walk.ring[None, k, slot], walk.inside[None, k])
 
 
-def _load_row(walk: Any, row: Any, start: Any, slot: int) -> None:
+def _load_row(walk: Any, row: Any, start: cute.Pointer, slot: int) -> None:
     if row < walk.rows:
         for q in cute.range_constexpr(walk.config.columns):
             at = start + q * walk.grads.stride[1]
             walk.of_grads.load(at, walk.given[None, q, slot], walk.there[None, q])
 
 
-def _multiply_line(walk: Any, y: Any, i: int, iteration: Any) -> None:
+def _multiply_line(walk: Any, y: Any, i: int, iteration: Int) -> None:
     if (y >= 0) & (y < walk.image.shape[2]):
         walk.multiply(i, iteration)
 
@@ -320,7 +333,9 @@ def _multiply_pixel(walk: Any, slot: int, r: int, q: int, seen: Any) -> None:
         walk.products(slot, r, q, seen)
 
 
-def _reduce(config: Any, acc: Any, parts: Any, block: Any, first: Any, channels: Any, sizes: Any) -> None:
+def _reduce(
+    config: DepthwiseWeightsConfig, acc: Any, parts: cute.Tensor, block: Int, first: Int, channels: Int, sizes: Any
+) -> None:
     """Reduce the accumulators over a block, some taps at a time, and store them as a row of ``parts``."""
     lanes, groups = sizes
     thread, (rows, columns) = cute.arch.thread_idx().x, config.window.taps
@@ -340,7 +355,7 @@ def _reduce(config: Any, acc: Any, parts: Any, block: Any, first: Any, channels:
         _store_sums(config, held, parts, (block, first, channels, lanes, groups, begin, len(some), total))
 
 
-def _store_sums(config: Any, held: Any, parts: Any, sizes: Any) -> None:
+def _store_sums(config: DepthwiseWeightsConfig, held: Any, parts: cute.Tensor, sizes: Any) -> None:
     block, first, channels, lanes, groups, begin, count, total = sizes
     columns = config.window.taps[1]
     apart = lanes * config.slices

@@ -27,6 +27,7 @@ from cute_dialect.kernels.conv.config import Window, of_elements
 from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
 from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.lang.nvgpu import cpasync, warp
+from cute_dialect.lang.values.signature_types import Int
 
 VECTOR = 8
 """Elements per copy, and channels of an ``ldmatrix`` row."""
@@ -274,7 +275,7 @@ class DirectConfig(NamedTuple):
 def launch(
     image: cute.Tensor, filter: cute.Tensor, result: cute.Tensor, source: cute.Tensor | None = None,
     bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
-    operands: Any = None, config: cute.Constexpr[Any] = None,
+    operands: Any = None, config: cute.Constexpr[DirectConfig | None] = None,
 ):  # fmt: skip
     """Launch the kernel.
 
@@ -312,16 +313,23 @@ def launch(
 class _Elements:
     """Mapping from a thread's accumulators to the result as a matrix: two rows, and pairs of adjacent columns."""
 
-    def __init__(self, rows: list[Any], first: Any, column: Any, width: Any):
+    def __init__(self, rows: list[Any], first: Int, column: Int, width: Int):
         self.rows, self.first, self.column, self.width = rows, first, column, width
 
-    def __getitem__(self, i: Any) -> tuple[Any, Any]:
+    def __getitem__(self, i: Int) -> tuple[Int, Int]:
         column = self.column + i // 4 * 8 + i % 2
         return self.rows[i // 2 % 2], cute.where(column < self.width, self.first + column, _OUTSIDE)
 
 
 @cute.kernel
-def direct(image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]):
+def direct(
+    image: cute.Tensor,
+    filter: cute.Tensor,
+    result: cute.Tensor,
+    sizes: Any,
+    addends: Addends,
+    config: cute.Constexpr[DirectConfig],
+):
     """Compute tiles of pixels of some groups."""
     strips, bands, tiles, slabs, blocks = sizes
     block, _, number_of_class = cute.arch.block_idx()
@@ -364,7 +372,7 @@ def direct(image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, c
         _store(config, staged, result, place, first)
 
 
-def _compute_class(config: Any, given: Any, wanted: Any, i: int, fused: Any) -> None:
+def _compute_class(config: DirectConfig, given: Any, wanted: Any, i: int, fused: Any) -> None:
     if wanted == i:
         _Warp(config, *given).compute(fused)
 
@@ -379,7 +387,7 @@ def clear_vectors(memory: Any, threads: int) -> None:
         cute.copy(atom, zeros, cute.make_tensor(target, cute.make_layout(VECTOR)))
 
 
-def copy_vectors(kind: Any, size: int, total: Any, vectors: int, threads: int, place: Any) -> None:
+def copy_vectors(kind: Any, size: int, total: Int, vectors: int, threads: int, place: Any) -> None:
     """Copy lines of ``vectors`` vectors of ``size`` elements to shared memory, with all threads.
 
     ``place(line, i)`` returns source, target and a flag for vector ``i`` of a line. A vector whose flag is false is
@@ -435,7 +443,7 @@ def _copy_elements(kind: Any, size: int, sizes: Any, place: Any) -> None:
             cute.copy(atom, held[None, k], cute.make_tensor(targets[k], one), pred=there[None, k])
 
 
-def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) -> None:
+def _load_filters(config: DirectConfig, filter: cute.Tensor, filters: cute.Tensor, slab: Int) -> None:
     """Copy the filters of a block's groups to shared memory, as (tap, filter) lines of channels."""
     _, tap, _ = config.memory
     size = config.vectors[1]
@@ -447,7 +455,7 @@ def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) ->
         width = min(width, config.filter_channels)
     vectors, taps = -(-width // size), config.window.taps[0] * config.window.taps[1]
 
-    def place(i: Any, c: Any) -> Any:
+    def place(i: Int, c: Int) -> Any:
         rest, at = divmod(i, taps)
         group, k = divmod(rest, lines)
         line, channel = k, c * size
@@ -464,7 +472,7 @@ def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) ->
     copy_vectors(filter.element_type, size, config.groups * lines * taps, vectors, config.threads, place)
 
 
-def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> None:
+def _load_pixels(config: DirectConfig, image: cute.Tensor, pixels: cute.Tensor, origin: Any) -> None:
     """Copy the input pixels of a block to shared memory; pixels outside of the image are zero."""
     row, column, n, slab = origin
     pixel, _, _ = config.memory
@@ -476,7 +484,7 @@ def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> 
     vectors = config.groups * of_group
     first = slab // config.parts * config.groups
 
-    def place(at: Any, c: Any) -> Any:
+    def place(at: Int, c: Int) -> Any:
         y, x = divmod(at, columns)
         group, of = divmod(c, of_group)
         channel = (first + group) * config.pitch + of * size
@@ -495,8 +503,8 @@ class _Warp:
     """A warp's share of the tile: tiles of 16 pixels, and some groups in sequence."""
 
     def __init__(
-        self, config: Any, pixels: Any, filters: Any, staged: Any, result: Any, place: Any, pixels_class: Class,
-        zero: Any,
+        self, config: DirectConfig, pixels: cute.Tensor, filters: cute.Tensor, staged: cute.Tensor,
+        result: cute.Tensor, place: Any, pixels_class: Class, zero: Any,
     ):  # fmt: skip
         self.config, self.pixels, self.filters, self.staged, self.result = config, pixels, filters, staged, result
         self.row, self.column, self.n, self.slab = place
@@ -524,7 +532,7 @@ class _Warp:
         for j in range(self.config.units // self.config.warps[0]):
             _compute_group(self, divmod(self.group + j * self.config.warps[0], self.config.split), fused)
 
-    def loaded(self, base: Any, offset: Any, matrices: int, transpose: bool) -> Any:
+    def loaded(self, base: cute.Pointer, offset: Int, matrices: int, transpose: bool) -> Any:
         """Load 8 x 8 matrices with ``ldmatrix``; each lane gives the address ``base + offset`` of a row of 16 bytes."""
         atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(transpose, matrices), self.kind)
         found = cute.make_rmem_tensor(2 * matrices, self.kind)
@@ -532,7 +540,7 @@ class _Warp:
         cute.copy(atom, source, found)
         return found
 
-    def factor(self, unit: Any, step: tuple[int, ...], row: Any = 0) -> list[Any]:
+    def factor(self, unit: tuple[Int, Int], step: tuple[int, ...], row: Int = 0) -> list[Any]:
         """Return the filters of a K step, one fragment per 8 output channels.
 
         Args:
@@ -569,7 +577,7 @@ class _Warp:
         return mma.make_fragment_B(mma.partition_shape_B((8, 8 * chunks))).layout
 
 
-def _compute_group(walk: _Warp, unit: Any, fused: Any) -> None:
+def _compute_group(walk: _Warp, unit: tuple[Int, Int], fused: Any) -> None:
     """Compute this warp's pixels of one group, or of a piece of its output channels."""
     c, lane, (group, _) = walk.config, walk.lane, unit
     pixel, _, _ = c.memory
@@ -604,7 +612,13 @@ def _compute_group(walk: _Warp, unit: Any, fused: Any) -> None:
 
 
 def _accumulate(
-    walk: _Warp, unit: Any, bases: list[Any], offsets: list[Any], sums: list[Any], factors: Any, row: Any = 0
+    walk: _Warp,
+    unit: tuple[Int, Int],
+    bases: list[Any],
+    offsets: list[Any],
+    sums: list[Any],
+    factors: Any,
+    row: Int = 0,
 ) -> None:
     """Add the products of all K steps, or of those of one filter row, to the accumulators."""
     for k, step in enumerate(walk.steps()):
@@ -620,7 +634,7 @@ def _accumulate(
                 cute.gemm(mma, acc, a, b, acc)
 
 
-def _stage(walk: _Warp, sums: Any, first: Any, unit: Any, fused: Any) -> None:
+def _stage(walk: _Warp, sums: Any, first: Int, unit: tuple[Int, Int], fused: Any) -> None:
     """Apply the epilogue to the accumulators of 16 pixels, and write them to shared memory."""
     c, lane, (group, part) = walk.config, walk.lane, unit
     _, _, line = c.memory
@@ -656,7 +670,7 @@ def _stage(walk: _Warp, sums: Any, first: Any, unit: Any, fused: Any) -> None:
                 cute.copy(atom, held, cute.make_tensor((walk.staged.iterator + place).align(kind.width // 4), pair))
 
 
-def _store(config: DirectConfig, staged: Any, result: Any, place: Any, first: Any) -> None:
+def _store(config: DirectConfig, staged: cute.Tensor, result: cute.Tensor, place: Any, first: tuple[Int, Int]) -> None:
     """Copy the tile from shared memory to the result."""
     row, column, n, slab = place
     _, _, line = config.memory
@@ -669,7 +683,7 @@ def _store(config: DirectConfig, staged: Any, result: Any, place: Any, first: An
     vector, align = cute.make_layout(size), size * kind.width // 8
     slab, part = divmod(slab, config.parts)
 
-    def put(at: Any, c: Any) -> None:
+    def put(at: Int, c: Int) -> None:
         y, x = divmod(at, w)
         y, x = (row + y) * config.remainders[0] + first[0], (column + x) * config.remainders[1] + first[1]
         group, of = divmod(c, of_group)

@@ -30,6 +30,7 @@ from cute_dialect.kernels.conv.direct import (
     padded,
 )
 from cute_dialect.lang.nvgpu import warp
+from cute_dialect.lang.values.signature_types import Int
 
 
 class DirectWeightsConfig(NamedTuple):
@@ -119,7 +120,12 @@ class DirectWeightsConfig(NamedTuple):
 
 
 @cute.jit
-def launch(image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, config: cute.Constexpr[Any] = None):
+def launch(
+    image: cute.Tensor,
+    grads: cute.Tensor,
+    parts: cute.Tensor,
+    config: cute.Constexpr[DirectWeightsConfig | None] = None,
+):
     """Launch the kernel: ``image`` (C, W, H, N), ``grads`` (K, Q, P, N), ``parts`` (rows, K * taps * C / groups)."""
     config.check()
     channels, q, p, images = grads.shape
@@ -138,7 +144,9 @@ def launch(image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, config: c
 
 
 @cute.kernel
-def direct_weights(image: Any, grads: Any, parts: Any, sizes: Any, config: cute.Constexpr[Any]):
+def direct_weights(
+    image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, sizes: Any, config: cute.Constexpr[DirectWeightsConfig]
+):
     """Accumulate the filter gradient of some groups over some tiles."""
     cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the rows may start, and waits.
     strips, bands, tiles = sizes
@@ -185,7 +193,7 @@ def _load(config: DirectWeightsConfig, x: Any, target: Any, origin: Any, sizes: 
     of_group = -(-min(deep, channels) // size)
     vectors = config.groups * of_group
 
-    def place(at: Any, c: Any) -> Any:
+    def place(at: Int, c: Int) -> Any:
         y, at_x = divmod(at, columns)
         group, of = divmod(c, of_group)
         offset = at * line + group * deep + of * size
@@ -201,7 +209,7 @@ def _load(config: DirectWeightsConfig, x: Any, target: Any, origin: Any, sizes: 
 class _Warp:
     """A warp's accumulators: some taps of one group, over some of the pixels."""
 
-    def __init__(self, config: Any, memory: Any, places: Any):
+    def __init__(self, config: DirectWeightsConfig, memory: Any, places: Any):
         self.config, self.memory = config, memory
         self.grads, self.zeros = places
         thread = cute.arch.thread_idx().x
@@ -232,7 +240,7 @@ class _Warp:
             at = (r * w.dilations[0] * columns + s * w.dilations[1]) * pixel
             self.offsets.append(at + self.group * config.deep + c * VECTOR)
 
-    def loaded(self, at: Any, matrices: int) -> Any:
+    def loaded(self, at: Int, matrices: int) -> Any:
         """Load transposed 8 x 8 matrices with ``ldmatrix``; each lane gives the address of a row of 16 bytes."""
         kind = self.memory.element_type
         atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(True, matrices), kind)
@@ -244,7 +252,7 @@ class _Warp:
         """Accumulate a tile, of which ``rows`` and ``columns`` are in bounds of the output."""
         _add(self, rows, columns)
 
-    def store(self, parts: Any, block: Any, place: Any, filters: Any) -> None:
+    def store(self, parts: cute.Tensor, block: Int, place: Any, filters: Any) -> None:
         """Store the accumulators to a row of partial results."""
         c, (first, of_c, of_k) = self.config, place
         vectors = c.deep // VECTOR
@@ -265,7 +273,7 @@ class _Warp:
                         _store_one(parts, row, at, flag, self.sums[2 * h + e, j, i])
 
 
-def _store_one(parts: Any, row: Any, at: Any, there: Any, value: Any) -> None:
+def _store_one(parts: cute.Tensor, row: Int, at: Int, there: Any, value: Any) -> None:
     if there:
         parts[row, at] = value.to(parts.element_type)
 

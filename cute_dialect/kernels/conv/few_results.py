@@ -12,11 +12,12 @@ The gradient of an image (dgrad) is the same sum over the output's gradient, wit
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.lang.values.signature_types import Int
 
 WARPS = 8
 """Warps per block."""
@@ -101,7 +102,11 @@ class FewResultsConfig(NamedTuple):
 
 @cute.jit
 def launch(
-    image: cute.Tensor, filter: cute.Tensor, result: cute.Tensor, blocks: cute.Int32, config: cute.Constexpr[Any]
+    image: cute.Tensor,
+    filter: cute.Tensor,
+    result: cute.Tensor,
+    blocks: cute.Int32,
+    config: cute.Constexpr[FewResultsConfig],
 ):
     """Launch the kernel.
 
@@ -126,7 +131,11 @@ def launch(
 
 @cute.kernel
 def few_results(
-    image: cute.Tensor, filter: cute.Tensor, result: cute.Tensor, turns: cute.Int32, config: cute.Constexpr[Any]
+    image: cute.Tensor,
+    filter: cute.Tensor,
+    result: cute.Tensor,
+    turns: cute.Int32,
+    config: cute.Constexpr[FewResultsConfig],
 ):
     """Compute the results of some pixels per warp and iteration."""
     filters = _staged(filter, config)
@@ -178,7 +187,7 @@ def _compute(
     image: cute.Tensor,
     filters: cute.Tensor,
     result: cute.Tensor,
-    first: cute.Int32,
+    first: Int,
     lane: cute.Int32,
 ) -> None:
     """Load some pixels, compute their results, and store them."""
