@@ -23,7 +23,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import BITS, number, rounded
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.functions import LARGEST
-from cute_dialect.kernels.rows.memory import combined, part
+from cute_dialect.kernels.rows.memory import combined, part, widened
 
 __all__ = ["BLOCK", "QuantizeConfig", "choose_config", "launch", "quantize_text"]
 
@@ -37,6 +37,9 @@ _MAX_THREADS, _MAX_CHUNKS = 1024, 8
 
 _UNITS = 4
 """Blocks that a thread processes at once."""
+
+_MANY = 64
+"""Elements of a thread that do not fit into registers as f32."""
 
 _LEAST = 2.0**-110
 """If no magnitude of a region is greater, its scale is 1, as in :func:`cute_dialect.op.epilogue.quantize`."""
@@ -165,9 +168,11 @@ def _load(t: Any, region: _Region, c: QuantizeConfig, w: int) -> Any:
 
 def _store(held: Any, factor: Any, t: Any, region: _Region, c: QuantizeConfig, w: int) -> None:
     """Multiply the elements of a thread by the factor, round and store them."""
+    # Many 16-bit elements are converted again, because those in f32 would need twice the registers.
+    is_converted_again = w > 1 and held.element_type.width == 16 and cute.size(held) >= _MANY
     for i, (row, column) in enumerate(_pieces(region, c, w)):
         wide = cute.make_rmem_tensor(w, cute.Float32)
-        wide.store(part(held, i * w, w).load().to(cute.Float32) * factor)
+        wide.store(widened(part(held, i * w, w), is_converted_again) * factor)
         made = cute.make_rmem_tensor(w, t.element_type)
         made.store(rounded(wide, t.element_type))
         if (row < t.shape[0]) & (column < region.end):
