@@ -13,7 +13,7 @@ CEILINGS = {
     "files": 750,
     "lines": 188_400,
     "# fmt: skip": 850,
-    "Any": 6_600,
+    "Any": 6_510,
     f"functions with {MANY} or more parameters": 115,
 }
 
