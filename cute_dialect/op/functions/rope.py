@@ -58,8 +58,8 @@ def rope(
     The pair (a, b) of a head at position p becomes (a c - b s, a s + b c) with c and s from row p of the tables.
 
     Args:
-        x: (B, H, S, D), f16 or bf16, or (rows, H, D).  A pair of arrays, such as q and k, is computed in one launch,
-            and the result is a pair.
+        x: (B, H, S, D), f16 or bf16, or (rows, H, D).  A pair of arrays, such as q and k, is computed in one launch
+            (in two with gradients), and the result is a pair.
         cos, sin: (P, R / 2), f32 or the type of ``x``.  R is a multiple of 16 up to D; other elements are copied.
         positions: position of each row, i32, (S,) or (B, S); default: 0, 1, ….
         offsets: position of the first row of each sequence, i32 (B,).
@@ -72,19 +72,18 @@ def rope(
         check_keywords("rope", rope, run)
     if needs_gradients(cos, sin):
         raise UnsupportedError("rope: cos and sin have no gradients; pass cos.detach() and sin.detach()")
-    if isinstance(x, tuple | list):
-        if needs_gradients(*x):
-            raise UnsupportedError("rope: a pair of arrays has no gradients; call rope for each array")
-    else:
-        torch = sys.modules.get("torch")
-        if torch is not None and isinstance(x, torch.Tensor):
-            learns = torch.is_grad_enabled() and x.requires_grad
-            if learns or torch.compiler.is_compiling():
-                if out is not None:
-                    raise UnsupportedError("rope: out is not supported with gradients or torch.compile; omit it")
-                from cute_dialect.op.torch.dispatch import CUTE  # late: torch
+    given = x if isinstance(x, tuple | list) else (x,)
+    if given is x and len(given) != 2:
+        raise ShapeError(f"rope: x is a {type(x).__name__} of length {len(given)}; pass an array, or a pair of arrays")
+    torch = sys.modules.get("torch")
+    is_torch = torch is not None and all([isinstance(t, torch.Tensor) for t in given])
+    if torch is not None and is_torch and (needs_gradients(*given) or torch.compiler.is_compiling()):
+        if out is not None:
+            raise UnsupportedError("rope: out is not supported with gradients or torch.compile; omit it")
+        from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-                return CUTE.rope(x, cos, sin, positions, offsets, interleaved, layout, False)
+        found = [CUTE.rope(t, cos, sin, positions, offsets, interleaved, layout, False) for t in given]
+        return tuple(found) if given is x else found[0]
     return rotated(x, Rotation(cos, sin, positions, offsets, interleaved, layout), out, device, stream, run)
 
 
@@ -96,8 +95,6 @@ def rotated(
     cos, sin, positions, offsets, interleaved, layout, inverse = rotation
     is_pair = isinstance(x, tuple | list)
     given: tuple[Any, ...] = tuple(x) if is_pair else (x,)
-    if len(given) != 2 and is_pair:
-        raise ShapeError(f"rope: x is a {type(x).__name__} of length {len(given)}; pass an array, or a pair of arrays")
     if is_pair and out is not None and (not isinstance(out, tuple | list) or len(out) != 2):
         raise ShapeError("rope: x is a pair of arrays, but out is not; pass a pair as out")
     outs: tuple[Any, ...] = (None,) * len(given) if out is None else tuple(out) if is_pair else (out,)
@@ -161,6 +158,12 @@ def append_kv(
     tensors = tuple([t for t in (k_cache, v_cache, k, v, seqused_k, page_table, cos, sin) if t is not None])
     usual = device is None and stream is None and not run and not _APPENDED.is_traced()
     if usual and _APPENDED.again(how, *tensors) is not None:
+        return
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.compiler.is_compiling():
+        from cute_dialect.op.torch.dispatch import CUTE  # late: torch
+
+        CUTE.append_kv(k_cache, v_cache, k, v, seqused_k, page_table, cos, sin, interleaved, layout)
         return
     if (cos is None) != (sin is None):
         raise UnsupportedError(
@@ -250,6 +253,9 @@ def _check_tables(one: RowCall, keys: tuple[str, ...]) -> None:
 def _check_cache(one: RowCall, batch: int, layout: str) -> None:
     """Raise ShapeError or LayoutError unless the caches can take the new rows in place."""
     b, h, _, d = LAYOUTS[layout]
+    caches = one.views["k_cache"], one.views["v_cache"]
+    if caches[0].pointer == caches[1].pointer and 0 not in caches[0].shape:
+        raise LayoutError(f"{one.name}: k_cache and v_cache are the same memory; pass two caches")
     for key in ("k", "v"):
         name = f"{key}_cache"
         new, cache = one.views[key], one.views[name]

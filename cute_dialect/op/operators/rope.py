@@ -1,4 +1,4 @@
-"""The operator ``torch.ops.cute.rope`` and its gradient, the inverse rotation."""
+"""The operators ``torch.ops.cute.rope``, whose gradient is the inverse rotation, and ``append_kv``."""
 
 # torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from cute_dialect.op.functions.rope import Rotation, rotated
+from cute_dialect.op.functions.rope import Rotation, append_kv, rotated
 from cute_dialect.op.torch.registry import CUTE
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -38,3 +38,17 @@ def keep(ctx: Context, inputs: tuple[Any, ...], output: Tensor) -> None:
 def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
     interleaved, layout, inverse = ctx.how
     return CUTE.rope(grad, *ctx.saved_tensors, interleaved, layout, not inverse), *(None,) * 7
+
+
+def append(
+    k_cache: Tensor, v_cache: Tensor, k: Tensor, v: Tensor, seqused_k: Tensor, page_table: Tensor | None,
+    cos: Tensor | None, sin: Tensor | None, interleaved: bool, layout: str,
+) -> None:  # fmt: skip
+    append_kv(
+        k_cache, v_cache, k, v, seqused_k, page_table=page_table, cos=cos, sin=sin, interleaved=interleaved,
+        layout=layout, device="cpu" if k.device.type == "cpu" else None,
+    )  # fmt: skip
+
+
+def fake_append(*_: object) -> None:
+    return None

@@ -121,6 +121,12 @@ OPERATORS = (
         "bool inverse) -> Tensor",
         rope.forward, rope.fake, rope.keep, rope.backward,
     ),
+    Operator(
+        "append_kv",
+        "(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v, Tensor seqused_k, Tensor? page_table, "
+        "Tensor? cos, Tensor? sin, bool interleaved, str layout) -> ()",
+        rope.append, rope.fake_append, mutates=("k_cache", "v_cache"),
+    ),
     # Quantization.
     Operator("quantize", f"(Tensor x, str dtype, str regions) -> {_PAIR}", quantize.quantize, quantize.fake_quantize),
     Operator(

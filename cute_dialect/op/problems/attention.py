@@ -151,7 +151,7 @@ def form_of(
         batch, most = _check_begins(views, queries, keys, longest)
     used = views.get("seqused_k")
     if used is not None:
-        _check_lengths(used, batch, keys)
+        _check_lengths(used, batch, keys, views.get("cu_seqlens_k"))
     if scale is None:
         scale = 1 / math.sqrt(size)
     if not is_number(scale) or not math.isfinite(scale):
@@ -202,7 +202,7 @@ def check_pages(call: str, table: ArrayView, pages: int, used: Sequence[range]) 
                 raise ShapeError(f"{call}: page_table[{b}, {i}] is {found}; pass pages from 0 to {pages - 1}")
 
 
-def _check_lengths(used: ArrayView, batch: int, keys: int) -> None:
+def _check_lengths(used: ArrayView, batch: int, keys: int, begins: ArrayView | None) -> None:
     """Check ``seqused_k``, its values in CPU memory too.  Raises DtypeError, ShapeError, LayoutError."""
     if used.dtype != "i32":
         raise DtypeError(f"{CALL}: seqused_k has dtype {used.dtype}; pass an i32 array")
@@ -211,9 +211,10 @@ def _check_lengths(used: ArrayView, batch: int, keys: int) -> None:
     if used.strides[0] != 1 and batch > 1:
         raise LayoutError(f"{CALL}: seqused_k has strides {used.strides}; pass a contiguous array")
     if used.device < 0:
-        for length in numbers_of(used):
-            if not 0 <= length <= keys:
-                raise ShapeError(f"{CALL}: seqused_k has a length of {length}; pass lengths from 0 to {keys}")
+        room = [keys] * batch if begins is None else [y - x for x, y in pairwise(numbers_of(begins))]
+        for length, most in zip(numbers_of(used), room):
+            if not 0 <= length <= most:
+                raise ShapeError(f"{CALL}: seqused_k has a length of {length}; pass lengths from 0 to {most}")
 
 
 def _with_score_arrays(form: Form, views: Mapping[str, ArrayView]) -> Form:

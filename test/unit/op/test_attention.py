@@ -361,6 +361,11 @@ def packed(**given: Any) -> dict[str, Any]:
         (packed(cu_seqlens_q=np.array([0, 5, 8], np.int32)[::2]), op.LayoutError, "pass a contiguous array"),
         (packed(cu_seqlens_q=np.array([0, 9], np.int32)), op.ShapeError, "rise from 0 to at most 8"),
         (packed(max_seqlen_q=7), op.ShapeError, "max_seqlen_q is 7, but a sequence has 8 rows"),
+        (
+            packed(cu_seqlens_q=np.array([0, 3, 8], np.int32), cu_seqlens_k=np.array([0, 3, 8], np.int32),
+                   seqused_k=np.array([4, 5], np.int32)),
+            op.ShapeError, "seqused_k has a length of 4; pass lengths from 0 to 3",
+        ),
         (packed(max_seqlen_q=-1), op.ShapeError, "0 or more"),
     ],
 )  # fmt: skip

@@ -63,13 +63,29 @@ def test_positions_and_gradients() -> None:
     torch.testing.assert_close(found.float(), torch.cat([a * c + b * s, b * c - a * s], -1), rtol=0, atol=6e-3)
 
 
+def test_a_pair_with_gradients_and_a_compiled_call() -> None:
+    torch = pytest.importorskip("torch")
+    q, k, cache = (torch.from_numpy(normal(1, 1, n, 16, seed=n)) for n in (2, 3, 8))
+    angles, used = (torch.full((4, 8), 0.6), torch.full((4, 8), 0.8)), torch.tensor([1], dtype=torch.int32)
+    leaves = q[:, :, :1].requires_grad_(), k[:, :, :1]
+    found = op.rope(leaves, *angles, device="cpu")
+    wanted = [op.rope(x.detach(), *angles, device="cpu") for x in leaves]
+    assert all(torch.equal(x, y) for x, y in zip(found, wanted)) and found[0].requires_grad
+
+    @torch.compile(fullgraph=True, backend="eager")
+    def append(k_cache: Any, v_cache: Any, k: Any) -> Any:
+        op.append_kv(k_cache, v_cache, k, k, used, device="cpu")
+        return k_cache + 0
+
+    caches = cache, cache.clone()
+    assert torch.equal(append(*caches, k)[:, :, 1:4], k) and torch.equal(caches[1][:, :, 1:4], k)
+
+
 def test_out_with_gradients() -> None:
     torch = pytest.importorskip("torch")
     x, table = torch.zeros(1, 1, 2, 16).half().requires_grad_(), torch.zeros(2, 8)
     with pytest.raises(op.UnsupportedError, match="rope: out is not supported with gradients or"):
         op.rope(x, table, table, out=torch.zeros_like(x), device="cpu")
-    with pytest.raises(op.UnsupportedError, match="rope: a pair of arrays has no gradients; call rope for each array"):
-        op.rope((x, x), table, table, device="cpu")
     with pytest.raises(op.UnsupportedError, match="rope: cos and sin have no gradients"):
         op.rope(x.detach(), table.requires_grad_(), table, device="cpu")
 
@@ -102,6 +118,7 @@ def test_append_without_rotation() -> None:
 
 
 WIDE = np.zeros((2, 3, 16, 33), F16)[..., :32]
+OTHER = np.zeros((2, 3, 16, 32), F16)
 X, USED, CACHE = np.zeros((2, 3, 4, 32), F16), np.zeros(2, np.int32), np.zeros((2, 3, 16, 32), F16)
 
 
@@ -149,31 +166,32 @@ X, USED, CACHE = np.zeros((2, 3, 4, 32), F16), np.zeros(2, np.int32), np.zeros((
             "none for position -1",
         ),
         (
-            lambda: op.append_kv(CACHE, CACHE, X, X, USED + 13, device="cpu"),
+            lambda: op.append_kv(CACHE, OTHER, X, X, USED + 13, device="cpu"),
             op.ShapeError,
             "a length of 13, and k has 4",
         ),
-        (lambda: op.append_kv(CACHE, CACHE, X, X, USED - 1, device="cpu"), op.ShapeError, "a length of -1"),
+        (lambda: op.append_kv(CACHE, OTHER, X, X, USED - 1, device="cpu"), op.ShapeError, "a length of -1"),
         (
-            lambda: op.append_kv(CACHE, CACHE, X, X, USED, cos=COS[:3], sin=SIN[:3], device="cpu"),
+            lambda: op.append_kv(CACHE, OTHER, X, X, USED, cos=COS[:3], sin=SIN[:3], device="cpu"),
             op.ShapeError,
             "for po",
         ),
         (
-            lambda: op.append_kv(CACHE, CACHE, X, X, USED, page_table=USED[:, None] + 2, device="cpu"),
+            lambda: op.append_kv(CACHE, OTHER, X, X, USED, page_table=USED[:, None] + 2, device="cpu"),
             op.ShapeError,
             r"append_kv: page_table\[0, 0\] is 2; pass pages from 0 to 1",
         ),
-        (lambda: op.append_kv(WIDE, WIDE, X, X, USED, device="cpu"), op.LayoutError, "k_cache has strides"),
-        (lambda: op.append_kv(CACHE[:1], CACHE[:1], X, X, USED, device="cpu"), op.ShapeError, "has 1 sequences"),
-        (lambda: op.append_kv(CACHE[:, :1], CACHE, X, X, USED, device="cpu"), op.ShapeError, "3 heads of 32, like k"),
+        (lambda: op.append_kv(CACHE, CACHE, X, X, USED, device="cpu"), op.LayoutError, "are the same memory; pass two"),
+        (lambda: op.append_kv(WIDE, OTHER, X, X, USED, device="cpu"), op.LayoutError, "k_cache has strides"),
+        (lambda: op.append_kv(CACHE[:1], OTHER[:1], X, X, USED, device="cpu"), op.ShapeError, "has 1 sequences"),
+        (lambda: op.append_kv(CACHE[:, :1], OTHER, X, X, USED, device="cpu"), op.ShapeError, "3 heads of 32, like k"),
         (
-            lambda: op.append_kv(CACHE, CACHE, X, X, USED, cos=COS, device="cpu"),
+            lambda: op.append_kv(CACHE, OTHER, X, X, USED, cos=COS, device="cpu"),
             op.UnsupportedError,
             "cos is given",
         ),
-        (lambda: op.append_kv(CACHE, CACHE, X, X, USED, page_table=USED, device="cpu"), op.ShapeError, "pass i32 of"),
-        (lambda: op.append_kv(CACHE, CACHE, X, X, USED[:1], device="cpu"), op.ShapeError, "one number per sequence"),
+        (lambda: op.append_kv(CACHE, OTHER, X, X, USED, page_table=USED, device="cpu"), op.ShapeError, "pass i32 of"),
+        (lambda: op.append_kv(CACHE, OTHER, X, X, USED[:1], device="cpu"), op.ShapeError, "one number per sequence"),
     ],
 )
 def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
