@@ -199,6 +199,12 @@ class WeightGradient:
         if self._element == "f32" or (is_first and is_last):
             mm(grad.T, rows, result, c=None if is_first else result, device=device)
             return
+        if 1 in shape:  # An epilogue would broadcast such a matrix, and could not overwrite it.
+            share = mm(grad.T, rows, dtype="f32", device=device)
+            self._rest = share if is_first else self._rest + share
+            if is_last:
+                result[...] = self._rest
+            return
         if self._rest is None:
             self._rest = self._one.result(shape)
         args = {"D": result}
