@@ -39,7 +39,7 @@ _UNITS = 4
 """Blocks that a thread processes at once."""
 
 _MANY = 64
-"""Elements of a thread that do not fit into registers as f32."""
+"""Elements per thread from which on they do not fit into registers as f32, and are converted twice."""
 
 _LEAST = 2.0**-110
 """If no magnitude of a region is greater, its scale is 1, as in :func:`cute_dialect.op.epilogue.quantize`."""

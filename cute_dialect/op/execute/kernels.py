@@ -53,7 +53,7 @@ GroupKernel: TypeAlias = "GroupedConfig | ListedConfig | ProblemsConfig | ZeroCo
 """A kernel of grouped GEMMs."""
 
 Config: TypeAlias = "Configured | PlainKernel | GroupKernel"
-"""A kernel."""
+"""Configuration of a kernel."""
 
 GENERATORS: Mapping[str, str] = {
     "AmpereConfig": "gemm.ampere:ampere_gemm_text",

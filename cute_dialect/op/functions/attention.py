@@ -215,8 +215,13 @@ def _operators(arrays: tuple[Any, ...], others: dict[str, Any], constants: dict[
             raise UnsupportedError(
                 f"{CALL}: {name} is not supported with gradients or torch.compile; omit it, or use torch.no_grad()"
             )
-    from cute_dialect.op.torch.dispatch import CUTE  # late: torch
+    from cute_dialect.op.torch.dispatch import CUTE, differentiates  # late: torch
 
+    if differentiates(*arrays):
+        raise UnsupportedError(
+            f"{CALL}: torch.func.grad does not support operators of torch.library; use backward() or "
+            "torch.autograd.grad"
+        )
     return CUTE
 
 
@@ -328,10 +333,10 @@ _MERGES = KnownCalls(tf32=False)
 def merge_attention(
     outs: Array, lses: Array, *, device: object = None, stream: object = None, **run: Unpack[Interpreted]
 ) -> Array:
-    """Return the attention over all keys, and its ``lse``, from results over P disjoint parts of the keys.
+    """Return the attention over all keys, and its ``lse``, from results over P disjoint slices of the keys.
 
     ``lse = log(sum over p of e^lses[p])`` and ``out = sum over p of e^(lses[p] - lse) outs[p]``, added in rising order
-    of p.  A part without keys has an ``lse`` of minus infinity; its result must be finite.
+    of p.  A slice without keys has an ``lse`` of minus infinity; its result must be finite.
 
     Args:
         outs: (P, …, D), f32, f16 or bf16; D is a multiple of 8 up to 256.

@@ -184,7 +184,7 @@ class _Scored(NamedTuple):
     bias: Tensor | None
 
     def scores(self, mask: Mask) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-        """Return queries, scores, derivatives of the soft cap, and hidden scores.
+        """Return queries, scores, derivatives of the soft cap, and the mask of hidden scores.
 
         The queries are (B, H', G, S, D) in f32, and the others (B, H', G, S, S').  The last two may be None.
         """

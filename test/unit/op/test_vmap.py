@@ -107,6 +107,13 @@ def test_invalid_arguments_are_rejected() -> None:
             "mm: torch.func.grad does not support operators of torch.library; use backward() or torch.autograd.grad",
         ),
         (
+            lambda: torch.func.grad(lambda q: op.attention(q, q, q, device="cpu").sum())(
+                torch.zeros(1, 2, 4, 16).half()
+            ),
+            "attention: torch.func.grad does not support operators of torch.library; use backward() or "
+            "torch.autograd.grad",
+        ),
+        (
             lambda: vmap(lambda q: op.attention(q, q, q, device="cpu"))(torch.zeros(2, 1, 2, 4, 16).half()),
             "attention: q: torch tensors without storage, such as those of torch.vmap, are not supported",
         ),
