@@ -13,11 +13,6 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
-__all__ = [
-    "BlocksOfK", "Staged", "TileStore", "WarpsOfK", "contiguous_mode", "over_k", "over_k_ahead", "plain_shape",
-    "tile_copy", "tile_layout",
-]  # fmt: skip
-
 
 class Staged:
     """An operand, A or B: its tiles in global memory, its ring in shared memory, and the copies of this thread.

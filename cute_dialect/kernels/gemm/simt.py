@@ -25,8 +25,7 @@ from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.gemm.cp_async_mainloop import BlocksOfK, TileStore
 from cute_dialect.kernels.gemm.mainloop import Shared
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix, places_of
-from cute_dialect.kernels.gemm.sgemm import RUNGS, Product, Rung, multiply_stages
-from cute_dialect.kernels.gemm.sgemm_pipelined import Slots, load_maps, multiply_ahead
+from cute_dialect.kernels.gemm.sgemm import RUNGS, Product, Rung, Slots, load_maps, multiply_ahead, multiply_stages
 from cute_dialect.lang import utils
 
 _FAST, _ANY = RUNGS["pipelined"], RUNGS["warptile"]

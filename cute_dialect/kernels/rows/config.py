@@ -19,11 +19,6 @@ from typing import NamedTuple
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.common.kernel_names import by
 
-__all__ = [
-    "BITS", "HINTS", "MANY", "PROCESSORS", "SHARED_MEMORY", "Plan", "RowConfig", "capacity", "check",
-    "fewest_threads", "longest", "row_class", "shared_bytes", "short_threads", "width",
-]  # fmt: skip
-
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
 """Supported element types -> their bits."""
 

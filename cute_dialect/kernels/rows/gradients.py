@@ -36,11 +36,6 @@ from cute_dialect.kernels.rows.memory import Place, RowMemory, part, widened
 from cute_dialect.kernels.rows.sharing import ExchangeBuffer, Sharing
 from cute_dialect.lang.values.dtypes import type_of_mlir
 
-__all__ = [
-    "entropy_backward_text", "entropy_class", "gradient_class", "longest_gradient", "norm_backward_text",
-    "part_columns", "resident",
-]  # fmt: skip
-
 VALUES = 16
 """Elements of a row per thread. An f32 sum for each of them fills the registers."""
 
