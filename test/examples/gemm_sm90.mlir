@@ -142,7 +142,6 @@ module attributes {gpu.container_module} {
         cute_nvgpu.arch.prefetch_tensormap(%tma_a) : (!tma_a) -> ()
         cute_nvgpu.arch.prefetch_tensormap(%tma_b) : (!tma_a) -> ()
       }
-      // Shared memory: the stages of A and B, staging buffers of 64 rows of C, then the full and empty barriers.
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
       %staging = cute.memref.alloc_smem() : !staging
