@@ -84,7 +84,7 @@ def explain_linear_cross_entropy(
     matrix = views[1]._replace(shape=(k, classes), strides=views[1].strides[::-1])
     transposed = logits._replace(shape=(classes, count), strides=(1, stride))
     of_weight: dict[str, Any] = {}
-    if count < rows and element != "f32":
+    if count < rows and element != "f32" and 1 not in shape:
         pair = ("D", "rounded", "rest", "remainder")
         of_weight["args"] = {n: FakeTensor(element, shape) for n in pair}
         of_weight["epilogue"] = accumulation(element, shape, False, False)

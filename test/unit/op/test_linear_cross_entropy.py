@@ -259,6 +259,7 @@ def test_explain_lists_the_steps_of_a_chunk() -> None:
         "  chunks    4 of up to 2048 rows; 525 MB for the logits of a chunk\n"
     )
     assert op.explain(op.linear_cross_entropy, X, W, chunk=4).chunks == 2
+    assert op.explain(op.linear_cross_entropy, (8, 1), (3, 1), chunk=4).chunks == 2
 
 
 @pytest.mark.parametrize("args, how, error, message", [
