@@ -42,8 +42,9 @@ def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 def append(
     k_cache: Tensor, v_cache: Tensor, k: Tensor, v: Tensor, seqused_k: Tensor, page_table: Tensor | None,
-    cos: Tensor | None, sin: Tensor | None, interleaved: bool, layout: str,
+    *rotation: Any,
 ) -> None:  # fmt: skip
+    cos, sin, interleaved, layout = rotation
     append_kv(
         k_cache, v_cache, k, v, seqused_k, page_table=page_table, cos=cos, sin=sin, interleaved=interleaved,
         layout=layout, device="cpu" if k.device.type == "cpu" else None,
