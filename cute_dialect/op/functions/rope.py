@@ -144,7 +144,7 @@ def append_kv(
 
     Args:
         k_cache, v_cache: (B, H, S', D), f16 or bf16; with ``page_table`` pages in place of sequences.
-        k, v: (B, H, S, D), new rows.
+        k, v: (B, H, S, D), new rows.  They get no gradient through the cache.
         seqused_k: keys of each sequence in the cache, i32 (B,).  The rows must fit into the cache.
         page_table: pages of each sequence, i32 (B, P), as in :func:`cute_dialect.op.attention`.
         cos, sin, interleaved: tables of :func:`cute_dialect.op.rope`, which is applied to ``k`` at its positions.
