@@ -79,6 +79,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "max": lambda: op.max(ROWS),
     "logsumexp": lambda: op.logsumexp(ROWS),
     "cross_entropy": lambda: op.cross_entropy(ROWS, TARGETS, ROWS[0]),
+    "linear_cross_entropy": lambda: op.linear_cross_entropy(ROWS, ROWS, TARGETS),
     "transpose": lambda: op.transpose(ROWS),
     "elementwise": lambda: op.elementwise(doubled)(ROWS),
     "add": lambda: op.add(ROWS, 1.0),
