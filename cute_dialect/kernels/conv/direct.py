@@ -219,7 +219,8 @@ class DirectConfig(NamedTuple):
                     (r * self.window.taps[1] + s, line - y, column - x)
                     for r, line in self._reads(0, a) for s, column in self._reads(1, b)
                 ]  # fmt: skip
-                found.append(Class((a, b), tuple(pairs), len(self._reads(0, a))))
+                # With a dilation that shares a factor with the stride, rows may reach a class that no column reaches.
+                found.append(Class((a, b), tuple(pairs), len(self._reads(0, a)) if pairs else 0))
         return tuple(found)
 
     @property

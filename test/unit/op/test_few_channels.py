@@ -303,6 +303,32 @@ def test_partial_sums_of_odd_groups_are_not_rounded(
     assert bool(kernels) == (c == 25)
 
 
+@pytest.mark.parametrize(
+    ("stride", "dilation"),
+    [((1, 2), (1, 2)), *(pytest.param(*x, marks=pytest.mark.slow) for x in [((3, 2), (1, 4)), ((2, 4), (2, 2))])],
+)
+def test_loop_over_filter_rows_without_columns(
+    stride: tuple[int, int], dilation: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dilated filter skips columns of the image, whose gradient is 0."""
+    from cute_dialect.op.conv import compute
+    from cute_dialect.op.conv.direct import direct_config
+    from cute_dialect.op.problems.conv import geometry
+
+    rng, h = np.random.default_rng(8), How((1, 1), (1, 1), stride, dilation)
+    x, f = small(rng, 1, 7, 9, 8), small(rng, 8, 4, 2, 8)
+    y = small(rng, *forward(x, f, h).shape)
+    a = h.arguments
+    g = geometry("conv2d_input", "dgrad", x.shape, f.shape, a["stride"], a["padding"], a["dilation"], 1)
+    config = direct_config(g, "f16", "f16")
+    assert config is not None
+    config = config._replace(held=False, rolled=True, atoms=1)
+    assert any(not one.taps for one in config.classes) and any(one.rows > 1 for one in config.classes)
+    monkeypatch.setattr(compute, "few_channels", lambda *_: config)
+    out = np.full(x.shape, np.nan, np.float16)
+    assert (op.conv2d_input(x.shape, f, y, **a, **CHECKS, out=out) == gradients(x, f, y, h)[0]).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stride", [1, 2])
 def test_blocks_of_several_tiles(stride: int, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
