@@ -46,12 +46,7 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
     ("attention-backward-bf16-256-full-64x64-sms3", (1, 1, 1, 70, 100, 256), (0, 0), {"schedule": "random"}),
     ("attention-backward-f16-256-right-64x64-sms1", (1, 2, 1, 70, 130, 192), (0, 0), {"schedule": "adversarial"}),
     ("attention-backward-bf16-128-right-end-64x128", (1, 1, 1, 200, 30, 128), (0, 0), {}),
-    (
-        "attention-backward-bf16-64-right-128x128-a1-t1-sms1",
-        (1, 2, 1, 330, 340, 64),
-        (0, 0),
-        {"schedule": "adversarial"},
-    ),
+    ("attention-backward-bf16-64-right-128x128-a1-sms1", (1, 2, 1, 330, 340, 64), (0, 0), {"schedule": "adversarial"}),
 ]
 
 
@@ -112,7 +107,7 @@ def test_names_of_configurations() -> None:
     others = [default._replace(**{field: other}) for field, other in (
         ("element", "f16"), ("head", 64), ("mask", "left"), ("from_end", True), ("packed", True), ("dlse", True),
         ("deterministic", True), ("tile_m", 128), ("q_stages", 3), ("grad_stages", 1), ("ds_stages", 1), ("ahead", 1),
-        ("late", True), ("rotates", True), ("pairs", False), ("sms", 1),
+        ("late", True), ("pairs", False), ("sms", 1),
     )]  # fmt: skip
     assert {next(f for f in default._fields if getattr(default, f) != getattr(c, f)) for c in others} == {
         *default._fields
