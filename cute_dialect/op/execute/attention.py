@@ -143,6 +143,10 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
         found = _fitting(found)
         if found.gathers:
             found = found._replace(pack=True)
+            if form.rows == 1 and form.page % 8 and head <= 128 and head_v <= 128:
+                # Measured for 16 x 16384 keys in pages of 1 on an H200, 2026-11-29: 281 us instead of 415 us.
+                # Tiles of 128 keys are faster for 4 and 16 queries, and for pages of 24.
+                found = found._replace(tile_n=64, stages=4)
         if found.tile_m > 128:
             tiles = [found, found._replace(tile_m=128)]
             if not form.packed and _parts(form, found) == 1 and not found.pack:

@@ -65,8 +65,11 @@ def check(result: Any, logs: Any, q: Any, sequences: list[Any], **given: Any) ->
 @pytest.mark.sample("16-5-4-3")
 @pytest.mark.parametrize(
     ("page", "queries", "share", "split"),
-    [(16, 5, 4, 3), (64, 1, 3, 1), (8, 16, 8, 1), (128, 3, 1, 2), (256, 2, 4, 1), (1, 2, 4, 2), (12, 70, 1, 1)],
-)
+    [
+        (16, 5, 4, 3), (64, 1, 3, 1), (8, 16, 8, 1), (128, 3, 1, 2), (256, 2, 4, 1), (1, 2, 4, 2), (1, 1, 4, 1),
+        (12, 70, 1, 1),
+    ],
+)  # fmt: skip
 def test_pages(page: int, queries: int, share: int, split: int) -> None:
     """Heads that share keys are rows of one tile; a sequence is empty, and NaN follows the others."""
     keys, values, table, sequences = cache([150, 0, 33], page, 2, 64)
@@ -127,6 +130,13 @@ def test_few_queries_are_packed() -> None:
         paged.config._replace(page=12, pack=False).check()
     ignored: dict[str, Any] = {"deterministic": True, "max_seqlen_k": 9}
     assert op.explain(op.attention, (1, 4, 9, 64), (1, 4, 9, 64), **ignored).kernel.endswith("64x128-q1")
+    for page, queries, tile in ((1, 1, (64, 4)), (4, 1, (64, 4)), (1, 4, (128, 3)), (24, 1, (128, 3))):
+        pages = -(-16384 // page)
+        one = op.explain(
+            op.attention, (16, queries, 32, 128), (pages * 16, page, 8, 128), page_table=(16, pages), seqused_k=(16,),
+            layout="bshd", causal="bottom_right",
+        )  # fmt: skip
+        assert one.config.gathers and (one.config.tile_n, one.config.stages) == tile
     assert paged.config.page == 64 and paged.form.keys == 2560 and paged.way.parts > 1
 
 
