@@ -95,10 +95,11 @@ def _gpu_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
     _require(compiles=made is None, measures=bool(options.run) or not options.build, made=made)
     folder = options.build or options.run or tempfile.mkdtemp(prefix="cute-bench-")
     if options.build or not options.run:
-        for line in case.build(folder, options.chip, **more):
+        lines = case.build(folder, options.chip, **more)
+        for line in lines:
             print(line)
         if options.build and not options.run:
-            return 0
+            return int(any(line.startswith("failed: ") for line in lines))
     measured = case.run(folder, runs=options.runs, large=not options.no_large, say=SAY, **more)
     result = _dated(argv, measured)
     machine = result["machine"]

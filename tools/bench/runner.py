@@ -214,6 +214,19 @@ class BenchError(Exception):
     """A wrong result."""
 
 
+def is_gpu_alive() -> bool:
+    """Return False if an earlier kernel failed and left the CUDA context unusable."""
+    import torch
+
+    if not torch.cuda.is_initialized():
+        return True
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
+
+
 def check_limit(name: str, found: torch.Tensor, wanted: torch.Tensor, limit: torch.Tensor | float) -> float:
     """Return the largest error relative to ``limit``; an error above the limit or NaN raises :class:`BenchError`."""
     share = float(((found.double() - wanted).abs() / limit).max())

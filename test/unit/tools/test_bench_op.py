@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -18,7 +18,7 @@ from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.cases import op as bench_op
 from cute_dialect.tools.bench.cases.op import cases_of, groups
-from cute_dialect.tools.bench.cases.op.attention import named
+from cute_dialect.tools.bench.cases.op.attention import Attention, named
 from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.rows import Rows
 from cute_dialect.tools.bench.runner import BenchError, Trial
@@ -75,9 +75,111 @@ def test_the_fastest_peer_is_the_peer(fakes: None, monkeypatch: pytest.MonkeyPat
         for n in ("a", "c")
     ]  # fmt: skip
     assert found["wrong"] == ["b: BenchError: b: an error of 2 of the limit"]
-    assert "  WRONG b: BenchError: b: an error of 2 of the limit" in said
+    assert "  failed: b: BenchError: b: an error of 2 of the limit" in said
     assert said[-1].split() == ["fakes", "fake", "2", "1.500", "1.500", "1.500", "2", "of", "2"]
     assert "CUTE_KERNELS" not in os.environ
+
+
+def test_cases_are_measured_until_the_gpu_fails(fakes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    alive = iter([True, False])
+    monkeypatch.setattr(bench_op, "is_gpu_alive", lambda: next(alive))
+    found = bench_op.run("folder", runs=1, large=False, say=lambda line: None)
+    assert [r["name"] for r in cast("list[dict[str, object]]", found["rows"])] == ["a"]
+    assert cast("list[str]", found["wrong"])[1:] == ["the GPU context is broken: cases after b were not measured"]
+
+
+def test_results_are_returned_if_all_cases_fail(fakes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_op, "cases_of", {"fakes": (Fake("b", right=False),)}.get)
+    found = bench_op.run("folder", runs=1, large=False, say=lambda line: None)
+    assert found == {"rows": [], "wrong": ["b: BenchError: b: an error of 2 of the limit"]}
+
+
+class Untraceable(Fake):
+    """A case whose kernels cannot be listed, or whose text cannot be generated."""
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        if not self.right:
+            raise IndexError("no kernels")
+        return {"two": partial(int, "text")}
+
+
+def test_a_kernel_that_fails_does_not_stop_the_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def in_this_process(work: Callable[[Any], str], jobs: Sequence[Any], names: Sequence[str]) -> list[str]:
+        return [work(job) for job in jobs]
+
+    monkeypatch.setattr(bench_op, "in_processes", in_this_process)
+    built: list[str] = []
+
+    def build_kernel(job: tuple[str, Callable[[], str], str, str]) -> str:
+        job[1]()
+        built.append(job[0])
+        return f"{job[0]}: 0 bytes spilled"
+
+    monkeypatch.setattr(bench_op, "build_kernel", build_kernel)
+    cases = (Untraceable("b", right=False), Untraceable("c"), Fake("a"))
+    monkeypatch.setattr(bench_op, "cases_of", {"fakes": cases}.get)
+    lines = bench_op.build(str(tmp_path), "sm_90a", ["fakes"])
+    assert built == ["one"] and lines[1] == "one: 0 bytes spilled"
+    assert lines[0].startswith("failed: two: ValueError: ") and lines[2] == "failed: b: IndexError: no kernels"
+    monkeypatch.setattr(bench_op, "groups", lambda: ["fakes"])
+    assert main(["op", "--groups", "fakes", "--build", str(tmp_path)]) == 1
+
+
+def _rounded_gradients(call: Attention, q: Any, k: Any, v: Any, grad: Any, missing: slice | None = None) -> list[Any]:
+    """Compute gradients with P, dS and O rounded to bf16, as kernels do; dQ misses a block of keys."""
+    import torch
+
+    def rounded(x: torch.Tensor) -> torch.Tensor:
+        return x.bfloat16().double()
+
+    shared, scale = call.heads // call.heads_k, call.head**-0.5
+    many = [x.double().repeat_interleave(shared, 1) for x in (k, v)]
+    rows, q, grad = torch.arange(call.queries), q.double(), grad.double()
+    scores = q @ many[0].mT * scale
+    p = scores.masked_fill(~call.seen(rows, call.queries, call.keys), -torch.inf).softmax(-1)
+    delta = (grad * rounded(rounded(p) @ many[1])).sum(-1, keepdim=True)
+    ds = rounded(p * (grad @ many[1].mT - delta))
+    of_keys = [x.unflatten(1, (-1, shared)).sum(2) for x in (ds.mT @ q * scale, rounded(p).mT @ grad)]
+    if missing is not None:
+        ds[..., missing] = 0
+    return [x.bfloat16() for x in (ds @ many[0] * scale, *of_keys)]
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread, because the threads of small operations mostly wait for each other."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_gradients_are_checked_against_their_rounding_error(one_thread: None) -> None:
+    import torch
+
+    call = Attention("bf16", 64, 1, 2, 1, 128, 128, "top_left", None, "bhsd", (), True)
+    q, k, v = call.operands("cpu")
+    grad = torch.randn_like(q)
+    right = _rounded_gradients(call, q, k, v, grad)
+    assert 0.2 < call.check_gradient(right, q, k, v, grad) < 0.8
+    tile = [x.clone() for x in right]
+    tile[1][:, :, -32:] *= 0.9  # The last keys have the smallest gradients.
+    wrong = [tile, _rounded_gradients(call, q, k, v, grad, missing=slice(64, 96))]
+    wrong.append([right[0], right[1], right[2] * float("nan")])
+    for found in wrong:
+        with pytest.raises(BenchError, match="times the limit"):
+            call.check_gradient(found, q, k, v, grad)
+        with pytest.raises(BenchError, match="times the limit"):  # Even if the peer has the same error.
+            call.check_gradient(found, q, k, v, grad, [found])
+    # If a peer has larger errors than the rounding of P and dS explains, the limit is twice its error.
+    reference = call.exact_gradients(0, q, k, v, grad)
+    far = [want[None] + 6 * error[None] for _, want, error in reference]
+    with pytest.raises(BenchError, match="times the limit"):
+        call.check_gradient(far, q, k, v, grad)
+    near = [want[None] + 4 * error[None] for _, want, error in reference]
+    assert call.check_gradient(far, q, k, v, grad, [near]) < 1
 
 
 @pytest.mark.slow

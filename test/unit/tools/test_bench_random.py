@@ -182,20 +182,24 @@ def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeyp
         return {name: Sample(times[name], 0, 0, 1) for name, _ in contestants}
 
     drawn = [Fake("x"), Fake("y", BenchError("far off")), Fake("z", UnsupportedError("too long"))]
-    drawn.append(Fake("w", copy=lambda: None))
+    drawn += [Fake("v", IndexError("tracing")), Fake("w", copy=lambda: None)]
     monkeypatch.setattr(bench_random, "problems", lambda *_: drawn)
     monkeypatch.setattr(bench_random, "in_processes", lambda *_, **__: [])
     monkeypatch.setattr(runner, "compare", compare)
-    monkeypatch.setattr(bench_random, "_is_alive", lambda: True)
+    monkeypatch.setattr(bench_random, "is_gpu_alive", lambda: True)
     said: list[str] = []
-    found = bench_random.run("conv", 4, 1, runs=20, say=said.append)
+    found = bench_random.run("conv", 5, 1, runs=20, say=said.append)
     rows, wrong = found["rows"], found["wrong"]
     assert isinstance(rows, list) and isinstance(wrong, list)
     assert [(r["name"], r["ratio"], r["best_peer"]) for r in rows] == [("x", 1.5, "b"), ("w", 1.5, "b")]
     assert [r.get("of_copy") for r in rows] == [None, 0.9]
     assert [line.split()[4:8] for line in said if "copy" in line] == [["bandwidth", "1", "0.900", "0.900"]]
-    assert wrong == ["problem 1, y: BenchError: far off", "problem 2, z: refused: UnsupportedError: too long"]
-    assert "2 of 4 measured, 2 wrong or rejected" in said[-1]
+    assert wrong == [
+        "problem 1, y: BenchError: far off", "problem 2, z: refused: UnsupportedError: too long",
+        "problem 3, v: IndexError: tracing",
+    ]  # fmt: skip
+    assert "2 of 5 measured, 3 wrong or rejected" in said[-1]
+    assert plan("conv", 5, 1, said.append)["wrong"] == [str(line).replace("refused: ", "") for line in wrong]
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,14 @@ from unittest.mock import patch
 
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.runner import (
-    BenchError,
     Benchmark,
     Row,
     Say,
     Text,
     Trial,
-    build_kernels,
+    build_kernel,
+    in_processes,
+    is_gpu_alive,
     ratio_lines,
     row,
     speeds,
@@ -80,11 +81,26 @@ def cases_of(group: str) -> Sequence[Case]:
 
 
 def build(folder: str, chip: str, chosen: Sequence[str] = ()) -> list[str]:
+    """Compile the kernels; those that fail have a line ``failed: …``, and the others are still compiled."""
     texts: dict[str, Text] = {}
+    failed: list[str] = []
     for case in [c for group in chosen or groups() for c in cases_of(group)]:
-        for name in case.kernels():
+        try:
+            names = list(case.kernels())
+        except Exception as e:  # The other cases are still compiled.
+            failed.append(f"failed: {case.name}: {type(e).__name__}: {e}")
+            continue
+        for name in names:
             texts.setdefault(name, partial(_text_of, case, name))
-    return build_kernels(texts, folder, chip)
+    jobs = [(name, text, folder, chip) for name, text in texts.items()]
+    return [*in_processes(_try_build, jobs, list(texts)), *failed]
+
+
+def _try_build(job: tuple[str, Text, str, str]) -> str:
+    try:
+        return build_kernel(job)
+    except Exception as e:  # The other kernels are still compiled.
+        return f"failed: {job[0]}: {type(e).__name__}: {e}"
 
 
 def _text_of(case: Case, name: str) -> str:
@@ -94,7 +110,7 @@ def _text_of(case: Case, name: str) -> str:
 def run(folder: str, *, runs: int, large: bool, say: Say, chosen: Sequence[str] = ()) -> dict[str, object]:
     """Check and measure the cases of some or all groups with the kernels of :func:`build`.
 
-    Errors are reported, and raised as ``BenchError`` after all cases are measured.
+    A case that fails is reported, and the others are still measured.
     """
     import torch
 
@@ -102,18 +118,22 @@ def run(folder: str, *, runs: int, large: bool, say: Say, chosen: Sequence[str] 
     wrong: list[str] = []
     with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
         for group in track(chosen or groups(), "measuring", "groups"):
+            if not is_gpu_alive():
+                wrong.append(f"the GPU context is broken: group {group} was not measured")
+                continue
             say(f"== {group}")
             for case in track(cases_of(group), f"measuring {group}", "cases"):
                 try:
                     rows.append(_measured(group, case, runs, say))
                 except Exception as e:  # The other cases are still measured.
                     wrong.append(f"{case.name}: {type(e).__name__}: {e}")
-                    say(f"  WRONG {wrong[-1]}")
+                    say(f"  failed: {wrong[-1]}")
+                    if not is_gpu_alive():
+                        wrong.append(f"the GPU context is broken: cases after {case.name} were not measured")
+                        break
                 torch.cuda.empty_cache()
     for line in summary(rows):
         say(line)
-    if wrong and not rows:
-        raise BenchError("\n".join(wrong))
     return {"rows": rows, "wrong": wrong}
 
 
