@@ -25,7 +25,6 @@ from cute_dialect.op.epilogue import (
 from cute_dialect.op.epilogue.bind import described
 from cute_dialect.op.epilogue.derivative import kept_name, kept_of, slope_of
 from cute_dialect.op.execute.kernels import text_of
-from cute_dialect.op.torch.gradients import SlopeCall
 from cute_dialect.tools.bench.cases.op.gemm import LIMITS
 from cute_dialect.tools.bench.runner import Text, Trial, check_close, compiled, normal, tuned_compile
 
@@ -211,6 +210,8 @@ class Learned(NamedTuple):
 
     def kernels(self) -> Mapping[str, Text]:
         """Return the kernels: forward, derivative of the saved results, and GEMMs of the operands' gradients."""
+        from cute_dialect.op.torch.gradients import SlopeCall  # late: torch
+
         forward = Fused(self.function, self.m, self.n, self.k, self.element)
         m, n, k, traced, args = self.m, self.n, self.k, forward.traced(), forward.described()
         names = tuple(args)
