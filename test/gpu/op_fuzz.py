@@ -47,15 +47,19 @@ class Result(NamedTuple):
     dead: bool
 
 
-def numbers(count: int) -> list[tuple[str, int, int]]:
-    """Split ``count`` calls into jobs (family, first index, number of calls) by the weights of the families."""
-    total = sum(weight for _, weight in FAMILIES.values())
+def numbers(count: int, name: str = "") -> list[tuple[str, int, int]]:
+    """Split ``count`` calls into jobs (family, first index, number of calls) by the weights of the families.
+
+    Only families whose name contains ``name`` are called.
+    """
+    families = {family: weight for family, (_, weight) in FAMILIES.items() if name in family}
+    total = sum(families.values())
     jobs: list[tuple[str, int, int]] = []
     left, share = count, total
-    for name, (_, weight) in FAMILIES.items():
+    for family, weight in families.items():
         calls = round(left * weight / share)
         left, share = left - calls, share - weight
-        jobs += [(name, begin, min(MOST, calls - begin)) for begin in range(0, calls, MOST)]
+        jobs += [(family, begin, min(MOST, calls - begin)) for begin in range(0, calls, MOST)]
     return jobs
 
 
@@ -116,7 +120,7 @@ def main() -> int:
         said = one(options.call[0], options.seed, int(options.call[1]), device)
         print(said or "right")
         return int(bool(said))
-    jobs = [j for j in numbers(options.count) if not options.family or options.family in j[0]]
+    jobs = numbers(options.count, options.family or "")
     return run(jobs, options.seed, device, options.processes)
 
 

@@ -322,7 +322,7 @@ def _simple(
 @_family("int_mm", 2)
 def _int_mm(d: Draw) -> Call:
     m, n, k = _mnk(d)
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     a, b = d.rng.choice((I8, U8)), d.rng.choice((I8, U8))
     tensors = {"a": d.memory((m, k), a), "b": d.memory((k, n), b)}
     return _simple(d, "op.int_mm", tensors, lambda a, b: op.int_mm(a, b, **run), lambda a, b: a @ b)
@@ -331,7 +331,7 @@ def _int_mm(d: Draw) -> Call:
 @_family("matmul f16", 2)
 def _matmul(d: Draw) -> Call:
     m, n, k = _mnk(d)
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     shapes = d.rng.choice([
         ((k,), (k,)), ((m, k), (k,)), ((k,), (k, n)), ((m, k), (k, n)), ((2, m, k), (k, n)), ((2, m, k), (1, k, n)),
         ((2, 1, m, k), (3, k, n)), ((m, k), (2, k, n)),
@@ -348,7 +348,7 @@ def _matmul(d: Draw) -> Call:
 @_family("mm epilogue f16", 2)
 def _fused(d: Draw) -> Call:
     m, n, k = _mnk(d)
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     two = d.rng.random() < 0.5
     tensors = {
         "a": d.memory((m, k), F16), "b": d.memory((k, n), F16), "row": d.memory((m, 1), F16, layouts=("contiguous",)),
@@ -389,7 +389,7 @@ def _epilogue_two(accum: Any, row: Any, skip: Any) -> Any:
 @_family("mm_array f16", 2)
 def _mm_array(d: Draw) -> Call:
     m, n, k = _mnk(d)
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     count = d.rng.choice((1, 2, 4))
     # All matrices of an operand have the same major mode and the same alignment of rows.
     kinds = (("contiguous", "padded"), ("odd rows",), ("misaligned",), ("transposed",))
@@ -420,7 +420,7 @@ def _grouped(d: Draw) -> Call:
     rows, n, k = d.size(64, 200, 513, zero=False), d.size(64, 136, zero=False), d.size(64, 72, 256, zero=False)
     groups = d.rng.choice((1, 3, 8))
     ends = _ends(d, groups, rows)
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     offs = torch.tensor(ends, dtype=torch.int32, device=d.device)
     tensors = {"a": d.memory((rows, k), BF16), "b": d.memory((groups, k, n), BF16)}
 
@@ -445,7 +445,7 @@ def _grouped_k(d: Draw) -> Call:
     total, m, n = d.size(64, 200, 513, zero=False), d.size(64, 136, zero=False), d.size(64, 72, zero=False)
     groups = d.rng.choice((1, 3, 8))
     ends = _ends(d, groups, total)
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     offs = torch.tensor(ends, dtype=torch.int32, device=d.device)
     tensors = {"a": d.memory((m, total), BF16), "b": d.memory((total, n), BF16)}
 
@@ -463,7 +463,7 @@ def _grouped_k(d: Draw) -> Call:
 def _grouped_lists(d: Draw) -> Call:
     count = d.rng.choice((1, 2, 4))
     shapes = [(d.size(64, 17, 130), d.size(64, 40, 9), d.size(72, 30, 128)) for _ in range(count)]
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     tensors = {f"a{i}": d.memory((m, k), F16) for i, (m, _, k) in enumerate(shapes)}
     tensors |= {f"b{i}": d.memory((k, n), F16) for i, (_, n, k) in enumerate(shapes)}
 
@@ -487,7 +487,7 @@ def _scales(d: Draw, shape: Sequence[int]) -> Memory:
 @_family("scaled_mm", 2)
 def _scaled(d: Draw) -> Call:
     m, n, k = d.size(64, 200, 33), d.size(64, 136, 512), d.size(128, 272, 512, zero=False)
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     recipe = d.rng.choice(("tensor", "row", "block"))
     blocks = -(-k // 128)
     of_a, of_b = {"tensor": ((1,), (1,)), "row": ((m, 1), (1, n))}.get(recipe, ((m, blocks), (-(-n // 128), blocks)))
@@ -511,7 +511,7 @@ def _scaled(d: Draw) -> Call:
 @_family("scaled_grouped_mm")
 def _scaled_grouped(d: Draw) -> Call:
     rows, n, k = d.size(64, 200, zero=False), d.size(64, 136, zero=False), d.size(128, 256, zero=False)
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     groups = d.rng.choice((1, 4))
     ends = [*_ends(d, groups - 1, rows), rows]
     offs = torch.tensor(ends, dtype=torch.int32, device=d.device)
@@ -545,7 +545,7 @@ ROW_EXACT: dict[str, Callable[..., torch.Tensor]] = {
 def _rows(d: Draw, name: str, dtype: torch.dtype) -> Call:
     n = d.size(*COLUMNS, zero=False)
     shape = d.rng.choice([(d.size(1, 3, 65, 300),), (2, d.size(1, 5, 33)), ()])
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     tensors = {"x": d.memory((*shape, n), dtype, d.values((*shape, n), dtype, scale=1.001))}  # normal numbers
     vectors = {"rms_norm": "w", "layer_norm": "wb"}.get(name, "")
     vectors = vectors if d.rng.random() < 0.7 else ""
@@ -606,7 +606,7 @@ def _cross_entropy(d: Draw) -> Call:
         d.size(2, 10, 333, 1001, 5003, zero=False),
         d.rng.choice((F32, BF16)),
     )
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     how: dict[str, Any] = {"reduction": d.rng.choice(("mean", "sum", "none"))}
     how |= {"label_smoothing": 0.1} if d.rng.random() < 0.3 else {}
     target = torch.randint(0, n, (rows,), generator=d.generator)
@@ -625,10 +625,159 @@ def _cross_entropy(d: Draw) -> Call:
     return call
 
 
+@_family("gated", 2)
+def _gated(d: Draw) -> Call:
+    n, dtype = d.size(1, 7, 64, 333, 1000), d.rng.choice((F16, BF16, F32))
+    shape = (*d.rng.choice([(d.size(1, 3, 65, 300),), (2, d.size(1, 5, 33)), ()]), 2 * n)
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    activation = d.rng.choice(("silu", "gelu", "gelu_tanh", "relu", "sigmoid"))
+    f = ACTIVATIONS.get(activation, lambda x: F.gelu(x, approximate="tanh"))
+    # Normal numbers: relu has no derivative at 0.
+    tensors = {"x": d.memory(shape, dtype, d.values(shape, dtype, 1.001))}
+
+    def slack(x: Any) -> Any:
+        a, b = x.chunk(2, -1)
+        return 2.0**-17 * (1 + a.abs()) * b.abs()
+
+    call = _simple(
+        d, f"op.gated({activation!r})", tensors, lambda x: op.gated(x, activation, **run),
+        lambda x: f(x[..., :n]) * x[..., n:], slack,
+    )  # fmt: skip
+    _learn(call, d, ("x",))
+    return call
+
+
+@_family("linear_cross_entropy", 3)
+def _linear_cross_entropy(d: Draw) -> Call:
+    rows, n, k = d.size(1, 5, 130), d.size(2, 10, 333, 1001, zero=False), d.size(1, 8, 33, 64, zero=False)
+    dtype = d.rng.choice((F16, BF16, F32))
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    how: dict[str, Any] = {"reduction": d.rng.choice(("mean", "sum", "none"))}
+    how |= {"label_smoothing": 0.1} if d.rng.random() < 0.3 else {}
+    chunk = d.rng.choice((None, rows // 2 + 1, 64))
+    target = torch.randint(0, n, (rows,), generator=d.generator)
+    if rows > 1:
+        target[d.rng.randrange(rows)] = -100
+    target = target.to(d.device)
+    shapes = {"x": (rows, k), "weight": (n, k)} | ({"bias": (n,)} if d.rng.random() < 0.5 else {})
+    scales = {"x": 1.001, "weight": 1 / math.sqrt(k) if k > 1 else 1.001, "bias": 1.001}
+    tensors = {name: d.memory(shape, dtype, d.values(shape, dtype, scales[name])) for name, shape in shapes.items()}
+
+    def exact(x: Any, weight: Any, bias: Any = None) -> Any:
+        return F.cross_entropy(F.linear(x, weight, bias), target, **how)
+
+    def slack(x: Any, weight: Any, bias: Any = None) -> Any:
+        if not rows:
+            return 0.0
+        # Logits are rounded to the type of x.
+        logits = F.linear(x.abs(), weight.abs(), None if bias is None else bias.abs())
+        error = (UNITS[dtype] + 2.0**-17) * (1 + float(logits.max()))
+        return error * (rows if how["reduction"] == "sum" else 1)
+
+    call = _simple(
+        d, f"op.linear_cross_entropy({how}, chunk={chunk})", tensors,
+        lambda x, weight, bias=None: op.linear_cross_entropy(x, weight, target, bias, chunk=chunk, **how, **run),
+        exact, slack,
+    )  # fmt: skip
+    if rows:
+        _learn(call, d, tuple(tensors), bound={BF16: 2.0**-5, F16: 2.0**-8, F32: 2.0**-14}[dtype])
+        # Gradients of logits are at most 2, and 2 / rows for a mean; they and the logits are rounded.
+        call.gradient_floor = lambda x, weight, **_: (
+            4 * UNITS[dtype] * max(1.0, float(x.abs().max()), float(weight.abs().max()))
+        )
+    return call
+
+
+REGIONS: dict[str, object] = {"array": None, "row": "row", "block": 128, "tile": (128, 128)}
+
+
+def _shape_of_scales(regions: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    rows, n = shape[:-1], shape[-1]
+    if regions == "tile":
+        return -(-rows[0] // 128), -(-n // 128)
+    return {"array": (), "row": (*rows, 1), "block": (*rows, -(-n // 128))}[regions]
+
+
+def _spread(scales: torch.Tensor, regions: str, shape: tuple[int, ...]) -> torch.Tensor:
+    """Return the scale of each element."""
+    if regions in ("array", "row"):
+        return scales.expand(shape)
+    found = scales.repeat_interleave(128, -1)[..., : shape[-1]]
+    return found.repeat_interleave(128, 0)[: shape[0]] if regions == "tile" else found
+
+
+def _quantized_shape(d: Draw, regions: str) -> tuple[int, ...]:
+    lead = [(d.size(1, 3, 33, 130, 300),)]
+    lead += [] if regions == "tile" else [(2, d.size(1, 5, 33)), ()]
+    n = d.rng.choice((1, 7, 64, 128, 130, 257)) if d.small else d.size(1, 7, 64, 128, 1001, 5003)
+    return (*d.rng.choice(lead), n)
+
+
+@_family("quantize", 3)
+def _quantize(d: Draw) -> Call:
+    regions = d.rng.choice(tuple(REGIONS))
+    dtype, result = (d.rng.choice(x) for x in ((F16, BF16, F32), (E4M3, E5M2, I8)))
+    shape = _quantized_shape(d, regions)
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    most = 127.0 if result == I8 else float(torch.finfo(result).max)
+    given = d.rng.random() < 0.3 and 0 not in shape
+    tensors = {"x": d.memory(shape, dtype)}
+    tensors |= {"scale": _scales(d, _shape_of_scales(regions, shape))} if given else {}
+
+    def exact(x: Any, scale: Any = None) -> Any:
+        if scale is None:
+            scale = torch.ones(_shape_of_scales(regions, shape), dtype=F64, device=x.device)
+            if x.numel():
+                # Padding with zeros to whole regions does not change their largest magnitudes.
+                n, height = shape[-1], shape[0] if len(shape) > 1 else 1
+                wide = {"block": 128, "tile": 128}.get(regions, n)
+                sizes = F.pad(x.abs(), (0, -n % wide, *((0, -height % 128) if regions == "tile" else ())))
+                if regions == "array":
+                    scale = sizes.max()
+                elif regions == "tile":
+                    scale = sizes.unflatten(0, (-1, 128)).unflatten(2, (-1, 128)).amax((1, 3))
+                else:
+                    scale = sizes.unflatten(-1, (-1, wide)).amax(-1)
+                scale = torch.where(scale > 2.0**-110, scale / most, 1.0)
+        wide = _spread(scale, regions, shape)
+        return (x / wide).clamp(-most, most) * wide, scale
+
+    def ours(x: Any, scale: Any = None) -> Any:
+        how = {"block": REGIONS[regions]} if scale is None else {"scale": scale}
+        q, found = op.quantize(x, result, **how, **run)
+        return q.double() * _spread(found.double(), regions, shape), found
+
+    def slack(x: Any, **t: Any) -> Any:
+        values, scale = exact(x, **t)
+        step = _spread(scale, regions, shape)
+        # Half a unit of the result, or of its smallest normal numbers; the factor is rounded to f32.
+        if result == I8:
+            return 0.501 * step + 2.0**-20 * values.abs(), 2.0**-22 * scale
+        unit, tiny = UNITS[result], float(torch.finfo(result).smallest_normal) * UNITS[result]
+        return 0.501 * unit * values.abs() + 0.501 * tiny * step, 2.0**-22 * scale
+
+    how = "scale" if given else f"block={REGIONS[regions]}"
+    return _simple(d, f"op.quantize({result}, {how})", tensors, ours, exact, slack)
+
+
+@_family("dequantize", 2)
+def _dequantize(d: Draw) -> Call:
+    regions = d.rng.choice(tuple(REGIONS))
+    dtype, result = (d.rng.choice(x) for x in ((E4M3, E5M2, I8), (F16, BF16, F32)))
+    shape = _quantized_shape(d, regions)
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    tensors = {"q": d.memory(shape, dtype), "scales": _scales(d, _shape_of_scales(regions, shape))}
+    # The shape of the scales selects the regions; one scale always belongs to the whole array.
+    return _simple(
+        d, f"op.dequantize({result}, {regions})", tensors, lambda q, scales: op.dequantize(q, scales, result, **run),
+        lambda q, scales: q * _spread(scales, regions, shape),
+    )  # fmt: skip
+
+
 @_family("transpose", 2)
 def _transpose(d: Draw) -> Call:
     shape, dtype = (d.size(1, 33, 64, 300), d.size(1, 33, 64, 257)), d.rng.choice((F16, BF16, F32))
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     tensors = {"x": d.memory(shape, dtype)}
     call = _simple(
         d, "op.transpose", tensors, lambda x, out=None: op.transpose(x, out=out, **run), lambda x: x.mT
@@ -650,7 +799,7 @@ def _elements(d: Draw) -> Call:
     dtype = d.rng.choice((F16, BF16, F32))
     shape = tuple(d.size(1, 3, 17, 64, 130) for _ in range(d.rng.choice((1, 2, 2, 3))))
     other = tuple(1 if d.rng.random() < 0.25 else n for n in shape)[d.rng.randrange(len(shape)) :]
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     values = d.values(other, dtype)
     if name == "div":
         values = torch.where(values.abs().float() < 0.25, torch.ones_like(values), values)
@@ -784,7 +933,7 @@ def _attention(d: Draw, dtype: torch.dtype, mask: str) -> Call:
     )
     queries, keys = d.size(1, 17, 64, 200, 300), d.size(1, 40, 64, 177, 333, zero=False)
     batch, layout = d.rng.choice((1, 2)), d.rng.choice(("bhsd", "bshd"))
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     how: dict[str, Any] = {
         "layout": layout,
         "causal": {"top_left": "top_left", "bottom_right": "bottom_right"}.get(mask, False),
@@ -864,7 +1013,7 @@ def _packed(d: Draw) -> Call:
     lengths = [d.rng.choice((0, 1, 17, 65, 130)) for _ in range(d.rng.choice((1, 3)))]
     lengths[0] = lengths[0] or 5
     causal = d.rng.random() < 0.5
-    run = {"device": "cpu"} if d.device == "cpu" else {}
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
     ends = torch.tensor([0, *lengths]).cumsum(0).to(d.device, torch.int32)
     shape = (sum(lengths), heads, head)
     tensors = {
@@ -887,6 +1036,240 @@ def _packed(d: Draw) -> Call:
         lambda q, k, v: op.attention(q, k, v, cu_seqlens_q=ends, cu_seqlens_k=ends, causal=causal, **run), exact,
         lambda q, k, v: 2.0 * UNITS[dtype] * float(v.abs().max()),
     )  # fmt: skip
+
+
+ATTENTION_VIEWS = ("contiguous", "padded", "odd rows", "misaligned", "strided")
+
+
+@_family("scaled_dot_product_attention", 2)
+def _scaled_dot_product_attention(d: Draw) -> Call:
+    dtype, head, heads, shared = d.rng.choice((F16, BF16)), 64, d.rng.choice((1, 2)), d.rng.choice((1, 2))
+    queries, keys, batch = d.size(1, 17, 200), d.size(1, 40, 177, zero=False), d.rng.choice((1, 2))
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    how: dict[str, Any] = {"is_causal": d.rng.random() < 0.5, "enable_gqa": shared > 1}
+    how |= {"scale": 0.25} if d.rng.random() < 0.3 else {}
+    lead, lead_k = ((batch,), (batch,)) if d.rng.random() < 0.2 else ((batch, heads * shared), (batch, heads))
+    if len(lead) == 1:
+        how["enable_gqa"], shared = False, 1
+    shapes = {"query": (*lead, queries, head), "key": (*lead_k, keys, head), "value": (*lead_k, keys, head)}
+    tensors = {n: d.memory(s, dtype, d.values(s, dtype, 1.001), layouts=ATTENTION_VIEWS) for n, s in shapes.items()}
+
+    def exact(query: Any, key: Any, value: Any) -> Any:
+        key, value = (x.repeat_interleave(shared, 1) if shared > 1 else x for x in (key, value))
+        scores = query @ key.mT * how.get("scale", 1 / math.sqrt(head))
+        if how["is_causal"]:
+            unseen = torch.ones(queries, keys, dtype=torch.bool, device=query.device).triu(1)
+            scores = scores.masked_fill(unseen, -math.inf)
+        return torch.softmax(scores, -1) @ value
+
+    call = _simple(
+        d, f"op.scaled_dot_product_attention({how})", tensors,
+        lambda query, key, value: op.scaled_dot_product_attention(query, key, value, **how, **run), exact,
+        lambda query, key, value: 2.0 * UNITS[dtype] * max(1.0, float(value.abs().max())),
+    )  # fmt: skip
+    if queries:
+        _learn(call, d, tuple(tensors), 0.4, 2.0**-5 if dtype == BF16 else 2.0**-8)
+        call.gradient_floor = lambda query, key, value: (
+            2 * UNITS[dtype] * float(value.abs().max()) * max(float(query.abs().max()), float(key.abs().max()))
+        )
+    return call
+
+
+@_family("attention_backward", 2)
+def _attention_backward(d: Draw) -> Call:
+    dtype, head, heads, shared = d.rng.choice((F16, BF16)), 64, d.rng.choice((1, 2)), d.rng.choice((1, 2))
+    queries, keys, batch = d.size(1, 17, 200), d.size(1, 40, 177, zero=False), d.rng.choice((1, 2))
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    how: dict[str, Any] = {"causal": d.rng.random() < 0.5, "deterministic": d.rng.random() < 0.3}
+    shapes = {n: (batch, heads * shared, queries, head) for n in ("dout", "q")}
+    shapes |= {n: (batch, heads, keys, head) for n in "kv"}
+    tensors = {n: d.memory(s, dtype, d.values(s, dtype, 1.001), layouts=ATTENTION_VIEWS) for n, s in shapes.items()}
+
+    def forward(q: Any, k: Any, v: Any) -> Any:
+        k, v = (x.repeat_interleave(shared, 1) for x in (k, v))
+        scores = q @ k.mT / math.sqrt(head)
+        if how["causal"]:
+            unseen = torch.ones(queries, keys, dtype=torch.bool, device=q.device).triu(1)
+            scores = scores.masked_fill(unseen, -math.inf)
+        return torch.softmax(scores, -1) @ v, torch.logsumexp(scores, -1)
+
+    out, lse = forward(*(tensors[n].view.double() for n in "qkv"))
+    tensors["out"] = d.memory(out.shape, dtype, out.to(dtype), layouts=ATTENTION_VIEWS)
+    tensors["lse"] = d.memory(lse.shape, F32, lse.float(), layouts=("contiguous",))
+
+    def exact(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any) -> Any:
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        return torch.autograd.grad(forward(*leaves)[0], leaves, dout)
+
+    def slack(dout: Any, **t: Any) -> Any:
+        if not queries:
+            return (0.0, 0.0, 0.0)
+        wanted = exact(dout, **t)
+        # Score gradients are differences of rounded numbers.
+        most = {n: float(x.abs().max()) for n, x in t.items()}
+        floor = 0.25 * float(dout.abs().max()) * most["v"] * max(most["q"], most["k"])
+        return tuple(UNITS[dtype] * (4 * float(x.abs().max()) + floor) for x in wanted)
+
+    return _simple(
+        d, f"op.attention_backward({how})", tensors,
+        lambda dout, q, k, v, out, lse: op.attention_backward(dout, q, k, v, out, lse, **how, **run), exact, slack,
+    )  # fmt: skip
+
+
+@_family("merge_attention", 2)
+def _merge_attention(d: Draw) -> Call:
+    parts, head, dtype = d.size(1, 2, 5, 9), d.rng.choice((8, 40, 64, 128, 256)), d.rng.choice((F32, F16, BF16))
+    lead = d.rng.choice([(d.size(1, 3, 33, 130),), (2, d.size(1, 5, 33)), (2, 3, d.size(1, 7)), ()])
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    logs = d.values((parts, *lead), F32, 1.001)
+    if d.rng.random() < 0.3 and parts > 1:
+        logs[d.rng.randrange(parts)] = -math.inf  # A slice without keys.
+    tensors = {"outs": d.memory((parts, *lead, head), dtype), "lses": d.memory((parts, *lead), F32, logs)}
+
+    def exact(outs: Any, lses: Any) -> Any:
+        lse = torch.logsumexp(lses, 0)
+        return (torch.exp(lses - lse)[..., None] * outs).sum(0), lse
+
+    call = _simple(
+        d, "op.merge_attention()", tensors, lambda outs, lses: op.merge_attention(outs, lses, **run), exact,
+        lambda outs, lses: (2.0**-18 * float(outs.abs().max()) if outs.numel() else 0.0, 2.0**-18),
+    )  # fmt: skip
+    if parts:
+        _learn(call, d, ("outs", "lses"))
+        # The gradient of lses is a sum over the head, computed from the rounded result.
+        unit = (UNITS[dtype] + 2.0**-16) * math.sqrt(head)
+        call.gradient_floor = lambda outs, lses: unit * (1 + float(outs.abs().max())) if outs.numel() else 0.0
+    return call
+
+
+# Rotary position embeddings and caches
+
+
+def _rotated(x: Any, cos: Any, sin: Any, interleaved: bool) -> Any:
+    """Rotate the pairs of (B, H, S, D) by the angles of (B or 1, S, R / 2)."""
+    half = cos.shape[-1]
+    cos, sin, turned = cos[:, None], sin[:, None], x[..., : 2 * half]
+    a, b = (turned[..., ::2], turned[..., 1::2]) if interleaved else (turned[..., :half], turned[..., half:])
+    pair = (a * cos - b * sin, a * sin + b * cos)
+    found = torch.stack(pair, -1).flatten(-2) if interleaved else torch.cat(pair, -1)
+    return torch.cat((found, x[..., 2 * half :]), -1)
+
+
+def _tables(d: Draw, rows: int, head: int, dtype: torch.dtype) -> dict[str, Memory]:
+    shape, kind = (rows, d.rng.choice((8, head // 4, head // 2))), d.rng.choice((F32, dtype))
+    angles = torch.rand(shape, generator=d.generator) * 6
+    return {
+        "cos": d.memory(shape, kind, angles.cos().to(d.device), ("contiguous", "padded")),
+        "sin": d.memory(shape, kind, angles.sin().to(d.device), ("contiguous", "padded")),
+    }
+
+
+@_family("rope", 3)
+def _rope(d: Draw) -> Call:
+    dtype, head, heads = d.rng.choice((F16, BF16)), d.rng.choice((32, 64, 128)), d.rng.choice((1, 2, 3))
+    batch, rows, layout = d.size(1, 2), d.size(1, 5, 17, 130), d.rng.choice(("bhsd", "bshd"))
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    how: dict[str, Any] = {"layout": layout, "interleaved": d.rng.random() < 0.5}
+    table_rows = rows + d.rng.choice((1, 7))
+    kind = d.rng.choice(("", "rows", "sequences", "offsets"))
+    given: dict[str, Any] = {}
+    own = torch.arange(rows)[None]
+    if kind in ("rows", "sequences"):
+        own = torch.randint(0, table_rows, (batch if kind == "sequences" else 1, rows), generator=d.generator)
+        given["positions"] = (own if kind == "sequences" else own[0]).to(d.device, torch.int32)
+    elif kind == "offsets":
+        begins = torch.randint(0, table_rows - rows + 1, (batch,), generator=d.generator)
+        own, given["offsets"] = begins[:, None] + own, begins.to(d.device, torch.int32)
+    own = own.to(d.device)
+    is_pair = d.rng.random() < 0.4
+
+    def shape(heads: int) -> tuple[int, ...]:
+        return (batch, heads, rows, head) if layout == "bhsd" else (batch, rows, heads, head)
+
+    tensors = {"x": d.memory(shape(heads), dtype)} | ({"y": d.memory(shape(1), dtype)} if is_pair else {})
+    names = tuple(tensors)
+    tensors |= _tables(d, table_rows, head, dtype)
+
+    def ours(cos: Any, sin: Any, out: Any = None, **t: Any) -> Any:
+        more = run if out is None else {**run, "out": out}
+        return op.rope(tuple(t.values()) if is_pair else t["x"], cos, sin, **how, **given, **more)
+
+    def exact(cos: Any, sin: Any, **t: Any) -> Any:
+        found = []
+        for x in t.values():
+            x = x if layout == "bhsd" else x.transpose(1, 2)
+            x = _rotated(x, cos[own], sin[own], how["interleaved"])
+            found.append(x if layout == "bhsd" else x.transpose(1, 2))
+        return tuple(found) if is_pair else found[0]
+
+    def slack(x: Any, y: Any = None, **_: Any) -> Any:
+        found = tuple(2.0**-21 * float(t.abs().max()) if t.numel() else 0.0 for t in (x, y) if t is not None)
+        return found if is_pair else found[0]
+
+    call = _simple(d, f"op.rope({how}, {kind or 'no positions'})", tensors, ours, exact, slack)
+    _learn(call, d, names)
+    if not is_pair:
+        _out(call, d, shape(heads), dtype, ("contiguous", "padded"))
+    return call
+
+
+@_family("append_kv", 3)
+def _append_kv(d: Draw) -> Call:
+    dtype, head, heads = d.rng.choice((F16, BF16)), d.rng.choice((32, 64, 128)), d.rng.choice((1, 2, 3))
+    batch, rows, layout = d.size(1, 2, zero=False), d.size(1, 5, 17), d.rng.choice(("bhsd", "bshd"))
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    how: dict[str, Any] = {"layout": layout, "interleaved": d.rng.random() < 0.5}
+    room = rows + d.rng.choice((0, 1, 20))
+    paged = d.rng.random() < 0.4
+    page = d.rng.choice((8, 16)) if paged else room
+    pages = -(-room // page) if paged else 1
+    table = torch.randperm(batch * pages, generator=d.generator).reshape(batch, pages)
+    given: dict[str, Any] = {"page_table": table.to(d.device, torch.int32)} if paged else {}
+    table = table if paged else torch.arange(batch)[:, None]
+    used = torch.randint(0, room - rows + 1, (batch,), generator=d.generator)
+
+    def shape(batch: int, rows: int) -> tuple[int, ...]:
+        return (batch, heads, rows, head) if layout == "bhsd" else (batch, rows, heads, head)
+
+    caches = shape(batch * pages, page)
+    tensors = {f"{n}_cache": d.memory(caches, dtype, layouts=("contiguous", "padded")) for n in "kv"}
+    tensors |= {n: d.memory(shape(batch, rows), dtype) for n in "kv"}
+    tensors |= _tables(d, room + 1, head, dtype) if d.rng.random() < 0.5 else {}
+    originals = {n: tensors[f"{n}_cache"] for n in "kv"}
+
+    def copies(wide: bool) -> tuple[list[Any], list[Any]]:
+        """Return copies of the caches, and their memory."""
+        bases = [m.base.clone().nan_to_num(POISON) for m in originals.values()]
+        bases = [b.double() for b in bases] if wide else bases
+        views = [
+            b.as_strided(m.view.shape, m.view.stride(), m.view.storage_offset())
+            for b, m in zip(bases, originals.values())
+        ]
+        return views, bases
+
+    def ours(k_cache: Any, v_cache: Any, k: Any, v: Any, **tables: Any) -> Any:
+        views, bases = copies(False)
+        op.append_kv(views[0], views[1], k, v, used.to(k.device, torch.int32), **tables, **how, **given, **run)
+        return tuple(bases)
+
+    def exact(k_cache: Any, v_cache: Any, k: Any, v: Any, **tables: Any) -> Any:
+        views, bases = copies(True)
+        at = (used[:, None] + torch.arange(rows)).to(k.device)
+        k, v = (x if layout == "bhsd" else x.transpose(1, 2) for x in (k, v))
+        if tables:
+            k = _rotated(k, tables["cos"][at], tables["sin"][at], how["interleaved"])
+        for cache, new in zip(views, (k, v)):
+            cache = cache if layout == "bhsd" else cache.transpose(1, 2)
+            for b in range(batch):
+                for i, row in enumerate(at[b].tolist()):
+                    cache[int(table[b, row // page]), :, row % page] = new[b, :, i]
+        return tuple(bases)
+
+    def slack(k: Any, **tables: Any) -> Any:
+        return (2.0**-21 * float(k.abs().max()) if k.numel() and "cos" in tables else 0.0, 0.0)
+
+    text = f"op.append_kv({how}, used={used.tolist()}, {f'pages of {page}' if paged else f'room={room}'})"
+    return _simple(d, text, tensors, ours, exact, slack)
 
 
 def public_functions() -> set[str]:

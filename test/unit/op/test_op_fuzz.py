@@ -21,6 +21,8 @@ SAMPLE = (
     "mm f16", "mm f32 3xtf32", "mm i8 u8", "bmm e4m3", "linear f16 bias", "matmul f16", "mm_array f16", "int_mm",
     "grouped_mm bf16 rows", "scaled_mm", "softmax bf16", "layer_norm f16", "logsumexp f32", "transpose",
     "cross_entropy", "elementwise", "conv2d dgrad f16", "conv1d fprop f16", "attention f16 full", "attention packed",
+    "gated", "rope", "append_kv", "merge_attention", "quantize", "dequantize", "attention_backward",
+    "scaled_dot_product_attention", "linear_cross_entropy",
 )  # fmt: skip
 
 
@@ -54,6 +56,8 @@ def test_jobs_add_up_to_the_requested_calls() -> None:
     jobs = op_fuzz.numbers(5000)
     assert sum(count for _, _, count in jobs) == 5000 and {family for family, _, _ in jobs} == set(FAMILIES)
     assert max(count for _, _, count in jobs) <= op_fuzz.MOST
+    assert {family for family, _, _ in op_fuzz.numbers(50, "conv2d")} == {f for f in FAMILIES if "conv2d" in f}
+    assert op_fuzz.numbers(20, "rope") == [("rope", 0, 20)]
 
 
 def _forward(value: float = 1.0) -> Call:
