@@ -10,10 +10,10 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 750,
-    "lines": 188_400,
-    "# fmt: skip": 850,
-    "Any": 6_510,
+    "files": 751,
+    "lines": 189_818,
+    "# fmt: skip": 845,
+    "Any": 6_471,
     f"functions with {MANY} or more parameters": 115,
 }
 
