@@ -103,7 +103,8 @@ PLANS: dict[str, Callable[[], object]] = {
 }
 OF_TWO = ("maximum", "minimum")
 OF_THREE = ("clamp", "where")
-CALLS |= {name: partial(getattr(op, name), ROWS) for name in sorted(element_functions()) if name not in OF_TWO + OF_THREE}
+OF_ONE = sorted(element_functions() - {*OF_TWO, *OF_THREE})
+CALLS |= {name: partial(getattr(op, name), ROWS) for name in OF_ONE}
 CALLS |= {name: partial(getattr(op, name), ROWS, ROWS) for name in OF_TWO}
 CALLS |= {"clamp": partial(op.clamp, ROWS, 0.0, 1.0), "where": partial(op.where, ROWS > 0, ROWS, ROWS)}
 
