@@ -96,12 +96,12 @@ def explain_quantize(
         p = QuantizeProblem(task, by, element, result, rows, n)
     if is_inverse:
         p = p._replace(element=result, result=element)
-    problems = [p]
+    problems, size = [p], p.bytes
     if scales is None and regions == "array":
         first = QuantizeProblem("maximum", "part", element, "i8", 1, rows * n)
         problems = [first, QuantizeProblem("scale", "row", "f32", result, 1, prod(first.scales)), p]
+        size += first.bytes - rows * n
     kernels = tuple([RowKernel(q.config.name, quantize_text, (q.config,)) for q in problems])
-    size = p.bytes if len(problems) == 1 else p.bytes + first.bytes - rows * n
     return QuantizeExplanation(
         operation=call, kernel=kernels[-1].name, bytes=size, bound=size / DRAM / 1e6, kernels=kernels,
         problem=p._replace(rows=rows, n=n), regions=regions,
