@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.lang.values.signature_types import Condition, Int
+from cute_dialect.kernels.attention.tiles import TileSchedule
+from cute_dialect.lang.values.signature_types import Int
 
 
 class KeyProblem(NamedTuple):
@@ -51,7 +52,7 @@ class KeyPlace(NamedTuple):
         return head + 1 if after == self.begin else head, after
 
 
-class KeyTiles:
+class KeyTiles(TileSchedule):
     """The tiles of all blocks. Tiles of one head are adjacent, so that its queries stay in the L2.
 
     If the mask bounds keys on one side, the number of queries that see a tile grows or falls along the keys. A block
@@ -61,25 +62,8 @@ class KeyTiles:
     def __init__(self, c: BackwardConfig, problem: KeyProblem):
         self.c, self.problem = c, problem
         self.tiles = cute.assume(problem.tiles, range=(0, None))
-        self.paired = c.takes_pairs
+        super().__init__(problem.units, c.takes_pairs, c.sms)
         self.per_head = cute.ceil_div(self.tiles, 2) if self.paired else self.tiles
-
-    def grid(self) -> Int:
-        """Return the number of blocks to launch."""
-        return cute.min(self.problem.units, self.c.sms)
-
-    def first(self) -> Int:
-        """Return the index of this block's first tile, or twice the index of its first pair."""
-        return cute.arch.block_idx().x * (2 if self.paired else 1)
-
-    def is_there(self, at: Int) -> Condition:
-        """Return True if a tile index is in range."""
-        return at < self.problem.units * (2 if self.paired else 1)
-
-    def following(self, at: Int) -> Int:
-        """Return the index of this block's next tile."""
-        step = cute.arch.grid_dim().x
-        return at + (step * 2 - 1 if (at & 1) != 0 else 1) if self.paired else at + step
 
     def place(self, at: Int) -> KeyPlace:
         """Return the coordinates of a tile. A tile past the last one starts past the last key, so no query sees it."""

@@ -60,7 +60,37 @@ def nothing_of(number: Int) -> Int:
     return cute.Int32(number) >> 30
 
 
-class Tiles:
+class TileSchedule:
+    """The order in which persistent blocks take tiles, or pairs of tiles, from a list that they share.
+
+    Args:
+        work: Tiles of all heads, or pairs of them.
+        paired: Whether blocks take pairs.
+        sms: Blocks that run at once.
+    """
+
+    def __init__(self, work: Int, paired: bool, sms: int):
+        self.work, self.paired, self.sms = work, paired, sms
+
+    def grid(self) -> Int:
+        """Return the number of blocks to launch."""
+        return cute.min(self.work, self.sms)
+
+    def first(self) -> Int:
+        """Return the index of this block's first tile, or twice the index of its first pair."""
+        return cute.arch.block_idx().x * (2 if self.paired else 1)
+
+    def is_there(self, at: Int) -> Condition:
+        """Return True if a tile index is in range."""
+        return at < self.work * (2 if self.paired else 1)
+
+    def following(self, at: Int) -> Int:
+        """Return the index of this block's next tile."""
+        step = cute.arch.grid_dim().x
+        return at + (step * 2 - 1 if (at & 1) != 0 else 1) if self.paired else at + step
+
+
+class Tiles(TileSchedule):
     """The tiles of all blocks. Tiles of one head are adjacent, so that its keys stay in the L2.
 
     With keys bounded on the right, later tiles see more keys. If there are many, a block therefore takes tiles in pairs
@@ -71,25 +101,8 @@ class Tiles:
     def __init__(self, c: AttentionConfig, problem: Problem):
         self.c, self.problem = c, problem
         self.rows = cute.assume(problem.rows, range=(0, None))
-        self.paired = c.takes_pairs
+        super().__init__(problem.units, c.takes_pairs, c.sms)
         self.units = cute.ceil_div(self.rows, 2) if self.paired else self.rows
-
-    def grid(self) -> Int:
-        """Return the number of blocks to launch."""
-        return cute.min(self.problem.units, self.c.sms)
-
-    def first(self) -> Int:
-        """Return the index of this block's first tile, or twice the index of its first pair."""
-        return cute.arch.block_idx().x * (2 if self.paired else 1)
-
-    def is_there(self, at: Int) -> Condition:
-        """Return True if a tile index is in range."""
-        return at < self.problem.units * (2 if self.paired else 1)
-
-    def following(self, at: Int) -> Int:
-        """Return the index of this block's next tile."""
-        step = cute.arch.grid_dim().x
-        return at + (step * 2 - 1 if (at & 1) != 0 else 1) if self.paired else at + step
 
     def may_lack(self) -> bool:
         """Return True if there can be tiles without queries."""

@@ -80,7 +80,7 @@ def test_plans_that_do_not_fit() -> None:
 
 
 def test_choice_of_tiles() -> None:
-    """Whole aligned tiles have a kernel of their own. Tiles of other matrices depend on their size."""
+    """Matrices of whole aligned tiles use the other kernel. The tile of any other matrix follows from its size."""
     names = {
         ("f16", 4096, 4096): "transpose-f16",
         ("f16", 4096, 4088): "transpose-f16-unaligned-16x8x256",
