@@ -24,6 +24,9 @@ from cute_dialect.op.functions.quantize import (
     dequantize as dequantize,
     quantize as quantize,
 )
+from cute_dialect.op.functions.routing import (
+    route as route,
+)
 from cute_dialect.op.functions.rope import (
     append_kv as append_kv,
     rope as rope,

@@ -31,6 +31,7 @@ from cute_dialect.kernels.rows.config import RowConfig
 from cute_dialect.kernels.rows.forward import row_text
 from cute_dialect.kernels.rows.packed import packed_text
 from cute_dialect.kernels.rows.packed_norm_gradients import packed_norm_text
+from cute_dialect.kernels.rows.route import RouteConfig, route_text
 from cute_dialect.kernels.rows.streamed import elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import sum_text
 
@@ -272,6 +273,24 @@ def _streamed(step: str, n: int) -> Subject:
     return Subject(f"streamed {step} of {n} columns", lambda: text("softmax", "f32"), f"launch_{step}", [make], right)
 
 
+def _route() -> Subject:
+    """Choose 3 of 40 experts; logits are multiples of 1/4, of which many are equal."""
+
+    def make(rows: int) -> list[Any]:
+        x = (np.random.default_rng(rows).integers(-6, 7, (rows, 40)) / 4).astype(np.float32)
+        return [x, np.full((rows, 3), np.nan, np.float32), np.full((rows, 3), -1, np.int32), 1.0]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        x, weights, experts = arrays[:3]
+        wanted = np.argsort(-x, -1, kind="stable")[:, :3]
+        e = np.exp(np.take_along_axis(x, wanted, -1).astype(np.float64))
+        exact = e / e.sum(-1, keepdims=True)
+        return bool((experts == wanted).all() and np.abs(weights - exact).max() <= 1e-6)
+
+    text = partial(route_text, RouteConfig("f32", 40, 3))
+    return Subject("routing, a warp a row", text, "launch", [partial(make, n) for n in (5, 8)], right)
+
+
 def _tma_copy() -> Subject:
     def make() -> list[np.ndarray]:
         a = _integers(np.random.default_rng(0), (72, 136), "f16")
@@ -414,6 +433,7 @@ def subjects() -> list[Subject]:
         _packed("sum", 6, 301, 69),
         _packed_norm(21, 97, 22),
         _unaligned((33, 37), (41, 70)),
+        _route(),
         _tma_copy(),
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
         _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),

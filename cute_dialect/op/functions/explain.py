@@ -39,6 +39,7 @@ from cute_dialect.op.explanations.gemm import (
 )
 from cute_dialect.op.explanations.linear_cross_entropy import explain_linear_cross_entropy
 from cute_dialect.op.explanations.quantize import explain_quantize
+from cute_dialect.op.explanations.routing import explain_route
 from cute_dialect.op.explanations.rows import explain_rows
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions.conv import is_convolution
@@ -47,6 +48,7 @@ from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
 from cute_dialect.op.functions.quantize import dequantize, quantize
+from cute_dialect.op.functions.routing import route
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
@@ -93,11 +95,11 @@ def explain(
 
     Args:
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.attention``,
-            ``op.attention_backward``, ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``, a
-            convolution, or a function on rows such as ``op.softmax``.
+            ``op.attention_backward``, ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``,
+            ``op.route``, a convolution, or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
-            they are q, k and v; for functions on rows and ``op.linear_cross_entropy`` ``b`` is the weight, and for
-            ``op.dequantize`` the scales.
+            they are q, k and v; for functions on rows and ``op.linear_cross_entropy`` ``b`` is the weight, for
+            ``op.dequantize`` the scales, and for ``op.route`` ``k``.
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
@@ -105,7 +107,7 @@ def explain(
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
             ``row_groups`` as arrays or shapes; of ``op.quantize`` ``block`` and ``scale``; of
-            ``op.linear_cross_entropy`` ``chunk``.
+            ``op.linear_cross_entropy`` ``chunk``; and those of ``op.route``.
         alpha, beta, c, bias, activation, hook, epilogue, dtype, math, accumulator: as in the function.
 
     Raises the errors of the function.
@@ -140,6 +142,8 @@ def explain(
         return explain_grouped(a, b, out, more, dtype, math, gpu, others, element)
     if function is gated and not more:
         return explain_gated(a, applied, element)
+    if function is route:
+        return explain_route(a, element, {"k": b, **more}, bias is not None)
     if function in (quantize, dequantize):
         return explain_quantize(name, a, more.get("scale", b), element, dtype, more.get("block"))
     chunk = more.pop("chunk", None) if function is linear_cross_entropy else None
@@ -165,8 +169,8 @@ def explain(
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
-            "op.attention, op.attention_backward, op.linear_cross_entropy, op.quantize, a convolution or a function on "
-            "rows"
+            "op.attention, op.attention_backward, op.linear_cross_entropy, op.quantize, op.route, a convolution or a "
+            "function on rows"
         )
     return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **given)
 

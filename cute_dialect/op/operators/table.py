@@ -7,7 +7,18 @@ operators.  Eager calls with gradients use autograd nodes of the same functions.
 
 from __future__ import annotations
 
-from cute_dialect.op.operators import attention, conv, gated, gemm, grouped, linear_cross_entropy, quantize, rope, rows
+from cute_dialect.op.operators import (
+    attention,
+    conv,
+    gated,
+    gemm,
+    grouped,
+    linear_cross_entropy,
+    quantize,
+    rope,
+    routing,
+    rows,
+)
 from cute_dialect.op.problems.rows import MAPS, NUMBERS_BY_KERNEL
 from cute_dialect.op.torch.gradients import slope
 from cute_dialect.op.torch.registry import Operator, register
@@ -34,6 +45,7 @@ _MASK = (
     "bool? deterministic, SymInt? max_seqlen_k"
 )
 _PAIR, _TRIPLE = "(Tensor, Tensor)", "(Tensor, Tensor, Tensor)"
+_ROUTE = "SymInt k, str score, SymInt? groups, SymInt? top_groups, bool normalise, float scale"
 _LINEAR_LOSS = (
     "SymInt ignore_index, str reduction, float label_smoothing, SymInt chunk, bool of_x, bool of_weight, bool of_bias"
 )
@@ -143,6 +155,15 @@ OPERATORS = (
     Operator(
         "gated_backward", "(Tensor dy, Tensor x, str activation) -> Tensor", gated.forward_gradient,
         gated.fake_gradient,
+    ),
+    # Routing of a mixture of experts.
+    Operator(
+        "route", f"(Tensor logits, Tensor? bias, {_ROUTE}) -> {_PAIR}", routing.route, routing.fake_route,
+        routing.keep_route, routing.backward_route,
+    ),
+    Operator(
+        "route_backward", f"(Tensor dweights, Tensor logits, Tensor experts, {_ROUTE}) -> Tensor",
+        routing.route_gradient, routing.fake_route_gradient,
     ),
     # Row functions.
     *(

@@ -10,11 +10,11 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 751,
-    "lines": 189_818,
-    "# fmt: skip": 845,
-    "Any": 6_471,
-    f"functions with {MANY} or more parameters": 115,
+    "files": 757,
+    "lines": 190_618,
+    "# fmt: skip": 850,
+    "Any": 6_528,
+    f"functions with {MANY} or more parameters": 116,
 }
 
 

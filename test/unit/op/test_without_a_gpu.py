@@ -70,6 +70,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "quantize": lambda: op.quantize(ROWS),
     "dequantize": lambda: op.dequantize(ROWS.astype(ml_dtypes.float8_e4m3fn), ONE),
     "gated": lambda: op.gated(ROWS),
+    "route": lambda: op.route(ROWS, 2),
     "softmax": lambda: op.softmax(ROWS),
     "log_softmax": lambda: op.log_softmax(ROWS),
     "rms_norm": lambda: op.rms_norm(ROWS),

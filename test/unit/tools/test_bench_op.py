@@ -20,6 +20,7 @@ from cute_dialect.tools.bench.cases import op as bench_op
 from cute_dialect.tools.bench.cases.op import cases_of, groups
 from cute_dialect.tools.bench.cases.op.attention import Attention, named
 from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
+from cute_dialect.tools.bench.cases.op.routing import Route
 from cute_dialect.tools.bench.cases.op.rows import Rows
 from cute_dialect.tools.bench.runner import BenchError, Trial
 from cute_dialect.tools.cute_bench import main
@@ -236,6 +237,13 @@ def test_attention_launches_only_kernels_of_its_case(monkeypatch: pytest.MonkeyP
         trial = case.trial("cpu") if isinstance(case, Decode) else case.problem.trial("cpu")
         trial.check()
         assert names and set(names) == set(case.kernels())
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_routing_is_checked(backward: bool) -> None:
+    case = Route("f32", 5, 16, 3, "sigmoid", None if backward else 4, None if backward else 2, backward)
+    assert 0 <= case.trial("cpu").check() <= 1
+    assert len(case.kernels()) == 1
 
 
 def test_names_of_attention() -> None:

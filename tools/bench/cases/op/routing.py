@@ -1,0 +1,131 @@
+"""Routing of a mixture of experts for ``cute-bench op``: group ``routing``.
+
+TB/s counts each input and output once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect import op
+from cute_dialect.op.execute.array_call import RowKernel
+from cute_dialect.op.functions.routing import gradient_kernel, route_kernel
+from cute_dialect.op.problems.routing import RouteSettings
+from cute_dialect.tools.bench.runner import BenchError, Text, Trial, check_close, compiled, normal
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+
+class Route(NamedTuple):
+    """The choice of ``k`` of ``experts`` experts for each of ``tokens`` tokens, or the gradient of the logits."""
+
+    element: str
+    tokens: int
+    experts: int
+    k: int
+    score: str = "softmax"
+    groups: int | None = None
+    top_groups: int | None = None
+    backward: bool = False
+
+    @property
+    def operation(self) -> str:
+        return "route" + " backward" * self.backward
+
+    @property
+    def name(self) -> str:
+        groups = f" groups {self.groups}x{self.top_groups}" if self.groups else ""
+        return f"{self.operation} {self.score} {self.element} {self.tokens}x{self.experts} k={self.k}{groups}"
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        return {"k": self.k, "score": self.score, "groups": self.groups, "top_groups": self.top_groups}
+
+    @property
+    def traffic(self) -> int:
+        """The minimum number of bytes to move: each operand and result once."""
+        return self.tokens * (self.experts * (4 if self.element == "f32" else 2) * (1 + self.backward) + 8 * self.k)
+
+    def kernels(self) -> Mapping[str, Text]:
+        c = RouteSettings(**self._how).config(self.element, self.experts)
+        found: RowKernel = gradient_kernel(c) if self.backward else route_kernel(c)
+        return {found.name: found.text}
+
+    def trial(self, device: str = "cuda") -> Trial:
+        import torch
+
+        torch.manual_seed(self.experts)
+        x = normal(self.element, self.tokens, self.experts, device=device)
+        run: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
+        peer = partial(route_with_torch, self)
+        if not self.backward:
+            peers = compiled(peer, x) if device == "cuda" else {}
+            return Trial(
+                lambda: self._check(x, *op.route(x, **self._how, **run)), lambda: op.route(x, **self._how, **run),
+                peers, self.traffic, float(self.traffic), "TB/s",
+            )  # fmt: skip
+        given, also = (x.clone().requires_grad_() for _ in range(2))
+        weights, chosen = op.route(given, **self._how, **run)
+        of_torch, g = peer(also)[0], torch.randn_like(weights)
+
+        def gradient(y: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
+            return torch.autograd.grad(y, leaf, g, retain_graph=True)[0]
+
+        def check() -> float:
+            wide = x.double().requires_grad_()
+            exact = weights_of(self.score, wide, chosen.long())
+            (wanted,) = torch.autograd.grad(exact, wide, g.double())
+            return check_close(self.name, gradient(weights, given), wanted, 9e-3)
+
+        peers = {"torch": lambda: gradient(of_torch, also)}
+        return Trial(check, lambda: gradient(weights, given), peers, self.traffic, float(self.traffic), "TB/s")
+
+    def _check(self, x: torch.Tensor, weights: torch.Tensor, chosen: torch.Tensor) -> float:
+        """Compare the choice with a stable sort of the logits, and the weights with float64."""
+        wide = x.double()
+        if self.groups:
+            best = wide.view(self.tokens, self.groups, -1).amax(-1).sort(dim=-1, descending=True, stable=True)[1]
+            closed = best[:, self.top_groups :]
+            size = self.experts // self.groups
+            wide = wide.view(self.tokens, self.groups, size)
+            wide = wide.scatter(1, closed[:, :, None].expand(-1, -1, size), float("-inf")).view(self.tokens, -1)
+        wanted = wide.sort(dim=-1, descending=True, stable=True)[1][:, : self.k]
+        if not bool((wanted == chosen).all()):
+            raise BenchError(f"{self.name}: {int((wanted != chosen).sum())} experts differ")
+        return check_close(self.name, weights, weights_of(self.score, x.double(), chosen.long()), 4e-6)
+
+
+def weights_of(score: str, x: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """Return the normalized weights of chosen experts."""
+    import torch
+
+    scores = torch.softmax(x, -1) if score == "softmax" else torch.sigmoid(x)
+    found = scores.gather(-1, chosen)
+    return found / found.sum(-1, keepdim=True)
+
+
+def route_with_torch(c: Route, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return weights and experts as models compute them with torch."""
+    import torch
+
+    scores = torch.softmax(x.float(), -1) if c.score == "softmax" else torch.sigmoid(x.float())
+    choice = scores
+    if c.groups and c.top_groups:
+        of_groups = scores.view(c.tokens, c.groups, -1).amax(-1).topk(c.top_groups, sorted=False)[1]
+        is_open = torch.zeros(c.tokens, c.groups, dtype=torch.bool, device=x.device).scatter(1, of_groups, True)
+        choice = scores.masked_fill(~is_open.repeat_interleave(c.experts // c.groups, 1), float("-inf"))
+    chosen = choice.topk(c.k, sorted=False)[1]
+    found = scores.gather(-1, chosen)
+    return found / found.sum(-1, keepdim=True), chosen.int()
+
+
+CASES = (
+    Route("f32", 4096, 128, 8), Route("bf16", 4096, 128, 8), Route("f32", 64, 256, 8), Route("f32", 65536, 64, 6),
+    Route("f32", 4096, 512, 10), Route("f32", 4096, 256, 8, "sigmoid", 8, 4),
+    Route("f32", 4096, 128, 8, backward=True), Route("f32", 4096, 256, 8, "sigmoid", backward=True),
+)  # fmt: skip
+
+GROUPS = {"routing": CASES}
