@@ -65,16 +65,17 @@ def run(c: BackwardConfig, operands: dict[str, Any], numbers: dict[str, Any], **
     Args:
         c: Configuration.
         operands: q, k, v, out, dout (B, S, H, D), lse, dlse (B, S, H), of_queries, of_keys.
-        numbers: queries, keys, scale, left and right.
+        numbers: queries, keys, scale, left and right, and the slices ``parts`` of a split configuration.
         options: Options of the interpreter.
     """
     dtype = operands["q"].dtype
     results = {f"d{x}": np.full(operands[x].shape, np.nan, dtype) for x in "qkv"}
     batch, rows, heads, _ = operands["q"].shape
+    _, key_rows, key_heads, _ = operands["k"].shape
     sequences = len(operands["of_queries"]) - 1 if c.packed else batch
     spaces = {
         name: np.full(shape, np.nan if kind == "f32" else 1 << 30, TYPES[kind])
-        for name, (kind, shape) in c.workspaces(rows, heads, sequences).items()
+        for name, (kind, shape) in c.workspaces(rows, heads, sequences, key_rows, key_heads).items()
     }
     given = {**operands, **results}
     given = {
@@ -97,15 +98,15 @@ def errors(found: Any, want: Any) -> list[float]:
 
 def dense(
     c: BackwardConfig, batch: int, heads: int, key_heads: int, queries: int, keys: int, size: int,
-    window: tuple[int, int] = (0, 0), **options: Any,
+    window: tuple[int, int] = (0, 0), parts: int = 1, **options: Any,
 ) -> list[float]:  # fmt: skip
     """Return the errors of the gradients of random (B, S, H, D) arrays."""
-    return errors(*dense_gradients(c, batch, heads, key_heads, queries, keys, size, window, **options))
+    return errors(*dense_gradients(c, batch, heads, key_heads, queries, keys, size, window, parts, **options))
 
 
 def dense_gradients(
     c: BackwardConfig, batch: int, heads: int, key_heads: int, queries: int, keys: int, size: int,
-    window: tuple[int, int] = (0, 0), **options: Any,
+    window: tuple[int, int] = (0, 0), parts: int = 1, **options: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return the gradients of random (B, S, H, D) arrays, and their values in float64."""
     dtype = DTYPES[c.element]
@@ -120,7 +121,7 @@ def dense_gradients(
         "q": q, "k": k, "v": v, "out": np.stack([x[0] for x in both]).astype(dtype), "dout": dout,
         "lse": np.stack([x[1] for x in both]).astype(np.float32), "dlse": dlse,
     }  # fmt: skip
-    numbers = {"queries": queries, "keys": keys, "scale": scale, "left": window[0], "right": window[1]}
+    numbers = {"queries": queries, "keys": keys, "scale": scale, "left": window[0], "right": window[1], "parts": parts}
     found = run(c, operands, numbers, **options)
     each = [gradients(q[i], k[i], v[i], dout[i], None if dlse is None else dlse[i], scale, seen) for i in range(batch)]
     return found, [np.stack(x) for x in zip(*each)]
@@ -128,7 +129,7 @@ def dense_gradients(
 
 def packed(
     c: BackwardConfig, lengths: list[tuple[int, int]], heads: int, key_heads: int, size: int,
-    window: tuple[int, int] = (0, 0), **options: Any,
+    window: tuple[int, int] = (0, 0), parts: int = 1, **options: Any,
 ) -> list[float]:  # fmt: skip
     """Return the errors of the gradients of packed sequences of (queries, keys).
 
@@ -139,6 +140,7 @@ def packed(
     begins = [np.cumsum([0, *x]).astype(np.int32) for x in zip(*lengths)]
     longest = [max(x) for x in zip(*lengths)]
     numbers = {"queries": longest[0], "keys": longest[1], "scale": scale, "left": window[0], "right": window[1]}
+    numbers |= {"parts": parts}
     worst = [0.0, 0.0, 0.0]
     for one, (queries, keys) in enumerate(lengths):
         if not queries or not keys:

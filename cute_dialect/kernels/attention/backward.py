@@ -15,10 +15,11 @@ Operands by name, in the order of a launch. A launch lists only those that the c
 ``k``, ``v``, ``dk``, ``dv``  (Sk, D, Hk, B) views, likewise
 ``lse``, ``dlse``             (Sq, Hq, B) views of f32: log-sum-exps of the forward pass, and their gradient
 ``stats``, ``dq_sum``,        uninitialized workspaces: C-contiguous arrays of the types and shapes that
-``turns``                     :meth:`.backward_config.BackwardConfig.workspaces` returns, at multiples of 16 bytes
+``turns``, ``kv_sum``         :meth:`.backward_config.BackwardConfig.workspaces` returns, at multiples of 16 bytes
 ``of_queries``, ``of_keys``   (B + 1,) arrays of i32: boundaries of packed sequences
 ``queries``                   queries of a sequence; the largest number for packed sequences
 ``keys``                      keys of a sequence; the largest number for packed sequences
+``parts``                     slices of the steps of a key tile; only read if the configuration is ``split``
 ``scale``                     factor of the scores
 ``left``, ``right``           keys that a query sees before and after its own; only bounded sides are read
 ============================  =========================================================================================
@@ -44,6 +45,7 @@ from cute_dialect.kernels.attention.backward_rows import (
     delta_text,
     dq_sum_type,
     dq_text,
+    kv_sum_type,
     matrix_type,
     stats_type,
     turns_type,
@@ -80,21 +82,26 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
     turns = ("turns",) if c.deterministic else ()
     of_queries, of_keys = (("of_queries",), ("of_keys",)) if c.packed else ((), ())
     dlse = ("dlse",) if c.dlse else ()
-    first = ("out", "dout", "lse", *dlse, "stats", "dq_sum", *turns, *of_queries, "queries")
-    main = ("q", "k", "v", "dout", "stats", "dq_sum", *turns, "dk", "dv", *of_queries, *of_keys)
+    kv_sum, parts = (("kv_sum",), ("parts",)) if c.split else ((), ())
+    first = ("out", "dout", "lse", *dlse, "stats", "dq_sum", *turns, *kv_sum, *of_queries, "queries")
+    main = ("q", "k", "v", "dout", "stats", "dq_sum", *turns, *(kv_sum or ("dk", "dv")), *of_queries, *of_keys)
+    numbers = ("queries", "keys", *parts, "scale", "left", "right")
+    last = ("dq_sum", "dq", *of_queries, "queries", "scale")
+    if c.split:
+        last = ("dq_sum", "kv_sum", "dq", "dk", "dv", *of_queries, *of_keys, "queries", "keys", "scale")
     return (
         BackwardLaunch(f"{c.name}-delta", delta_text, "launch_delta", first),
-        BackwardLaunch(c.name, backward_text, "launch", (*main, "queries", "keys", "scale", "left", "right")),
-        BackwardLaunch(f"{c.name}-dq", dq_text, "launch_dq", ("dq_sum", "dq", *of_queries, "queries", "scale")),
+        BackwardLaunch(c.name, backward_text, "launch", (*main, *numbers)),
+        BackwardLaunch(f"{c.name}-dq", dq_text, "launch_dq", last),
     )
 
 
 @cute.jit
 def launch(
     Q: cute.Tensor, K: cute.Tensor, V: cute.Tensor, dO: cute.Tensor, stats: cute.Tensor, dq_sum: cute.Tensor,
-    turns: cute.Tensor | None, dK: cute.Tensor, dV: cute.Tensor, of_queries: cute.Tensor | None,
-    of_keys: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32, scale: cute.Float32, left: cute.Int32,
-    right: cute.Int32,
+    turns: cute.Tensor | None, kv_sum: cute.Tensor | None, dK: cute.Tensor | None, dV: cute.Tensor | None,
+    of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32,
+    parts: cute.Int32 | None, scale: cute.Float32, left: cute.Int32, right: cute.Int32,
     config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the main kernel of a configuration. The module describes the arguments."""
@@ -125,10 +132,10 @@ def launch(
     count = cute.ceil_div(keys, c.tile_n)
     problem = KeyProblem(
         queries, keys, K.shape[2], Q.shape[2] // K.shape[2], (of_queries, of_keys), left, right,
-        count, KeyProblem.units_of(c, count, K.shape[2], batch),
+        count, KeyProblem.units_of(c, count, K.shape[2], batch, parts), parts,
     )  # fmt: skip
     backward(
-        tmas, rings, mmas, Workspaces(stats, dq_sum, turns), (dK, dV), problem, scale * LOG2_E, scale, config
+        tmas, rings, mmas, Workspaces(stats, dq_sum, turns, kv_sum), (dK, dV), problem, scale * LOG2_E, scale, config
     ).launch(grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True)
 
 
@@ -142,8 +149,8 @@ def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMat
 @cute.kernel(min_blocks=1)
 def backward(
     tmas: tuple[TmaMatrix, ...], rings: tuple[LayoutLike, ...], mmas: tuple[cute.TiledMma, ...], spaces: Workspaces,
-    results: tuple[cute.Tensor, cute.Tensor], problem: KeyProblem, factor: cute.Float32, scale: cute.Float32,
-    config: cute.Constexpr[BackwardConfig],
+    results: tuple[cute.Tensor | None, cute.Tensor | None], problem: KeyProblem, factor: cute.Float32,
+    scale: cute.Float32, config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
     c, tiles = config, KeyTiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -156,7 +163,7 @@ def backward(
     x_layout = hopper.make_smem_layout_a(utils.LayoutEnum.ROW_MAJOR, (c.tile_m, None, c.tile_n), dtype, c.ds_stages)
     sX = cute.smem_tensor(dtype, x_layout.outer, 1024, x_layout.inner)
     sXt = cute.make_tensor(sX.iterator, cute.select(x_layout.outer, [1, 0, 2]))
-    s_dq = cute.smem_tensor(cute.Float32, cute.make_layout((4, 128, c.dq_values // 4 // c.dq_parts, c.consumers)), 128)
+    s_dq = cute.smem_tensor(cute.Float32, cute.make_layout((4, 128, c.piece // 4, c.consumers)), 128)
     s_stats = cute.smem_tensor(cute.Float32, cute.make_layout((2 * c.tile_m, c.q_stages)), 128)
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
     pipes = [
@@ -186,7 +193,7 @@ def backward(
             if c.packed or cute.arch.elect_one():
                 producer.run()
         elif warp <= c.consumers:
-            DqWriter(c, tiles, warp - 1, s_dq, spaces.dq_sum, spaces.turns).run()
+            DqWriter(c, tiles, warp - 1, s_dq, spaces.dq_sum, spaces.turns, spaces.kv_sum).run()
     else:
         cute.arch.setmaxregister_increase(_REGISTERS[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
@@ -204,7 +211,9 @@ def backward_text(config: BackwardConfig | None = None) -> cute.Compiled:
     """Trace the kernel ``@backward`` and its host function ``@launch``."""
     c = config or DEFAULT
     matrix, begins = matrix_type(c), begins_type(c)
+    result = None if c.split else matrix
     return cute.trace(
-        launch, matrix, matrix, matrix, matrix, stats_type(c), dq_sum_type(c), turns_type(c), matrix, matrix, begins,
-        begins, cute.Int32, cute.Int32, cute.Float32, cute.Int32, cute.Int32, config=c,
+        launch, matrix, matrix, matrix, matrix, stats_type(c), dq_sum_type(c), turns_type(c), kv_sum_type(c), result,
+        result, begins, begins, cute.Int32, cute.Int32, cute.Int32 if c.split else None, cute.Float32, cute.Int32,
+        cute.Int32, config=c,
     )  # fmt: skip

@@ -25,6 +25,8 @@ class BackwardConfig(NamedTuple):
     packed: bool = False  # variable-length sequences, packed one after the other
     dlse: bool = False  # the log-sum-exp has a gradient, too
     deterministic: bool = False  # add the blocks' parts of dq in a fixed order
+    # Several blocks share the steps of a key tile, and add their parts of dk and dv in f32.
+    split: bool = False
     tile_m: int = 64  # queries of a step
     tile_n: int = 128  # keys of a block
     q_stages: int = 2  # stages of Q, with the row statistics
@@ -111,31 +113,45 @@ class BackwardConfig(NamedTuple):
         return self.tile_m * self.head // (128 * self.consumers)
 
     @property
+    def kv_values(self) -> int:
+        """Registers of a consumer thread for its part of a tile of dk, or of dv."""
+        return self.tile_n * self.head // (128 * self.consumers)
+
+    @property
+    def piece(self) -> int:
+        """Registers of a consumer thread that go through shared memory to the writer at once."""
+        return self.dq_values // self.dq_parts
+
+    @property
     def name(self) -> str:
         """Unique name of the kernels: the function they compute, then the settings that differ from the default."""
         return _NAMES.name(self)
 
-    def tiles(self, rows: int, batch: int) -> int:
-        """Return the query tiles per head of the workspaces.
+    def tiles(self, rows: int, batch: int, *, of_keys: bool = False) -> int:
+        """Return the tiles per head of the workspaces: those of queries, or those of keys.
 
         Args:
-            rows: Queries of a sequence, or of all packed sequences.
+            rows: Rows of a sequence, or of all packed sequences.
             batch: Number of sequences.
+            of_keys: True for the tiles of keys.
 
         >>> BackwardConfig().tiles(130, 2), BackwardConfig(packed=True).tiles(130, 2)
         (6, 4)
         """
-        if self.packed:
-            return rows // self.tile_m + batch
-        return -(-rows // self.tile_m) * batch
+        size = self.tile_n if of_keys else self.tile_m
+        return rows // size + batch if self.packed else -(-rows // size) * batch
 
-    def workspaces(self, rows: int, heads: int, batch: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    def workspaces(
+        self, rows: int, heads: int, batch: int, keys: int = 0, key_heads: int = 0
+    ) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Return the workspaces: name -> element type and shape of a C-contiguous, uninitialized array.
 
         Args:
             rows: Queries of a sequence, or of all packed sequences.
             heads: Query heads.
             batch: Number of sequences.
+            keys: Keys of a sequence, or of all packed sequences; used if ``split``.
+            key_heads: Key heads; used if ``split``.
 
         >>> BackwardConfig().workspaces(100, 8, 2)
         {'stats': ('f32', (8, 4, 128)), 'dq_sum': ('f32', (8, 4, 8192))}
@@ -147,6 +163,9 @@ class BackwardConfig(NamedTuple):
         }
         if self.deterministic:
             found["turns"] = ("i32", (heads, tiles, self.consumers))
+        if self.split:
+            key_tiles = self.tiles(keys, batch, of_keys=True)
+            found["kv_sum"] = ("f32", (2 * key_heads, key_tiles, self.tile_n * self.head))
         return found
 
     def check(self) -> None:
@@ -167,6 +186,8 @@ class BackwardConfig(NamedTuple):
                 f"q_stages, grad_stages and ds_stages are {self.q_stages}, {self.grad_stages} and {self.ds_stages}; "
                 "they must be at least 2, at least 1, and 1 or 2"
             )
+        if self.split and self.deterministic:
+            raise ValueError("split=True adds dk and dv in any order; deterministic=True needs split=False")
         if self.smem_bytes + 256 > SMEM:
             raise ValueError(
                 f"the kernel needs {self.smem_bytes} bytes of shared memory; at most {SMEM - 256} are "
@@ -191,7 +212,7 @@ def default_backward_config(element: str = "bf16", head: int = 128, mask: str = 
 _NAMES = KernelNames(
     "attention-backward",
     default_backward_config,
-    flags={"end": "from_end", "packed": "packed", "dlse": "dlse", "ordered": "deterministic"},
+    flags={"end": "from_end", "packed": "packed", "dlse": "dlse", "ordered": "deterministic", "split": "split"},
     numbers={
         "q": "q_stages",
         "g": "grad_stages",

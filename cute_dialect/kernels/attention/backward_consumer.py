@@ -11,7 +11,7 @@ Only dq needs dS in shared memory, because it adds over the keys of all consumer
 """
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic
+# pyright: basic, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -47,13 +47,13 @@ class BackwardConsumer:
         smem: K, V, Q and dO in shared memory; K, Q and dO transposed; dS, and dS transposed; the statistics; the
             buffers of dq.
         rings: Those of K, V, Q and dO.
-        results: dk and dv in global memory.
+        results: dk and dv in global memory, or None if the writers add them.
         factor, scale: Factor of the scores in powers of two, and of the gradients.
     """
 
     def __init__(
         self, tiles: KeyTiles, group: Int, mmas: Sequence[cute.TiledMma], smem: Sequence[cute.Tensor],
-        rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor, cute.Tensor], factor: cute.Float32,
+        rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor | None, cute.Tensor | None], factor: cute.Float32,
         scale: cute.Float32,
     ):  # fmt: skip
         c = tiles.c
@@ -85,9 +85,9 @@ class BackwardConsumer:
         at = self.tiles.first()
         while self.tiles.is_there(at):
             place = self.tiles.place(at)
-            if place.first < place.last:
+            if place.steps > 0:
                 self._tile(place)
-            elif place.row < place.keys:
+            elif place.row < place.keys and not self.c.split:
                 self._store_zeros(place)
             at = self.tiles.following(at)
 
@@ -97,8 +97,7 @@ class BackwardConsumer:
         dk, dv = (mma.make_fragment_C(mma.partition_shape_C((c.tile_n, c.head))) for _ in range(2))
         k = self.of_k.wait_and_advance()
         q = self.of_q.wait_and_advance()
-        head, tile = place.head * self.tiles.problem.sharing, place.begin
-        steps = (place.last - place.first) * self.tiles.problem.sharing
+        head, tile, steps = place.query_head, place.start, place.steps
         if c.ahead:
             scores = self._accumulator()
             warpgroup.fence()
@@ -124,7 +123,11 @@ class BackwardConsumer:
                 head, tile = place.following(head, tile)
         k.release()
         v.release()
-        self._store(place, dk, dv)
+        if c.split:
+            self._pass(dk)
+            self._pass(dv)
+        else:
+            self._store(place, dk, dv)
 
     def _accumulator(self) -> cute.Tensor:
         """Return an accumulator of this consumer's scores."""
@@ -213,7 +216,7 @@ class BackwardConsumer:
         grad.release()
         if c.ahead:
             q.release()
-        self._store_dq(dq)
+        self._pass(dq)
         if not c.ahead:
             warpgroup.wait_group(0, dk)
             q.release()
@@ -285,11 +288,11 @@ class BackwardConsumer:
         at = (None, None, None, self.buffer)
         cute.copy(self.store_ds, self.store_ds.retile(plain), self.stored_ds[at])
 
-    def _store_dq(self, dq: cute.Tensor) -> None:
-        """Pass this thread's part of dq to the writer of this consumer."""
-        count = self.c.dq_values // 4 // self.c.dq_parts
-        values = cute.make_tensor(dq.iterator, cute.make_layout((4, self.c.dq_values // 4)))
-        for part in cute.range_constexpr(self.c.dq_parts):
+    def _pass(self, sums: cute.Tensor) -> None:
+        """Pass this thread's part of dq, dk or dv to the writer of this consumer, in pieces."""
+        count, size = self.c.piece // 4, cute.size(sums)
+        values = cute.make_tensor(sums.iterator, cute.make_layout((4, size // 4)))
+        for part in cute.range_constexpr(size // self.c.piece):
             cute.arch.barrier(DQ_EMPTY + self.group, 160)
             for i in cute.range_constexpr(count):
                 cute.autovec_copy(values[None, part * count + i], self.s_dq[None, self.thread, i, self.group])

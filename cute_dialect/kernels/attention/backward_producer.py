@@ -55,18 +55,17 @@ class BackwardProducer:
         at = self.tiles.first()
         while self.tiles.is_there(at):
             place = self.tiles.place(at)
-            if place.first < place.last:
+            if place.steps > 0:
                 self._tile(place)
             at = self.tiles.following(at)
 
     def _tile(self, place: KeyPlace) -> None:
-        sharing = self.tiles.problem.sharing
-        head, tile = place.head * sharing, place.begin
+        head, tile = place.query_head, place.start
         self._keys(self.k, self.of_k, place)
         self._queries(place, head, tile)
         self._keys(self.v, self.of_v, place)
         self._grads(place, head, tile)
-        for _ in range((place.last - place.first) * sharing - 1):
+        for _ in range(place.steps - 1):
             head, tile = place.following(head, tile)
             self._queries(place, head, tile)
             self._grads(place, head, tile)
@@ -148,13 +147,14 @@ class BackwardProducer:
 
 
 class DqWriter:
-    """A warp that adds one consumer's parts of dq to global memory.
+    """A warp that adds one consumer's parts of dq to global memory; with slices, those of dk and dv, too.
 
     Args:
         c, tiles: Configuration and scheduler.
         group: Index of the consumer.
         s_dq: The buffers of all consumers in shared memory.
         dq_sum: The accumulator in global memory.
+        kv_sum: The accumulator of dk and dv, or None.
         turns: For each of its tiles and consumers, the number of blocks that have added to it; None unless the order
             is fixed.
     """
@@ -167,49 +167,68 @@ class DqWriter:
         s_dq: cute.Tensor,
         dq_sum: cute.Tensor,
         turns: cute.Tensor | None,
+        kv_sum: cute.Tensor | None,
     ):
         self.c, self.tiles, self.group, self.s_dq, self.dq_sum = c, tiles, group, s_dq, dq_sum
-        self.turns = turns
+        self.turns, self.kv_sum = turns, kv_sum
         self.add = cute.make_copy_atom(cpasync.CopyReduceBulkS2GOp("add"), cute.Float32)
         self.leads = cute.arch.lane_idx() == 0
 
     def run(self) -> None:
-        """Add the tiles of dq of all steps of this block to ``dq_sum``."""
+        """Add the tiles of dq of all steps of this block to ``dq_sum``, and those of dk and dv to ``kv_sum``."""
         at = self.tiles.first()
         while self.tiles.is_there(at):
             place = self.tiles.place(at)
-            sharing = self.tiles.problem.sharing
-            head, tile = place.head * sharing, place.begin
-            for _ in range((place.last - place.first) * sharing):
+            head, tile = place.query_head, place.start
+            for _ in range(place.steps):
                 self._step(at, place, head, tile)
                 head, tile = place.following(head, tile)
+            if self.c.split and place.steps > 0:
+                for first in (0, self.tiles.problem.heads):
+                    line, pieces = self.kv_sum[first + place.head, place.sums, None], self.c.kv_values // self.c.piece
+                    for part in cute.range_constexpr(pieces):
+                        self._wait_for_piece(True)
+                        if self.leads:
+                            self._add(line, self.group * pieces + part)
             at = self.tiles.following(at)
         if self.leads:
             # The writes must complete before the block exits, not only the reads.
             cute.arch.cp_async_bulk_wait_group(0)
 
     def _step(self, at: Int, place: KeyPlace, head: Int, tile: Int) -> None:
-        parts, size = self.c.dq_parts, 128 * self.c.dq_values // self.c.dq_parts
-        line = self.dq_sum[head, place.tile + tile, None]
-        source = cute.make_tensor(self.s_dq.iterator + self.group * size, cute.make_layout(size))
+        parts, line = self.c.dq_parts, self.dq_sum[head, place.tile + tile, None]
         for part in cute.range_constexpr(parts):
             # With a fixed order, the writes of the previous step are complete.
-            if self.leads and (part > 0 or not self.c.deterministic):
-                cute.arch.cp_async_bulk_wait_group(0, read=True)
-            cute.arch.sync_warp()
-            cute.arch.barrier_arrive(DQ_EMPTY + self.group, 160)
-            cute.arch.barrier(DQ_FULL + self.group, 160)
+            self._wait_for_piece(part > 0 or not self.c.deterministic)
             if self.leads:
                 if self.c.deterministic and part == 0:
                     self._wait_for_turn(at, place, head, tile)
-                cute.copy(self.add, source, cute.local_tile(line, (size,), (self.group * parts + part,)))
-                cute.arch.cp_async_bulk_commit_group()
+                self._add(line, self.group * parts + part)
         if self.c.deterministic and self.leads:
             # The next block may add only when the writes are complete, and visible to it.
             cute.arch.cp_async_bulk_wait_group(0)
             cute.arch.fence_proxy("async.global")
             cute.arch.fence_acq_rel_gpu()
             cute.arch.red(self._turn(place, head, tile), 1)
+
+    def _wait_for_piece(self, is_read: bool) -> None:
+        """Wait until the consumer's next piece is in shared memory.
+
+        Args:
+            is_read: The previous piece may still be read.
+        """
+        if self.leads and is_read:
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
+        cute.arch.sync_warp()
+        cute.arch.barrier_arrive(DQ_EMPTY + self.group, 160)
+        cute.arch.barrier(DQ_FULL + self.group, 160)
+
+    def _add(self, line: cute.Tensor, piece: Int) -> None:
+        """Start the addition of the piece in shared memory to a piece of a tile in global memory."""
+        size = 128 * self.c.piece
+        source = cute.make_tensor(self.s_dq.iterator + self.group * size, cute.make_layout(size))
+        cute.copy(self.add, source, cute.local_tile(line, (size,), (piece,)))
+        cute.arch.cp_async_bulk_commit_group()
 
     def _turn(self, place: KeyPlace, head: Int, tile: Int) -> cute.Pointer:
         """Return the counter of blocks that have added to a tile."""

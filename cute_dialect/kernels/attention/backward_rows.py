@@ -1,6 +1,7 @@
-"""Row kernels of the backward of attention: statistics of rows before the main kernel, conversion of dq after it.
+"""Row kernels of the backward of attention: statistics of rows before the main kernel, conversion of sums after it.
 
-Both have one block per tile of queries and head. ``stats`` holds, for each tile, the log-sum-exp of its queries times
+Both have one block per tile of queries and head. If blocks of the main kernel share a tile of keys, the second kernel
+has others for the tiles of dk and dv. ``stats`` holds, for each tile, the log-sum-exp of its queries times
 ``log2(e)`` and then their ``delta``::
 
     delta[i] = sum of dO[i] * O[i] over the head dimension, minus dlse[i]
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.kernels.attention.backward_tiles import query_place
+from cute_dialect.kernels.attention.backward_tiles import first_key_tile, query_place
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
@@ -35,6 +36,8 @@ class Workspaces(NamedTuple):
     stats: cute.Tensor  # row statistics, (heads, tiles, 2 * tile_m)
     dq_sum: cute.Tensor  # accumulator of dq, (heads, tiles, tile_m * head)
     turns: cute.Tensor | None  # counters of blocks, (heads, tiles, consumers); None unless the order is fixed
+    # Accumulators of dk and then dv, (2 * key heads, tiles, tile_n * head); None unless blocks share tiles of keys.
+    kv_sum: cute.Tensor | None
 
 
 def matrix_type(c: BackwardConfig) -> object:
@@ -59,6 +62,12 @@ def dq_sum_type(c: BackwardConfig) -> object:
     return cute.Tensor[cute.Float32, f"(?,?,{n}):(?{{i64 div={n}}},{n},1)", "align<16>"]
 
 
+def kv_sum_type(c: BackwardConfig) -> object:
+    """Return the annotation of the accumulators of dk and dv, (2 * key heads, tiles, tile_n * head), or None."""
+    n = c.tile_n * c.head
+    return cute.Tensor[cute.Float32, f"(?,?,{n}):(?{{i64 div={n}}},{n},1)", "align<16>"] if c.split else None
+
+
 def turns_type(c: BackwardConfig) -> object:
     """Return the annotation of the counters of blocks, (heads, tiles, consumers), or None."""
     n = c.consumers
@@ -76,7 +85,8 @@ def begins_type(c: BackwardConfig) -> object:
 @cute.jit
 def launch_delta(
     out: cute.Tensor, dout: cute.Tensor, lse: cute.Tensor, dlse: cute.Tensor | None, stats: cute.Tensor,
-    dq_sum: cute.Tensor, turns: cute.Tensor | None, of_queries: cute.Tensor | None, queries: cute.Int32,
+    dq_sum: cute.Tensor, turns: cute.Tensor | None, kv_sum: cute.Tensor | None, of_queries: cute.Tensor | None,
+    queries: cute.Int32,
     config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch one block per tile of queries and head."""
@@ -85,9 +95,8 @@ def launch_delta(
     batch = cute.size(of_queries) - 1 if c.packed else out.shape[3]
     tiles = cute.ceil_div(queries, c.tile_m)
     units = tiles * out.shape[2] * batch
-    delta(out, dout, lse, dlse, Workspaces(stats, dq_sum, turns), of_queries, queries, tiles, config).launch(
-        grid=units, block=_THREADS, pdl=True
-    )
+    spaces = Workspaces(stats, dq_sum, turns, kv_sum)
+    delta(out, dout, lse, dlse, spaces, of_queries, queries, tiles, config).launch(grid=units, block=_THREADS, pdl=True)
 
 
 @cute.kernel(name="delta")
@@ -95,12 +104,16 @@ def delta(
     out: cute.Tensor, dout: cute.Tensor, lse: cute.Tensor, dlse: cute.Tensor | None, spaces: Workspaces,
     of_queries: cute.Tensor | None, queries: Int, tiles: Int, config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
-    """Compute the statistics of a tile of queries, and clear its part of ``dq_sum``."""
-    c, (stats, dq_sum, turns) = config, spaces
+    """Compute the statistics of a tile of queries, and clear its part of ``dq_sum``, and a share of ``kv_sum``."""
+    c, (stats, dq_sum, turns, kv_sum) = config, spaces
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
     thread = cute.arch.thread_idx().x
-    head, batch, tile = _unit(out.shape[2], tiles)
+    zeros = cute.make_rmem_tensor(4, cute.Float32)
+    zeros.fill(0.0)
+    if kv_sum is not None:
+        _clear(kv_sum, zeros)
+    head, batch, tile = _unit(cute.arch.block_idx().x, out.shape[2], tiles)
     where = query_place(c, (of_queries,), queries, batch)
     begin = tile * c.tile_m
     if begin < where.queries:
@@ -130,8 +143,6 @@ def delta(
                     total = cute.Float32(0.0) if log == float("inf") else total
                 stats[head, slot, at] = log
                 stats[head, slot, c.tile_m + at] = total
-        zeros = cute.make_rmem_tensor(4, cute.Float32)
-        zeros.fill(0.0)
         line = dq_sum[head, slot, None]
         for i in cute.range_constexpr(c.tile_m * c.head // 4 // _THREADS):
             cute.autovec_copy(zeros, cute.local_tile(line, (4,), (i * _THREADS + thread,)))
@@ -139,9 +150,26 @@ def delta(
             turns[head, slot, thread] = 0
 
 
-def _unit(heads: Int, tiles: Int) -> tuple[Int, Int, Int]:
-    """Return this block's head, sequence and tile of queries."""
-    line, tile = divmod(cute.arch.block_idx().x, cute.assume(tiles, range=(1, None)))
+_CHUNK = 4096
+"""Numbers that a block clears at once."""
+
+
+def _clear(kv_sum: cute.Tensor, zeros: cute.Tensor) -> None:
+    """Clear every chunk of ``kv_sum`` whose index is this block's modulo the number of blocks."""
+    tiles = cute.assume(kv_sum.shape[1], range=(1, None))
+    per_tile = kv_sum.shape[2] // _CHUNK
+    thread, chunks = cute.arch.thread_idx().x, kv_sum.shape[0] * tiles * per_tile
+    for at in range(cute.arch.block_idx().x, chunks, cute.arch.grid_dim().x):
+        line, chunk = divmod(cute.assume(at, range=(0, None)), per_tile)
+        head, tile = divmod(line, tiles)
+        target = cute.local_tile(kv_sum[head, tile, None], (_CHUNK,), (chunk,))
+        for i in cute.range_constexpr(_CHUNK // 4 // _THREADS):
+            cute.autovec_copy(zeros, cute.local_tile(target, (4,), (i * _THREADS + thread,)))
+
+
+def _unit(index: Int, heads: Int, tiles: Int) -> tuple[Int, Int, Int]:
+    """Return the head, the sequence and the tile of a block."""
+    line, tile = divmod(cute.assume(index, range=(0, None)), cute.assume(tiles, range=(1, None)))
     batch, head = divmod(line, cute.assume(heads, range=(1, None)))
     return head, batch, tile
 
@@ -153,62 +181,158 @@ def delta_text(config: BackwardConfig | None = None) -> cute.Compiled:
     matrix, rows = matrix_type(c), rows_type()
     return cute.trace(
         launch_delta, matrix, matrix, rows, rows if c.dlse else None, stats_type(c), dq_sum_type(c), turns_type(c),
-        begins_type(c), cute.Int32, config=c,
+        kv_sum_type(c), begins_type(c), cute.Int32, config=c,
     )  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------------------------------ dq
+# ---------------------------------------------------------------------------------------------------------- conversion
+
+
+class KeyGradients(NamedTuple):
+    """Gradients of keys that blocks share."""
+
+    sums: cute.Tensor  # accumulators, see Workspaces.kv_sum
+    dk: cute.Tensor  # results
+    dv: cute.Tensor
+    begins: cute.Tensor | None  # boundaries of the keys of packed sequences
+    keys: Int  # of a sequence; the largest number for packed sequences
+    tiles: Int  # tiles of keys of a head
 
 
 @cute.jit
 def launch_dq(
-    dq_sum: cute.Tensor, dq: cute.Tensor, of_queries: cute.Tensor | None, queries: cute.Int32, scale: cute.Float32,
+    dq_sum: cute.Tensor, kv_sum: cute.Tensor | None, dq: cute.Tensor, dk: cute.Tensor | None, dv: cute.Tensor | None,
+    of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32 | None,
+    scale: cute.Float32,
     config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
-    """Launch one block per tile of queries and head."""
+    """Launch one block per tile of queries and head, and per tile of dk or dv in ``kv_sum``."""
     c = config
     c.check()
     batch = cute.size(of_queries) - 1 if c.packed else dq.shape[3]
     tiles = cute.ceil_div(queries, c.tile_m)
-    convert_dq(dq_sum, dq, of_queries, queries, tiles, scale, config).launch(
-        grid=tiles * dq.shape[2] * batch, block=128 * c.consumers, pdl=True
+    units = tiles * dq.shape[2] * batch
+    of_key = None
+    blocks = units
+    if kv_sum is not None:
+        assert dk is not None
+        assert dv is not None
+        key_tiles = cute.ceil_div(keys, c.tile_n)
+        of_key = KeyGradients(kv_sum, dk, dv, of_keys, keys, key_tiles)
+        blocks = units + 2 * key_tiles * dk.shape[2] * batch
+    convert_dq(dq_sum, dq, of_key, of_queries, queries, tiles, units, scale, config).launch(
+        grid=blocks, block=128 * c.consumers, pdl=True
     )
 
 
 @cute.kernel(name="convert_dq")
 def convert_dq(
-    dq_sum: cute.Tensor, dq: cute.Tensor, of_queries: cute.Tensor | None, queries: Int, tiles: Int,
-    scale: cute.Float32, config: cute.Constexpr[BackwardConfig],
+    dq_sum: cute.Tensor, dq: cute.Tensor, of_key: KeyGradients | None, of_queries: cute.Tensor | None, queries: Int,
+    tiles: Int, units: Int, scale: cute.Float32, config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
-    """Scale and round a tile of ``dq_sum``. Its order is that of the accumulators of the main kernel."""
+    """Scale and round a tile of dq, dk or dv. Blocks from ``units`` on have those of keys."""
     c = config
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
-    thread, group = cute.arch.thread_idx().x % 128, cute.arch.warpgroup_idx()
-    head, batch, tile = _unit(dq.shape[2], tiles)
+    index = cute.arch.block_idx().x
+    if of_key is None:
+        _convert_queries(c, index, dq_sum, dq, of_queries, queries, tiles, scale)
+    else:
+        if index < units:
+            _convert_queries(c, index, dq_sum, dq, of_queries, queries, tiles, scale)
+        else:
+            _convert_keys(c, index - units, of_key, scale)
+
+
+def _convert_queries(
+    c: BackwardConfig, index: Int, dq_sum: cute.Tensor, dq: cute.Tensor, of_queries: cute.Tensor | None, queries: Int,
+    tiles: Int, scale: cute.Float32,
+) -> None:  # fmt: skip
+    """Convert a tile of dq."""
+    head, batch, tile = _unit(index, dq.shape[2], tiles)
     where = query_place(c, (of_queries,), queries, batch)
     begin = tile * c.tile_m
     if begin < where.queries:
-        line = dq_sum[head, where.tile + tile, None]
-        sums = cute.make_rmem_tensor((4, c.dq_values // 4), cute.Float32)
-        for i in cute.range_constexpr(c.dq_values // 4):
-            part = cute.local_tile(line, (4,), ((group * (c.dq_values // 4) + i) * 128 + thread,))
-            cute.autovec_copy(part, sums[None, i])
-        for i in cute.range_constexpr(c.dq_values):
-            sums[i] = sums[i] * scale
-        columns, lane, warp = c.dq_values * 2, cute.arch.lane_idx(), cute.arch.warp_idx()
-        words = packed_words(sums, columns, dq.element_type)
-        # The consumers split the queries of a tile, or its columns.
-        row, first = (warp, 0) if c.tile_m == 128 else (warp % 4, warp // 4 * (columns // 32))
-        for half in cute.range_constexpr(2):
-            pieces = row_pieces(words, half, columns, lane % 4)
-            at = begin + row * 16 + lane // 4 + 8 * half
-            if at < where.queries:
-                store_row(dq[where.query_start + at, None, head, where.matrix], pieces, lane % 4, first)
+        sums = _read_sums(dq_sum[head, where.tile + tile, None], c.dq_values, scale)
+        target = _Rows(dq, head, where.matrix, where.query_start, begin, where.queries)
+        _store_sums(sums, c.dq_values, target, split_rows=c.tile_m == 128)
+
+
+def _convert_keys(c: BackwardConfig, index: Int, of_key: KeyGradients, scale: cute.Float32) -> None:
+    """Convert a tile of dk or dv."""
+    heads = of_key.dk.shape[2]
+    line, batch, tile = _unit(index, 2 * heads, of_key.tiles)
+    keys, start = of_key.keys, cute.Int32(0)
+    if c.packed:
+        start = of_key.begins[batch]
+        keys = of_key.begins[batch + 1] - start
+    begin = tile * c.tile_n
+    if begin < keys:
+        factor = scale if line < heads else cute.Float32(1.0)
+        slot = first_key_tile(c, start, of_key.tiles, batch) + tile
+        sums, matrix = _read_sums(of_key.sums[line, slot, None], c.kv_values, factor), 0 if c.packed else batch
+        for first, target in ((0, of_key.dk), (heads, of_key.dv)):
+            head = line - first
+            if (head >= 0) & (head < heads):
+                rows = _Rows(target, head, matrix, start, begin, keys)
+                _store_sums(sums, c.kv_values, rows, split_rows=not c.splits_head)
+
+
+class _Rows(NamedTuple):
+    """Rows of a result."""
+
+    result: cute.Tensor  # (S, D, H, B)
+    head: Int
+    matrix: Int
+    start: Int  # offset of the sequence's rows
+    begin: Int  # first row of the tile in the sequence
+    end: Int  # number of rows of the sequence
+
+
+def _read_sums(line: cute.Tensor, count: int, scale: cute.Float32) -> cute.Tensor:
+    """Return this thread's accumulators of a tile, scaled. Their order is that of the main kernel.
+
+    Args:
+        line: The tile.
+        count: Accumulators of a thread.
+        scale: Factor.
+    """
+    thread, group = cute.arch.thread_idx().x % 128, cute.arch.warpgroup_idx()
+    sums = cute.make_rmem_tensor((4, count // 4), cute.Float32)
+    for i in cute.range_constexpr(count // 4):
+        part = cute.local_tile(line, (4,), ((group * (count // 4) + i) * 128 + thread,))
+        cute.autovec_copy(part, sums[None, i])
+    for i in cute.range_constexpr(count):
+        sums[i] = sums[i] * scale
+    return sums
+
+
+def _store_sums(sums: cute.Tensor, count: int, rows: _Rows, *, split_rows: bool) -> None:
+    """Round a tile and store its rows.
+
+    Args:
+        sums: Accumulators of this thread.
+        count: Their number.
+        rows: Target.
+        split_rows: The consumers split the rows of a tile, not its columns.
+    """
+    columns, lane, warp = count * 2, cute.arch.lane_idx(), cute.arch.warp_idx()
+    words = packed_words(sums, columns, rows.result.element_type)
+    row, first = (warp, 0) if split_rows else (warp % 4, warp // 4 * (columns // 32))
+    for half in cute.range_constexpr(2):
+        pieces = row_pieces(words, half, columns, lane % 4)
+        at = rows.begin + row * 16 + lane // 4 + 8 * half
+        if at < rows.end:
+            store_row(rows.result[rows.start + at, None, rows.head, rows.matrix], pieces, lane % 4, first)
 
 
 @printed
 def dq_text(config: BackwardConfig | None = None) -> cute.Compiled:
     """Trace the kernel ``@convert_dq`` and its host function ``@launch_dq``."""
     c = config or DEFAULT
-    return cute.trace(launch_dq, dq_sum_type(c), matrix_type(c), begins_type(c), cute.Int32, cute.Float32, config=c)
+    matrix, begins = matrix_type(c), begins_type(c)
+    result, of_keys, keys = (matrix, begins, cute.Int32) if c.split else (None, None, None)
+    return cute.trace(
+        launch_dq, dq_sum_type(c), kv_sum_type(c), matrix, result, result, begins, of_keys, cute.Int32, keys,
+        cute.Float32, config=c,
+    )  # fmt: skip

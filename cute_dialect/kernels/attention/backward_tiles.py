@@ -22,16 +22,21 @@ class KeyProblem(NamedTuple):
     left: Int  # keys that a query sees before its own
     right: Int  # keys that a query sees after its own
     tiles: Int  # tiles of keys of a head
-    units: Int  # work items: tiles of all heads, or pairs of tiles
+    units: Int  # work items: tiles of all heads or pairs of tiles, times slices of their steps
+    parts: Int | None  # slices of the steps of a tile, or None
 
     @staticmethod
-    def units_of(c: BackwardConfig, tiles: Int, heads: Int, batch: Int) -> Int:
-        """Return the number of work items: tiles or pairs of tiles."""
-        return (cute.ceil_div(tiles, 2) if c.takes_pairs else tiles) * heads * batch
+    def units_of(c: BackwardConfig, tiles: Int, heads: Int, batch: Int, parts: Int | None) -> Int:
+        """Return the number of work items: tiles or pairs of tiles, times slices of their steps."""
+        units = (cute.ceil_div(tiles, 2) if c.takes_pairs else tiles) * heads * batch
+        return units * parts if c.split else units
 
 
 class KeyPlace(NamedTuple):
-    """A block's tile of keys. Its steps are the heads that share the keys, and for each head the query tiles."""
+    """A block's tile of keys. Its steps are the heads that share the keys, and for each head the query tiles.
+
+    With slices, the block takes some of these steps.
+    """
 
     head: Int  # key head
     row: Int  # first key in the sequence
@@ -43,7 +48,11 @@ class KeyPlace(NamedTuple):
     tile: Int  # index of the sequence's first query tile in the workspaces
     first: Int  # first query tile that sees the keys
     last: Int  # end of these query tiles
-    begin: Int  # the query tile of the first step; the steps go on from there, and from the last tile to the first
+    begin: Int  # the query tile at which each head begins; its steps go on from the last tile to the first
+    steps: Int  # number of steps
+    query_head: Int  # query head of the first step
+    start: Int  # query tile of the first step
+    sums: Int  # index of the tile in the workspace of dk and dv
 
     def following(self, head: Int, tile: Int) -> tuple[Int, Int]:
         """Return the head and the query tile of the step after a step."""
@@ -69,7 +78,12 @@ class KeyTiles(TileSchedule):
         """Return the coordinates of a tile. A tile past the last one starts past the last key, so no query sees it."""
         p, c = self.problem, self.c
         unit = cute.assume(at // 2 if self.paired else at, range=(0, None))
-        line, tile = divmod(unit, self.per_head)
+        part = None
+        if c.split:
+            line, rest = divmod(unit, self.per_head * cute.assume(p.parts, range=(1, None)))
+            part, tile = divmod(cute.assume(rest, range=(0, None)), self.per_head)
+        else:
+            line, tile = divmod(unit, self.per_head)
         if self.paired:
             other = self.tiles - 1 - tile
             tile = (self.tiles if tile == other else other) if (at & 1) != 0 else tile
@@ -95,9 +109,22 @@ class KeyTiles(TileSchedule):
         if c.starts_rotated:
             # Blocks that start at once add to different tiles of dq.
             begin = first + tile % cute.max(last - first, 1)
-        return KeyPlace(
-            head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last, begin
-        )
+        seen = last - first
+        place = KeyPlace(
+            head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last, begin,
+            seen * p.sharing, head * p.sharing, begin, 0,
+        )  # fmt: skip
+        return self._part(place, part, batch, tile) if c.split else place
+
+    def _part(self, place: KeyPlace, part: Int, batch: Int, tile: Int) -> KeyPlace:
+        """Restrict a tile to a slice of its steps, which may be empty."""
+        low, high = (place.steps * x // self.problem.parts for x in (part, part + 1))
+        seen = cute.assume(cute.max(place.last - place.first, 1), range=(1, None))
+        heads, start = divmod(cute.assume(low, range=(0, None)), seen)
+        return place._replace(
+            steps=high - low, query_head=place.query_head + heads, start=place.first + start,
+            sums=first_key_tile(self.c, place.key_start, self.tiles, batch) + tile,
+        )  # fmt: skip
 
     def shift(self, place: KeyPlace) -> Int:
         """Return the key aligned with the first query of a sequence."""
@@ -128,3 +155,15 @@ def query_place(
         return QueryPlace(queries, cute.Int32(0), batch, batch * cute.ceil_div(queries, c.tile_m))
     start = begins[0][batch]
     return QueryPlace(begins[0][batch + 1] - start, start, 0, start // c.tile_m + batch)
+
+
+def first_key_tile(c: BackwardConfig, key_start: Int, tiles: Int, batch: Int) -> Int:
+    """Return the index of a sequence's first key tile in the workspace of dk and dv.
+
+    Args:
+        c: Configuration.
+        key_start: Offset of the keys of a packed sequence.
+        tiles: Key tiles of a sequence that is not packed.
+        batch: Index of the sequence.
+    """
+    return key_start // c.tile_n + batch if c.packed else batch * tiles

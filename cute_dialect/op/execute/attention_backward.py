@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.backward import backward_launches
@@ -37,6 +38,26 @@ BACKWARD_CALL = "attention_backward"
 BACKWARD_OTHERS = ("lse", "dlse", "cu_seqlens_q", "cu_seqlens_k")
 """Arrays that are not of the type of q."""
 
+_MOST_WAVES = 8
+"""Waves of key tiles from which their steps are not divided."""
+
+_MOST = 64
+"""Maximum number of slices."""
+
+_STEP = {64: 2.64, 128: 2.32, 256: 3.44}
+"""Time of a step in us by head size, measured without a mask on an H200, 2026-11-29, for 16,384 keys."""
+
+_TILE, _EMPTY = 4.0, 0.3
+"""Time of a key tile in us that does not depend on its steps, and of a tile without steps; the former was measured."""
+
+_ADDED, _CLEARED, _CONVERTED = 2e4, 3e6, 1.0
+"""Cost of slices, not measured: bytes of dk and dv that a multiprocessor adds per us, bytes of their sums that the GPU
+clears or converts per us, and time in us that does not depend on them.
+"""
+
+_GAIN = 0.95
+"""Steps are divided if the model's time is below this share of the time without slices."""
+
 
 class AttentionBackwardProblem(NamedTuple):
     """The backward of an attention call."""
@@ -52,6 +73,7 @@ class BackwardDispatch(NamedTuple):
 
     problem: AttentionBackwardProblem
     config: BackwardConfig
+    parts: int = 1  # slices of the steps of a key tile, each computed by a block of its own
 
     @property
     def kernels(self) -> tuple[RowKernel, ...]:
@@ -111,12 +133,72 @@ def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | 
             element=f.element, head=head, mask=f.mask, from_end=f.from_end, packed=f.packed, dlse=problem.of_lse,
             deterministic=problem.deterministic,
         )  # fmt: skip
+        parts = slices_of(problem, config) if (kernel is None or config.split) and not problem.deterministic else 1
+        if config.split:
+            parts = max(2, parts)
+        config = config._replace(split=config.split or parts > 1)
         config.check()
         if isinstance(kernel, str) and config.name != kernel:
             raise ValueError(f'kernel "{kernel}" does not match this call; use "{config.name}" or a variant of it')
     except ValueError as e:
         raise UnsupportedError(f"{BACKWARD_CALL}: {e}") from None
-    return BackwardDispatch(problem, config)
+    return BackwardDispatch(problem, config, parts)
+
+
+# -------------------------------------------------------------------------------------------------------------- slices
+
+
+@lru_cache(1024)
+def slices_of(problem: AttentionBackwardProblem, config: BackwardConfig) -> int:
+    """Return the number of slices of the steps of a key tile.
+
+    A block computes all query heads that share a key tile, so that there are few blocks if many heads share few keys.
+    With slices, several blocks share the tile, and add their parts of dk and dv in f32. The model takes the number of
+    slices for which the multiprocessor with most work is done first.
+
+    >>> form = Form("f16", "bhsd", False, 3, 8, 8, 394, 394, 64, 0.1, "full", False, 0, 0, True, None)
+    >>> slices_of(AttentionBackwardProblem(form), default_backward_config("f16", 64))
+    11
+    """
+    f, c = problem.form, config
+    key_heads, longest = f.heads // f.sharing, f.keys if problem.longest_keys is None else problem.longest_keys
+    tiles = -(-min(longest, f.keys) // c.tile_n)
+    units = (-(-tiles // 2) if c.takes_pairs else tiles) * key_heads * f.batch
+    if not 0 < units < _MOST_WAVES * c.sms or f.rows == 0:
+        return 1
+    steps, per_unit = _most_steps(f, c, tiles), 2 if c.takes_pairs else 1
+    sums = 2 * 4 * key_heads * c.tiles(f.keys, f.batch, of_keys=True) * c.tile_n * c.head
+
+    def time(parts: int) -> float:
+        added = 8 * c.tile_n * c.head / _ADDED if parts > 1 else 0.0
+        extra = 2 * sums / _CLEARED + _CONVERTED if parts > 1 else 0.0
+        slice_time = -(-steps // parts) * _STEP[c.head] + per_unit * (_TILE + added)
+        if not f.packed:
+            return -(-units * parts // c.sms) * slice_time + extra
+        # Sequences have different lengths: one block may have the longest slice after its share of the others.
+        real = min(units, key_heads * (f.keys / c.tile_n + f.batch / 2) / per_unit)
+        mean = steps * (f.queries / f.batch / max(1, f.rows) + 1) / 2
+        work = real * (mean * _STEP[c.head] + parts * per_unit * (_TILE + added)) + units * parts * _EMPTY
+        return work / c.sms + slice_time + extra
+
+    best = min(range(1, min(steps, _MOST) + 1), key=time)
+    return best if time(best) < _GAIN * time(1) else 1
+
+
+def _most_steps(f: Form, c: BackwardConfig, tiles: int) -> int:
+    """Return the most steps of a tile of keys, or of a pair of tiles."""
+    query_tiles, shift = -(-f.rows // c.tile_m), f.keys - f.queries if f.from_end and not f.packed else 0
+    left, right = c.bounded
+
+    def steps(tile: int) -> int:
+        row = tile * c.tile_n
+        first = max(row - shift - f.right, 0) // c.tile_m if right else 0
+        last = min(-(-(row + c.tile_n - shift + f.left) // c.tile_m), query_tiles) if left else query_tiles
+        return max(0, last - first) * f.sharing
+
+    if c.takes_pairs:
+        return max(steps(i) + (steps(tiles - 1 - i) if 2 * i + 1 < tiles else 0) for i in range(-(-tiles // 2)))
+    return max(map(steps, range(tiles)))
 
 
 def launch_backward(one: RowCall, way: BackwardDispatch, results: tuple[Any, Any, Any]) -> None:
@@ -134,11 +216,12 @@ def launch_backward(one: RowCall, way: BackwardDispatch, results: tuple[Any, Any
     operands |= {key: head_matrix(view_of(x), f) for key, x in zip(("dq", "dk", "dv"), results)}
     operands |= {key: log_matrix(one.arrays[key], f) for key in ("lse", "dlse") if key in one.views}
     operands |= {"of_queries": one.views.get("cu_seqlens_q"), "of_keys": one.views.get("cu_seqlens_k")}
-    spaces = c.workspaces(f.queries, f.heads, f.batch)
+    spaces = c.workspaces(f.queries, f.heads, f.batch, f.keys, f.heads // f.sharing)
     operands |= {name: one.result(shape, element) for name, (element, shape) in spaces.items()}
     longest = way.problem.longest_keys
     keys = f.keys if longest is None else min(longest, f.keys)
-    operands |= {"queries": f.rows, "keys": keys, "scale": f.scale, "left": f.left, "right": f.right}
+    operands |= {"queries": f.rows, "keys": keys, "parts": way.parts}
+    operands |= {"scale": f.scale, "left": f.left, "right": f.right}
     for kernel, launch in zip(way.kernels, backward_launches(c)):
         one.launch(kernel, *[operands[name] for name in launch.operands])
 

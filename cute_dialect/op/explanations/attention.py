@@ -141,7 +141,7 @@ class AttentionBackwardExplanation(Explanation):
         tiles = -(-f.keys // c.tile_n) * (f.heads // f.sharing) * f.batch
         yield "tiles", f"{tiles} of {c.tile_n} keys, {c.tile_m} queries per step, blocks of {c.threads} threads"
         yield "memory", f"{c.smem_bytes} bytes of shared memory"
-        spaces = c.workspaces(f.queries, f.heads, f.batch).values()
+        spaces = c.workspaces(f.queries, f.heads, f.batch, f.keys, f.heads // f.sharing).values()
         yield "workspace", f"{sum(4 * prod(shape) for _, shape in spaces) / 1e6:.3g} MB"
 
     def _limits(self) -> str:
@@ -149,6 +149,8 @@ class AttentionBackwardExplanation(Explanation):
         return f"{work}{self.bytes / 1e6:.3g} MB of memory (an H200)"
 
     def _after(self) -> Iterator[Line]:
+        if self.way.parts > 1:
+            yield "split", f"queries and heads of a key tile in {self.way.parts} slices, dk and dv added in f32"
         yield "launches", ", ".join(kernel.name for kernel in self.way.kernels)
 
 

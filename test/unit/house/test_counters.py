@@ -11,10 +11,10 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 757,
-    "lines": 190_618,
-    "# fmt: skip": 850,
+    "lines": 190_984,
+    "# fmt: skip": 854,
     "Any": 6_528,
-    f"functions with {MANY} or more parameters": 116,
+    f"functions with {MANY} or more parameters": 117,
 }
 
 

@@ -47,6 +47,27 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
     ("attention-backward-f16-256-right-64x64-sms1", (1, 2, 1, 70, 130, 192), (0, 0), {"schedule": "adversarial"}),
     ("attention-backward-bf16-128-right-end-64x128", (1, 1, 1, 200, 30, 128), (0, 0), {}),
     ("attention-backward-bf16-64-right-128x128-a1-sms1", (1, 2, 1, 330, 340, 64), (0, 0), {"schedule": "adversarial"}),
+    ("attention-backward-bf16-64-full-split-128x128", (1, 3, 1, 140, 150, 64), (0, 0), {"parts": 4}),
+    (
+        "attention-backward-bf16-128-right-end-split-64x128-sms2",
+        (1, 3, 1, 150, 200, 120),
+        (0, 0),
+        {"parts": 4, "schedule": "random"},
+    ),
+    (
+        "attention-backward-f16-256-right-split-64x64-sms3",
+        (1, 2, 1, 70, 130, 192),
+        (0, 0),
+        {"parts": 2, "schedule": "adversarial"},
+    ),
+    (
+        "attention-backward-bf16-64-both-dlse-split-128x128-sms3",
+        (2, 2, 2, 150, 140, 64),
+        (30, 20),
+        {"parts": 2, "schedule": "reverse"},
+    ),
+    # More slices than steps.
+    ("attention-backward-bf16-64-left-split-128x128-sms2", (1, 2, 1, 200, 330, 64), (30, 20), {"parts": 5}),
 ]
 
 
@@ -80,6 +101,18 @@ PACKED: list[tuple[str, list[tuple[int, int]], tuple[int, int, int], dict[str, A
     ("attention-backward-bf16-64-right-end-packed-dlse-128x128-sms2", LENGTHS, (1, 1, 64), {"schedule": "adversarial"}),
     ("attention-backward-bf16-64-full-packed-ordered-128x128-sms2", LENGTHS, (1, 1, 64), {}),
     ("attention-backward-f16-64-both-packed-128x128", LENGTHS, (1, 1, 40), {}),
+    (
+        "attention-backward-bf16-64-right-end-packed-split-128x128-sms2",
+        LENGTHS,
+        (2, 1, 64),
+        {"parts": 2, "schedule": "adversarial"},
+    ),
+    (
+        "attention-backward-f16-128-full-packed-split-64x128-sms3",
+        [(70, 100), (0, 30), (5, 0)],
+        (3, 1, 96),
+        {"parts": 4},
+    ),
     ("attention-backward-f16-64-right-packed-128x128", [(20, 30), (0, 5), (3, 0)], (1, 1, 64), {}),
 ]
 
@@ -106,8 +139,8 @@ def test_names_of_configurations() -> None:
     default = BackwardConfig()
     others = [default._replace(**{field: other}) for field, other in (
         ("element", "f16"), ("head", 64), ("mask", "left"), ("from_end", True), ("packed", True), ("dlse", True),
-        ("deterministic", True), ("tile_m", 128), ("q_stages", 3), ("grad_stages", 1), ("ds_stages", 1), ("ahead", 1),
-        ("late", True), ("pairs", False), ("sms", 1),
+        ("deterministic", True), ("split", True), ("tile_m", 128), ("q_stages", 3), ("grad_stages", 1),
+        ("ds_stages", 1), ("ahead", 1), ("late", True), ("pairs", False), ("sms", 1),
     )]  # fmt: skip
     assert {next(f for f in default._fields if getattr(default, f) != getattr(c, f)) for c in others} == {
         *default._fields
@@ -121,6 +154,7 @@ def test_names_of_configurations() -> None:
     [
         ({"element": "f32"}, "use 'bf16' or 'f16'"), ({"head": 80}, "head is 80"), ({"mask": "no"}, "mask is 'no'"),
         ({"tile_n": 64}, "the tile is 64x64"), ({"q_stages": 1}, "at least 2"), ({"grad_stages": 5}, "shared memory"),
+        ({"split": True, "deterministic": True}, "needs split=False"),
         ({"tile_m": 128}, "the tile is 128x128"), ({"head": 64, "tile_m": 64}, "the tile is 64x128"),
     ],
 )  # fmt: skip
@@ -134,3 +168,6 @@ def test_launches_name_their_operands() -> None:
     first, main, last = (set(launch.operands) for launch in backward_launches(c))
     assert first & main == {"dout", "stats", "dq_sum", "of_queries", "queries"}
     assert main & last == {"dq_sum", "of_queries", "queries", "scale"}
+    first, main, last = (set(launch.operands) for launch in backward_launches(c._replace(split=True)))
+    assert first & main & last == {"dq_sum", "kv_sum", "of_queries", "queries"}
+    assert {"dk", "dv"} <= last - main

@@ -21,6 +21,8 @@ CASES = [
     Call(1, 2, 2, 33, 150, 128, False, (20, 5), None, "bshd", True),
     # Packed sequences, one of them without queries.
     Call(1, 2, 1, 0, 0, 64, "bottom_right", None, None, "bhsd", True, ((9, 5), (0, 4), (30, 3))),
+    # Blocks share a tile of keys.
+    Call(1, 8, 1, 40, 30, 64, True, None, None, "bshd", False),
 ]
 
 
@@ -86,6 +88,28 @@ def test_explain() -> None:
     assert "-dlse-" in op.explain(op.attention_backward, (2, 8, 64, 64), (2, 2, 64, 64), dlse=(2, 8, 64)).kernel
     with pytest.raises(op.UnsupportedError, match="v with head size 64, other than that of q, is not supported"):
         op.explain(op.attention_backward, (2, 8, 1024, 256), (2, 2, 1024, 256), (2, 2, 1024, 64))
+
+
+def test_slices_of_key_tiles() -> None:
+    """Few tiles of keys with many query heads are divided, but not if the order of additions is fixed."""
+
+    def parts(heads: int, batch: int, rows: int, **more: Any) -> int:
+        found = op.explain(op.attention_backward, (batch, heads, rows, 64), (batch, 1, rows, 64), **more)
+        assert ("split " in str(found)) == found.config.split == (found.way.parts > 1)
+        return found.way.parts
+
+    assert parts(8, 3, 394) == 11
+    assert parts(8, 3, 394, deterministic=True) == 1
+    assert parts(8, 3, 394, kernel="attention-backward-f16-64-full-128x128") == 1
+    assert parts(8, 3, 394, kernel="attention-backward-f16-64-full-split-128x128") == 11
+    assert parts(1, 1, 64) == 1
+    assert parts(8, 128, 2048) == 1
+    # Five sequences of 400 to 2000 rows: the blocks of the longest one would finish last.
+    ends = torch.tensor([0, 400, 2400, 2800, 3200, 3600], dtype=torch.int32)
+    sizes = {"cu_seqlens_q": ends, "cu_seqlens_k": ends, "max_seqlen_q": 2000, "max_seqlen_k": 2000}
+    assert op.explain(op.attention_backward, (3600, 8, 64), (3600, 1, 64), **sizes).way.parts > 4
+    with pytest.raises(op.UnsupportedError, match="split=True adds dk and dv in any order"):
+        parts(8, 3, 394, deterministic=True, kernel="attention-backward-f16-64-full-ordered-split-128x128")
 
 
 @pytest.mark.slow
