@@ -172,9 +172,9 @@ _MODULES = {
     **{name: f"cute_dialect.lang.{name}" for name in ("cuda", "pipeline", "testing", "torch", "utils")},
 }
 _NAMES = {
-    "const_expr": ("cute_dialect.lang.control.builtins", "const_expr"),
-    "dynamic_expr": ("cute_dialect.lang.control.builtins", "dynamic_expr"),
-    "dsl_user_op": ("cute_dialect.lang.control.builtins", "dsl_user_op"),
+    "const_expr": ("cute_dialect.lang.control.runtime", "const_expr"),
+    "dynamic_expr": ("cute_dialect.lang.control.runtime", "dynamic_expr"),
+    "dsl_user_op": ("cute_dialect.lang.control.runtime", "dsl_user_op"),
     "as_numeric": ("cute_dialect.lang.values.numeric", "as_number"),
     "dtype": ("cute_dialect.lang.calls.runtime_tensor", "number_type"),
     "range": ("cute_dialect.lang.control.loops", "loop_range"),

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import cute_dialect.lang as cute
 from cute_dialect.errors import CuteError, UsageError
+from cute_dialect.lang.calls import autotune
 from cute_dialect.lang.calls.options import default_device, without_checks
-from cute_dialect.lang.lib import autotune
 from cute_dialect.lang.machine.printf import assert_ as assert_
 from cute_dialect.lang.values.annotations import Stream
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.errors import UsageError
-from cute_dialect.lang.machine.elect import issues
+from cute_dialect.lang.machine.threads import issues
 from cute_dialect.lang.tracing.errors import KernelTypeError
 
 if TYPE_CHECKING:

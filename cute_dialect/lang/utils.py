@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
 from cute_dialect.errors import UsageError
-from cute_dialect.lang.lib.tensor_maps import TensorMapManager, TensorMapUpdateMode
+from cute_dialect.lang.nvgpu.cpasync import TensorMapManager, TensorMapUpdateMode
 from cute_dialect.lang.tracing.recorder import multiprocessors
 from cute_dialect.lang.values.shared_memory import SmemAllocator
 from cute_dialect.viz.dispatch import draw
 from cute_dialect.viz.threads import draw_tv
 
 if TYPE_CHECKING:
-    from cute_dialect.lang.machine.ids import Dim3
+    from cute_dialect.lang.machine.threads import Dim3
     from cute_dialect.lang.nvgpu.common import OperandMajorMode
     from cute_dialect.lang.values.signature_types import Condition, Coord, Int, LayoutLike, Shape
     from cute_dialect.lang.values.tensors import Tensor

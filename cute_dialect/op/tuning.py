@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.lang.lib.timing import differs
+from cute_dialect.lang.calls.timing import differs
 from cute_dialect.op.conv.choice import ConvRequest, config_of, kernels_for, plain, problem_of
 from cute_dialect.op.errors import DeviceError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments

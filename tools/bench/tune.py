@@ -67,7 +67,7 @@ def _main(options: argparse.Namespace) -> int:
         os.environ |= {"CUTE_CACHE_DIR": os.path.abspath(folder), "CUTE_CACHE": "1"}
     if options.build is not None:
         os.environ |= {"CUTE_CHIP": options.chip, "CUTE_DEVICE": "gpu"}
-    from cute_dialect.lang.lib.autotune import TuneError, shown  # late: start-up
+    from cute_dialect.lang.calls.autotune import TuneError, shown  # late: start-up
     from cute_dialect.runtime.driver import CudaError, driver  # late: start-up
 
     try:
@@ -102,7 +102,7 @@ def _read(what: str, arguments: str | None) -> tuple[Any, list[tuple[Any, ...]]]
     """Return the function and the arguments of its calls.  Raises _TuneToolError."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    from cute_dialect.lang.lib.autotune import Autotuned  # late: start-up
+    from cute_dialect.lang.calls.autotune import Autotuned  # late: start-up
 
     file, _, name = what.rpartition(":")
     if not file:

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from cute_dialect.errors import CompileError
 from cute_dialect.lang.calls.compiled import Compiled
 from cute_dialect.lang.calls.decorators import JitFunction, KernelFunction
-from cute_dialect.lang.calls.generics import generic_names
 from cute_dialect.lang.calls.options import CompileOption, default_device, options_of, said
 from cute_dialect.lang.calls.runtime_tensor import make_fake_compact_tensor, sym_int
 from cute_dialect.lang.calls.specializations import head_of, read_call
-from cute_dialect.lang.calls.traced import BoundMethod, Traced
+from cute_dialect.lang.calls.traced import BoundMethod, Traced, generic_names
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import finishes_errors
 from cute_dialect.lang.values.annotations import TensorAnnotation, annotations_of, is_number_type

@@ -37,7 +37,7 @@ class _Decorated(Traced):
 
     def __getitem__(self, given: Any) -> Any:
         """Return the function with its generic parameters set: ``f[16, cute.Float32]``."""
-        from cute_dialect.lang.calls.generics import applied  # late: start-up
+        from cute_dialect.lang.calls.traced import applied  # late: start-up
 
         return applied(self, given)
 

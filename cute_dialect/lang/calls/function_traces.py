@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.errors import CompileError
 from cute_dialect.lang.control.errors import explained, translated
 from cute_dialect.lang.control.runtime import converted
-from cute_dialect.lang.machine.elect import varies_by_thread
+from cute_dialect.lang.machine.threads import varies_by_thread
 from cute_dialect.lang.tracing.errors import KernelTypeError, MergeError, StaticError, UnboundError
 from cute_dialect.lang.tracing.source_location import place_of_location
 from cute_dialect.lang.tracing.tracer import LaunchFacts, Tracer, activate, device_block, function_op, locate

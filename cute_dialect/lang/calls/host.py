@@ -22,10 +22,10 @@ from cute_dialect.errors import CompileError, Place
 from cute_dialect.lang.calls.arguments import STREAM, Spec, named, rebuild, symbol_places
 from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Outcome
 from cute_dialect.lang.calls.function_traces import host_function, kernel_function
-from cute_dialect.lang.calls.generics import generic_names, reify
 from cute_dialect.lang.calls.options import options_of
 from cute_dialect.lang.calls.promises import Promised
 from cute_dialect.lang.calls.specializations import head_of
+from cute_dialect.lang.calls.traced import generic_names, reify
 from cute_dialect.lang.control.errors import arguments_error, similar
 from cute_dialect.lang.control.mutable_state import kept_in
 from cute_dialect.lang.control.runtime import converted

@@ -19,10 +19,9 @@ from cute_dialect.lang.calls.cache.dependencies import Watched, watched_by
 from cute_dialect.lang.calls.cache.disk import plan_of
 from cute_dialect.lang.calls.cache.keys import restored, snapshot, static_key
 from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Compiled, kernel_assertions
-from cute_dialect.lang.calls.generics import Reified, reify
 from cute_dialect.lang.calls.options import Options, current_target
-from cute_dialect.lang.calls.traced import plain
-from cute_dialect.lang.rewrite.user_code import is_users_function
+from cute_dialect.lang.calls.traced import Reified, plain, reify
+from cute_dialect.lang.rewrite.source import is_users_function
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.recorder import recorded, said
 from cute_dialect.lang.tracing.source_location import place_of

@@ -21,7 +21,7 @@ from typing import Any
 
 from cute_dialect.files import PACKAGE
 from cute_dialect.lang.control.mutable_state import Snapshot, names_read
-from cute_dialect.lang.rewrite.user_code import is_convertible
+from cute_dialect.lang.rewrite.source import is_convertible
 from cute_dialect.lang.tracing.errors import MergeError
 from cute_dialect.lang.tracing.source_location import is_machinery_class
 from cute_dialect.lang.tracing.tracer import trace_boundary

@@ -19,9 +19,8 @@ from cute_dialect.lang.control.mutable_state import (
     set_part,
 )
 from cute_dialect.lang.rewrite.desugaring import VALUE
-from cute_dialect.lang.tracing.emission import emit
 from cute_dialect.lang.tracing.errors import MergeError, StaticError, SyntaxErrorInKernel
-from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.tracing.tracer import current, emit
 from cute_dialect.lang.values.dtypes import Boolean, Numeric
 from cute_dialect.lang.values.dynamic import Dynamic, Form
 from cute_dialect.lang.values.forms import form_of, is_value

@@ -22,8 +22,7 @@ from cute_dialect.errors import CompileError, Place
 from cute_dialect.lang.control.branches import Lost, regions
 from cute_dialect.lang.rewrite.convert import is_converted
 from cute_dialect.lang.rewrite.desugaring import VALUE
-from cute_dialect.lang.rewrite.source import parsed
-from cute_dialect.lang.rewrite.user_code import is_convertible
+from cute_dialect.lang.rewrite.source import is_convertible, parsed
 from cute_dialect.lang.tracing.errors import MergeError, StaticError, UnboundError
 from cute_dialect.lang.tracing.source_location import is_machinery, is_user_code, place_at
 

@@ -41,7 +41,7 @@ from types import (
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from cute_dialect.lang.rewrite.user_code import (
+from cute_dialect.lang.rewrite.source import (
     attributes_of,
     has_convertible_globals,
     is_convertible,

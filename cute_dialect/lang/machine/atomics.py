@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.machine.instructions import REGISTER_TYPES, emit_ptx
-from cute_dialect.lang.machine.operands import emit_machine, in_kernel, pointer
+from cute_dialect.lang.machine.instructions import REGISTER_TYPES, emit_machine, emit_ptx, in_kernel, pointer
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import Numeric, type_of_mlir
 from cute_dialect.lang.values.folding import literal

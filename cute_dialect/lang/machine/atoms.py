@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from cute_dialect.algebra.values import raw_layout
-from cute_dialect.lang.tracing.emission import require_chip
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, MergeError
-from cute_dialect.lang.tracing.tracer import active, current, parse_type
+from cute_dialect.lang.tracing.tracer import active, current, parse_type, require_chip
 from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.dynamic import Dynamic, Form, made_of
 from cute_dialect.lang.values.forms import form_of

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.machine.atomics import element
-from cute_dialect.lang.machine.operands import emit_machine, in_kernel, instruction, operand, pointer
+from cute_dialect.lang.machine.instructions import emit_machine, in_kernel, instruction, operand, pointer
 from cute_dialect.lang.machine.warps import whole_warp
 from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
 from cute_dialect.lang.values.dtypes import Boolean

@@ -21,7 +21,7 @@ from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import ArchError
 from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
 from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
-from cute_dialect.lang.machine.operands import in_kernel, tensor_operand
+from cute_dialect.lang.machine.instructions import in_kernel, tensor_operand
 from cute_dialect.lang.machine.wgmma import note_product
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, op_class

@@ -22,7 +22,7 @@ from cute_dialect.algebra.values import Basis, Swizzle, layout_modes, raw_layout
 from cute_dialect.algebra.values import Layout as Payload
 from cute_dialect.arch.descriptors import SWIZZLES
 from cute_dialect.lang.machine.atoms import CopyAtom, CopyOp, check_target, element_text, parsed_atom, refuse
-from cute_dialect.lang.machine.operands import as_attribute, in_kernel, tensor_operand
+from cute_dialect.lang.machine.instructions import as_attribute, in_kernel, tensor_operand
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values.dtypes import Int16, Int32

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.arch.targets import TARGETS
-from cute_dialect.lang.machine.operands import emit_machine, in_kernel, operand
-from cute_dialect.lang.tracing.emission import require_chip
+from cute_dialect.lang.machine.instructions import emit_machine, in_kernel, operand
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.tracing.tracer import current, parse_type
+from cute_dialect.lang.tracing.tracer import current, parse_type, require_chip
 from cute_dialect.lang.values.dtypes import Boolean, Int32, Numeric, Uint32
 from cute_dialect.lang.values.forms import form_of
 from cute_dialect.lang.values.numeric import as_number, binary

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.arch.descriptors import plain_atom, pointer_swizzle
-from cute_dialect.lang.machine.operands import as_attribute, in_kernel, tensor_operand
-from cute_dialect.lang.tracing.emission import require_chip
+from cute_dialect.lang.machine.instructions import as_attribute, in_kernel, tensor_operand
 from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
-from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.tracing.tracer import current, require_chip
 from cute_dialect.lang.values.dynamic import is_dynamic
 
 if TYPE_CHECKING:

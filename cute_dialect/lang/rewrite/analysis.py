@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from cute_dialect.errors import Place
-from cute_dialect.lang.rewrite.user_code import attributes_of
+from cute_dialect.lang.rewrite.source import attributes_of
 
 NO_NAMES: frozenset[str] = frozenset()
 

@@ -15,9 +15,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.lang.tracing.emission import alike, emit, float_flags
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.tracing.tracer import alike, current, emit, float_flags
 from cute_dialect.lang.values.dtypes import BFloat16, Boolean, Float32, Float64, Int32, Int64, Numeric
 from cute_dialect.lang.values.dynamic import method_of
 from cute_dialect.lang.values.folding import fitted, known_facts

@@ -24,20 +24,21 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.errors import CompileError
-from cute_dialect.lang.tracing.emission import (
+from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.tracing.source_location import user_places
+from cute_dialect.lang.tracing.tracer import (
     alike,
     concatenated,
+    current,
     emit,
     extract,
     float_flags,
     no_wrap_flags,
+    parse_type,
     require_chip,
     shaped,
     shuffle,
 )
-from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.tracing.source_location import user_places
-from cute_dialect.lang.tracing.tracer import current, parse_type
 from cute_dialect.lang.values import dtypes
 from cute_dialect.lang.values.dtypes import (
     NUMBER_TYPES,

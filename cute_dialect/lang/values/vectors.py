@@ -14,9 +14,8 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.text import to_text
 from cute_dialect.algebra.trees import column_major, is_static, weakly_congruent
 from cute_dialect.algebra.values import UNDERSCORE, Layout
-from cute_dialect.lang.tracing.emission import concatenated, extract, shuffle, vector_of_length
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, LimitError, MergeError
-from cute_dialect.lang.tracing.tracer import current
+from cute_dialect.lang.tracing.tracer import concatenated, current, extract, shuffle, vector_of_length
 from cute_dialect.lang.values import indexing, numeric
 from cute_dialect.lang.values.dtypes import Boolean, Int32, Numeric
 from cute_dialect.lang.values.dynamic import Dynamic, Form, give_operators, method_of

@@ -10,7 +10,7 @@ import pytest
 
 import cute_dialect.lang as cute
 from cute_dialect.lang import testing
-from cute_dialect.lang.lib import autotune
+from cute_dialect.lang.calls import autotune
 from cute_dialect.lang.testing import CantImplementError, JitArguments, benchmark, check, get_workspace_count, tune
 
 

@@ -31,7 +31,7 @@ INNER_LAYERS = {
         "instructions", "exec", "validation",
     ),
     "lang": (
-        "tracing", "values", "rewrite", "control", "machine", "calls", "lib", "nvgpu", "arch", "math", "runtime",
+        "tracing", "values", "rewrite", "control", "machine", "calls", "nvgpu", "arch", "math", "runtime",
         "utils", "hopper", "pipeline", "compat", "cuda", "extras", "testing", "torch",
     ),
     "op": (

@@ -15,9 +15,8 @@ import pytest
 from pipelines_support import FakeArray
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.lib import autotune as autotuning
-from cute_dialect.lang.lib import tuned_tables
-from cute_dialect.lang.lib.timing import contest, is_slower
+from cute_dialect.lang.calls import autotune as autotuning
+from cute_dialect.lang.calls.timing import contest, is_slower
 
 
 @cute.kernel
@@ -148,7 +147,7 @@ def test_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert make(key=["x"])._find((other, other), {}, measure=True) == {"per": 1, "off": 0}
     assert make(key=["x"])._find((array, array), {}, measure=True) == found.chosen
     monkeypatch.delenv("CUTE_AUTOTUNE")
-    tuned_tables.path_of("NVIDIA H999 (test)").write_text(found.saved.read_text().replace('"2"', '"3"'))
+    autotuning.table_path("NVIDIA H999 (test)").write_text(found.saved.read_text().replace('"2"', '"3"'))
     assert make(key=["x"]).best(array, array) == {"per": 1, "off": 0}
     for damaged in (
         "{",

@@ -13,7 +13,7 @@ import pytest
 
 from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.rewrite.convert import is_converted
-from cute_dialect.lang.rewrite.user_code import native
+from cute_dialect.lang.rewrite.source import native
 
 
 def jumps(n: int) -> list[Any]:

@@ -28,8 +28,14 @@ from typing import Any, NamedTuple, cast
 
 from cute_dialect.lang.calls.cache.keys import Same, fields_of
 from cute_dialect.lang.calls.traced import BoundMethod, plain
-from cute_dialect.lang.rewrite.source import Read, codes_in, reads_of
-from cute_dialect.lang.rewrite.user_code import is_users_class, is_users_function, is_users_module
+from cute_dialect.lang.rewrite.source import (
+    Read,
+    codes_in,
+    is_users_class,
+    is_users_function,
+    is_users_module,
+    reads_of,
+)
 from cute_dialect.lang.values.dtypes import Numeric
 
 

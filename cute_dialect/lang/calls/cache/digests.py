@@ -30,8 +30,7 @@ from cute_dialect.lang.calls.arguments import ArraySpec, NumberSpec, PointerSpec
 from cute_dialect.lang.calls.cache.keys import fields_of
 from cute_dialect.lang.calls.runtime_tensor import SymInt
 from cute_dialect.lang.calls.traced import BoundMethod, Traced
-from cute_dialect.lang.rewrite.source import Read, codes_in, content_of, reads_of, text_of
-from cute_dialect.lang.rewrite.user_code import is_installed
+from cute_dialect.lang.rewrite.source import Read, codes_in, content_of, is_installed, reads_of, text_of
 from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.dynamic import Dynamic
 from cute_dialect.pipelines.cache import contents

@@ -8,6 +8,13 @@
 
     row_sum(x, out)                   # the first call of a key measures; later calls and processes reuse the result
     print(row_sum.tune(x, out))       # measure now and print the result
+
+Results are kept in one file per GPU, ``functions/nvidia-h200.json`` in the user's folder::
+
+    {"format": 1, "gpu": "NVIDIA H200",
+     "functions": {"mymodule.row_sum": {"x=f32[128x4096]": {"chosen": {"threads": "256"}, "microseconds": 4.5}}}}
+
+Values are stored as their ``repr`` and looked up among the candidates of the function.
 """
 
 from __future__ import annotations
@@ -15,23 +22,72 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import json
 import statistics
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from cute_dialect.errors import CuteError
+from cute_dialect.files import gpu_file_name, replace_file
 from cute_dialect.lang.calls.compile import compile_async
 from cute_dialect.lang.calls.decorators import JitFunction
 from cute_dialect.lang.calls.options import default_device, without_checks
-from cute_dialect.lang.lib import tuned_tables
-from cute_dialect.lang.lib.timing import GpuClock, HostClock, Measure, contest, differs
-from cute_dialect.lang.lib.tuned_tables import Candidate
+from cute_dialect.lang.calls.timing import GpuClock, HostClock, Measure, contest, differs
 from cute_dialect.lang.tracing.tracer import active
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, stream_of, view_of
-from cute_dialect.runtime.settings import flag
+from cute_dialect.runtime.settings import flag, user_folder
+
+_FORMAT = 1
+Candidate = Mapping[str, Any]
+"""Values of the autotuned parameters."""
+_Entries = dict[str, dict[str, Any]]
+
+
+def table_path(gpu: str) -> Path:
+    """Return the path of the user's file for a GPU; ``gpu`` is its name as the driver reports it."""
+    return Path(user_folder("CUTE_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")) / "functions" / gpu_file_name(gpu)
+
+
+def read_table(gpu: str) -> dict[str, _Entries]:
+    """Return the entries of a GPU's file, by function and key.
+
+    The result is empty if the file is missing, damaged or of another format; functions are then measured again.
+    """
+    try:
+        found = json.loads(table_path(gpu).read_text(encoding="utf-8"))
+        functions = cast("dict[str, _Entries]", found["functions"]) if found["format"] == _FORMAT else {}
+        kept = {
+            name: {key: e for key, e in entries.items() if isinstance(e["chosen"], dict)}
+            for name, entries in functions.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return kept
+
+
+def find_entry(entries: Mapping[str, Mapping[str, Any]], key: str, candidates: Sequence[Candidate]) -> Candidate | None:
+    """Return the candidate that a function's entries record for a key, or None if there is no such entry or candidate.
+
+    >>> find_entry({"n=8": {"chosen": {"threads": "64"}}}, "n=8", [{"threads": 32}, {"threads": 64}])
+    {'threads': 64}
+    """
+    entry = entries.get(key)
+    wanted = entry["chosen"] if entry is not None else None
+    return next((c for c in candidates if {n: repr(v) for n, v in c.items()} == wanted), None)
+
+
+def save_entry(gpu: str, function: str, key: str, chosen: Candidate, microseconds: float) -> Path:
+    """Add an entry to the user's file, which is replaced atomically. Raises OSError."""
+    functions = read_table(gpu)
+    entry = {"chosen": {n: repr(v) for n, v in chosen.items()}, "microseconds": round(microseconds, 2)}
+    functions.setdefault(function, {})[key] = entry
+    document = {"format": _FORMAT, "gpu": gpu, "functions": dict(sorted(functions.items()))}
+    path = table_path(gpu)
+    replace_file(path, f"{json.dumps(document, indent=1)}\n".encode())
+    return path
 
 
 class TuneError(CuteError, ValueError):
@@ -136,7 +192,7 @@ class Autotuned:
 
     def table(self, gpu: str | None = None) -> dict[str, object]:
         """Return the function's entries in the table of a GPU (by default the current one), by key."""
-        return dict(tuned_tables.read(gpu or _gpu_name()).get(self._name, {}))
+        return dict(read_table(gpu or _gpu_name()).get(self._name, {}))
 
     def compile(self, *args: object, **kwargs: object) -> list[tuple[Candidate, str]]:
         """Compile all candidates for these arguments in parallel. Return those that fail, with the reason.
@@ -194,7 +250,7 @@ class Autotuned:
         self._known[(tuple(chosen), key)] = chosen
         path = None
         if save and measure is None and self._how.saved:
-            path = tuned_tables.save(_gpu_name(), self._name, key, chosen, medians[first])
+            path = save_entry(_gpu_name(), self._name, key, chosen, medians[first])
         order = sorted(medians, key=medians.__getitem__)
         measured = tuple([(runs[i][0], medians[i], len(times[i])) for i in order])
         return Tuned(key, chosen, medians[first], measured, tuple(left_out), path)
@@ -236,8 +292,8 @@ class Autotuned:
         candidates = self._open(named)
         cpu = _on_cpu(options)
         if self._how.saved and not cpu and _has_gpu():
-            entries = tuned_tables.read(_gpu_name()).get(self._name, {})
-            kept = tuned_tables.find(entries, key, candidates)
+            entries = read_table(_gpu_name()).get(self._name, {})
+            kept = find_entry(entries, key, candidates)
             if kept is not None:
                 self._known[(left, key)] = kept
                 return kept

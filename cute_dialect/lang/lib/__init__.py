@@ -1,1 +1,0 @@
-"""Library code written in the language, and autotuning."""
