@@ -10,10 +10,10 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 757,
-    "lines": 190_984,
+    "files": 744,
+    "lines": 190_758,
     "# fmt: skip": 854,
-    "Any": 6_528,
+    "Any": 6_516,
     f"functions with {MANY} or more parameters": 117,
 }
 
