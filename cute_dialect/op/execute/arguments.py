@@ -103,22 +103,12 @@ class Arguments:
 
     def bind(self) -> Callable[..., None]:
         """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
-        if self.operands.d.device < 0:
-            raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
-        check_gpu(self.call, self.operation, self.operands)
+        check_bound(self.call, self.operation, self.operands)
         return self.bound(self.steps(self.operands))
 
     def bound(self, steps: Sequence[Step]) -> Callable[..., None]:
         """Return a function that launches the steps in order."""
-        calls = [self.operation.launcher(v, False).bind(x) for v, x in steps]
-        if len(calls) == 1:
-            return calls[0]
-
-        def call(stream: object = None) -> None:
-            for each in calls:
-                each(stream)
-
-        return call
+        return in_order([self.operation.launcher(v, False).bind(x) for v, x in steps])
 
     def _waits_for(self, device: int, stream: int) -> None:
         self._wait = wait_for(device, stream)
@@ -161,6 +151,34 @@ def on_the_cpu(options: CallOptions) -> bool:
 def check_gpu(call: str, operation: GemmOperationUniversal, x: Operands) -> None:
     """Raise DeviceError if there is no GPU, or UnsupportedError if it lacks instructions of the operation."""
     operation.backend.check_gpu(gpu_here(call).capability(max(0, x.d.device)), call)
+
+
+def check_bound(call: str, operation: GemmOperationUniversal, x: Operands) -> None:
+    """Raise DeviceError if operands of a prepared call are in CPU memory, or as :func:`check_gpu` does."""
+    refuse_bound(x.d.device)
+    check_gpu(call, operation, x)
+
+
+def refuse_bound(device: int) -> None:
+    """Raise DeviceError for arrays in CPU memory."""
+    if device < 0:
+        raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
+
+
+def in_order(calls: Sequence[Callable[..., None]], held: object = None) -> Callable[..., None]:
+    """Return a function of a stream that makes prepared launches in order.
+
+    ``held`` is memory that they use and that must live as long as the function.
+    """
+    if len(calls) == 1 and held is None:
+        return calls[0]
+
+    def call(stream: object = None) -> None:
+        for each in calls:
+            each(stream)
+
+    call.held = held  # type: ignore[attr-defined]
+    return call
 
 
 def _without_device(options: CallOptions) -> CallOptions:
@@ -264,15 +282,7 @@ class PointerArrayArguments(Arguments):
 
     def bind(self) -> Callable[..., None]:
         """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
-        calls = [each.bind() for each in self.each]
-        if len(calls) == 1:
-            return calls[0]
-
-        def call(stream: object = None) -> None:
-            for each in calls:
-                each(stream)
-
-        return call
+        return in_order([each.bind() for each in self.each])
 
     def sync(self) -> None:
         """Wait for the launches; results in NumPy arrays are valid afterwards."""
@@ -327,9 +337,7 @@ class PointerArrayLaunch(Arguments):
 
     def bind(self) -> Callable[..., None]:
         """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
-        if self.found[0].d.device < 0:
-            raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
-        check_gpu(self.call, self.operation, self.found[0])
+        check_bound(self.call, self.operation, self.found[0])
         x = joined(self.found)
         return self.bound(self.steps(x))
 

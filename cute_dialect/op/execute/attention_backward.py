@@ -22,21 +22,24 @@ from cute_dialect.kernels.attention.backward_config import (
     backward_config_named,
     default_backward_config,
 )
-from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.attention import check_call, head_matrix, log_matrix, readable_matrix
-from cute_dialect.op.problems.attention import Form, form_of
+from cute_dialect.op.problems.attention import Form, form_of, is_readable
+from cute_dialect.op.problems.operands import check_overlap
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.driver import driver
 
 __all__ = [
-    "BACKWARD_CALL", "BACKWARD_OTHERS", "AttentionBackwardProblem", "BackwardDispatch", "backward_form",
-    "choose_backward", "computed_gradients", "launch_backward", "missing_feature",
+    "BACKWARD_CALL", "BACKWARD_OTHERS", "GRADIENTS", "AttentionBackwardProblem", "BackwardDispatch",
+    "backward_form", "choose_backward", "computed_gradients", "launch_backward", "missing_feature",
 ]  # fmt: skip
 
 BACKWARD_CALL = "attention_backward"
 BACKWARD_OTHERS = ("lse", "dlse", "cu_seqlens_q", "cu_seqlens_k")
 """Arrays that are not of the type of q."""
+GRADIENTS = ("dq", "dk", "dv")
+"""Names of the results."""
 
 _MOST_WAVES = 8
 """Waves of key tiles from which their steps are not divided."""
@@ -227,13 +230,25 @@ def launch_backward(one: RowCall, way: BackwardDispatch, results: tuple[Any, Any
 
 
 def computed_gradients(one: RowCall, way: BackwardDispatch) -> tuple[Any, Any, Any]:
-    """Compute the gradients of q, k and v to new arrays."""
+    """Compute the gradients of q, k and v to the arrays ``dq``, ``dk`` and ``dv`` of the call, or to new ones."""
     one.expect("dout", one.views["out"].shape)
     check_call(one, way.problem.form)
     shapes = [one.views[key].shape for key in ("q", "k", "v")]
     is_empty = any(0 in shape for shape in shapes)
+    for name, shape in zip(GRADIENTS, shapes):
+        one.expect(name, shape)
+        given = one.views.get(name)
+        if given is not None and 0 not in shape and not is_readable(given):
+            raise LayoutError(
+                f"{one.name}: {name} has address {given.pointer:#x} and strides {given.strides}, but needs contiguous "
+                "heads at multiples of 16 bytes"
+            )
+        if given is not None:
+            others = {n: x for n, x in one.views.items() if n not in GRADIENTS or n < name}
+            check_overlap(one.name, {**others, name: given}, name, "")
     with one.on():
-        results = one.result(shapes[0]), one.result(shapes[1]), one.result(shapes[2])
+        dq, dk, dv = (one.arrays[n] if n in one.views else one.result(shape) for n, shape in zip(GRADIENTS, shapes))
+        results = dq, dk, dv
         if way.problem.form.packed or is_empty:
             for x in results:  # padding rows have no gradient
                 x[...] = 0

@@ -19,7 +19,7 @@ Costs on one core of a shared virtual machine with torch 2.13, in ns: the guard 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakSet
@@ -46,6 +46,23 @@ def number(x: float) -> tuple[object, object]:
     (False, False, True)
     """
     return type(x), x or repr(x)
+
+
+def key_and_arrays(how: tuple[object, ...], given: Mapping[str, Any]) -> tuple[tuple[object, ...], list[Any]]:
+    """Return the cache key of a call, and its arrays.
+
+    Args:
+        how: arguments that are part of the key.
+        given: arrays and numbers by name, or None.
+    """
+    key, arrays = [*how], list[Any]()
+    for name, x in given.items():
+        if x is None or isinstance(x, bool | int | float):
+            key += (name, x if x is None else number(x))
+        else:
+            key.append(name)
+            arrays.append(x)
+    return tuple(key), arrays
 
 
 class CachedCall(NamedTuple):

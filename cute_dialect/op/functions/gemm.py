@@ -17,7 +17,7 @@ from cute_dialect.op.epilogue.bind import alone
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_per_matrix
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, current
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.call_cache import KnownCalls, number
+from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays, number
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.recording import is_transformed, needs_gradients
 from cute_dialect.op.keywords import check_keywords
@@ -293,15 +293,8 @@ def _fused_key(dtype: object, out: object, given: LinearCombination) -> tuple[ob
 
 def graph_key(a: Any, b: Any, out: Any, how: tuple[object, ...], args: Mapping[str, Any]) -> tuple[Any, list[Any]]:
     """Return the cache key of a call with an epilogue, and its arrays."""
-    tensors = [a, b] if out is None else [a, b, out]
-    said: list[object] = [*how, out is None]
-    for name, x in args.items():
-        if isinstance(x, bool | int | float):
-            said += (name, number(x))
-        else:
-            said.append(name)
-            tensors.append(x)
-    return tuple(said), tensors
+    key, arrays = key_and_arrays((*how, out is None), args)
+    return key, [a, b, *arrays] if out is None else [a, b, out, *arrays]
 
 
 def _is_mapped(tensors: list[Any]) -> bool:

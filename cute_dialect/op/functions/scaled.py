@@ -22,10 +22,10 @@ from cute_dialect.op.epilogue.bind import bound, described
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.grouped import SCHEDULES, computed
-from cute_dialect.op.functions.gemm import graph_key, mm
+from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.scaled import (
@@ -89,9 +89,9 @@ def scaled_mm(
         check_keywords("scaled_mm", scaled_mm, run)
     how, tensors = None, list[Any]()
     if device is None and stream is None and not run and not KNOWN.is_traced():
-        given = {"out": out, "bias": bias, "scale_out": scale_out}
-        how, tensors = graph_key(a, b, None, (recipe, dtype, fast), {n: x for n, x in given.items() if x is not None})
-        tensors += (scale_a, scale_b)
+        given = {"a": a, "b": b, "out": out, "bias": bias, "scale_out": scale_out}
+        given |= {"scale_a": scale_a, "scale_b": scale_b}
+        how, tensors = key_and_arrays((recipe, dtype, fast), given)
         done = KNOWN.again(how, *tensors)
         if done is not None:
             return done

@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.arguments import wait_for
+from cute_dialect.op.execute.arguments import in_order, wait_for
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, library
 from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, AttentionDispatch, check_call, computed, way_of
 from cute_dialect.op.execute.attention_backward import (
     BACKWARD_OTHERS,
+    GRADIENTS,
     AttentionBackwardProblem,
+    BackwardDispatch,
     backward_form,
     choose_backward,
     computed_gradients,
@@ -36,7 +38,7 @@ from cute_dialect.op.explanations.attention import AttentionExplanation, explain
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.base import Recorded
 from cute_dialect.op.problems.attention import Form, direction_of, form_of, is_readable, window_of
-from cute_dialect.runtime.arrays import stream_of
+from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
@@ -78,6 +80,13 @@ class _Bound(_Planned):
     def __init__(self, name: str, arrays: dict[str, Any], others: tuple[str, ...], elements: tuple[str, ...]) -> None:
         super().__init__(name, arrays, None, others, elements)
         self.calls: list[Callable[..., None]] = []
+        if self.x.device < 0:
+            raise DeviceError(f"{name}: the arrays are in CPU memory; pass arrays on a GPU")
+
+    def _copied(self, view: ArrayView) -> ArrayView:
+        """Raise LayoutError, because a copy would keep the values of now."""
+        name = next(n for n, x in self.views.items() if x is view)
+        raise LayoutError(f"{self.name}: {name} has strides {view.strides}, which the kernel cannot read; pass a copy")
 
     def launch(self, kernel: RowKernel, *given: Any) -> None:
         """Prepare a launch."""
@@ -114,7 +123,7 @@ class Attention(Recorded):
             raise DtypeError(f"{_CALL}: element {self.element} is not supported; use bf16 or f16")
         self.causal, self.scale, self.window, self.lse, self.layout = causal, scale, window, lse, layout
         self.softcap, self.kernel, self.split_keys = softcap, kernel, split_keys
-        self._last: AttentionDispatch | None = None
+        self._last: Callable[[], AttentionDispatch] | None = None
         self.explain((1, 1, 1, head_size), (1, 1, 1, head_size))
 
     def _form(self, one: RowCall, longest: int | None) -> Form:
@@ -157,22 +166,38 @@ class Attention(Recorded):
 
         Raises OpError before anything is written.
         """
-        more = dict(
-            zip(OPTIONAL_ARRAYS, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table))
-        )
-        arrays = {"q": q, "k": k, "v": v, **more, "out": out}
-        one = _Planned(f"{_CALL}.run", arrays, device, OPTIONAL_ARRAYS, ("bf16", "f16"), stream=stream, run=run)
-        form, way = self._way(one, max_seqlen_q)
-        with one.on():
-            results = computed(one, form, way)
-        self._last = way
-        if way.form.keys and 0 not in one.x.shape:
-            self._record(way)
-        there = one.x.device >= 0
-        done = AttentionArguments(
-            results[0], results[1] if self.lse else None,
-            wait_for(one.gpu, stream_of(stream, (one.x,))) if there else None,
-        )  # fmt: skip
+        given = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
+        arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, given)), "out": out}
+
+        def call() -> _Planned:
+            return _Planned(f"{_CALL}.run", arrays, device, OPTIONAL_ARRAYS, ("bf16", "f16"), stream=stream, run=run)
+
+        def launch() -> AttentionArguments:
+            one = call()
+            form, way = self._way(one, max_seqlen_q)
+            self._last = lambda: way
+            with one.on():
+                results = computed(one, form, way)
+            if way.form.keys and 0 not in one.x.shape:
+                self._record(way)
+            wait = wait_for(one.gpu, stream_of(stream, (one.x,))) if one.x.device >= 0 else None
+            return AttentionArguments(results[0], results[1] if self.lse else None, wait)
+
+        def replay(results: Any) -> AttentionArguments:
+            self._last = lambda: self._way(call(), max_seqlen_q)[1]
+            number = q.device.index or 0
+            wait = wait_for(number, current_stream_of_torch()(number))
+            out, logs = results if self.lse else (results, None)
+            return AttentionArguments(out, logs, wait)
+
+        def result_of(done: AttentionArguments) -> Any:
+            return (done.out, done.lse) if self.lse else done.out
+
+        how = None
+        if device is None and stream is None and not run:
+            how = (self.element, self.head_size, self.causal, self.scale, self.window, self.softcap, self.lse)
+            how += (self.layout, self.kernel, self.split_keys, max_seqlen_q)
+        done = self._run(how, arrays, launch, replay, result_of)
         if sync:
             done.sync()
         return done
@@ -190,31 +215,20 @@ class Attention(Recorded):
 
         Raises OpError.
         """
-        more = dict(
-            zip(OPTIONAL_ARRAYS, (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table))
-        )
-        arrays = {"q": q, "k": k, "v": v, **more, "out": out}
+        given = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
+        arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, given)), "out": out}
         for name, array in (("out", out), ("lse", lse if self.lse else q)):
             if array is None:
                 raise ShapeError(f"{_CALL}.bind: {name} is None; pass an array")
         arrays |= {"lse": lse} if self.lse else {}
         one = _Bound(f"{_CALL}.bind", arrays, (*OPTIONAL_ARRAYS, "lse"), ("bf16", "f16"))
-        if one.x.device < 0:
-            raise DeviceError(f"{_CALL}.bind: the arrays are in CPU memory; pass arrays on a GPU")
         form, way = self._way(one, max_seqlen_q)
         if self.lse and one.views["lse"].dtype != "f32":
             raise one.wrong_type("lse", "f32")
         if way.form.keys == 0:
             raise ShapeError(f"{_CALL}.bind: queries see no keys, so there is nothing to launch; use run")
-        held = computed(one, form, way)
-        calls = one.calls
-
-        def call(stream: object = None) -> None:
-            assert held  # keeps the memory of key slices alive
-            for each in calls:
-                each(stream)
-
-        return call
+        computed(one, form, way)
+        return in_order(one.calls, one)
 
     def backward(
         self, dout: Array, q: Array, k: Array, v: Array, out: Array, lse: Array, dlse: Array = None, *,
@@ -226,10 +240,38 @@ class Attention(Recorded):
         arrays = {"q": q, "k": k, "v": v, "out": out, "dout": dout, "lse": lse, "dlse": dlse}
         arrays |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
         one = RowCall(f"{_CALL}.backward", arrays, device, BACKWARD_OTHERS, ("bf16", "f16"), stream=stream, run=run)
-        form = backward_form(one.views, self.causal, self.scale, self.window, self.layout, max_seqlen_q)
+        return computed_gradients(one, self._backward_way(one, max_seqlen_q, max_seqlen_k, deterministic))
+
+    def _backward_way(
+        self, one: RowCall, longest: int | None, longest_keys: int | None, deterministic: bool
+    ) -> BackwardDispatch:
+        """Return the kernels of a backward pass.  Raises OpError."""
+        form = backward_form(one.views, self.causal, self.scale, self.window, self.layout, longest)
         form = form._replace(softcap=self.softcap)
-        problem = AttentionBackwardProblem(form, dlse is not None, deterministic, max_seqlen_k)
-        return computed_gradients(one, choose_backward(problem))
+        return choose_backward(AttentionBackwardProblem(form, "dlse" in one.views, deterministic, longest_keys))
+
+    def bind_backward(
+        self, dout: Array, q: Array, k: Array, v: Array, out: Array, lse: Array, dq: Array, dk: Array, dv: Array,
+        dlse: Array = None, *, cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
+        max_seqlen_k: int | None = None, deterministic: bool = False,
+    ) -> Callable[..., None]:  # fmt: skip
+        """Return a checked and prepared call of :meth:`backward`: ``call()`` or ``call(stream)`` only launches.
+
+        Args:
+            dq, dk, dv: arrays for the gradients, like q, k and v.  Rows of no packed sequence are set to 0 once, now.
+            dout, q, k, v, out, lse, dlse: arrays on a GPU, as for :meth:`backward`.
+            cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, deterministic: as for :meth:`backward`.
+
+        Raises OpError.
+        """
+        arrays = {"q": q, "k": k, "v": v, "out": out, "dout": dout, "lse": lse, "dq": dq, "dk": dk, "dv": dv}
+        for name in GRADIENTS:
+            if arrays[name] is None:
+                raise ShapeError(f"{_CALL}.bind_backward: {name} is None; pass an array")
+        arrays |= {"dlse": dlse, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
+        one = _Bound(f"{_CALL}.bind_backward", arrays, BACKWARD_OTHERS, ("bf16", "f16"))
+        computed_gradients(one, self._backward_way(one, max_seqlen_q, max_seqlen_k, deterministic))
+        return in_order(one.calls, one)
 
     def reference(
         self, q: Array, k: Array, v: Array, *, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None
@@ -293,14 +335,14 @@ class Attention(Recorded):
     def compile(self, q: Array, k: Array, v: Array = None, **more: Any) -> tuple[CompiledModule, ...]:
         """Return the compiled kernels of :meth:`explain`; :meth:`ir` and similar methods then describe them."""
         found = self.explain(q, k, v, **more)
-        self._last = found.way
+        self._last = lambda: found.way
         return tuple([library(kernel) for kernel in found.way.kernels])
 
     def _shown(self) -> RowKernel:
         """Return the last kernel.  Raises UnsupportedError if nothing was run or compiled."""
         if self._last is None:
             raise UnsupportedError(f"{_CALL}: the kernel depends on the arrays; call run or compile first")
-        return self._last.kernels[0]
+        return self._last().kernels[0]
 
     # --------------------------------------------------------------------------------------------------------- saved
 

@@ -17,14 +17,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict, TypeVar, cast
 
 from cute_dialect.kernels.epilogue.activations import PLAIN
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
-from cute_dialect.op.execute.arguments import Arguments
-from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.arguments import wait_for
+from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays
 from cute_dialect.op.execute.saved import Fields, SavedKernels, Source, ir_of, module_of, write
 from cute_dialect.op.problems.operands import Kinds
 from cute_dialect.op.pycutlass.arguments import is_of_sums
@@ -67,6 +69,40 @@ class Call(Protocol):
 
 
 _C = TypeVar("_C", bound=Call)
+_R = TypeVar("_R")
+
+
+class Replayed:
+    """Mix-in of the arguments of a replayed call, which are computed when one is read."""
+
+    _make: Callable[[], object]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        for key, value in vars(self._make()).items():
+            self.__dict__.setdefault(key, value)
+        return object.__getattribute__(self, name)
+
+
+@cache
+def _replayed_class(kind: type[Any]) -> type[Any]:
+    return type(f"Replayed{kind.__name__}", (Replayed, kind), {})
+
+
+def replayed(kind: type[_R], make: Callable[[], _R], D: Any) -> _R:
+    """Return the arguments of a replayed call.
+
+    Args:
+        kind: their class.
+        make: checks the same arrays again and returns their arguments.
+        D: the result, a torch tensor.
+    """
+    found = object.__new__(_replayed_class(kind))
+    number = D.device.index or 0
+    wait = wait_for(number, current_stream_of_torch()(number))
+    found.__dict__.update(_make=make, D=D, results={"D": D}, _transfer=None, launched=[], _wait=wait)
+    return cast("_R", found)
 
 
 class Recorded:
@@ -82,6 +118,7 @@ class Recorded:
         self._sources: dict[str, Source] = {}
         self._choices: dict[str, Fields] = {}
         self._chosen: dict[str, Self] = {}
+        self._known = KnownCalls()
 
     # ------------------------------------------------------------------------------------------- methods of subclasses
 
@@ -116,6 +153,7 @@ class Recorded:
         self._sources.clear()
         self._choices.clear()
         self._chosen.clear()
+        self._known.clear()
 
     def save(self, folder: str | os.PathLike[str]) -> str:
         """Write the plan and the kernels of its calls to a folder, and return its path.
@@ -126,6 +164,37 @@ class Recorded:
         if not self._sources:
             raise UnsupportedError("save: the plan was never run, so it has no kernels to save; run it first")
         return write(folder, self.call, self.settings(), list(self._sources.values()), self._choices)
+
+    # ------------------------------------------------------------------------------------------------------ cached runs
+
+    def _run(
+        self, how: tuple[object, ...] | None, given: Mapping[str, Any], launch: Callable[[], _R],
+        replay: Callable[[Any], _R], result_of: Callable[[_R], Any] = attrgetter("D"),
+    ) -> _R:  # fmt: skip
+        """Launch a call and return its arguments; a call of torch tensors that was recorded is replayed.
+
+        Args:
+            how: settings that can change; None for a call that is not cached.
+            given: the call's arrays and numbers by name.
+            launch: checks the call, launches it and returns its arguments.
+            replay: returns the arguments of a replayed call, for its results.
+            result_of: returns the arrays of the results.
+        """
+        known = self._known
+        if how is None or "torch" not in sys.modules or known.is_traced():
+            return launch()
+        key, tensors = key_and_arrays(how, given)
+        found = known.again(key, *tensors) if len(known) else None
+        if found is not None:
+            return replay(found)
+        done: list[_R] = []
+
+        def result() -> Any:
+            done.append(launch())
+            return result_of(done[0])
+
+        known.recorded(key, tensors, result)
+        return done[0]
 
     # --------------------------------------------------------------------------------------------------------- serving
 
@@ -159,6 +228,7 @@ class Recorded:
             key = repr(choice)
             if key not in self._chosen:
                 plan = copy(self)
+                plan._known = KnownCalls()
                 plan._take(choice)
                 self._chosen[key] = plan
             yield self._chosen[key]
@@ -265,7 +335,6 @@ class Settings(Tiled):
         )
         self._operations: dict[object, Any] = {}
         self._scaled: dict[object, Any] = {}  # plans of calls with one factor per matrix
-        self._known = KnownCalls()  # cached calls of a plan of matrices
         self._last: Arguments | None = None
         self._check()
 
@@ -304,10 +373,24 @@ class Settings(Tiled):
         a, b, c, d = (own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), given))
         return a, b, c, d
 
+    def _cached_run(
+        self, how: tuple[object, ...] | None, factors: tuple[Any, Any], given: Mapping[str, Any],
+        launch: Callable[[], _R], replay: Callable[[Any], _R],
+    ) -> _R:  # fmt: skip
+        """Run a call with numbers for alpha and beta, as :meth:`_run` does; ``C`` does not matter if beta is 0."""
+        alpha, beta = factors
+        if how is None or not (isinstance(alpha, int | float) and isinstance(beta, int | float)):
+            return launch()
+        given = {**given, "alpha": alpha, "beta": beta, "C": given["C"] if beta != 0.0 else None}
+        return self._run(how, given, launch, replay)
+
+    def _factors(self, alpha: Any, beta: Any) -> tuple[Any, Any]:
+        """Return alpha and beta of a call, with the plan's factors as defaults."""
+        return self._alpha if alpha is None else alpha, self._beta if beta is None else beta
+
     def _reset(self) -> None:
         self._operations.clear()
         self._scaled.clear()
-        self._known.clear()
         self._forget()
 
     # ---------------------------------------------------------------------------------------------------------- as data
@@ -341,7 +424,7 @@ class Settings(Tiled):
     def _take(self, choice: Fields) -> None:
         tile = choice["tile"]
         self._tile = None if tile is None else TileDescription.from_json(tile)
-        self._operations, self._known = {}, KnownCalls()
+        self._operations = {}
 
     def _functor(self) -> EpilogueFunctor:
         """Return the epilogue functor, if no epilogue is traced."""
@@ -479,47 +562,3 @@ def _named(name: str) -> Hook:
 
     hook.__name__ = name
     return hook
-
-
-class Again(Arguments):
-    """The arguments of a replayed call; ``make`` computes their properties from the same arrays."""
-
-    def __init__(self, make: Callable[[], Arguments], D: Any):
-        self._make, self.D, self.results = make, D, {"D": D}
-        self._transfer, self.launched = None, []
-        number = D.device.index or 0
-        self._waits_for(number, current_stream_of_torch()(number))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        for key, value in vars(self._make()).items():
-            self.__dict__.setdefault(key, value)
-        return object.__getattribute__(self, name)
-
-
-def replayed(
-    known: KnownCalls, how: object, tensors: Sequence[Any], make: Callable[[Any], Arguments]
-) -> Again | None:  # fmt: skip
-    """Replay a cached call, or return None if there is none.
-
-    Args:
-        how, tensors: as in :class:`~cute_dialect.op.execute.call_cache.KnownCalls`.
-        make: returns the arguments of the call for its D.
-    """
-    if "torch" not in sys.modules or len(known) == 0 or known.is_traced():
-        return None
-    found = known.again(how, *tensors)
-    return None if found is None else Again(lambda: make(found), found)
-
-
-def cached(known: KnownCalls, how: object, tensors: Sequence[Any], compute: Callable[[], Arguments]) -> Arguments:
-    """Compute a call, and cache its launches if its tensors are torch tensors on a GPU."""
-    done: list[Arguments] = []
-
-    def result() -> Any:
-        done.append(compute())
-        return done[0].D
-
-    known.recorded(how, tensors, result)
-    return done[0]

@@ -20,7 +20,7 @@ from cute_dialect.op.errors import EpilogueError, ShapeError
 from cute_dialect.op.execute.arguments import Arguments, PointerArrayArguments, on_the_cpu
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.saved import Fields
-from cute_dialect.op.plans.base import cached, replayed
+from cute_dialect.op.plans.base import replayed
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
 from cute_dialect.op.plans.report import explained
@@ -194,24 +194,20 @@ class Gemm(MatrixPlan):
             OpError: before anything is written.
         """
         a, b, c, d = self._arrays(A, B, C, D)
+        factors = self._factors(alpha, beta)
         usual = not (options or print_module or self._visitor or visitor_args) and stream is None and split_k is None
-        factors = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
-        usual = usual and isinstance(factors[0], int | float) and isinstance(factors[1], int | float)
 
-        def compute() -> Arguments:
+        def launch() -> Arguments:
             found = self._call("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
             if print_module:
                 print(found.operation.ir())
             return self._ran(found)
 
-        if usual:
-            tensors = tuple([x for x in (a, b, c if factors[1] != 0.0 else None, bias, d) if x is not None])
-            how = (*map(repr, factors), bias is None, d is None)
-            found = replayed(
-                self._known, how, tensors, lambda found: self.arguments(a, b, c, found, *factors, bias=bias)
-            ) or cached(self._known, how, tensors, compute)
-        else:
-            found = compute()
+        def replay(done: Any) -> Arguments:
+            return replayed(Arguments, lambda: self.arguments(a, b, c, done, *factors, bias=bias), done)
+
+        given = {"A": a, "B": b, "C": c, "D": d, "bias": bias}
+        found = self._cached_run(() if usual else None, factors, given, launch, replay)
         self._last = found
         if sync:
             found.sync()

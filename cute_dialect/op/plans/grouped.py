@@ -20,7 +20,7 @@ from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.saved import Fields, Source, ir_of
 from cute_dialect.op.explanations.gemm import explain_grouped
-from cute_dialect.op.plans.base import Tiled
+from cute_dialect.op.plans.base import Tiled, replayed
 from cute_dialect.op.plans.gemm import Gemm
 from cute_dialect.op.plans.jagged_groups import CutArguments, cut_arguments, cut_reference
 from cute_dialect.op.plans.matrix_plan import types_of
@@ -313,9 +313,13 @@ class GroupedGemm(Tiled):
         numbers = numbers_of(call, alpha, beta, len(found), on_cpu)
         return GroupArguments(self.operation_for(found), found, results, numbers, stream, options, call)
 
+    def _arrays(self, given: Sequence[Any]) -> list[Any]:
+        """Return the arrays of a call, with the plan's arrays as defaults."""
+        return [own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), given)]
+
     def _given(self, call: str, given: Sequence[Any]) -> list[Any]:
         """Return the arrays of a call, with the plan's arrays as defaults.  Raises UnsupportedError."""
-        found = [own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), given)]
+        found = self._arrays(given)
         for name, x in zip("AB", found):
             if x is None:
                 raise UnsupportedError(f"{call}: {name} is missing; pass it to the call or to the plan")
@@ -346,14 +350,28 @@ class GroupedGemm(Tiled):
             OpError: before anything is written.
         """
         groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
-        found = self._call(
-            "GroupedGemm.run", (A, B, C, D), alpha, beta, groups, rest, bias, visitor_args, stream, options
-        )
-        if print_module:
-            print(ir_of(found.shown(), "cute"))
-        found.launch()
+        a, b, c, d = self._arrays((A, B, C, D))
+        alpha, beta = self.alpha if alpha is None else alpha, self.beta if beta is None else float(beta)
+
+        def launch() -> GroupArguments | CutArguments:
+            given = (A, B, C, D), alpha, beta, groups, rest, bias, visitor_args, stream, options
+            found = self._call("GroupedGemm.run", *given)
+            if print_module:
+                print(ir_of(found.shown(), "cute"))
+            found.launch()
+            self._record(found)
+            return found
+
+        def replay(done: Any) -> CutArguments:
+            given = (a, b, c, done), alpha, beta, groups, rest, bias, None, None, {}
+            return replayed(CutArguments, lambda: cast("CutArguments", self._call("GroupedGemm.run", *given)), done)
+
+        # The kernels of lists read a table of addresses, which a replay would have to write again.
+        usual = not (options or print_module or self.epilogue_visitor or visitor_args or isinstance(a, list | tuple))
+        given = {"A": a, "B": b, "C": None if beta == 0.0 else c, "D": d, "alpha": alpha, "beta": beta, "bias": bias}
+        how = (rest,) if usual and stream is None else None
+        found = self._run(how, given | groups, launch, replay)
         self._last = found
-        self._record(found)
         if sync:
             found.sync()
         return found

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import GroupedConfig
 from cute_dialect.op.epilogue.combination import LinearCombination
-from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.arguments import on_the_cpu, wait_for
+from cute_dialect.op.errors import EpilogueError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.arguments import in_order, on_the_cpu, refuse_bound, wait_for
 from cute_dialect.op.execute.grouped import planned
 from cute_dialect.op.execute.kernels import GroupKernel, kernel_of, library, name_of, text_of
+from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.saved import Fields, SavedKernels, Source
 from cute_dialect.op.plans.reference import as_f64
 from cute_dialect.op.problems.grouped import GroupedArguments, shapes_of
@@ -91,7 +92,7 @@ class CutArguments:
         """
         on_cpu, report = on_the_cpu(self.options), None
         for kernel, (_, given) in zip(self._ready(on_cpu), self._launches):
-            report = kernel(*given, stream=self.stream, **self.options)
+            report = launched(kernel, *given, stream=self.stream, **self.options)
         view = view_of(self.D)
         if view.device >= 0:
             self._wait = wait_for(view.device, stream_of(self.stream, (view,)))
@@ -99,15 +100,8 @@ class CutArguments:
 
     def bind(self) -> Callable[..., None]:
         """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
-        if view_of(self.D).device < 0:
-            raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
-        calls = [kernel.bind(*given) for kernel, (_, given) in zip(self._ready(), self._launches)]
-
-        def call(stream: object = None) -> None:
-            for each in calls:
-                each(stream)
-
-        return calls[0] if len(calls) == 1 else call
+        refuse_bound(view_of(self.D).device)
+        return in_order([kernel.bind(*given) for kernel, (_, given) in zip(self._ready(), self._launches)])
 
     def sync(self) -> None:
         """Wait for the launch."""

@@ -23,8 +23,8 @@ from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import DeviceError, EpilogueError, UnsupportedError, named
-from cute_dialect.op.execute.arguments import Arguments, Transfer, check_gpu, on_the_cpu
+from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
+from cute_dialect.op.execute.arguments import Arguments, Transfer, check_bound, check_gpu, in_order, on_the_cpu
 from cute_dialect.op.execute.kernels import Variant, chip_here, compiled
 from cute_dialect.op.execute.pointer_arrays import Copies, TableLaunch, check_results, table_launch, table_like
 from cute_dialect.op.execute.recording import Launch
@@ -348,20 +348,9 @@ class GroupArguments(Arguments):
 
     def bind(self) -> Callable[..., None]:
         """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
-        if self.found[0].d.device < 0:
-            raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
-        check_gpu(self.call, self.operation, self.found[0])
-        calls = (
-            [kernel.bind(*given) for kernel, _, given in self._calls(self._laid(self.found))] if any(self.sizes) else []
-        )
-        if len(calls) == 1:
-            return calls[0]
-
-        def call(stream: object = None) -> None:
-            for each in calls:
-                each(stream)
-
-        return call
+        check_bound(self.call, self.operation, self.found[0])
+        calls = self._calls(self._laid(self.found)) if any(self.sizes) else []
+        return in_order([kernel.bind(*given) for kernel, _, given in calls])
 
     def shown(self) -> Variant:
         """Return the first kernel of the GEMMs."""

@@ -11,10 +11,10 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 744,
-    "lines": 190_758,
-    "# fmt: skip": 854,
-    "Any": 6_516,
-    f"functions with {MANY} or more parameters": 117,
+    "lines": 190_897,
+    "# fmt: skip": 855,
+    "Any": 6_537,
+    f"functions with {MANY} or more parameters": 118,
 }
 
 

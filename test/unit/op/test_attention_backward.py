@@ -12,7 +12,14 @@ from attention_gradients import Call, exact, inputs  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.kernels.attention.backward_config import BackwardConfig  # noqa: E402
-from cute_dialect.op.execute.attention_backward import AttentionBackwardProblem, missing_feature  # noqa: E402
+from cute_dialect.op.execute.attention_backward import (  # noqa: E402
+    BACKWARD_OTHERS,
+    GRADIENTS,
+    AttentionBackwardProblem,
+    computed_gradients,
+    missing_feature,
+)
+from cute_dialect.op.plans import attention  # noqa: E402
 from cute_dialect.op.problems.attention import Form  # noqa: E402
 
 CASES = [
@@ -120,5 +127,49 @@ def test_plan() -> None:
     done = plan.run(*given, device="cpu")
     grad = torch.randn_like(done.out)
     found = plan.backward(grad, *given, done.out, done.lse, device="cpu")
-    for x, y in zip(found, exact(call, given, grad, None), strict=True):
-        assert float((x.double() - y).norm()) < 2e-3 * float(y.norm())
+    arrays = dict(zip(("q", "k", "v", "out", "dout", "lse"), (*given, done.out, grad, done.lse)))
+    arrays |= {name: torch.full_like(x, float("nan")) for name, x in zip(GRADIENTS, given)}
+    one = attention.RowCall("backward", arrays, "cpu", BACKWARD_OTHERS, ("f16",))
+    bound = computed_gradients(one, plan._backward_way(one, None, None, False))
+    for x, y, z, name in zip(found, exact(call, given, grad, None), bound, GRADIENTS, strict=True):
+        assert float((x.double() - y).norm()) < 2e-3 * float(y.norm()) and z is arrays[name] and torch.equal(x, z)
+
+
+def test_gradients_of_a_prepared_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launches that ``bind_backward`` prepares write to the given arrays, and copies are refused."""
+    launches: list[tuple[str, set[int]]] = []
+    monkeypatch.setattr(attention, "_Bound", _recorded(launches))
+    plan = op.Attention(element="f16", head_size=64, causal=True, lse=True)
+    grads = [torch.empty_like(Q) for _ in range(3)]
+    arrays = [Q + i for i in range(5)]
+    call = plan.bind_backward(*arrays, LSE, *grads)
+    call()
+    assert len(launches) > 1 and {x.data_ptr() for x in (*arrays, LSE, *grads)} <= set().union(
+        *[x for _, x in launches]
+    )
+    wide = torch.zeros(1, 2, 8, 65).half()[..., :64]
+    for given, error, words in (
+        ((*arrays, LSE, None, *grads[1:]), op.ShapeError, "bind_backward: dq is None; pass an array"),
+        ((*arrays, LSE, Q[..., :32], *grads[1:]), op.ShapeError, "dq has shape"),
+        ((*arrays, LSE, wide, *grads[1:]), op.LayoutError, "dq has address .* but needs contiguous heads"),
+        ((wide, *arrays[1:], LSE, *grads), op.LayoutError, "dout has strides .* pass a copy"),
+        ((*arrays, LSE, arrays[1], *grads[1:]), op.LayoutError, "dq shares memory with q"),
+        ((*arrays, LSE, grads[0], grads[0], grads[2]), op.LayoutError, "shares memory with d"),
+    ):
+        with pytest.raises(error, match=words):
+            plan.bind_backward(*given)
+
+
+def _recorded(launches: list[tuple[str, set[int]]]) -> Any:
+    """Return the class of prepared calls with fake kernels, which accepts arrays in CPU memory."""
+
+    class Recorded(attention._Bound):
+        def __init__(self, name: str, arrays: Any, others: Any, elements: Any) -> None:
+            attention.RowCall.__init__(self, name, arrays, "cpu", others, elements)
+            self.calls: Any = []
+
+        def launch(self, kernel: Any, *given: Any) -> None:
+            pointers = {x.data_ptr() if hasattr(x, "data_ptr") else getattr(x, "pointer", 0) for x in given}
+            self.calls.append(lambda stream: launches.append((kernel.name, pointers)))
+
+    return Recorded

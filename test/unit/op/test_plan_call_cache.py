@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -10,12 +11,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.execute import launch_sequence, recording  # noqa: E402
+from cute_dialect.op.execute import array_call, launch_sequence, recording  # noqa: E402
 from cute_dialect.op.execute.arguments import Arguments  # noqa: E402
 from cute_dialect.op.execute.array_call import RowCall  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.execute.launcher import Launcher  # noqa: E402
+from cute_dialect.op.plans import attention, jagged_groups  # noqa: E402
 from cute_dialect.op.plans import base as known  # noqa: E402
+from cute_dialect.op.plans.jagged_groups import CutArguments  # noqa: E402
 from cute_dialect.runtime.arrays import view_of  # noqa: E402
 
 A, B, C = (torch.zeros(16, 16, dtype=torch.float16) for _ in range(3))
@@ -51,6 +54,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     )
     monkeypatch.setattr(Arguments, "launch", launch)
     monkeypatch.setattr(Arguments, "_waits_for", lambda *_: None)
+    monkeypatch.setattr(known, "wait_for", lambda *_: None)
     monkeypatch.setattr(Arguments, "sync", lambda self: None)
     for module in (known, recording):
         monkeypatch.setattr(module, "current_stream_of_torch", lambda: lambda device: 7)
@@ -69,14 +73,13 @@ def first(plan: op.Gemm, *arrays: Any, bias: Any = None, **numbers: float) -> No
     """Run a plan for the first time, so that it records the call."""
     a, b, c, d = (*arrays, None, None)[:4]
     factors = numbers.get("alpha", plan.alpha), numbers.get("beta", plan.beta)
-    tensors = tuple([x for x in (a, b, c if factors[1] else None, bias, d) if x is not None])
 
     def compute() -> Arguments:
         found = plan.arguments(*arrays, bias=bias, device="cpu", **numbers)  # type: ignore[arg-type]
         found.launch()
         return found
 
-    known.cached(plan._known, (*map(repr, factors), bias is None, d is None), tensors, compute)
+    plan._cached_run((), factors, {"A": a, "B": b, "C": c, "D": d, "bias": bias}, compute, pytest.fail)
 
 
 @pytest.mark.slow
@@ -185,3 +188,80 @@ def test_operands_that_share_a_tensor(kernel: Kernel) -> None:
     y, z = X.clone(), X.clone()
     assert calls.again("how", y, y) is not None and kernel.launched.pop()[1:3] == (y.data_ptr(), y.data_ptr())
     assert calls.again("how", y, z) is None and kernel.launched == []
+
+
+class Module:
+    """A fake compiled kernel library."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.found = kernel
+
+    def kernel(self, host: str) -> Kernel:
+        return self.found
+
+
+F8 = torch.float8_e4m3fn
+QUERIES = [torch.zeros(1, 2, 64, 64, dtype=torch.bfloat16) for _ in range(3)]
+
+
+def _scaled() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    plan = op.ScaledGemm(element="f8E4M3FN", recipe="row", element_D="bf16")
+    a, b = torch.zeros(16, 128, dtype=F8), torch.zeros(16, 128, dtype=F8).t()
+    return plan, (a, b, torch.ones(16, 1), torch.ones(1, 16)), {}
+
+
+def _blocks() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    plan = op.ScaledGemm(element="f8E4M3FN", recipe="block", element_D="bf16")
+    a, b = torch.zeros(16, 128, dtype=F8), torch.zeros(128, 128, dtype=F8).t()
+    return plan, (a, b, torch.ones(16, 1), torch.ones(1, 1)), {"bias": torch.zeros(128)}
+
+
+def _grouped() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    plan = op.GroupedGemm(element="f16", layout="row")
+    return plan, (A, torch.zeros(2, 16, 16, dtype=torch.float16)), {"offs": torch.tensor([8, 16], dtype=torch.int32)}
+
+
+def _convolution() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    plan = op.Conv2d(element="f16")
+    x, f = torch.zeros(1, 8, 8, 64, dtype=torch.float16), torch.zeros(64, 3, 3, 64, dtype=torch.float16)
+    return plan, (x, f), {"padding": 1, "bias": torch.zeros(64)}
+
+
+def _attention() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    return op.Attention(element="bf16", head_size=64, causal=True, lse=True), tuple(QUERIES), {}
+
+
+@pytest.mark.parametrize("make", [_scaled, _blocks, _grouped, _convolution, _attention])
+def test_each_plan_replays_its_runs(
+    monkeypatch: pytest.MonkeyPatch, kernel: Kernel, make: Callable[[], tuple[Any, tuple[Any, ...], dict[str, Any]]]
+) -> None:
+    """The second run of a plan with other tensors makes the launches of the first at their addresses."""
+    monkeypatch.setenv("CUTE_DEVICE", "cpu")
+    usual = CutArguments.launch
+
+    def launch(self: CutArguments) -> None:
+        self.options = {}
+        with monkeypatch.context() as on_gpu:
+            on_gpu.delenv("CUTE_DEVICE")
+            usual(self)
+
+    monkeypatch.setattr(CutArguments, "launch", launch)
+    monkeypatch.setattr(jagged_groups, "kernel_of", lambda *_: kernel)
+    monkeypatch.setattr("cute_dialect.op.execute.grouped._on_host", lambda *_: [8, 16])  # reads offsets on the CPU only
+    monkeypatch.setattr(array_call, "options_of", lambda *_: {})
+    monkeypatch.setattr(attention._Planned, "module", lambda *_: Module(kernel))
+    monkeypatch.setattr(attention, "wait_for", lambda *_: None)
+    monkeypatch.setattr(attention, "current_stream_of_torch", lambda: lambda device: 7)
+    plan, tensors, more = make()
+    first = plan.run(*tensors, sync=False, **more)
+    assert len(plan._known) == 1 and kernel.launched == []
+    others = [t.clone(memory_format=torch.preserve_format) for t in tensors]
+    found = plan.run(*others, sync=False, **more)
+    (addresses,) = kernel.launched
+    results = [found.out, found.lse] if isinstance(plan, op.Attention) else [found.D]
+    assert isinstance(found, type(first)) and plan.ir()
+    assert {x.data_ptr() for x in (*others, *more.values(), *results) if hasattr(x, "data_ptr")} <= {*addresses}
+    if not isinstance(plan, op.Attention):
+        assert found.D.data_ptr() != first.D.data_ptr() and found.problem == first.problem
+        plan.activation = "relu"
+        assert len(plan._known) == 0
