@@ -17,6 +17,10 @@ from cute_dialect.op.functions.attention import (
 from cute_dialect.op.functions.attention import (
     merge_attention as merge_attention,
 )
+from cute_dialect.op.functions.flex_attention import (
+    create_block_mask as create_block_mask,
+    flex_attention as flex_attention,
+)
 from cute_dialect.op.functions.gated import (
     gated as gated,
 )

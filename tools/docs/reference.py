@@ -588,7 +588,7 @@ PAGES: Mapping[str, Page] = {
             _op("Matrix multiplication", "functions.gemm", "functions.gemm_array", "functions.scaled"),
             _op("Grouped GEMM", "functions.grouped"),
             _op("Convolution", "functions.conv"),
-            _op("Attention", "functions.attention", "functions.rope"),
+            _op("Attention", "functions.attention", "functions.flex_attention", "functions.rope"),
             _op("Row operations", "functions.rows", "functions.linear_cross_entropy", "functions.quantize"),
             _op("Mixtures of experts", "functions.routing"),
             _op("Elementwise operations", "functions.elementwise", "functions.element_functions", "functions.gated"),

@@ -17,6 +17,7 @@ from cute_dialect.kernels.common.kernel_names import by
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.backward_config import BackwardConfig
+    from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
 HEADS = (64, 128, 256)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
@@ -44,7 +45,9 @@ class KernelNames(Generic[_C]):
     default: Callable[[str, int, str], _C]  # the configuration of an element type, a head dimension and a mask
     flags: Mapping[str, str]  # words -> boolean fields
     numbers: Mapping[str, str]  # words that a number follows -> fields
-    elements: tuple[str, ...] = ()  # fields that hold an element type; their words are, for example, ``bias_f16``
+    # Fields that hold an element type, or a graph, of which there is only the name; their words are, for example,
+    # ``bias_f16``.
+    elements: tuple[str, ...] = ()
 
     def name(self, c: _C) -> str:
         """Return the name of a configuration."""
@@ -128,6 +131,10 @@ class AttentionConfig(NamedTuple):
     alibi: bool = False  # subtract the distance of query and key, times a slope per head
     bias: str = ""  # element type of an added bias, one of BIASES; "i1" is a mask of visible keys
     sinks: str = ""  # element type of a per-head logit that joins the sum of exponentials; "" for none
+    functions: ScoreGraph | None = None  # functions of scores and of visible keys
+    # A block mask: lists of the key blocks that a block of queries sees; 0 for none.
+    block_m: int = 0  # queries of a block, a multiple of tile_m
+    block_n: int = 0  # keys of a block, a multiple of tile_n
 
     @property
     def value_head(self) -> int:
@@ -137,12 +144,22 @@ class AttentionConfig(NamedTuple):
     @property
     def adjusts(self) -> bool:
         """Return True if the scores are changed between the MMA and softmax."""
-        return self.scaled or self.softcap or self.alibi or bool(self.bias)
+        return self.scaled or self.softcap or self.alibi or bool(self.bias) or self.has_score
+
+    @property
+    def has_score(self) -> bool:
+        """Return True if a function of scores changes them, other than by hiding keys."""
+        return self.functions is not None and self.functions.has("score")
+
+    @property
+    def has_mask(self) -> bool:
+        """Return True if a function selects visible keys."""
+        return self.functions is not None and self.functions.has("visible")
 
     @property
     def hides(self) -> bool:
         """Return True if a row may have no visible key."""
-        return self.mask != "full" or bool(self.bias)
+        return self.mask != "full" or bool(self.bias) or self.functions is not None or self.block_n > 0
 
     @property
     def consumers(self) -> int:
@@ -234,6 +251,15 @@ class AttentionConfig(NamedTuple):
             raise ValueError("split=True needs lse=True")
         if self.tile_m not in (64, 128, 192):
             raise ValueError(f"tile_m is {self.tile_m}; it must be 64, 128 or 192")
+        if self.block_n and (self.block_m % self.tile_m or self.block_n % self.tile_n):
+            raise ValueError(
+                f"the tile is {self.tile_m}x{self.tile_n}; it must divide the blocks of the mask, "
+                f"{self.block_m}x{self.block_n}"
+            )
+        if self.functions is not None and (self.pack or self.packed):
+            raise ValueError("functions of scores need pack=False and packed=False")
+        if self.block_n and (self.mask != "full" or self.packed or self.used or self.page or self.pack or self.split):
+            raise ValueError("a block mask needs mask='full', and no packed, used, page, pack or split")
         if self.tile_n % 16 or not 16 <= self.tile_n <= 256:
             raise ValueError(f"tile_n is {self.tile_n}; it must be a multiple of 16 up to 256")
         if self.stages < 1 or self.q_stages < 1:
@@ -277,9 +303,9 @@ _NAMES = KernelNames(
     },
     numbers={
         "v": "head_v", "page": "page", "s": "stages", "q": "q_stages", "o": "overlap", "p": "pingpong", "l": "lazy",
-        "pairs": "pairs", "sms": "sms",
+        "pairs": "pairs", "sms": "sms", "bm": "block_m", "bn": "block_n",
     },
-    elements=("bias", "sinks"),
+    elements=("bias", "sinks", "functions"),
 )  # fmt: skip
 
 

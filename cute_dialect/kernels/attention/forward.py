@@ -27,9 +27,10 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.producer import GatherProducer, Producer, TmaMatrix
 from cute_dialect.kernels.attention.result import Rows
-from cute_dialect.kernels.attention.scores import Line, ScoreOperands, Scores
+from cute_dialect.kernels.attention.score_graph import captured_types
+from cute_dialect.kernels.attention.scores import LOG2_E, Line, ScoreOperands, Scores
 from cute_dialect.kernels.attention.softmax import Softmax
-from cute_dialect.kernels.attention.tiles import Place, Problem, Tiles, nothing_of
+from cute_dialect.kernels.attention.tiles import BlockLists, Place, Problem, Step, Tiles, nothing_of
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang import hopper, pipeline, utils
@@ -62,8 +63,8 @@ def launch(
     of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, scale: cute.Float32,
     left: cute.Int32, right: cute.Int32, parts: cute.Int32 | None = None, cap: cute.Float32 | None = None,
     slopes: cute.Tensor | None = None, bias: cute.Tensor | None = None, sinks: cute.Tensor | None = None,
-    used: cute.Tensor | None = None, table: cute.Tensor | None = None,
-    config: cute.Constexpr[AttentionConfig] = DEFAULT,
+    used: cute.Tensor | None = None, table: cute.Tensor | None = None, captured: tuple[Any, ...] | None = None,
+    blocks: tuple[cute.Tensor, ...] | None = None, config: cute.Constexpr[AttentionConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
@@ -72,13 +73,16 @@ def launch(
         lse: Log-sum-exp of each row, (S, H, B), or None.
         of_queries, of_keys: Boundaries of packed sequences, or None.
         queries: Queries of a sequence; the largest number for packed sequences.
-        scale: Factor of the scores, times ``log2(e)``; with a soft cap also times ``2 / cap``.
+        scale: Factor of the scores, times ``log2(e)``; with a soft cap also times ``2 / cap``. With a function of
+            scores just the factor.
         left, right: See :class:`.tiles.Problem`.
         parts: Number of slices of the keys (split-KV). The f32 ``out`` and ``lse`` then have ``parts`` times as many
             sequences, those of the first slice first.
         cap, slopes, bias, sinks: See :class:`.scores.ScoreOperands`.
         used: Number of keys of each sequence, or None.
         table: Pages of each sequence, (pages, B), or None. K and V then have one matrix per page.
+        captured: Inputs of the functions of scores and of visible keys, or None.
+        blocks: The arrays of :class:`.tiles.BlockLists`, or None.
         config: The configuration.
     """
     c = config
@@ -120,8 +124,9 @@ def launch(
     problem = Problem(
         queries, keys, heads, sharing, batch, (of_queries, of_keys), left, right, rows,
         Problem.units_of(c, rows, heads, batch, parts), parts, used, table,
+        None if blocks is None else BlockLists(*blocks),
     )  # fmt: skip
-    operands = ScoreOperands(scale, cap, slopes, bias, sinks)
+    operands = ScoreOperands(scale, cap, slopes, bias, sinks, captured)
     if c.pack:  # consumers load Q themselves
         tmas = (Q, *tmas[1:])
     if c.gathers:
@@ -225,7 +230,8 @@ class Consumer:
         scores = mma_s.make_fragment_C(mma_s.partition_shape_C((c.tile_m, c.tile_n)))
         weights = mma_o.make_fragment_A(mma_o.partition_shape_A((c.tile_m, c.tile_n)))
         sums = mma_o.make_fragment_C(mma_o.partition_shape_C((c.tile_m, c.value_head)))
-        self.softmax = Softmax(c, scores, weights, sums, cute.Float32(1.0) if c.adjusts else operands.scale)
+        factor = cute.Float32(1.0) if c.adjusts else operands.scale
+        self.softmax = Softmax(c, scores, weights, sums, cute.Float32(LOG2_E) if c.has_score else factor)
         self.functions = Scores(c, scores, operands)
         self.scores, self.weights, self.sums = scores, weights, sums
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
@@ -261,14 +267,15 @@ class Consumer:
                 q = q._replace(index=place.zero)
         softmax.begin()
         lines = self._lines(place)
+        step = self.tiles.step(place, place.last - 1)
         k = self.of_k.wait_and_advance()
         self._make_visible()
         warpgroup.fence()
         self._multiply_keys(q, k, place.last - 1)
         warpgroup.wait_group(0, self.scores)
         k.release()
-        self._adjust(place, lines, place.last - 1)
-        self._mask(place, lines, place.last - 1)
+        self._adjust(place, lines, step)
+        self._mask(place, lines, step)
         softmax.take(first=True, masked=True)
         softmax.weigh()
         top = place.last - 1
@@ -307,7 +314,7 @@ class Consumer:
             if self.c.pack:
                 row, head = self.tiles.split_row(row)
                 head = head + place.head * self.tiles.problem.sharing
-            found.append(self.functions.line(row, head, place.batch))
+            found.append(self.functions.line(row, head, place))
         return found
 
     def _load_queries(self, place: Place) -> Queries:
@@ -338,17 +345,21 @@ class Consumer:
         first = place.matrix < self.tiles.problem.batch
         return [x if first else cute.Float32(float("-inf")) for x in found]
 
-    def _adjust(self, place: Place, lines: list[Line], at: Int) -> None:
+    def _adjust(self, place: Place, lines: list[Line], step: Step) -> None:
         """Apply the functions of scores to those of a step."""
+        if self.c.functions is not None:
+            self.functions.apply(lines, place, step, self.column)
+            return
         if not self.c.adjusts:
             return
-        first = at * self.c.tile_n + self.column
+        first = step.key + self.column
         own = [line.query + place.keys - place.queries - first for line in lines]
         self.functions.adjust(lines, place.batch, first, own)
 
     def _step(self, place: Place, lines: list[Line], q: Queries | Slot, at: Int, whole: tuple[Int, Int]) -> None:
         """Multiply the queries by a step's keys, and the probabilities of the previous step by its values."""
         softmax, overlap = self.softmax, self.c.overlap
+        step = self.tiles.step(place, at)
         # Wait for both stages before the first MMA. Between MMAs, ptxas would insert fences that serialize them.
         k, v = self.of_k.wait_and_advance(), self.of_v.wait_and_advance()
         self._make_visible()
@@ -362,12 +373,13 @@ class Consumer:
         else:
             warpgroup.wait_group(0, self.scores, self.sums)
             v.release()
-        self._adjust(place, lines, at)
+        self._adjust(place, lines, step)
         low, high = whole
         cut = [at < low] if low is not None else []
         cut += [at >= high] if high is not None else []
+        cut += [step.key + self.c.tile_n > place.seen] if self.c.block_n else []
         if cut and cut[0] | cut[-1]:
-            self._mask(place, lines, at)
+            self._mask(place, lines, step)
         by = softmax.take(first=False, masked=self.c.hides)
         if softmax.is_taken():
             k.release()
@@ -402,11 +414,11 @@ class Consumer:
             following = self.group + 1
             cute.arch.barrier_arrive(_TURN + (0 if following == self.c.consumers else following), 256)
 
-    def _mask(self, place: Place, lines: list[Line], at: Int) -> None:
+    def _mask(self, place: Place, lines: list[Line], step: Step) -> None:
         """Mask the scores of keys that a query does not see, and of keys past the end."""
         c, p = self.c, self.tiles.problem
         left, right = c.bounded
-        begin = at * c.tile_n
+        begin = step.key
         # Compute the warp-uniform part first. The remaining part is this thread's row minus its column.
         own, here = place.row + self.tiles.shift(place) - begin, self.row - self.column
         end = place.seen - begin - self.column
@@ -457,6 +469,9 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     found["sinks"] = cute.Tensor[number(c.sinks), "?:1"] if c.sinks else None
     found["used"] = cute.Tensor[cute.Int32, "?:1"] if c.used else None
     found["table"] = cute.Tensor[cute.Int32, "(?,?):(?,?)"] if c.page else None
+    found["captured"] = captured_types(c.functions)
+    counts, indices = (cute.Tensor[cute.Int32, f"({x}):({x})"] for x in ("?,?,?", "?,?,?,?"))
+    found["blocks"] = (counts, indices, counts, indices) if c.block_n else None
     return found
 
 

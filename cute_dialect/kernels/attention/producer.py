@@ -114,8 +114,13 @@ class Producer:
             pages = following
 
     def _pages(self, place: Place, at: Int) -> Int | None:
-        """Return the page of this lane's part of a step, -1 past the end of the keys; None without pages."""
+        """Return the page of this lane's part of a step, -1 past the end of the keys.
+
+        With a block mask, return the first key of the step. Without pages and without blocks, return None.
+        """
         c = self.c
+        if c.block_n:
+            return self.tiles.step(place, at).key
         if not c.page:
             return None
         lane = cute.arch.lane_idx()
@@ -145,7 +150,8 @@ class Producer:
     ) -> None:
         c = self.c
         if not c.page:
-            matrix.fetch(slot, barrier, place.key_start + at * c.tile_n, head, batch)
+            key = pages if c.block_n else at * c.tile_n
+            matrix.fetch(slot, barrier, place.key_start + key, head, batch)
             return
         row = at * c.tile_n % c.page
         for i in cute.range_constexpr(c.page_loads):

@@ -1,17 +1,23 @@
 """Functions of the scores of attention: scale, soft cap, ALiBi, bias and mask, between the MMA and softmax.
 
-The accumulator of Q K^T becomes ``log2(e) (f(scale x) + bias)``, so that softmax uses powers of two without a factor.
-The soft cap ``f(x) = cap tanh(x / cap)`` is ``cap - 2 cap / (1 + e^(2 x / cap))``, which needs one exponential and one
-approximate reciprocal and is accurate to about 1e-6 of the cap.
+Functions of users, ``score_mod`` and ``mask_mod``, are graphs (:mod:`.score_graph`). They replace the scores by
+``f(scale x)``, or by -inf where a key is hidden; softmax then has the factor ``log2(e)``, or ``scale log2(e)`` if keys
+are only hidden.
+
+Without them, the accumulator of Q K^T becomes ``log2(e) (f(scale x) + bias)``, so that softmax uses powers of two
+without a factor. The soft cap ``f(x) = cap tanh(x / cap)`` is ``cap - 2 cap / (1 + e^(2 x / cap))``, which needs one
+exponential and one approximate reciprocal and is accurate to about 1e-6 of the cap.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalSubscript=false, reportOptionalMemberAccess=false
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.score_graph import Scored
+from cute_dialect.kernels.attention.tiles import Place, Step
 from cute_dialect.lang.values.signature_types import Int, Number
 
 LOG2_E = 1.4426950408889634
@@ -20,19 +26,22 @@ LOG2_E = 1.4426950408889634
 class ScoreOperands(NamedTuple):
     """Operands of the functions of scores. Those that the configuration does not use are None."""
 
-    scale: cute.Float32  # factor of the scores, times log2(e); with a soft cap times 2 log2(e) / cap
+    # Factor of the scores, times log2(e); with a soft cap times 2 log2(e) / cap; with a graph of scores neither.
+    scale: cute.Float32
     cap: Number  # soft cap, times log2(e)
     slopes: cute.Tensor | None  # slopes of ALiBi, (H, B), in f32
     bias: cute.Tensor | None  # added bias or mask of visible keys, (queries, keys, H, B)
     sinks: cute.Tensor | None  # logits of keys without values, (H,)
+    captured: Any  # inputs of the graph, or None
 
 
 class Line(NamedTuple):
-    """A row of a thread: its query in the sequence, its head, and its ALiBi slope times ``log2(e)``."""
+    """A row of a thread."""
 
-    query: Int
+    query: Int  # in the sequence
     head: Int
-    slope: Number
+    slope: Number  # of ALiBi, times log2(e)
+    values: dict[int, Any]  # values of the graph that depend on the query, by node
 
 
 class Scores:
@@ -40,11 +49,16 @@ class Scores:
 
     def __init__(self, c: AttentionConfig, scores: cute.Tensor, operands: ScoreOperands):
         self.c, self.scores, self.operands = c, scores, operands
+        self.graph = None if c.functions is None else Scored(c.functions, operands.captured)
 
-    def line(self, query: Int, head: Int, batch: Int) -> Line:
-        """Return a row, with its slope loaded."""
-        slope = self.operands.slopes[head, batch] * LOG2_E if self.c.alibi else None
-        return Line(query, head, slope)
+    def line(self, query: Int, head: Int, place: Place) -> Line:
+        """Return a row, with what depends on it alone loaded."""
+        slope = self.operands.slopes[head, place.batch] * LOG2_E if self.c.alibi else None
+        values: dict[int, Any] = {}
+        if self.graph is not None:
+            at = {**_indices(place), "row": self.graph.index(query, place.queries)}
+            values = self.graph.known(("score", "visible"), "row", at)
+        return Line(query, head, slope, values)
 
     def sinks(self, lines: list[Line]) -> list[cute.Float32] | None:
         """Return the logits of the rows' keys without values, times ``log2(e)``, or None."""
@@ -85,3 +99,45 @@ class Scores:
                     else:
                         score = cute.math.fma(held.to(cute.Float32), LOG2_E, score)
                 self.scores[i] = score
+
+    def apply(self, lines: list[Line], place: Place, step: Step, column: Int) -> None:
+        """Apply the graph to all scores of a step.
+
+        Args:
+            lines: the thread's rows.
+            place: the tile.
+            step: the step.
+            column: the thread's first column.
+        """
+        if not self.c.has_mask or step.partial is None:
+            self._apply(lines, place, step.key + column, ("score", "visible"))
+        elif self.c.has_score:
+            if step.partial:
+                self._apply(lines, place, step.key + column, ("score", "visible"))
+            else:
+                self._apply(lines, place, step.key + column, ("score",))
+        elif step.partial:
+            self._apply(lines, place, step.key + column, ("visible",))
+
+    def _apply(self, lines: list[Line], place: Place, first: Int, names: tuple[str, ...]) -> None:
+        graph, scale = self.graph, self.operands.scale
+        base = _indices(place)
+        shared = graph.known(names, "", base)
+        for column in cute.range_constexpr(self.c.tile_n // 4):
+            at = {**base, "column": graph.index(first + (column // 2 * 8 + column % 2), place.keys)}
+            of_column = graph.known(names, "column", at, shared)
+            for row in cute.range_constexpr(2):
+                line, i = lines[row], column // 2 * 4 + row * 2 + column % 2
+                at["row"] = graph.index(line.query, place.queries)
+                known = {**of_column, **line.values}
+                score = self.scores[i]
+                if "score" in names and self.c.has_score:
+                    score = cute.Float32(graph.value("score", score * scale, at, known))
+                if "visible" in names and self.c.has_mask:
+                    score = score if graph.value("visible", None, at, known) else cute.Float32(float("-inf"))
+                self.scores[i] = score
+
+
+def _indices(place: Place) -> dict[str, Any]:
+    """Return the indices of a graph that are the same for all scores of a tile."""
+    return {"matrix": place.batch, "head": place.head, "queries": place.queries, "keys": place.keys}

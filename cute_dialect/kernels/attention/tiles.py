@@ -1,13 +1,26 @@
 """Tile scheduler of attention: the rows and heads of each block, their order, and the keys that they see."""
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic, reportOptionalSubscript=false
+# pyright: basic, reportOptionalSubscript=false, reportOptionalMemberAccess=false
 
 from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.lang.values.signature_types import Condition, Int
+
+
+class BlockLists(NamedTuple):
+    """The key blocks that each block of queries sees, at least in part, in i32.
+
+    Counts are (blocks of queries, H, B), and indices (blocks of keys, blocks of queries, H, B). The mask function
+    applies to the blocks of the first pair. All keys of the second pair are visible.
+    """
+
+    counts: cute.Tensor
+    indices: cute.Tensor
+    full_counts: cute.Tensor
+    full_indices: cute.Tensor
 
 
 class Problem(NamedTuple):
@@ -26,6 +39,7 @@ class Problem(NamedTuple):
     parts: Int | None  # slices of the keys of a tile (split-KV), or None
     used: cute.Tensor | None  # number of keys of each sequence, or None
     table: cute.Tensor | None  # pages of the keys of each sequence, (pages, B), or None
+    blocks: BlockLists | None  # of a block mask, or None
 
     @staticmethod
     def units_of(c: AttentionConfig, rows: Int, heads: Int, batch: Int, parts: Int | None) -> Int:
@@ -50,6 +64,14 @@ class Place(NamedTuple):
     zero: Int  # 0 at run time, see nothing_of
     matrix: Int  # index of the result's matrix
     seen: Int  # end of the keys that are seen, independent of the mask
+    partial: Int = 0  # steps of a block mask to which the mask function applies; they come first
+
+
+class Step(NamedTuple):
+    """A step of keys."""
+
+    key: Int  # the first key
+    partial: Condition | None  # True if the mask function applies; None without a block mask
 
 
 def nothing_of(number: Int) -> Int:
@@ -149,6 +171,23 @@ class Tiles(TileSchedule):
             matrix=part if self.c.packed else part * self.problem.batch + place.batch,
         )  # fmt: skip
 
+    def step(self, place: Place, at: Int) -> Step:
+        """Return a step of a tile."""
+        c, lists = self.c, self.problem.blocks
+        if not c.block_n:
+            return Step(at * c.tile_n, None)
+        each = c.block_n // c.tile_n
+        at = cute.assume(at, range=(0, None))
+        is_partial = at < place.partial
+        block, row = cute.Int32(0), place.row // c.block_m
+        if place.seen > 0:
+            entry = at // each
+            if is_partial:
+                block = lists.indices[entry, row, place.head, place.batch]
+            else:
+                block = lists.full_indices[entry - place.partial // each, row, place.head, place.batch]
+        return Step(block * c.block_n + at % each * c.tile_n, is_partial)
+
     def query(self, row: Int) -> Int:
         """Return the query of a row of a sequence's tiles."""
         return self.split_row(row)[0] if self.c.pack else row
@@ -168,6 +207,15 @@ class Tiles(TileSchedule):
     def _seen(self, place: Place) -> Place:
         """Return a tile with its range of steps: at least one, whose keys may all be masked."""
         c, p, n = self.c, self.problem, self.c.tile_n
+        if c.block_n:
+            block = place.row // c.block_m
+            partial, full = (x[block, place.head, place.batch] for x in (p.blocks.counts, p.blocks.full_counts))
+            each = c.block_n // n
+            count = (partial + full) * each
+            return place._replace(
+                first=cute.Int32(0), last=cute.max(count, 1), partial=partial * each,
+                seen=place.keys if count > 0 else cute.Int32(0),
+            )  # fmt: skip
         low, high = cute.Int32(0), place.keys
         left, right = c.bounded
         if right:

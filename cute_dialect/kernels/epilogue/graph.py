@@ -9,6 +9,9 @@ A graph is data. Its nodes are in topological order, and ``nodes[i].op`` is one 
                            :mod:`cute_dialect.kernels.common.philox`; ``value``: "half" for elements of (M, N / 2),
                            "turned" for those of the transposed result, or ""
     row, column, matrix    coordinates of the accumulator element (i32)
+    element                ``value``: the index of an input, an array; the operands are the indices of the element.
+                           Only functions of attention scores (:mod:`cute_dialect.kernels.attention.score_graph`)
+                           have it, and the indices that are listed there
     cast                   ``value``: the type to which the operand is rounded
     even, odd              column 2 j or 2 j + 1 of a pair of adjacent columns; the result is over (M, N / 2)
     whole                  row reduction ``value`` (sum, max or min); needs a tile with all columns of a row
@@ -334,8 +337,17 @@ class Builder:
         self.inputs.append(input)
         return self.add(Node("load", (), len(self.inputs) - 1))
 
+    def array(self, input: Input) -> int:
+        """Add an array that is read by indices, and return the index of the input."""
+        self.inputs.append(input)
+        return len(self.inputs) - 1
+
+    def element(self, array: int, *indices: int) -> int:
+        """Return the element of an array at some indices."""
+        return self.add(Node("element", indices, array))
+
     def place(self, index: str) -> int:
-        """Return the ``row``, ``column`` or ``matrix`` index of the element."""
+        """Return the ``row``, ``column`` or ``matrix`` index of the element, or another index of a score."""
         return self.add(Node(index))
 
     def pair(self, x: int) -> tuple[int, int]:
@@ -357,6 +369,10 @@ class Builder:
     def interleave(self, x: int, y: int) -> int:
         """Interleave two values as the even and the odd columns."""
         return self.add(Node("interleave", (x, y)))
+
+    def captured(self, array: Any) -> int | None:
+        """Return the node of an array that a traced function reads without an argument, None if it may not."""
+        return None
 
     def call(self, name: str, *operands: int) -> int:
         """Return a function of the operands."""
@@ -386,7 +402,7 @@ class Builder:
                 node = self.nodes[i]
                 operands = tuple([visit(x) for x in node.operands])
                 value = node.value
-                if node.op == "load":
+                if node.op in ("load", "element"):
                     value = inputs.setdefault(value, len(inputs))
                 numbers[i] = len(nodes)
                 nodes.append(Node(node.op, operands, value))

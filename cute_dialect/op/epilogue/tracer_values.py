@@ -495,6 +495,8 @@ def call(name: str, *operands: Any) -> Any:
             nodes.append(make.constant(x))
         elif isinstance(x, Reduced):
             x.refuse()
+        elif (found_node := make.captured(x)) is not None:
+            nodes.append(found_node)
         elif hasattr(x, "item") and getattr(x, "shape", None) == ():
             nodes.append(make.constant(x.item()))
         else:
@@ -506,7 +508,7 @@ def call(name: str, *operands: Any) -> Any:
     if name == "multiply" and len(proxies) == 2:
         name, nodes = _scaled(proxies, nodes)
     shape = _shape(what, proxies) if modes is None else extents(modes)
-    return Proxy(what, make, make.call(name, *nodes), shape, _needs(proxies), "", modes, origin)
+    return type(proxies[0])(what, make, make.call(name, *nodes), shape, _needs(proxies), "", modes, origin)
 
 
 def _plain(x: Any) -> bool:

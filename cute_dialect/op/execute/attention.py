@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
 from cute_dialect.kernels.attention.config import HEADS, SMEM, AttentionConfig, config_named, default_config
@@ -23,12 +23,16 @@ from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.problems.attention import CALL, LAYOUTS, Form, check_rising, expanded_strides, is_readable
+from cute_dialect.op.problems.flex_attention import KEY_LISTS
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.settings import flag
 
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.attention.score_graph import ScoreGraph
+
 __all__ = [
-    "OPTIONAL_ARRAYS", "AttentionDispatch", "check_call", "computed", "head_matrix", "log_matrix", "readable_matrix",
-    "tiles_of", "way_of",
+    "OPTIONAL_ARRAYS", "AttentionDispatch", "captured_operands", "check_call", "computed", "head_matrix", "log_matrix",
+    "readable_matrix", "tiles_of", "way_of",
 ]  # fmt: skip
 
 OPTIONAL_ARRAYS = ("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask", "seqused_k", "page_table")
@@ -147,7 +151,7 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
                 # Measured for 16 x 16384 keys in pages of 1 on an H200, 2026-11-29: 281 us instead of 415 us.
                 # Tiles of 128 keys are faster for 4 and 16 queries, and for pages of 24.
                 found = found._replace(tile_n=64, stages=4)
-        if found.tile_m > 128:
+        if found.tile_m > 128 and not found.block_n:
             tiles = [found, found._replace(tile_m=128)]
             if not form.packed and _parts(form, found) == 1 and not found.pack:
                 tiles.append(found._replace(tile_m=64, q_stages=1))
@@ -170,21 +174,24 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
 def packs(form: Form) -> bool:
     """Return True if fewer tiles result from rows that are (query, head) pairs of the heads that share keys."""
     rows, share = form.rows, form.sharing
+    if form.functions is not None or form.blocks[1]:
+        return False
     return 0 < rows <= 64 and -(-rows * share // 64) < share
 
 
 def _fields(form: Form) -> dict[str, Any]:
     """Return the fields of a configuration that the problem determines."""
     softcap = form.softcap > 0
-    scaled = form.scale <= 0 and not (softcap or form.alibi or form.bias)
+    scaled = form.scale <= 0 and not (softcap or form.alibi or form.bias or form.functions is not None)
     functions = {"scaled": scaled, "softcap": softcap, "alibi": form.alibi, "bias": form.bias, "sinks": form.sinks}
+    functions |= {"functions": form.functions, "block_m": form.blocks[0], "block_n": form.blocks[1]}
     return {**functions, "used": form.used, "page": form.page}
 
 
 def _fitting(config: AttentionConfig) -> AttentionConfig:
     """Return a default configuration with smaller tiles if functions of scores or the values' heads need the space."""
     found = config
-    if found.adjusts and found.tile_m > 64:  # registers for addresses and slopes
+    if (found.adjusts or found.functions is not None) and found.tile_m > 64:  # registers for addresses and slopes
         most = 64 if found.value_head == 256 else 96 if found.bias else 128
         found = found._replace(tile_m=128, tile_n=min(found.tile_n, most))
     if found.value_head > found.head and found.tile_m > 64:
@@ -192,6 +199,12 @@ def _fitting(config: AttentionConfig) -> AttentionConfig:
         found = found._replace(tile_m=wide.tile_m, tile_n=wide.tile_n, stages=wide.stages, q_stages=wide.q_stages)
     if found.page and not found._replace(tile_n=128).gathers:
         found = found._replace(tile_m=min(found.tile_m, 128), tile_n=128 if found.head + found.value_head < 512 else 64)
+    if found.block_n:
+        if found.head == found.value_head == 128 and found.tile_m > 64:
+            found = found._replace(tile_n=128, q_stages=2)  # as for keys bounded on a side
+        tile_n = 128 if found.tile_n >= 128 and found.block_n % 128 == 0 else 64
+        tile_m = min(found.tile_m, 128 if found.block_m % 128 == 0 else 64)
+        return found._replace(tile_m=tile_m, tile_n=tile_n)
     while found.smem_bytes + 256 > SMEM and found.tile_n > 16:
         found = found._replace(tile_n=found.tile_n - 16 if found.gathers or not found.page else found.tile_n // 2)
     return found
@@ -237,7 +250,7 @@ def _parts(form: Form, config: AttentionConfig) -> int:
     """
     tiles = tiles_of(form, config) if form.rows else 0
     most = _MOST_WAVES * config.sms if form.mask == "full" else config.sms
-    if (form.packed and form.longest is None) or not 0 < tiles < most:
+    if (form.packed and form.longest is None) or form.blocks[1] or not 0 < tiles < most:
         return 1
     steps, part = _steps(form, config), form.rows * form.heads * form.batch * form.values * 8
 
@@ -283,9 +296,14 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
         begins = [one.views.get(key) for key in ("cu_seqlens_q", "cu_seqlens_k")]
         f = way.form
         # With a soft cap the kernel computes e^(2 x / cap).
-        factor = 2 * f.scale / f.softcap if f.softcap else f.scale
-        numbers = (f.rows, factor * LOG2_E, f.left, f.right)
-        scores = [*_score_operands(one, f), *_lengths(one, f)]
+        factor = LOG2_E * (2 * f.scale / f.softcap if f.softcap else f.scale)
+        numbers = (f.rows, f.scale if way.config.has_score else factor, f.left, f.right)
+        scores = [
+            *_score_operands(one, f),
+            *_lengths(one, f),
+            *captured_operands(one, f.functions),
+            *_block_lists(one, f),
+        ]
         if way.combine is None:
             one.launch(way.kernels[0], q, k, v, out, lines, *begins, *numbers, *scores)
             return results
@@ -326,6 +344,29 @@ def _score_operands(one: RowCall, form: Form) -> list[Any]:
         found.append(view._replace(shape=(*shape[2:], *shape[1::-1]), strides=(i, j, h, b), dtype=element))
     if form.sinks:
         found.append(one.flat("sinks"))
+    return found
+
+
+def captured_operands(one: RowCall, functions: ScoreGraph | None) -> list[Any]:
+    """Return the inputs of the functions of scores: the arrays ``captured 0``, ``captured 1``, …"""
+    count = 0 if functions is None else len(functions.graph.inputs)
+    found: list[Any] = []
+    for i in range(count):
+        view = one.views[f"captured {i}"]
+        if not view.shape:
+            view = view._replace(shape=(1,), strides=(1,))
+        found.append(view._replace(dtype="ui8") if view.dtype == "i1" else view)
+    return found
+
+
+def _block_lists(one: RowCall, form: Form) -> list[Any]:
+    """Return the lists of key blocks: counts (blocks, H, B), and indices (blocks of keys, blocks, H, B)."""
+    found: list[Any] = []
+    for name in KEY_LISTS if form.blocks[1] else ():
+        view = one.views[name]
+        shape = (form.batch, form.heads, *view.shape[2:])
+        strides = expanded_strides(view, shape) or ()
+        found.append(view._replace(shape=shape[::-1], strides=strides[::-1]))
     return found
 
 

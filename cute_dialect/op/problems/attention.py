@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from cute_dialect.kernels.attention.config import HEADS
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
 __all__ = [
     "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "check_layout", "check_pages", "check_rising", "direction_of",
@@ -78,6 +81,8 @@ class Form(NamedTuple):
     sinks: str = ""  # element type of the sinks, "" for none
     used: bool = False  # the number of keys of each sequence is an array
     page: int = 0  # keys of a page; 0: keys are contiguous.  ``keys`` then counts those of all pages of a sequence
+    functions: ScoreGraph | None = None  # functions of scores and of visible keys
+    blocks: tuple[int, int] = (0, 0)  # queries and keys of the blocks of a block mask
 
     @property
     def values(self) -> int:
@@ -87,7 +92,7 @@ class Form(NamedTuple):
     @property
     def depends_on_head(self) -> bool:
         """Return True if heads that share keys have different functions of scores."""
-        return self.alibi or bool(self.bias) or bool(self.sinks)
+        return self.alibi or bool(self.bias) or bool(self.sinks) or self.functions is not None or self.blocks[1] > 0
 
     @property
     def rows(self) -> int:

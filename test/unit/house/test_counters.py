@@ -10,11 +10,11 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 744,
-    "lines": 190_897,
-    "# fmt: skip": 855,
-    "Any": 6_537,
-    f"functions with {MANY} or more parameters": 118,
+    "files": 749,
+    "lines": 192_129,
+    "# fmt: skip": 862,
+    "Any": 6_637,
+    f"functions with {MANY} or more parameters": 119,
 }
 
 

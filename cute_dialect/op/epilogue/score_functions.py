@@ -1,0 +1,410 @@
+"""Tracing of ``score_mod`` and ``mask_mod`` of flex attention, and the derivative of a score.
+
+    def alibi(score, b, h, q_idx, kv_idx):
+        return score + slopes[h] * (kv_idx - q_idx)
+
+A function runs once with proxies of one element each (:mod:`.tracer_values`), so it has the operators and functions of
+an epilogue.  The indices are integers.  A torch tensor of the function's scope may be indexed by traced values; it
+becomes an argument of the kernel.  Numbers of the scope are constants of the graph.
+"""
+
+# Arrays and functions are the user's.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
+# pyright: reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, NamedTuple, NoReturn
+
+from cute_dialect.kernels.attention.score_graph import ARRAYS, PLACES, ScoreGraph
+from cute_dialect.kernels.epilogue.functions import FUNCTIONS
+from cute_dialect.kernels.epilogue.graph import Builder, Input, Output, constant_of
+from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.epilogue import functions
+from cute_dialect.op.epilogue.derivative import WITHOUT, rule_of
+from cute_dialect.op.epilogue.tracer_values import Proxy, call
+from cute_dialect.op.epilogue.tracing import add_place, name_of
+from cute_dialect.op.errors import EpilogueError
+
+__all__ = ["TracedScores", "constant_slope", "trace_scores", "with_slopes"]
+
+SIGNATURES = {"score_mod": "(score, b, h, q_idx, kv_idx)", "mask_mod": "(b, h, q_idx, kv_idx)"}
+"""Parameters of the functions."""
+
+_INDICES = ("matrix", "head", "row", "column")
+"""Indices in the order of the parameters."""
+
+_INTEGERS = ("i8", "ui8", "i32", "i64")
+
+
+class TracedScores(NamedTuple):
+    """The graph of the functions, None if they change nothing, and the tensors that it reads."""
+
+    graph: ScoreGraph | None
+    captured: tuple[Any, ...]
+
+
+class _Making(Builder):
+    """Builds a graph whose inputs are captured tensors."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what, self.tensors = what, list[Any]()
+
+    def number_of(self, tensor: Any) -> int:
+        """Return the input of a captured tensor.  Raises EpilogueError."""
+        for i, x in enumerate(self.tensors):
+            if x is tensor:
+                return i
+        element = element_name(tensor.dtype)
+        if element not in ARRAYS:
+            raise EpilogueError(
+                f"{self.what}: a captured tensor has dtype {element}; it must have one of {', '.join(ARRAYS)}"
+            )
+        self.tensors.append(tensor)
+        return self.array(Input("captured", element))
+
+    def captured(self, array: Any) -> int | None:
+        """Return the node of a captured tensor of one element."""
+        if isinstance(array, _Part):
+            array.refuse()
+        if not _is_tensor(array):
+            return None
+        if tuple(array.shape) not in ((), (1,)):
+            raise EpilogueError(
+                f"{self.what}: a captured tensor of shape {tuple(array.shape)} is an operand; index it, such as "
+                "bias[h, q_idx, kv_idx]"
+            )
+        return self.element(self.number_of(array))
+
+    def kind(self, node: int) -> str:
+        """Return the kind of a node's values: b (boolean), i (integer) or f (float)."""
+        n = self.nodes[node]
+        if n.op in PLACES:
+            return "i"
+        if n.op == "element":
+            element = self.inputs[n.value].element
+            return "b" if element == "i1" else "i" if element in _INTEGERS else "f"
+        if n.op == "constant":
+            value = constant_of(n)
+            return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
+        if n.op in FUNCTIONS and FUNCTIONS[n.op].result == "b":
+            return "b"
+        if n.op in _OF_ANY:
+            of = [self.kind(i) for i in (n.operands[1:] if n.op == "where" else n.operands)]
+            return max(of, key="bif".index)
+        return "f"
+
+
+_OF_ANY = (
+    "add", "subtract", "multiply", "floor_divide", "remainder", "negative", "abs", "maximum", "minimum", "where",
+    "multiply_add", "relu",
+)  # fmt: skip
+"""Functions whose results have the kind of their operands."""
+
+
+class _Score(Proxy):
+    """A traced score, index or element of a captured tensor: a tensor of one element."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> Any:
+        """The torch type: float32, int32 or bool."""
+        name = {"b": "bool", "i": "int32", "f": "float32"}[self._kind()]
+        return getattr(sys.modules.get("torch"), name, name)
+
+    @property
+    def device(self) -> Any:
+        """None: values are in registers."""
+        return None
+
+    def _kind(self) -> str:
+        return self.make.kind(self.node)  # type: ignore[attr-defined]
+
+    def to(self, dtype: Any, *others: Any, **more: Any) -> _Score:
+        """Convert the value to a float type, or an integer to an integer type."""
+        element = element_name(dtype)
+        if element in _INTEGERS and self._kind() != "f":
+            return self if self._kind() == "i" else functions.where(self, 1, 0)  # type: ignore[return-value]
+        if element == "i1":
+            return self if self._kind() == "b" else call("not_equal", self, 0)
+        if element not in ("f16", "bf16", "f32"):
+            raise EpilogueError(
+                f"{self.what}: conversion to {element} is not supported; use float32, float16, bfloat16"
+            )
+        if self._kind() == "b":
+            return functions.where(self, 1.0, 0.0)  # type: ignore[return-value]
+        return self if element == "f32" and self._kind() == "f" else self._again(self.make.cast(self.node, element))
+
+    def type(self, dtype: Any) -> _Score:
+        """Return :meth:`to`."""
+        return self.to(dtype)
+
+    def float(self) -> _Score:
+        """Convert the value to f32."""
+        return self.to("f32")
+
+    def long(self) -> _Score:
+        """Return an integer."""
+        return self.to("i64")
+
+    def int(self) -> _Score:
+        """Return an integer."""
+        return self.to("i32")
+
+    def bool(self) -> _Score:
+        """Return True where the value is not 0."""
+        return self.to("i1")
+
+    def new_ones(self, *size: Any, **more: Any) -> _Score:
+        """Return True: what torch's combinations of masks start from."""
+        return self._again(self.make.constant(True))
+
+    def new_zeros(self, *size: Any, **more: Any) -> _Score:
+        """Return False."""
+        return self._again(self.make.constant(False))
+
+    def _again(self, node: Any) -> _Score:
+        return type(self)(self.what, self.make, node, ())
+
+
+class _Part:
+    """A captured tensor with fewer indices than dimensions, as ``bias[h]`` of ``bias[h][q_idx]``."""
+
+    def __init__(self, make: _Making, tensor: Any, indices: tuple[Any, ...]) -> None:
+        self.make, self.tensor, self.indices = make, tensor, indices
+
+    def __getitem__(self, index: Any) -> Any:
+        return _element(self.make, self.tensor, (*self.indices, *(index if isinstance(index, tuple) else (index,))))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.refuse()
+
+    def refuse(self, *others: Any) -> NoReturn:
+        """Raise EpilogueError because it is used as an operand."""
+        shape, count = tuple(self.tensor.shape), len(self.indices)
+        raise EpilogueError(
+            f"{self.make.what}: a captured tensor of shape {shape} has {count} indices, but one element is needed; "
+            f"pass {len(shape)} indices"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rand__ = __or__ = __ror__ = __bool__ = __index__ = refuse
+
+
+def _is_tensor(x: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def _element(make: _Making, tensor: Any, indices: tuple[Any, ...]) -> Any:
+    """Return an element of a captured tensor, or a part of it if there are fewer indices than dimensions."""
+    rank = len(tensor.shape)
+    nodes: list[int] = []
+    for x in indices:
+        if isinstance(x, Proxy) and make.kind(x.node) == "i":
+            nodes.append(x.node)
+        elif isinstance(x, int) and not isinstance(x, bool):
+            nodes.append(make.constant(x))
+        else:
+            found = make.captured(x) if not isinstance(x, Proxy) else None
+            if found is None or make.kind(found) != "i":
+                raise EpilogueError(
+                    f"{make.what}: a captured tensor has an index of type {type(x).__name__}; use integers: q_idx, "
+                    "kv_idx, h, b, and numbers computed from them"
+                )
+            nodes.append(found)
+    if len(nodes) > rank:
+        raise EpilogueError(
+            f"{make.what}: a captured tensor of shape {tuple(tensor.shape)} has {len(nodes)} indices; pass {rank}"
+        )
+    if len(nodes) < rank:
+        return _Part(make, tensor, indices)
+    return _Score(make.what, make, make.element(make.number_of(tensor), *nodes), ())
+
+
+@contextmanager
+def _captures(make: _Making) -> Generator[None]:
+    """Let torch tensors be indexed by traced values."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+
+    class Captures(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if function is torch.Tensor.__getitem__ and _is_tensor(args[0]):
+                index = args[1] if isinstance(args[1], tuple) else (args[1],)
+                if any([isinstance(x, Proxy) for x in index]):
+                    return _element(make, args[0], index)
+            if any([isinstance(x, Proxy) for x in (*args, *(kwargs or {}).values())]):
+                return _Score.__torch_function__(function, types, args, kwargs)
+            return function(*args, **(kwargs or {}))
+
+    with Captures():
+        yield
+
+
+def trace_scores(
+    call: str, score_mod: Callable[..., Any] | None, mask_mod: Callable[..., Any] | None, *, keeps_score: bool = False
+) -> TracedScores:
+    """Trace the functions.
+
+    Args:
+        call: name of the operation, for errors.
+        score_mod: ``score_mod(score, b, h, q_idx, kv_idx)``, or None.
+        mask_mod: ``mask_mod(b, h, q_idx, kv_idx)``, or None.
+        keeps_score: return a graph of scores, even if they do not change.
+
+    Raises:
+        EpilogueError: if a function cannot be traced.
+    """
+    make = _Making(call)
+    outputs: list[Output] = []
+    names: list[str] = []
+    score = make.accum()
+    if score_mod is not None:
+        score = _run(make, call, "score_mod", score_mod)
+    if score != make.accum() or keeps_score:
+        outputs.append(Output(score))
+        names.append("score")
+    if mask_mod is not None:
+        visible = _run(make, call, "mask_mod", mask_mod)
+        if make.kind(visible) != "b":
+            visible = make.call("not_equal", visible, make.constant(0))
+        node = make.nodes[visible]
+        if node.op != "constant" or not constant_of(node):
+            outputs.append(Output(visible))
+            names.append("visible")
+    if not outputs:
+        return TracedScores(None, ())
+    graph = make.graph(outputs)
+    return TracedScores(ScoreGraph(graph, tuple(names)), tuple([make.tensors[i] for i in make.kept]))
+
+
+def _run(make: _Making, call: str, kind: str, function: Callable[..., Any]) -> int:
+    """Run a function with proxies, and return the node of its result.  Raises EpilogueError."""
+    what = make.what = f"{call}: {kind} {name_of(function)}"
+    given = [_Score(what, make, make.place(index), ()) for index in _INDICES]
+    if kind == "score_mod":
+        given.insert(0, _Score(what, make, make.accum(), ()))
+    try:
+        with _captures(make):
+            found = function(*given)
+        if isinstance(found, bool | int | float):
+            return make.constant(found)
+        if isinstance(found, Proxy):
+            return found.node
+        node = make.captured(found)
+        if node is None:
+            raise EpilogueError(
+                f"{what}: the result is a {type(found).__name__}; return a value computed from {SIGNATURES[kind]}"
+            )
+        return node
+    except EpilogueError as e:
+        add_place(e, function, what)
+        raise
+    except TypeError as e:
+        raise EpilogueError(f"{what}: {e}; the function is called as {kind}{SIGNATURES[kind]}") from e
+
+
+# ---------------------------------------------------------------------------------------------------------- derivatives
+
+
+_RULES: dict[str, Callable[..., Sequence[Any]]] = {"tanh": lambda g, r, x: (g - g * r * r,)}
+"""Rules that need no further exponential.  Their absolute error of 1e-7 is enough for a score."""
+
+
+@lru_cache(maxsize=256)
+def with_slopes(of: ScoreGraph | None, inputs: tuple[int, ...] = ()) -> ScoreGraph | None:
+    """Return a graph that also has the derivatives of its score; they are absent where they are 1.
+
+    Args:
+        of: the graph.
+        inputs: captured tensors that need gradients; their slopes are always there.
+
+    Raises EpilogueError if a function has no derivative.
+    """
+    if of is None or not of.has("score"):
+        return of
+    make = _Making("flex_attention: score_mod")
+    make.inputs += of.graph.inputs
+    values, slopes = _slopes(make, of, inputs)
+    outputs = [Output(_node(make, values[of.node(name)])) for name in of.names]
+    names = list(of.names)
+    for name, value in slopes.items():
+        if name != "slope" or not isinstance(value, int | float) or value != 1:
+            names.append(name)
+            outputs.append(Output(_node(make, value)))
+    graph = make.graph(outputs)
+    if make.kept != tuple(range(len(of.graph.inputs))):  # inputs keep their order, which launches rely on
+        order = {old: new for new, old in enumerate(make.kept)}
+        back = {new: old for old, new in order.items()}
+        nodes = [n._replace(value=back[n.value]) if n.op in ("load", "element") else n for n in graph.nodes]
+        graph = graph._replace(nodes=tuple(nodes), inputs=of.graph.inputs)
+    return ScoreGraph(graph, tuple(names))
+
+
+def constant_slope(of: ScoreGraph) -> bool:
+    """Return True if the derivative of the score with respect to the accumulator is 1.
+
+    Gradients of captured tensors need it, because the kernel then has the gradient of the score.
+    """
+    found = with_slopes(of)
+    return found is None or not found.has("slope")
+
+
+def _node(make: _Making, value: Any) -> int:
+    return value.node if isinstance(value, Proxy) else make.constant(value)
+
+
+def _slopes(make: _Making, of: ScoreGraph, inputs: tuple[int, ...]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the values of all nodes, and the derivatives of the score by name."""
+    graph, what = of.graph, make.what
+    values: list[Any] = []
+    for node in graph.nodes:
+        operands = [values[i] for i in node.operands]
+        if node.op == "constant":
+            values.append(constant_of(node))
+        elif node.op == "cast" and isinstance(operands[0], Proxy):
+            values.append(operands[0].cast(node.value))
+        elif node.op in FUNCTIONS and any([isinstance(x, Proxy) for x in operands]):
+            values.append(call(node.op, *operands))
+        elif node.op in FUNCTIONS:
+            values.append(getattr(functions, node.op)(*operands))
+        else:
+            values.append(
+                _Score(what, make, make.add(node._replace(operands=tuple([_node(make, x) for x in operands]))), ())
+            )
+    needed: list[bool] = []
+    for node in graph.nodes:
+        own = node.op == "accum" or (node.op == "element" and node.value in inputs)
+        needed.append(own or (node.op not in WITHOUT and any([needed[i] for i in node.operands])))
+    gradients: list[Any] = [None] * len(graph.nodes)
+    gradients[of.node("score")] = 1.0
+    for i in reversed(range(len(graph.nodes))):
+        node, g = graph.nodes[i], gradients[i]
+        if g is None or not needed[i] or node.op in WITHOUT or node.op in ("accum", "element", "load"):
+            continue
+        operands = [values[k] for k in node.operands]
+        if node.op == "cast":
+            found: Sequence[Any] = (g,)
+        else:
+            found = (_RULES.get(node.op) or rule_of(what, node.op))(g, values[i], *operands)
+        for k, x in zip(node.operands, found):
+            if x is not None and needed[k]:
+                gradients[k] = x if gradients[k] is None else gradients[k] + x
+    slopes: dict[str, Any] = {"slope": 0.0}
+    slopes |= {f"slope {n}": 0.0 for n in inputs}
+    for i, node in enumerate(graph.nodes):
+        if gradients[i] is not None and node.op == "accum":
+            slopes["slope"] = gradients[i]
+    return values, slopes

@@ -1,0 +1,229 @@
+"""Attention with functions of scores and masks, ``op.flex_attention``, and its block masks.
+
+The functions are traced (:mod:`cute_dialect.op.epilogue.score_functions`) and run on the scores in registers.  A block
+mask lists the blocks of keys that each block of queries sees; the kernel skips the others.
+"""
+
+# torch is not installed where types are checked; arrays may belong to any library.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect.kernels.attention.block_mask import block_counts_text
+from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.score_graph import ScoreGraph
+from cute_dialect.op.epilogue.score_functions import TracedScores, trace_scores
+from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.execute.array_call import RowCall, RowKernel
+from cute_dialect.op.execute.attention import captured_operands, check_call, computed, way_of
+from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.recording import needs_gradients
+from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.attention import Form, form_of
+from cute_dialect.op.problems.flex_attention import FLEX, KEY_LISTS, BlockMaskFields, check_lists, fields_of
+from cute_dialect.runtime.settings import flag
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+    from cute_dialect.op.signature_types import Array, Interpreted
+
+__all__ = ["FlexCall", "create_block_mask", "flex_attended", "flex_attention"]
+
+_KNOWN = KnownCalls()
+"""Cached calls."""
+
+
+class FlexCall(NamedTuple):
+    """The arguments of a call other than arrays."""
+
+    functions: ScoreGraph | None
+    blocks: tuple[int, int]  # queries and keys of a block of the mask; 0 without lists
+    scale: float | None
+    kernel: AttentionConfig | str | None = None
+
+
+def flex_attention(
+    query: Array, key: Array, value: Array, score_mod: Callable[..., Any] | None = None, block_mask: Any = None,
+    scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False, kernel_options: Any = None, *,
+    return_aux: Any = None, kernel: AttentionConfig | str | None = None, device: object = None, stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Any:  # fmt: skip
+    """Return attention with a function of scores and a block mask; the arguments are those of torch's
+    ``flex_attention``.
+
+    Args:
+        query: (B, H, S, D), f16 or bf16.
+        key, value: (B, H', S', D) and (B, H', S', D').
+        score_mod: ``score_mod(score, b, h, q_idx, kv_idx)`` returns the score that softmax takes.  It may use
+            arithmetic, comparisons, ``torch.where`` and other elementwise functions, and index torch tensors of its
+            scope: ``score + bias[h, q_idx - kv_idx]``.  Negative indices count from the end.
+        block_mask: mask of :func:`create_block_mask` or torch's ``BlockMask``.  Its ``mask_mod`` applies to the
+            partial blocks.  Without lists of full blocks, it applies to all blocks.
+        scale: factor of the scores; default: ``1 / sqrt(D)``.
+        enable_gqa: key and value may have fewer heads than query.
+        return_lse: return a pair, with the logarithm of the sum of the exponentials of each row, (B, H, S) in f32.
+        kernel_options: None; options of Triton kernels are not supported.
+        return_aux: torch's ``AuxRequest``; only ``lse`` is supported.
+        kernel: a name as reported by :func:`cute_dialect.op.explain`, or an ``AttentionConfig``.
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
+
+    A row that sees no key is 0, with an ``lse`` of minus infinity.
+    """
+    if run:
+        check_keywords(FLEX, flex_attention, run)
+    if kernel_options is not None:
+        raise UnsupportedError(f"{FLEX}: kernel_options are those of Triton kernels; omit them, or pass kernel=")
+    aux = _wanted_aux(return_aux)
+    if len(query.shape) == 4 and not enable_gqa and query.shape[1] != key.shape[1]:
+        raise ShapeError(
+            f"{FLEX}: query has {query.shape[1]} heads and key has {key.shape[1]}; pass equal numbers, or "
+            "enable_gqa=True"
+        )
+    mask = fields_of(block_mask)
+    traced = trace_scores(FLEX, score_mod, mask.mask_mod, keeps_score=scale is not None and scale <= 0)
+    call = FlexCall(traced.graph, mask.sizes, scale, kernel)
+    lists = _with_full_lists(mask)
+    lse = return_lse or aux is not None
+    arrays = (query, key, value, *traced.captured)
+    if needs_gradients(*arrays):
+        raise UnsupportedError(f"{FLEX}: gradients are not supported; use torch.no_grad()")
+    usual = device is None and stream is None and not run
+    found = None
+    if usual:
+        found = _KNOWN.again((call, lse, mask.lengths), *arrays, *lists)
+    if found is None:
+        found = flex_attended(call, arrays, lists, lse, mask.lengths, device, stream, run)
+    if aux is not None:
+        return found[0], aux(lse=found[1])
+    return found
+
+
+def _wanted_aux(request: Any) -> Any:
+    """Return the type of the second result for torch's ``return_aux``, or None.  Raises UnsupportedError."""
+    if request is None:
+        return None
+    if getattr(request, "max_scores", False):
+        raise UnsupportedError(f"{FLEX}: return_aux with max_scores is not supported; request lse only")
+    return getattr(sys.modules[type(request).__module__], "AuxOutput")  # noqa: B009
+
+
+def _with_full_lists(mask: BlockMaskFields) -> tuple[Any, ...]:
+    """Return the lists of key blocks.  A mask without lists of full blocks has none that are full."""
+    if not mask.lists:
+        return ()
+    counts, indices, full_counts, full_indices = mask.lists[:4]
+    if full_counts is None or full_indices is None:
+        full_counts, full_indices = counts * 0, indices
+    return counts, indices, full_counts, full_indices
+
+
+def flex_attended(
+    call: FlexCall, arrays: tuple[Any, ...], lists: tuple[Any, ...], lse: bool, lengths: tuple[int, int],
+    device: object = None, stream: object = None, run: Interpreted | None = None,
+) -> Any:  # fmt: skip
+    """Compute :func:`flex_attention` without gradients.
+
+    Args:
+        call: the arguments other than arrays.
+        arrays: query, key and value, and the captured tensors.
+        lists: the lists of key blocks, or nothing.
+        lse: also return ``lse``.
+        lengths: queries and keys of the block mask.
+    """
+    query, key, value, *captured = arrays
+    names = [f"captured {i}" for i in range(len(captured))]
+    given = {"q": query, "k": key, "v": value, **dict(zip(names, captured)), **dict(zip(KEY_LISTS, lists))}
+    one = RowCall(FLEX, given, device, (*names, *KEY_LISTS), ("bf16", "f16"), stream=stream, run=run)
+    form = flex_form(one, call, lengths, lse)
+    check_call(one, form)
+    way = way_of(form, call.kernel)
+    with one.on():
+        results = computed(one, form, way)
+    result = tuple(results[:2]) if lse else results[0]
+    if device is None and stream is None and not run and not flag("CUTE_OP_CHECK", False):
+        one.remember(_KNOWN, (call, lse, lengths), (*arrays, *lists), result)
+    return result
+
+
+def flex_form(one: RowCall, call: FlexCall, lengths: tuple[int, int], lse: bool) -> Form:
+    """Return the checked call.  Raises OpError."""
+    form = form_of(one.views, False, call.scale, None, lse, "bhsd", None, one.element)
+    if call.blocks[1]:
+        if lengths != (form.queries, form.keys):
+            raise ShapeError(
+                f"{FLEX}: the block mask is for {lengths[0]} queries and {lengths[1]} keys, but the arrays have "
+                f"{form.queries} and {form.keys}; create a mask for these lengths"
+            )
+        check_lists(one.views, KEY_LISTS, call.blocks, (form.batch, form.heads, form.queries, form.keys))
+    return form._replace(functions=call.functions, blocks=call.blocks)
+
+
+# ---------------------------------------------------------------------------------------------------------- block masks
+
+
+_CREATE = "create_block_mask"
+
+
+def create_block_mask(
+    mask_mod: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
+    BLOCK_SIZE: int | tuple[int, int] = 128, *, separate_full_blocks: bool = True, **run: Unpack[Interpreted],
+) -> Any:  # fmt: skip
+    """Return torch's ``BlockMask`` of a function, without a dense mask in memory.
+
+    A kernel evaluates the function: one warp per block counts the visible pairs.
+
+    Args:
+        mask_mod: ``mask_mod(b, h, q_idx, kv_idx)`` returns True for visible keys; as in :func:`flex_attention`.
+        B, H: sequences and heads; None for one mask that all share.
+        Q_LEN, KV_LEN: queries and keys.
+        device: torch device of the lists; default: the current GPU.  With "cpu" the interpreter runs the kernel.
+        BLOCK_SIZE: queries and keys of a block, multiples of 64.
+        separate_full_blocks: list blocks whose pairs are all visible separately, so that the function is skipped there.
+        run: options of the interpreter.
+    """
+    import torch
+    from torch.nn.attention.flex_attention import BlockMask
+
+    if run:
+        check_keywords(_CREATE, create_block_mask, run)
+    m, n = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+    if m % 64 or n % 64 or min(m, n) < 64:
+        raise UnsupportedError(f"{_CREATE}: BLOCK_SIZE is {BLOCK_SIZE!r}; use multiples of 64")
+    if min(Q_LEN, KV_LEN) < 1:
+        raise ShapeError(f"{_CREATE}: Q_LEN is {Q_LEN} and KV_LEN {KV_LEN}; both must be 1 or more")
+    traced: TracedScores = trace_scores(_CREATE, None, mask_mod)
+    where = torch.device("cuda" if device is None else device)
+    shape = (B or 1, H or 1, -(-Q_LEN // m), -(-KV_LEN // n))
+    if traced.graph is None:  # all keys are visible
+        counts = torch.full(shape, m * n, dtype=torch.int32, device=where)
+        counts[..., -1, :] = (Q_LEN - (shape[2] - 1) * m) * n
+        counts[..., -1] = counts[..., -1] // n * (KV_LEN - (shape[3] - 1) * n)
+    else:
+        counts = torch.empty(shape, dtype=torch.int32, device=where)
+        names = [f"captured {i}" for i in range(len(traced.captured))]
+        given = {"q": counts, **dict(zip(names, traced.captured))}
+        one = RowCall(_CREATE, given, "cpu" if where.type == "cpu" else None, names, ("i32",), run=run)
+        kernel = RowKernel(f"attention-block-mask-{traced.graph}", block_counts_text, (traced.graph,))
+        view = one.x._replace(shape=shape[::-1], strides=one.x.strides[::-1])
+        one.launch(kernel, view, Q_LEN, KV_LEN, m, n, *captured_operands(one, traced.graph))
+    full = counts == m * n
+    partial = counts > 0
+    lists = _ordered(partial & ~full if separate_full_blocks else partial)
+    full_lists = _ordered(full) if separate_full_blocks else (None, None)
+    return BlockMask.from_kv_blocks(
+        *lists, *full_lists, BLOCK_SIZE=(m, n), mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN)
+    )
+
+
+def _ordered(blocks: Any) -> tuple[Any, Any]:
+    """Return the number of marked blocks of each row, and their indices, followed by those of the others."""
+    import torch
+
+    counts = blocks.sum(-1, dtype=torch.int32)
+    return counts, torch.argsort(blocks.to(torch.int8), dim=-1, descending=True, stable=True).to(torch.int32)

@@ -1,0 +1,295 @@
+"""Flex attention on the interpreter, compared with torch's eager operator; block masks, graphs and errors."""
+
+# torch is not installed where types are checked, and its functions have no types.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.attention.flex_attention import and_masks, or_masks
+from torch.nn.attention.flex_attention import create_block_mask as torch_block_mask
+from torch.nn.attention.flex_attention import flex_attention as torch_flex
+
+from cute_dialect import op
+from cute_dialect.kernels.attention.block_mask import block_counts_text
+from cute_dialect.kernels.attention.config import AttentionConfig, config_named
+from cute_dialect.op.epilogue.score_functions import trace_scores
+from cute_dialect.op.errors import EpilogueError, OpError
+
+CALL: Any = op.flex_attention
+CREATE: Any = op.create_block_mask
+CHECKS = ("race", "uninit", "sync", "oob")
+S, HEADS = 130, 2
+DOCUMENT = torch.tensor([0] * 40 + [1] * 5 + [2] * 70 + [3] * 15)
+LENGTHS = torch.tensor([100])
+PREFIX = torch.tensor([30])
+SLOPES = torch.tensor([0.5, 0.25])
+BIAS = torch.linspace(-1, 1, HEADS * (2 * S - 1)).reshape(HEADS, -1).sin()
+WINDOWS = torch.tensor([10, 50], dtype=torch.int32)
+
+
+def causal(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return q_idx >= kv_idx
+
+
+def window(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return q_idx - kv_idx <= 20
+
+
+def document(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return DOCUMENT[q_idx] == DOCUMENT[kv_idx]
+
+
+def prefix(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return kv_idx < PREFIX[b]
+
+
+def neighbourhood(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    rows, columns = q_idx // 12 - kv_idx // 12, q_idx % 12 - kv_idx % 12
+    return (abs(rows) <= 2) & (columns.abs() <= 3)
+
+
+def jagged(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return (q_idx < LENGTHS[b]) & (kv_idx < LENGTHS[b])
+
+
+def dilated(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return (q_idx - kv_idx) % 3 == 0
+
+
+def per_head(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return torch.where(h == 0, q_idx >= kv_idx, torch.abs(q_idx - kv_idx) < WINDOWS[h])
+
+
+def alibi(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score + SLOPES[h] * (kv_idx - q_idx)
+
+
+def softcap(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return 2.0 * torch.tanh(score / 2.0)
+
+
+def relative(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score + BIAS[h, q_idx - kv_idx + S - 1]
+
+
+def tanh(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return (score * 0.5 + 0.25).tanh() * score
+
+
+USUAL = {
+    "causal": (None, causal), "window": (None, and_masks(causal, window)), "document": (None, document),
+    "prefix": (None, or_masks(causal, prefix)), "alibi": (alibi, causal), "softcap": (softcap, None),
+    "relative": (relative, None), "tanh": (tanh, document), "neighbourhood": (None, neighbourhood),
+    "jagged": (None, jagged), "dilated": (None, dilated), "per_head": (None, per_head),
+}  # fmt: skip
+"""Functions in use -> score_mod and mask_mod."""
+
+
+def arrays(batch: int = 1, heads: int = HEADS, keys: int = HEADS, size: int = 64) -> list[Any]:
+    generator = torch.Generator().manual_seed(1)
+    return [
+        torch.randn(batch, n, S, size, generator=generator, dtype=torch.float32).half() for n in (heads, keys, keys)
+    ]
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("alibi")
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("name", USUAL)
+def test_usual_functions_equal_torch(name: str) -> None:
+    score_mod, mask_mod = USUAL[name]
+    q, k, v = arrays()
+    mask = theirs = None
+    if mask_mod is not None:
+        mask = op.create_block_mask(mask_mod, 1, HEADS, S, S, "cpu", 64, checks=CHECKS)
+        theirs = torch_block_mask(mask_mod, 1, HEADS, S, S, "cpu", 64)
+        for field in ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices", "q_num_blocks",
+                      "q_indices", "full_q_num_blocks", "full_q_indices"):  # fmt: skip
+            assert torch.equal(getattr(mask, field), getattr(theirs, field)), field
+    wanted, logs = torch_flex(q.float(), k.float(), v.float(), score_mod, theirs, return_lse=True)
+    schedule = sorted(USUAL).index(name) % 2
+    run: dict[str, Any] = {"schedule": ("random", "adversarial")[schedule], "seed": 1}
+    found, lse = op.flex_attention(q, k, v, score_mod, mask, return_lse=True, device="cpu", checks=CHECKS, **run)
+    torch.testing.assert_close(found.float(), wanted, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(lse, logs, rtol=0, atol=1e-4)
+
+
+def exact(q: Any, k: Any, v: Any, score_mod: Any, visible: Any) -> tuple[Any, Any]:
+    """Return the result and the log-sum-exps in f64."""
+    k, v = (x.double().repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    x = q.double() @ k.mT * q.shape[-1] ** -0.5
+    if score_mod is not None:
+        b, h, i, j = (torch.arange(n).reshape(-1, *[1] * (3 - at)) for at, n in enumerate(x.shape))
+        x = score_mod(x, b, h, i, j)
+    x = torch.where(visible, x, -torch.inf)
+    lse = x.logsumexp(-1)
+    return torch.where(lse[..., None] > -torch.inf, x - lse[..., None], -torch.inf).exp() @ v, lse
+
+
+@pytest.mark.end_to_end
+def test_heads_that_share_keys_and_queries_that_see_none() -> None:
+    """Lists for all sequences, blocks of 128 x 64, a mask without lists of full blocks, and values of another size."""
+    q, k, _ = arrays(2, 4, 2, 48)
+    v = arrays(2, 4, 2, 64)[2]
+
+    def some(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return (q_idx >= 70) & (kv_idx >= 64) & (kv_idx < 120)
+
+    mask = op.create_block_mask(some, None, None, S, S, "cpu", (128, 64), separate_full_blocks=False, checks=CHECKS)
+    assert mask.full_kv_num_blocks is None and mask.kv_num_blocks.tolist() == [[[1, 1]]]
+    found, lse = op.flex_attention(
+        q, k, v, None, mask, enable_gqa=True, return_lse=True, device="cpu", checks=CHECKS, schedule="reverse"
+    )
+    rows, keys = torch.arange(S)[:, None], torch.arange(S)
+    wanted, logs = exact(q, k, v, None, (rows >= 70) & (keys >= 64) & (keys < 120))
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(lse.double(), logs, rtol=0, atol=1e-4)
+    assert not found[:, :, :70].any() and (lse[:, :, :70] == -torch.inf).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [0.0, -0.2])
+def test_scales_that_are_not_positive_and_many_steps(scale: float) -> None:
+    """One block computes all tiles, with steps of 32 keys in blocks of 64."""
+    q, k, v = arrays(1, 2, 1)
+    mask = op.create_block_mask(causal, None, None, S, S, "cpu", 64)
+    c = AttentionConfig("f16", 64, tile_m=64, tile_n=32, stages=3, sms=1)
+    found = op.flex_attention(
+        q, k, v, None, mask, scale, enable_gqa=True, kernel=c, device="cpu", checks=CHECKS, schedule="adversarial"
+    )
+    wanted, _ = exact(q * (scale * 8), k, v, None, torch.ones(S, S, dtype=torch.bool).tril())
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=2e-3)
+
+
+def test_a_mask_that_hides_nothing_lists_full_blocks() -> None:
+    def everything(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return b.new_ones((), dtype=torch.bool)
+
+    mask = op.create_block_mask(everything, None, None, 100, 130, "cpu", 64)
+    theirs = torch_block_mask(lambda b, h, q_idx, kv_idx: q_idx >= 0, None, None, 100, 130, "cpu", 64)
+    assert torch.equal(mask.kv_num_blocks, theirs.kv_num_blocks)
+    full = theirs.full_kv_num_blocks
+    assert full is not None and torch.equal(mask.full_kv_num_blocks, full)
+
+
+# --------------------------------------------------------------------------------------------------------------- graphs
+
+
+def graph(score_mod: Any = None, mask_mod: Any = None) -> list[str]:
+    found = trace_scores("flex_attention", score_mod, mask_mod).graph
+    assert found is not None
+    return [node.op for node in found.graph.nodes]
+
+
+def test_equal_functions_have_one_kernel() -> None:
+    """The structure selects a kernel; captured tensors are its arguments."""
+    twice = 2 * SLOPES
+    found = trace_scores("flex_attention", alibi, causal)
+    again = trace_scores("flex_attention", lambda s, b, h, i, j: s + twice[h] * (j - i), causal)
+    assert found.graph == again.graph and found.captured[0] is SLOPES and again.captured[0] is twice
+    assert str(found.graph) == str(again.graph) and found.graph is not None
+    assert found.graph.names == ("score", "visible") and found.graph.ranks == (1,)
+
+
+def test_functions_that_change_nothing_have_no_graph() -> None:
+    found = trace_scores("flex_attention", lambda s, b, h, i, j: s, lambda b, h, i, j: b.new_ones(()))
+    assert found.graph is None
+    assert trace_scores("flex_attention", lambda s, b, h, i, j: s, None, keeps_score=True).graph is not None
+
+
+def test_values_convert_as_torch_tensors_do() -> None:
+    where = graph(lambda s, b, h, i, j: s + (i > j).float() + (i > j).int() + i.to(torch.float16) + i.long())
+    assert where.count("where") == 2 and where.count("cast") == 1
+    assert graph(lambda s, b, h, i, j: s + BIAS[0][i] + PREFIX) == [
+        "accum", "row", "element", "add", "element", "add",
+    ]  # fmt: skip
+    assert graph(None, lambda b, h, i, j: (i - j).bool() & DOCUMENT[i].type(torch.bool))[-1] == "logical_and"
+    assert graph(lambda s, b, h, i, j: torch.where(i > j, s, -float("inf")))[-1] == "where"
+
+    def typed(s: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        assert (s.dtype, i.dtype, (i > j).dtype) == (torch.float32, torch.int32, torch.bool)
+        return s + DOCUMENT[i].to(s.dtype)
+
+    assert graph(typed)[-1] == "add"
+
+
+def test_names_of_kernels_with_functions() -> None:
+    found = trace_scores("flex_attention", alibi, causal).graph
+    c = AttentionConfig("f16", 64, functions=found, tile_m=128, tile_n=64, block_m=128, block_n=64)
+    assert f"functions_{found}" in c.name and c.name.endswith("bm128-bn64")
+    assert config_named(c.name)._replace(functions=found) == c
+    only = trace_scores("create_block_mask", None, causal).graph
+    assert only is not None and "block_counts" in block_counts_text(only)
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+def test_errors_of_functions() -> None:
+    def branches(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return score if q_idx >= kv_idx else -float("inf")
+
+    calls: list[tuple[Any, Any, str]] = [
+        (branches, None, "use where(condition, x, y) to select per element"),
+        (lambda s, b, h, i, j: s + BIAS, None, "a captured tensor of shape (2, 259) is an operand; index it"),
+        (lambda s, b, h, i, j: s + BIAS[h], None, "has 1 indices, but one element is needed; pass 2 indices"),
+        (lambda s, b, h, i, j: s + BIAS[h, i, j], None, "has 3 indices; pass 2"),
+        (lambda s, b, h, i, j: s + SLOPES[s], None, "an index of type _Score; use integers"),
+        (lambda s, b, h, i, j: s + SLOPES.double()[h], None, "a captured tensor has dtype f64; it must have one of"),
+        (lambda s, b, h, i, j: s.to(torch.float64), None, "conversion to f64 is not supported"),
+        (lambda s, b, h, i, j: "s", None, "the result is a str; return a value computed from (score, b, h, q_idx"),
+        (lambda s: s, None, "the function is called as score_mod(score, b, h, q_idx, kv_idx)"),
+        (None, lambda b, h, i, j: torch.sort(i), "torch.sort cannot be traced"),
+    ]
+    for score_mod, mask_mod, message in calls:
+        with pytest.raises(EpilogueError) as caught:
+            trace_scores("flex_attention", score_mod, mask_mod)
+        assert message in str(caught.value), str(caught.value)
+        assert str(caught.value).startswith("flex_attention: ")
+    with pytest.raises(EpilogueError, match=r"score_mod branches \(.*test_flex_attention.py:\d+\): `if`"):
+        trace_scores("flex_attention", branches, None)
+
+
+def test_errors_of_arguments() -> None:
+    q, k, v = (torch.zeros(1, 2, 130, 64, dtype=torch.float16) for _ in range(3))
+    mask = torch_block_mask(causal, None, None, S, S, "cpu", 64)
+    small = torch_block_mask(causal, None, None, 64, S, "cpu", 64)
+    heads = torch_block_mask(causal, None, 3, S, S, "cpu", 64)
+    odd = torch_block_mask(causal, None, None, S, S, "cpu", 32)
+    wide = torch_block_mask(causal, None, None, S, S, "cpu", 64)
+    wide.kv_num_blocks = wide.kv_num_blocks.long()
+    calls: list[tuple[dict[str, Any], str]] = [
+        ({"block_mask": causal}, "block_mask is a function; pass op.create_block_mask"),
+        (
+            {"block_mask": 3},
+            "block_mask is of type int, without kv_num_blocks, kv_indices, BLOCK_SIZE; pass a BlockMask",
+        ),
+        ({"block_mask": odd}, "block_mask has BLOCK_SIZE (32, 32); use multiples of 64"),
+        ({"block_mask": small}, "the block mask is for 64 queries and 130 keys, but the arrays have 130 and 130"),
+        (
+            {"block_mask": heads},
+            "kv_num_blocks of the block mask has shape (1, 3, 3); a call with 1 sequences, 2 heads",
+        ),
+        ({"block_mask": wide}, "kv_num_blocks of the block mask has dtype i64; it must have i32"),
+        ({"kernel_options": {}}, "kernel_options are those of Triton kernels"),
+        ({"key": k[:, :1], "value": v[:, :1]}, "pass equal numbers, or enable_gqa=True"),
+        ({"block_mask": mask, "kernel": AttentionConfig("f16", 64, tile_m=128)}, "must divide the blocks of the mask"),
+        ({"softcap": 3}, "flex_attention() has no argument 'softcap'"),
+    ]
+    for given, message in calls:
+        with pytest.raises(OpError) as caught:
+            CALL(**{"query": q, "key": k, "value": v, "device": "cpu", **given})
+        assert message in str(caught.value), str(caught.value)
+    plain: dict[str, Any] = {"mask_mod": causal, "B": 1, "H": 1, "Q_LEN": 9, "KV_LEN": 9, "device": "cpu"}
+    for more, message in (
+        ({"BLOCK_SIZE": 96}, "BLOCK_SIZE is 96; use multiples of 64"), ({"Q_LEN": 0}, "both must be 1 or more"),
+        ({"steps": 1}, "create_block_mask() has no argument 'steps'"),
+    ):  # fmt: skip
+        with pytest.raises(OpError) as caught:
+            CREATE(**{**plain, **more})
+        assert message in str(caught.value), str(caught.value)
