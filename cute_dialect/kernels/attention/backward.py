@@ -113,19 +113,17 @@ def launch(
     by_rows, by_columns, columns = (c.consumers, 1, 1), (1, c.consumers, 1), c.head // c.consumers
     one = (1, 1, 1) if c.splits_head else by_rows
     kv = (by_columns, (64, columns)) if c.splits_head else (by_rows, (64, c.head))
-    dq = (by_rows, (64, c.head)) if c.tile_m == 128 else (by_columns, (64, columns))
+    dq = (by_rows, (64, c.head)) if c.dq_by_rows else (by_columns, (64, columns))
     mmas = (
         hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.K, cute.Float32, one, (64, c.tile_m)),
         hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.MN, cute.Float32, *kv, source.RMEM),
         hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.MN, cute.Float32, *dq),
     )
-    rows = utils.LayoutEnum.ROW_MAJOR
+    of_kv, of_dq = kv[1][1], dq[1][1]  # columns of a consumer
     rings = (
-        hopper.make_smem_layout_a(rows, (c.tile_n, None, c.head), dtype, 1),
-        hopper.make_smem_layout_a(rows, (c.tile_n, None, c.head), dtype, 1),
-        hopper.make_smem_layout_b(rows, (None, c.tile_m, c.head), dtype, c.q_stages),
-        hopper.make_smem_layout_b(rows, (None, c.tile_m, c.head), dtype, c.grad_stages),
-    )
+        _ring(c, c.tile_n, of_dq, 1), _ring(c, c.tile_n, c.head, 1), _ring(c, c.tile_m, of_kv, c.q_stages),
+        _ring(c, c.tile_m, of_kv, c.grad_stages),
+    )  # fmt: skip
     tiles = (c.tile_n, c.tile_n, c.tile_m, c.tile_m)
     tmas = tuple([_load_map(x, ring, (n, c.head)) for x, ring, n in zip((K, V, Q, dO), rings, tiles)])
     batch = cute.size(of_keys) - 1 if c.packed else K.shape[3]
@@ -137,6 +135,20 @@ def launch(
     backward(
         tmas, rings, mmas, Workspaces(stats, dq_sum, turns, kv_sum), (dK, dV), problem, scale * LOG2_E, scale, config
     ).launch(grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True)
+
+
+def _ring(c: BackwardConfig, rows: int, columns: int, stages: int) -> LayoutLike:
+    """Return the swizzled layout of the stages of an operand.
+
+    Args:
+        c: Configuration.
+        rows: Rows of a tile.
+        columns: Columns that one MMA reads, a multiple of those that the swizzle permutes.
+        stages: Number of stages.
+    """
+    dtype = number(c.element)
+    kind = hopper.get_smem_layout_atom(utils.LayoutEnum.ROW_MAJOR, dtype, columns)
+    return cute.tile_to_shape(warpgroup.make_smem_layout_atom(kind, dtype), (rows, c.head, stages), order=(0, 1, 2))
 
 
 def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMatrix:

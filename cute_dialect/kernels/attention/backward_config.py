@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.attention.config import MASKS, SMEM, KernelNames
 
-BACKWARD_HEADS = (64, 128, 256)
+BACKWARD_HEADS = (64, 96, 128, 192, 256)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
 
 
@@ -54,6 +54,11 @@ class BackwardConfig(NamedTuple):
         Both then compute the scores of all keys, because the accumulators of 64 keys need the registers of both.
         """
         return self.head > 128
+
+    @property
+    def dq_by_rows(self) -> bool:
+        """Return True if the consumers split the queries of a tile of dq, not the head dimension."""
+        return self.tile_m == 128
 
     @property
     def dq_parts(self) -> int:
@@ -176,7 +181,7 @@ class BackwardConfig(NamedTuple):
             raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, BACKWARD_HEADS))}")
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
-        tile = {64: (128, 128), 128: (64, 128), 256: (64, 64)}[self.head]
+        tile = (128, 128) if self.head == 64 else (64, 64) if self.splits_head else (64, 128)
         if (self.tile_m, self.tile_n) != tile:
             raise ValueError(
                 f"the tile is {self.tile_m}x{self.tile_n}; use {tile[0]}x{tile[1]} for a head of {self.head}"
@@ -204,8 +209,8 @@ def default_backward_config(element: str = "bf16", head: int = 128, mask: str = 
     config = BackwardConfig(element, head, mask)
     if head == 64:  # dk and dv leave room for scores of 128 queries, and of the next step
         return config._replace(tile_m=128, ahead=1 if mask == "full" else 2)
-    if head == 256:
-        return config._replace(tile_n=64, grad_stages=1)
+    if config.splits_head:
+        return config._replace(tile_n=64, grad_stages=1 if head == 256 else 2)
     return config if mask == "full" else config._replace(late=True)
 
 

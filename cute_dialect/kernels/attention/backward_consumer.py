@@ -85,7 +85,7 @@ class BackwardConsumer:
         at = self.tiles.first()
         while self.tiles.is_there(at):
             place = self.tiles.place(at)
-            if place.steps > 0:
+            if self.tiles.has_steps(place):
                 self._tile(place)
             elif place.row < place.keys and not self.c.split:
                 self._store_zeros(place)
@@ -97,7 +97,7 @@ class BackwardConsumer:
         dk, dv = (mma.make_fragment_C(mma.partition_shape_C((c.tile_n, c.head))) for _ in range(2))
         k = self.of_k.wait_and_advance()
         q = self.of_q.wait_and_advance()
-        head, tile, steps = place.query_head, place.start, place.steps
+        (head, tile), steps = self.tiles.start(place), self.tiles.steps(place)
         if c.ahead:
             scores = self._accumulator()
             warpgroup.fence()

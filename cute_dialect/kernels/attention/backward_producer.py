@@ -55,17 +55,17 @@ class BackwardProducer:
         at = self.tiles.first()
         while self.tiles.is_there(at):
             place = self.tiles.place(at)
-            if place.steps > 0:
+            if self.tiles.has_steps(place):
                 self._tile(place)
             at = self.tiles.following(at)
 
     def _tile(self, place: KeyPlace) -> None:
-        head, tile = place.query_head, place.start
+        head, tile = self.tiles.start(place)
         self._keys(self.k, self.of_k, place)
         self._queries(place, head, tile)
         self._keys(self.v, self.of_v, place)
         self._grads(place, head, tile)
-        for _ in range(place.steps - 1):
+        for _ in range(self.tiles.steps(place) - 1):
             head, tile = place.following(head, tile)
             self._queries(place, head, tile)
             self._grads(place, head, tile)
@@ -134,9 +134,11 @@ class BackwardProducer:
         cute.arch.mbarrier_wait(own, self.phase)
         self.phase = self.phase ^ 1
         pieces, lane = self.c.head // 8, cute.arch.lane_idx()
+        rows = 32 // pieces  # cleared at once; some lanes may be idle
         zeros = cute.make_rmem_tensor(8, matrix.smem.element_type)
         zeros.fill(0.0)
-        for row in range(count + lane // pieces, matrix.tile[0], 32 // pieces):
+        begin = count + lane // pieces if lane < rows * pieces else cute.Int32(matrix.tile[0])
+        for row in range(begin, matrix.tile[0], rows):
             line = cute.local_tile(matrix.smem[row, None, state.index], (8,), (lane % pieces,))
             cute.autovec_copy(zeros, line)
         cute.arch.fence_proxy("async.shared", space="cta")
@@ -179,11 +181,11 @@ class DqWriter:
         at = self.tiles.first()
         while self.tiles.is_there(at):
             place = self.tiles.place(at)
-            head, tile = place.query_head, place.start
-            for _ in range(place.steps):
+            head, tile = self.tiles.start(place)
+            for _ in range(self.tiles.steps(place)):
                 self._step(at, place, head, tile)
                 head, tile = place.following(head, tile)
-            if self.c.split and place.steps > 0:
+            if self.c.split and self.tiles.has_steps(place):
                 for first in (0, self.tiles.problem.heads):
                     line, pieces = self.kv_sum[first + place.head, place.sums, None], self.c.kv_values // self.c.piece
                     for part in cute.range_constexpr(pieces):

@@ -118,7 +118,7 @@ def delta(
     begin = tile * c.tile_m
     if begin < where.queries:
         slot = where.tile + tile
-        lanes = c.head // 8  # threads of a row, with eight elements each
+        lanes = 1 << (c.head // 8 - 1).bit_length()  # threads of a row, with eight elements each, or none
         column, first = thread % lanes, thread // lanes
         for i in cute.range_constexpr(c.tile_m * lanes // _THREADS):
             at = i * (_THREADS // lanes) + first
@@ -253,9 +253,15 @@ def _convert_queries(
     where = query_place(c, (of_queries,), queries, batch)
     begin = tile * c.tile_m
     if begin < where.queries:
-        sums = _read_sums(dq_sum[head, where.tile + tile, None], c.dq_values, scale)
+        line = dq_sum[head, where.tile + tile, None]
         target = _Rows(dq, head, where.matrix, where.query_start, begin, where.queries)
-        _store_sums(sums, c.dq_values, target, split_rows=c.tile_m == 128)
+        if c.dq_values % 16 == 0:
+            sums = _read_sums(line, c.dq_values, scale, cute.arch.warpgroup_idx())
+            _store_sums(sums, c.dq_values, target, split_rows=c.dq_by_rows)
+        elif cute.arch.warpgroup_idx() == 0:
+            # The columns of a consumer are not a multiple of 32, so one warpgroup has those of both.
+            values = c.dq_values * c.consumers
+            _store_sums(_read_sums(line, values, scale, cute.Int32(0)), values, target, split_rows=True)
 
 
 def _convert_keys(c: BackwardConfig, index: Int, of_key: KeyGradients, scale: cute.Float32) -> None:
@@ -270,7 +276,8 @@ def _convert_keys(c: BackwardConfig, index: Int, of_key: KeyGradients, scale: cu
     if begin < keys:
         factor = scale if line < heads else cute.Float32(1.0)
         slot = first_key_tile(c, start, of_key.tiles, batch) + tile
-        sums, matrix = _read_sums(of_key.sums[line, slot, None], c.kv_values, factor), 0 if c.packed else batch
+        sums = _read_sums(of_key.sums[line, slot, None], c.kv_values, factor, cute.arch.warpgroup_idx())
+        matrix = 0 if c.packed else batch
         for first, target in ((0, of_key.dk), (heads, of_key.dv)):
             head = line - first
             if (head >= 0) & (head < heads):
@@ -289,15 +296,16 @@ class _Rows(NamedTuple):
     end: Int  # number of rows of the sequence
 
 
-def _read_sums(line: cute.Tensor, count: int, scale: cute.Float32) -> cute.Tensor:
+def _read_sums(line: cute.Tensor, count: int, scale: cute.Float32, group: Int) -> cute.Tensor:
     """Return this thread's accumulators of a tile, scaled. Their order is that of the main kernel.
 
     Args:
         line: The tile.
         count: Accumulators of a thread.
         scale: Factor.
+        group: Index of the warpgroup.
     """
-    thread, group = cute.arch.thread_idx().x % 128, cute.arch.warpgroup_idx()
+    thread = cute.arch.thread_idx().x % 128
     sums = cute.make_rmem_tensor((4, count // 4), cute.Float32)
     for i in cute.range_constexpr(count // 4):
         part = cute.local_tile(line, (4,), ((group * (count // 4) + i) * 128 + thread,))
@@ -314,7 +322,7 @@ def _store_sums(sums: cute.Tensor, count: int, rows: _Rows, *, split_rows: bool)
         sums: Accumulators of this thread.
         count: Their number.
         rows: Target.
-        split_rows: The consumers split the rows of a tile, not its columns.
+        split_rows: The warpgroups split the rows of a tile, not its columns.
     """
     columns, lane, warp = count * 2, cute.arch.lane_idx(), cute.arch.warp_idx()
     words = packed_words(sums, columns, rows.result.element_type)

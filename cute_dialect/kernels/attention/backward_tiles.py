@@ -8,7 +8,7 @@ from typing import NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.tiles import TileSchedule
-from cute_dialect.lang.values.signature_types import Int
+from cute_dialect.lang.values.signature_types import Condition, Int
 
 
 class KeyProblem(NamedTuple):
@@ -49,10 +49,9 @@ class KeyPlace(NamedTuple):
     first: Int  # first query tile that sees the keys
     last: Int  # end of these query tiles
     begin: Int  # the query tile at which each head begins; its steps go on from the last tile to the first
-    steps: Int  # number of steps
-    query_head: Int  # query head of the first step
-    start: Int  # query tile of the first step
-    sums: Int  # index of the tile in the workspace of dk and dv
+    low: Int = 0  # with slices, first step of the slice
+    high: Int = 0  # with slices, end of the slice; no steps if it is ``low``
+    sums: Int = 0  # with slices, index of the tile in the workspace of dk and dv
 
     def following(self, head: Int, tile: Int) -> tuple[Int, Int]:
         """Return the head and the query tile of the step after a step."""
@@ -78,7 +77,7 @@ class KeyTiles(TileSchedule):
         """Return the coordinates of a tile. A tile past the last one starts past the last key, so no query sees it."""
         p, c = self.problem, self.c
         unit = cute.assume(at // 2 if self.paired else at, range=(0, None))
-        part = None
+        part = cute.Int32(0)
         if c.split:
             line, rest = divmod(unit, self.per_head * cute.assume(p.parts, range=(1, None)))
             part, tile = divmod(cute.assume(rest, range=(0, None)), self.per_head)
@@ -109,22 +108,30 @@ class KeyTiles(TileSchedule):
         if c.starts_rotated:
             # Blocks that start at once add to different tiles of dq.
             begin = first + tile % cute.max(last - first, 1)
-        seen = last - first
         place = KeyPlace(
-            head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last, begin,
-            seen * p.sharing, head * p.sharing, begin, 0,
-        )  # fmt: skip
-        return self._part(place, part, batch, tile) if c.split else place
+            head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last, begin
+        )
+        if not c.split:
+            return place
+        low, high = ((last - first) * p.sharing * x // p.parts for x in (part, part + 1))
+        return place._replace(low=low, high=high, sums=first_key_tile(c, key_start, self.tiles, batch) + tile)
 
-    def _part(self, place: KeyPlace, part: Int, batch: Int, tile: Int) -> KeyPlace:
-        """Restrict a tile to a slice of its steps, which may be empty."""
-        low, high = (place.steps * x // self.problem.parts for x in (part, part + 1))
+    def has_steps(self, place: KeyPlace) -> Condition:
+        """Return True if this block has steps of a tile."""
+        return place.low < place.high if self.c.split else place.first < place.last
+
+    def steps(self, place: KeyPlace) -> Int:
+        """Return the number of steps of this block."""
+        return place.high - place.low if self.c.split else (place.last - place.first) * self.problem.sharing
+
+    def start(self, place: KeyPlace) -> tuple[Int, Int]:
+        """Return the query head and the query tile of this block's first step."""
+        head = place.head * self.problem.sharing
+        if not self.c.split:
+            return head, place.begin
         seen = cute.assume(cute.max(place.last - place.first, 1), range=(1, None))
-        heads, start = divmod(cute.assume(low, range=(0, None)), seen)
-        return place._replace(
-            steps=high - low, query_head=place.query_head + heads, start=place.first + start,
-            sums=first_key_tile(self.c, place.key_start, self.tiles, batch) + tile,
-        )  # fmt: skip
+        heads, tile = divmod(cute.assume(place.low, range=(0, None)), seen)
+        return head + heads, place.first + tile
 
     def shift(self, place: KeyPlace) -> Int:
         """Return the key aligned with the first query of a sequence."""

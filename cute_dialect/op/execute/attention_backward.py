@@ -47,8 +47,11 @@ _MOST_WAVES = 8
 _MOST = 64
 """Maximum number of slices."""
 
-_STEP = {64: 2.64, 128: 2.32, 256: 3.44}
-"""Time of a step in us by head size, measured without a mask on an H200, 2026-11-29, for 16,384 keys."""
+_STEP = {64: 2.64, 96: 1.9, 128: 2.32, 192: 2.7, 256: 3.44}
+"""Time of a step in us by head size, measured without a mask on an H200, 2026-11-29, for 16,384 keys.
+
+Those of 96 and 192 are estimates.
+"""
 
 _TILE, _EMPTY = 4.0, 0.3
 """Time of a key tile in us that does not depend on its steps, and of a tile without steps; the former was measured."""

@@ -11,7 +11,7 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 749,
-    "lines": 192_129,
+    "lines": 192_183,
     "# fmt: skip": 862,
     "Any": 6_637,
     f"functions with {MANY} or more parameters": 119,

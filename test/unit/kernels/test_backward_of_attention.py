@@ -66,6 +66,15 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
         (30, 20),
         {"parts": 2, "schedule": "reverse"},
     ),
+    ("attention-backward-bf16-96-full-64x128-sms3", (1, 1, 1, 70, 100, 96), (0, 0), {"schedule": "random"}),
+    ("attention-backward-f16-192-right-64x64-sms1", (1, 2, 1, 70, 130, 192), (0, 0), {"schedule": "adversarial"}),
+    (
+        "attention-backward-bf16-96-right-end-split-64x128",
+        (1, 2, 1, 70, 140, 80),
+        (0, 0),
+        {"parts": 2, "schedule": "reverse"},
+    ),
+    ("attention-backward-bf16-192-both-dlse-split-64x64-sms3", (1, 1, 1, 130, 70, 136), (30, 20), {"parts": 2}),
     # More slices than steps.
     ("attention-backward-bf16-64-left-split-128x128-sms2", (1, 2, 1, 200, 330, 64), (30, 20), {"parts": 5}),
 ]
@@ -100,6 +109,8 @@ PACKED: list[tuple[str, list[tuple[int, int]], tuple[int, int, int], dict[str, A
     ("attention-backward-bf16-128-full-packed-64x128-sms2", LENGTHS, (2, 1, 128), {"schedule": "random"}),
     ("attention-backward-bf16-64-right-end-packed-dlse-128x128-sms2", LENGTHS, (1, 1, 64), {"schedule": "adversarial"}),
     ("attention-backward-bf16-64-full-packed-ordered-128x128-sms2", LENGTHS, (1, 1, 64), {}),
+    ("attention-backward-bf16-96-full-packed-64x128-sms2", [(70, 100), (5, 4)], (1, 1, 96), {"schedule": "random"}),
+    ("attention-backward-f16-192-right-packed-ordered-64x64-sms2", [(70, 130), (5, 4)], (1, 1, 192), {}),
     ("attention-backward-f16-64-both-packed-128x128", LENGTHS, (1, 1, 40), {}),
     (
         "attention-backward-bf16-64-right-end-packed-split-128x128-sms2",
@@ -152,7 +163,8 @@ def test_names_of_configurations() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"element": "f32"}, "use 'bf16' or 'f16'"), ({"head": 80}, "head is 80"), ({"mask": "no"}, "mask is 'no'"),
+        ({"element": "f32"}, "use 'bf16' or 'f16'"), ({"mask": "no"}, "mask is 'no'"),
+        ({"head": 80}, "head is 80; use one of 64, 96, 128, 192, 256"),
         ({"tile_n": 64}, "the tile is 64x64"), ({"q_stages": 1}, "at least 2"), ({"grad_stages": 5}, "shared memory"),
         ({"split": True, "deterministic": True}, "needs split=False"),
         ({"tile_m": 128}, "the tile is 128x128"), ({"head": 64, "tile_m": 64}, "the tile is 64x128"),
