@@ -21,9 +21,10 @@ from cute_dialect.runtime.manifest import (
     KernelEntry,
     Manifest,
     ManifestError,
+    Param,
+    SignatureError,
     check_manifest,
 )
-from cute_dialect.runtime.signature import Param, SignatureError
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.context import Context

@@ -11,10 +11,9 @@ from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
 from cute_dialect.interp import RunOptions
 from cute_dialect.runtime import abi, host_program
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
-from cute_dialect.runtime.binding import DeviceError, LaunchError
 from cute_dialect.runtime.call_options import OptionError, read_checks
-from cute_dialect.runtime.device_memory import end_of_memory, host_bytes, is_writable, regions, span
-from cute_dialect.runtime.launch_plan import Plan, Target
+from cute_dialect.runtime.host_memory import end_of_memory, host_bytes, is_writable, regions, span
+from cute_dialect.runtime.launch_plan import DeviceError, LaunchError, Plan, Target
 
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np

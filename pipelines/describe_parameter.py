@@ -2,7 +2,7 @@
 
 The cute type (``!cute.memref<f32, gmem, "(?,?):(?,1)">``) defines the constraints of a parameter.  The lowered type
 (``!llvm.struct<…>``) defines the offset of each dynamic leaf.  ``cute-to-base`` stores only the dynamic leaves, in
-one flat struct; a single leaf has no struct.  :mod:`cute_dialect.runtime.signature` describes the record.
+one flat struct; a single leaf has no struct.  :mod:`cute_dialect.runtime.manifest` describes the record.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cute_dialect.algebra.values import UNDERSCORE, Layout
 from cute_dialect.dialect.memory_types import ConstrainedIntType, MemRefType, PtrType
 from cute_dialect.dialect.types import CoordType, IntTupleType, LayoutType, ShapeType
 from cute_dialect.runtime import abi
-from cute_dialect.runtime.signature import Param, SignatureError, Tree, dynamic_leaves, integer_slots
+from cute_dialect.runtime.manifest import Param, SignatureError, Tree, dynamic_leaves, integer_slots
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.context import Context

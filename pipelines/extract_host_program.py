@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, cast
 
 from cute_dialect.arch.tensor_map_codes import im2col_rank_of, rank_of
 from cute_dialect.runtime import abi
-from cute_dialect.runtime.host_floats import FROM_INTEGER
 from cute_dialect.runtime.host_program import (
     BINARY,
     CASTS,
     FLOAT_PREDICATES,
     FLOAT_STEPS,
     FLOATS,
+    FROM_INTEGER,
     PREDICATES,
     HostError,
     Instruction,

@@ -404,8 +404,8 @@ def _run_gpu(call: Call, request: RunRequest, repeat: int) -> Result:
     import statistics
 
     from cute_dialect.runtime.arrays import view_of  # late: start-up
-    from cute_dialect.runtime.device_memory import Staged  # late: start-up
     from cute_dialect.runtime.driver import driver  # late: start-up
+    from cute_dialect.runtime.host_memory import Staged  # late: start-up
     from cute_dialect.tools.run_inputs import Tensor  # late: start-up
     from cute_dialect.tools.run_report import Result  # late: start-up
 

@@ -21,7 +21,7 @@ from cute_dialect.lang.calls.compiled import observed
 from cute_dialect.lang.calls.options import running_on
 from cute_dialect.pipelines.compilation import read_text
 from cute_dialect.pipelines.compiler import parse_module
-from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch_plan import LaunchError
 from cute_dialect.tools.check_python import functions_of, imported
 from cute_dialect.tools.run_call import RunError, only_kernel, values_of
 from cute_dialect.tools.run_inputs import SpecError, make_arguments

@@ -45,8 +45,8 @@ def user_message(error: Exception, program: str) -> str | None:
     from cute_dialect.op.select.kernel_choice import TableError  # late: start-up
     from cute_dialect.pipelines.upstream_error import UpstreamError  # late: start-up
     from cute_dialect.runtime.artifact import ArtifactError  # late: start-up
-    from cute_dialect.runtime.binding import LaunchError  # late: start-up
     from cute_dialect.runtime.driver import CudaError  # late: start-up
+    from cute_dialect.runtime.launch_plan import LaunchError  # late: start-up
     from cute_dialect.runtime.settings import SettingError, missing_package  # late: start-up
     from cute_dialect.viz.errors import DrawingError  # late: start-up
 

@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from cute_dialect.runtime.arrays import NotAnArray, numpy_dtype
-from cute_dialect.runtime.signature import Param
+from cute_dialect.runtime.manifest import Param
 
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np

@@ -24,7 +24,7 @@ from cute_dialect.lang.calls.runtime_tensor import RuntimeTensor, from_dlpack
 from cute_dialect.lang.values.annotations import Stream, TensorAnnotation, annotations_of
 from cute_dialect.lang.values.dtypes import Boolean, NumericType
 from cute_dialect.lang.values.tensors import Tensor
-from cute_dialect.runtime.host_arrays import remember
+from cute_dialect.runtime.host_memory import remember
 
 if TYPE_CHECKING:
     import torch

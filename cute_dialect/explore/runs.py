@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 from cute_dialect.interp import InterpError, RunReport
 from cute_dialect.runtime.arrays import NotAnArray, numpy_dtype, view_of
-from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.call_options import OptionError
-from cute_dialect.runtime.device_memory import host_bytes, span
+from cute_dialect.runtime.host_memory import host_bytes, span
+from cute_dialect.runtime.launch_plan import LaunchError
 
 if TYPE_CHECKING:
     from cute_dialect.runtime.launch import Kernel
-    from cute_dialect.runtime.signature import Param
+    from cute_dialect.runtime.manifest import Param
 
 EXTENT = 128
 """Default extent of a dynamic dimension."""

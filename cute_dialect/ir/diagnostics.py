@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
+from cute_dialect.runtime.settings import SettingError, folder
+
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Block, Operation
 
@@ -328,12 +330,9 @@ class StreamHandler:
 
     def __call__(self, diagnostic: Diagnostic) -> None:
         """Print a diagnostic.  With ``CUTE_ERROR_SVG`` draw the layouts in an error and add a note with the file."""
-        if diagnostic.severity == "error" and "CUTE_ERROR_SVG" in os.environ:
-            from cute_dialect.runtime.error_pictures import error_picture  # late: start-up
-
-            if picture := error_picture(diagnostic.message):
-                note = Diagnostic("note", picture, diagnostic.position)
-                diagnostic = diagnostic._replace(notes=(*diagnostic.notes, note))
+        if diagnostic.severity == "error" and (picture := error_picture(diagnostic.message)):
+            note = Diagnostic("note", picture, diagnostic.position)
+            diagnostic = diagnostic._replace(notes=(*diagnostic.notes, note))
         self._stream.write(render(diagnostic, self._sources, self._color))
         self._stream.flush()
 
@@ -371,3 +370,24 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"``, or an empty string if no known word is similar."""
     found = nearest(word, known)
     return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def error_picture(message: str) -> str:
+    """Draw the layouts named in a message and return a note with the path of the file.
+
+    Return "" if drawings are off or the message names no layout.  A failure to draw is returned as text, so that it
+    does not hide the original error.
+    """
+    try:
+        into = folder("CUTE_ERROR_SVG")
+        if into is None:
+            return ""
+        from cute_dialect.viz.messages import draw_message  # late: start-up
+
+        os.makedirs(into, exist_ok=True)
+        path = draw_message(message, into)
+    except SettingError as e:
+        return str(e)
+    except OSError as e:
+        return f"CUTE_ERROR_SVG: {e.strerror}: '{e.filename}'"
+    return f"drawn in {path}" if path else ""

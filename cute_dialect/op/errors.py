@@ -15,21 +15,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cute_dialect.errors import OpError
-from cute_dialect.runtime import binding, call_options
+from cute_dialect.runtime import call_options, launch_plan
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CallOptions
 
 
-class ArgumentError(OpError, binding.ArgumentError, TypeError):
+class ArgumentError(OpError, launch_plan.ArgumentError, TypeError):
     """A keyword argument that the function does not have."""
 
 
-class ShapeError(OpError, binding.ShapeError):
+class ShapeError(OpError, launch_plan.ShapeError):
     """Ranks or extents that do not match."""
 
 
-class DtypeError(OpError, binding.DtypeError):
+class DtypeError(OpError, launch_plan.DtypeError):
     """Element types that no kernel supports, or that do not match."""
 
 
@@ -37,7 +37,7 @@ class LayoutError(OpError):
     """Strides that no kernel reads or writes, or arrays that must not share memory."""
 
 
-class AlignmentError(OpError, binding.AlignmentError):
+class AlignmentError(OpError, launch_plan.AlignmentError):
     """Addresses or strides that are not multiples of the alignment of a kernel."""
 
 
@@ -45,7 +45,7 @@ class UnsupportedError(OpError):
     """A combination of arguments that no kernel supports, or that this GPU cannot run."""
 
 
-class DeviceError(OpError, binding.DeviceError):
+class DeviceError(OpError, launch_plan.DeviceError):
     """Arrays on the wrong device, arrays of several libraries, or no GPU."""
 
 

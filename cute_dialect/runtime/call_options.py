@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
-from cute_dialect.runtime.binding import LaunchError
-from cute_dialect.runtime.launch_shape import Dim3
+from cute_dialect.runtime.host_program import Dim3
+from cute_dialect.runtime.launch_plan import LaunchError
 from cute_dialect.runtime.settings import word
-
-if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["Checks", "OptionError", "check_options", "device_number", "dim3", "index_of", "read_checks", "shared_bytes"]
 
@@ -139,12 +136,12 @@ def read_checks(value: object, default: str = "none") -> Checks:
 _GROUPS = {"all": Checks(CHECKS), "auto": Checks(("race", "uninit"), budgeted=True), "none": Checks(())}
 
 
-def check_options(options: CallOptions) -> None:
+def check_options(options: Mapping[str, object]) -> None:
     """Check the options of the interpreter, and that they are used with ``device="cpu"``.
 
     Raises :class:`OptionError`.
     """
-    for name, value in cast("Mapping[str, object]", options).items():
+    for name, value in options.items():
         if name not in _OPTIONS:
             raise OptionError(f"{name}: unknown argument; options of a call are {', '.join(sorted(_OPTIONS))}")
         if name in _CHECKERS:

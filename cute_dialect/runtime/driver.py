@@ -17,10 +17,10 @@ from typing import Any, SupportsInt, TypeAlias, cast
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.errors import CuteError
-from cute_dialect.runtime.launch_shape import LaunchShape
+from cute_dialect.runtime.host_program import LaunchShape
 from cute_dialect.runtime.settings import missing_package
 
-__all__ = ["CudaError", "Driver", "Handle", "Launch", "NoGpuError", "Parameters", "driver"]
+__all__ = ["CudaError", "Driver", "Handle", "Launch", "NoGpuError", "Parameters", "clusters_at_once", "driver"]
 
 Handle: TypeAlias = SupportsInt
 """A handle of cuda-python, or the driver's integer handle."""
@@ -32,6 +32,11 @@ Launch: TypeAlias = "Callable[[], tuple[int]]"
 SMEM_WITHOUT_OPT_IN = DEFAULT_TARGET.static_shared
 PORTABLE_CLUSTER = DEFAULT_TARGET.cluster
 
+_EMPTY_KERNEL = b""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry nothing() { ret; }
+\0"""
 _HINTS = {
     100: "no CUDA device is visible (nvidia-smi shows them; CUDA_VISIBLE_DEVICES may hide them)",
     200: "the image was built for another architecture",
@@ -430,3 +435,21 @@ def driver() -> Driver:
         if isinstance(e, NoGpuError):
             raise
         raise NoGpuError(f"no GPU can be used: {e}") from e
+
+
+def clusters_at_once(device: int, size: int, smem: int = 200 << 10) -> int:
+    """Return the number of resident clusters of ``size`` blocks with ``smem`` bytes of shared memory per block.
+
+    An H100 with 132 SMs runs 66 clusters of two blocks, 30 of four and 15 of eight, with one block per SM
+    (``cuOccupancyMaxActiveClusters``).  Raises CudaError before sm_90, which has no clusters.
+    """
+    gpu = driver()
+    before = gpu.enter(device)
+    try:
+        function = gpu.get_function(gpu.load_module(_EMPTY_KERNEL), "nothing")
+        gpu.allow_smem(function, smem)
+        shape = LaunchShape((gpu.multiprocessors(device) * size, 1, 1), (128, 1, 1), smem, (size, 1, 1))
+        return gpu.active_clusters(function, shape)
+    finally:
+        if before:
+            gpu.set_context(before)

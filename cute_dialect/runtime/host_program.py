@@ -21,34 +21,134 @@ arguments.  Integers are exact: a result that does not fit its width is an error
 Pointers are ``Pointer(argument, byte offset)``, so a launch can be repeated at other addresses without evaluating the
 program again.  A call of ``cute_tensor_map_tiled_<rank>d`` returns a :class:`TensorMap`, a description that the
 launcher encodes to 128 bytes.
+
+Float arithmetic is rounded once to its type:
+
+>>> evaluate_float("mulf", "f32", [0.1, 3.0]), evaluate_float("divf", "f16", [1.0, 0.0]), to_float(16777217, "f32")
+(0.30000001192092896, inf, 16777216.0)
 """
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 from cute_dialect.arch.tensor_map_codes import ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
-from cute_dialect.runtime import abi, host_floats
-from cute_dialect.runtime.launch_shape import LaunchShape
+from cute_dialect.runtime import abi
 
 __all__ = [
     "BINARY",
     "CASTS",
     "FLOATS",
+    "FLOAT_BINARY",
     "FLOAT_PREDICATES",
     "FLOAT_STEPS",
+    "FROM_INTEGER",
     "PREDICATES",
+    "Dim3",
     "HostError",
     "HostOverflow",
     "Launch",
+    "LaunchShape",
     "Pointer",
     "Program",
     "TensorMap",
     "evaluate",
+    "evaluate_float",
     "launch_records",
     "map_sizes",
+    "rounded",
+    "to_float",
 ]
+
+
+Dim3: TypeAlias = tuple[int, int, int]
+"""Extents along x, y and z."""
+
+
+class LaunchShape(NamedTuple):
+    """The shape and attributes of one launch.
+
+    Args:
+        grid: blocks along x, y and z.
+        block: threads along x, y and z.
+        smem: dynamic shared memory per block, in bytes.
+        cluster: blocks per cluster along x, y and z; ``None`` uses the cluster of the kernel, by default one block.
+        cooperative: all blocks are resident at once, so they may wait for each other.
+        pdl: programmatic dependent launch: may start before the previous launch on the stream ends, and waits for it
+            with ``griddepcontrol.wait``.
+    """
+
+    grid: Dim3 = (1, 1, 1)
+    block: Dim3 = (1, 1, 1)
+    smem: int = 0
+    cluster: Dim3 | None = None
+    cooperative: bool = False
+    pdl: bool = False
+
+
+# --------------------------------------------------------------------------------------------------------------- floats
+
+
+FLOATS: Mapping[str, str] = {"f16": "<e", "f32": "<f", "f64": "<d"}
+"""Float types of host programs, with their ``struct`` codes."""
+
+
+def _divided(a: float, b: float) -> float:
+    if b == 0.0:
+        sign = math.copysign(1.0, a) * math.copysign(1.0, b)
+        return math.nan if a == 0.0 or a != a else math.inf * sign
+    return a / b
+
+
+FLOAT_BINARY: Mapping[str, Callable[[float, float], float]] = {
+    "addf": lambda a, b: a + b,
+    "subf": lambda a, b: a - b,
+    "mulf": lambda a, b: a * b,
+    "divf": _divided,
+}
+"""Binary float instructions by their ``arith`` names.
+
+For f16 and f32, a double has enough digits (2 p + 2) that rounding its result again equals rounding the exact result.
+"""
+FROM_INTEGER = ("sitofp", "uitofp")
+"""Instructions that convert an integer to a float."""
+
+
+def rounded(value: float, kind: str) -> float:
+    """Round a float to its type."""
+    try:
+        return struct.unpack(FLOATS[kind], struct.pack(FLOATS[kind], value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def to_float(value: int, kind: str) -> float:
+    """Convert an integer to a float, rounded once."""
+    size = abs(value)
+    lost = max(0, size.bit_length() - 52)
+    kept = size >> lost
+    if kept << lost != size:
+        kept |= 1  # sticky bit: the discarded bits are not all zero, so the value is not a tie
+    if kind == "f64":
+        return float(value)
+    return rounded(math.copysign(float(kept << lost), value), kind)
+
+
+def evaluate_float(name: str, kind: str, operands: Sequence[float]) -> float:
+    """Return the result of an instruction of :data:`FLOAT_BINARY`, or of ``negf``, ``extf`` or ``truncf``."""
+    given = [float(x) for x in operands]
+    if name == "negf":
+        return -rounded(given[0], kind)
+    if name in ("extf", "truncf"):
+        return rounded(given[0], kind)
+    return rounded(FLOAT_BINARY[name](*[rounded(x, kind) for x in given]), kind)
+
+
+# ------------------------------------------------------------------------------------------------------------- programs
+
 
 Instruction: TypeAlias = "list[object]"
 Program: TypeAlias = "dict[str, object]"
@@ -142,9 +242,7 @@ FLOAT_PREDICATES = (
     "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"
 )  # fmt: skip
 """Float comparisons, in the order of their ``arith`` codes."""
-FLOATS = host_floats.CODES
-"""Float types of host programs, with their ``struct`` codes."""
-FLOAT_STEPS = (*host_floats.BINARY, "negf", "extf", "truncf")
+FLOAT_STEPS = (*FLOAT_BINARY, "negf", "extf", "truncf")
 """Float instructions with a float result."""
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
@@ -287,14 +385,14 @@ class _Evaluator:
         if name == "cmpf":
             predicate, type_ = cast("tuple[str, str]", extra)
             # The caller may pass a double; the comparison must see the value rounded to the type.
-            a, b = (host_floats.rounded(cast(float, v), type_) for v in given)
+            a, b = (rounded(cast(float, v), type_) for v in given)
             return int(_compare_floats(predicate, a, b))
         if name in FLOAT_STEPS:
-            return host_floats.evaluate(name, cast(str, extra), cast("list[float]", given))
+            return evaluate_float(name, cast(str, extra), cast("list[float]", given))
         numbers = [self.number(v) for v in given]
-        if name in host_floats.FROM_INTEGER:
+        if name in FROM_INTEGER:
             width, type_ = cast("tuple[int, str]", extra)
-            return host_floats.to_float(numbers[0] if name == "sitofp" else _unsigned(numbers[0], width), type_)
+            return to_float(numbers[0] if name == "sitofp" else _unsigned(numbers[0], width), type_)
         if name in _SIGNED:
             exact = _SIGNED[name](numbers[0], numbers[1])
             return self.fit(exact, cast(int, extra), name, numbers)

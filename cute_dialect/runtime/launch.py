@@ -22,16 +22,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, TypeVar, cast
 
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 from cute_dialect.runtime.artifact import Artifact, CodeObject, save_artifact
-from cute_dialect.runtime.binding import DeviceError, LaunchError
 from cute_dialect.runtime.bound_call import BoundCall, Ready
 from cute_dialect.runtime.call_options import check_options, device_number, dim3, shared_bytes
-from cute_dialect.runtime.devices import read_lowered, runner
 from cute_dialect.runtime.fast_call import (
     MISSING,
     Constants,
@@ -42,10 +41,19 @@ from cute_dialect.runtime.fast_call import (
     quick_call,
     torch_key,
 )
-from cute_dialect.runtime.launch_plan import Arguments, Plan, Target, find_target, only, prepare, read_arguments
-from cute_dialect.runtime.launch_shape import Dim3
-from cute_dialect.runtime.manifest import Manifest, required_alignment
-from cute_dialect.runtime.signature import Param
+from cute_dialect.runtime.launch_plan import (
+    Arguments,
+    DeviceError,
+    LaunchError,
+    Plan,
+    ShapeOverrides,
+    Target,
+    find_target,
+    only,
+    prepare,
+    read_arguments,
+)
+from cute_dialect.runtime.manifest import Manifest, Param, required_alignment
 
 if TYPE_CHECKING:  # pragma: no cover
     from pathlib import Path
@@ -61,6 +69,9 @@ _RECENT = 4
 
 A kernel often alternates between a few shapes, and a failed comparison ends early.
 """
+_RUN_ON_CPU = "cute_dialect.pipelines.cpu:run_on_cpu"
+_READ_BASE_IR = "cute_dialect.pipelines.compiler:parse_module"
+"""Functions of the interpreter by name.  They need xDSL, which a machine that only launches kernels may lack."""
 _T = TypeVar("_T")
 Lowered: TypeAlias = Callable[[str | None], object]
 """Builds the lowered xDSL module, or the part that the named kernel needs."""
@@ -187,7 +198,7 @@ class CompiledModule:
             return self._lowered(kernel)
         for stage in self.artifact.stages:
             if stage.name == "cute-to-base":
-                return read_lowered("cpu", stage.text)
+                return _load_by_name(_READ_BASE_IR)(stage.text, stage.name)
         raise LaunchError("this compiled module was saved without its stages, so it cannot run on the CPU")
 
     # ----------------------------------------------------------------------------------------------------- the GPU
@@ -384,9 +395,10 @@ class Kernel:
         raw = 0 if stream is None else stream_of(stream)
         if where == "cpu":
             arguments = read_arguments(self.target, args, raw)
-            return runner("cpu")(
+            run = cast("Callable[..., RunReport | None]", _load_by_name(_RUN_ON_CPU))
+            return run(
                 self.module,
-                self._find_plans(arguments, grid, block, smem),
+                self._find_plans(arguments, _overrides(grid, block, smem)),
                 arguments.views,
                 self.target,
                 checks=checks,
@@ -408,9 +420,9 @@ class Kernel:
         previous = gpu.enter(number)
         try:
             if host:
-                self._call_with_copies(gpu, arguments, number, host, raw, grid, block, smem)
+                self._call_with_copies(gpu, arguments, number, host, raw, _overrides(grid, block, smem))
                 return None
-            ready = self._find_ready(arguments, number, grid, block, smem)
+            ready = self._find_ready(arguments, number, _overrides(grid, block, smem))
             if ready.empty:
                 return None
             if stream is None:
@@ -454,7 +466,7 @@ class Kernel:
             raise DeviceError(f"argument {name}: expected an array in GPU memory, got one on the CPU")
         previous = gpu.enter(number)
         try:
-            ready = self._make_ready(arguments, number, grid, block, smem)
+            ready = self._make_ready(arguments, number, _overrides(grid, block, smem))
         finally:
             if previous:
                 gpu.set_context(previous)
@@ -473,7 +485,7 @@ class Kernel:
         number, host = self._device(arguments, None)
         if host:
             return None
-        ready = self._find_ready(arguments, number, None, None, None)
+        ready = self._find_ready(arguments, number, ShapeOverrides())
         return quick_call(ready, given, self._mask, otherwise, constants)
 
     def by_address(self, *args: object) -> Callable[..., None] | None:
@@ -490,62 +502,28 @@ class Kernel:
         gpu = cuda.driver()
         previous = gpu.enter(number)
         try:
-            ready = self._find_ready(arguments, number, None, None, None)
+            ready = self._find_ready(arguments, number, ShapeOverrides())
         finally:
             if previous:
                 gpu.set_context(previous)
         return None if ready.empty else address_call(ready, len(args))
 
-    def _find_ready(
-        self,
-        arguments: Arguments,
-        device: int,
-        grid: Sequence[int] | None,
-        block: Sequence[int] | None,
-        smem: int | None,
-    ) -> Ready:
+    def _find_ready(self, arguments: Arguments, device: int, shape: ShapeOverrides) -> Ready:
         """Return the cached launch for such arguments, prepared on the first call."""
-        key = device, self._key(arguments, grid, block, smem)
-        try:
-            ready = self._ready.get(key)
-        except TypeError:  # an unhashable argument, e.g. a list as a shape
-            return self._make_ready(arguments, device, grid, block, smem)
-        if ready is None:
-            ready = self._make_ready(arguments, device, grid, block, smem)
-            _remember(self._ready, key, ready)
-        return ready
+        key = (device, self._key(arguments, shape))
+        return _find(self._ready, key, lambda: self._make_ready(arguments, device, shape))
 
-    def _find_plans(
-        self,
-        arguments: Arguments,
-        grid: Sequence[int] | None,
-        block: Sequence[int] | None,
-        smem: int | None,
-    ) -> tuple[Plan, ...]:
+    def _find_plans(self, arguments: Arguments, shape: ShapeOverrides) -> tuple[Plan, ...]:
         """Return the cached launches of such arguments on the interpreter, planned on the first call."""
-        key = self._key(arguments, grid, block, smem)
-        try:
-            plans = self._planned.get(key)
-        except TypeError:  # an unhashable argument, e.g. a list as a shape
-            return self._plans(arguments, grid, block, smem)
-        if plans is None:
-            plans = self._plans(arguments, grid, block, smem)
-            _remember(self._planned, key, plans)
-        return plans
+        return _find(self._planned, self._key(arguments, shape), lambda: self._plans(arguments, shape))
 
-    def _key(
-        self,
-        arguments: Arguments,
-        grid: Sequence[int] | None,
-        block: Sequence[int] | None,
-        smem: int | None,
-    ) -> object:
+    def _key(self, arguments: Arguments, shape: ShapeOverrides) -> object:
         """Return the properties of a call that its launches depend on: all but the upper bits of addresses."""
         views = arguments.views
         return (
             tuple([v and (v.shape, v.strides, v.dtype, v.pointer & self._mask) for v in views]),
             tuple([None if v else number_key(a) for v, a in zip(views, arguments.values)]),
-            tuple(_shape(grid, block, smem).values()),
+            shape,
         )
 
     def plan(
@@ -569,26 +547,13 @@ class Kernel:
         smem: int | None = None,
     ) -> tuple[Plan, ...]:
         """Return all launches of a call, in order.  Raises the errors of a call."""
-        return self._plans(read_arguments(self.target, args), grid, block, smem)
+        return self._plans(read_arguments(self.target, args), _overrides(grid, block, smem))
 
-    def _plans(
-        self,
-        arguments: Arguments,
-        grid: Sequence[int] | None,
-        block: Sequence[int] | None,
-        smem: int | None,
-    ) -> tuple[Plan, ...]:
-        return prepare(self.module.manifest, self.target, arguments, **_shape(grid, block, smem))
+    def _plans(self, arguments: Arguments, shape: ShapeOverrides) -> tuple[Plan, ...]:
+        return prepare(self.module.manifest, self.target, arguments, shape)
 
-    def _make_ready(
-        self,
-        arguments: Arguments,
-        device: int,
-        grid: Sequence[int] | None,
-        block: Sequence[int] | None,
-        smem: int | None,
-    ) -> Ready:
-        plans = self._plans(arguments, grid, block, smem)
+    def _make_ready(self, arguments: Arguments, device: int, shape: ShapeOverrides) -> Ready:
+        plans = self._plans(arguments, shape)
         functions = [self.module.function(device, plan) for plan in plans if not plan.empty]
         return Ready(cuda.driver(), plans, functions, device)
 
@@ -619,12 +584,10 @@ class Kernel:
         device: int,
         host: list[int],
         stream: int,
-        grid: Sequence[int] | None,
-        block: Sequence[int] | None,
-        smem: int | None,
+        shape: ShapeOverrides,
     ) -> None:
         """Run with numpy arrays: copy each array's memory to the GPU, launch, and copy the elements back."""
-        from cute_dialect.runtime.device_memory import Staged  # late: start-up
+        from cute_dialect.runtime.host_memory import Staged  # late: start-up
 
         views: list[ArrayView | None] = list(arguments.views)
         names = [self.target.names[i] for i in host]
@@ -632,7 +595,7 @@ class Kernel:
             for i, view in zip(host, copies.views):
                 views[i] = view
             copied = Arguments(arguments.values, tuple(views))
-            ready = self._make_ready(copied, device, grid, block, smem)
+            ready = self._make_ready(copied, device, shape)
             if ready.empty:
                 return
             ready.launch(_addresses(copied), stream)
@@ -648,20 +611,33 @@ def _addresses(arguments: Arguments) -> list[int]:
     ]
 
 
+def _find(cache: dict[object, _T], key: object, make: Callable[[], _T]) -> _T:
+    """Return the cached value of a key, built on first use."""
+    try:
+        found = cache.get(key)
+    except TypeError:  # an unhashable argument, e.g. a list as a shape
+        return make()
+    if found is None:
+        found = make()
+        _remember(cache, key, found)
+    return found
+
+
 def _remember(cache: dict[object, _T], key: object, value: _T) -> None:
     if len(cache) >= _CACHE_LIMIT:
         cache.clear()
     cache[key] = value
 
 
-class _Shape(TypedDict):
-    """Launch shape given by the caller."""
-
-    grid: Dim3 | None
-    block: Dim3 | None
-    smem: int | None
+def _overrides(grid: object, block: object, smem: object) -> ShapeOverrides:
+    """Check the launch shape of a call.  Raises ``OptionError``."""
+    return ShapeOverrides(dim3("grid", grid), dim3("block", block), shared_bytes(smem))
 
 
-def _shape(grid: object, block: object, smem: object) -> _Shape:
-    """Validate a launch shape.  Raises ``OptionError``."""
-    return {"grid": dim3("grid", grid), "block": dim3("block", block), "smem": shared_bytes(smem)}
+def _load_by_name(name: str) -> Callable[..., object]:
+    """Import a function ``module:function`` that needs xDSL.  Raises :class:`LaunchError` if xDSL is not installed."""
+    module, _, function = name.partition(":")
+    try:
+        return cast("Callable[..., object]", getattr(import_module(module), function))
+    except ImportError as e:
+        raise LaunchError(f"running on the CPU needs the compiler's packages: pip install xdsl ({e})") from e

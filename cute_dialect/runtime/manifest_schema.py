@@ -4,34 +4,177 @@ A manifest may be old, damaged or written by another program.  It must not crash
 it describes, so :func:`check_document` checks every field.  It also checks fields against each other, e.g. the size
 of a parameter against its type, and the arguments of a host program against those of the kernel.  The error names the
 first wrong field by its path: ``kernels[0].params[2].size: expected …``.
+
+The table consists of validators for plain data:
+
+>>> check = record({"name": text(), "block": nullable(list_of(integer(1, 1024), 3))})
+>>> check({"name": "add", "block": [128, 1, 1]}, "kernel")
+>>> check({"name": "add", "block": [128, 0, 1]}, "kernel")
+Traceback (most recent call last):
+...
+cute_dialect.runtime.manifest_schema.SchemaError: kernel.block[1]: expected an integer from 1 to 1024, got 0
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
-from cute_dialect.runtime import abi, host_floats, host_program
+from cute_dialect.runtime import abi, host_program
 from cute_dialect.runtime.host_program import launch_records
-from cute_dialect.runtime.manifest import FORMAT, HostEntry, KernelEntry, Manifest, ManifestError, check_manifest
-from cute_dialect.runtime.schema import (
-    Check,
-    SchemaError,
-    expected,
-    integer,
-    list_of,
-    map_of,
-    nullable,
-    one_of,
-    record,
-    row,
-    text,
+from cute_dialect.runtime.manifest import (
+    FIELDS,
+    FORMAT,
+    HostEntry,
+    KernelEntry,
+    Manifest,
+    ManifestError,
+    Param,
+    SignatureError,
+    Tree,
+    check_manifest,
+    dynamic_leaves,
+    integer_slots,
+    leaves,
 )
-from cute_dialect.runtime.signature import FIELDS, Param, SignatureError, Tree, dynamic_leaves, integer_slots, leaves
 
-__all__ = ["check_document"]
+__all__ = [
+    "Check",
+    "SchemaError",
+    "check_document",
+    "expected",
+    "integer",
+    "list_of",
+    "map_of",
+    "nullable",
+    "one_of",
+    "record",
+    "row",
+    "text",
+]
+
+
+# ----------------------------------------------------------------------------------------------------------- validators
+
+
+Check: TypeAlias = Callable[[object, str], None]
+"""Checks a value; the second argument is the name of its field.  Raises :class:`SchemaError`."""
+
+
+class SchemaError(Exception):
+    """A field has an invalid value.  The message names the field, the expected and the actual value."""
+
+
+def expected(where: str, what: str, got: object) -> SchemaError:
+    """Build the error for a field with a wrong value."""
+    try:
+        shown = json.dumps(got)
+    except (TypeError, ValueError, RecursionError):
+        shown = type(got).__name__
+    return SchemaError(f"{where}: expected {what}, got {shown if len(shown) <= 80 else shown[:77] + '...'}")
+
+
+def integer(low: int, high: int) -> Check:
+    """Accept an integer from ``low`` to ``high``, but neither a bool nor ``1.0``."""
+
+    def check(value: object, where: str) -> None:
+        if type(value) is not int or not low <= value <= high:
+            raise expected(where, f"an integer from {low} to {high}", value)
+
+    return check
+
+
+def one_of(*values: object) -> Check:
+    """Accept one of these values."""
+
+    def check(value: object, where: str) -> None:
+        if not any(type(value) is type(v) and value == v for v in values):
+            raise expected(where, "one of " + ", ".join(json.dumps(v) for v in values), value)
+
+    return check
+
+
+def text(pattern: str = ".*", what: str = "a text") -> Check:
+    """Accept a string that ``pattern`` matches in full."""
+    compiled = re.compile(pattern, re.S)
+
+    def check(value: object, where: str) -> None:
+        if not isinstance(value, str) or not compiled.fullmatch(value):
+            raise expected(where, what, value)
+
+    return check
+
+
+def nullable(inner: Check) -> Check:
+    """Accept ``null`` and the values that ``inner`` accepts."""
+    return lambda value, where: None if value is None else inner(value, where)
+
+
+def list_of(inner: Check, length: int | None = None) -> Check:
+    """Accept a list whose entries ``inner`` accepts."""
+
+    def check(value: object, where: str) -> None:
+        if not isinstance(value, list):
+            raise expected(where, "a list", value)
+        entries = cast("list[object]", value)
+        if length is not None and len(entries) != length:
+            raise expected(where, f"a list of {length}", entries)
+        for i, entry in enumerate(entries):
+            inner(entry, f"{where}[{i}]")
+
+    return check
+
+
+def row(*columns: Check) -> Check:
+    """Accept a list with one entry per column."""
+
+    def check(value: object, where: str) -> None:
+        if not isinstance(value, list) or len(cast("list[object]", value)) != len(columns):
+            raise expected(where, f"a list of {len(columns)}", cast(object, value))
+        for i, (column, entry) in enumerate(zip(columns, cast("list[object]", value))):
+            column(entry, f"{where}[{i}]")
+
+    return check
+
+
+def map_of(key: Check, inner: Check) -> Check:
+    """Accept an object with any field names that ``key`` accepts."""
+
+    def check(value: object, where: str) -> None:
+        if not isinstance(value, dict):
+            raise expected(where, "an object", value)
+        for name, entry in cast("dict[str, object]", value).items():
+            key(name, f"a name in {where}")
+            inner(entry, f"{where}[{json.dumps(name)}]")
+
+    return check
+
+
+def record(fields: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
+    """Accept an object with these fields and no others; fields of ``optional`` may be missing."""
+    all_fields = {**fields, **(optional or {})}
+
+    def check(value: object, where: str) -> None:
+        dot = f"{where}." if where else ""
+        if not isinstance(value, dict):
+            raise expected(where or "the file", "an object", value)
+        given = cast("dict[str, object]", value)
+        for name in fields:
+            if name not in given:
+                raise SchemaError(f"{dot}{name}: expected this field, it is missing")
+        for name, entry in given.items():
+            if name not in all_fields:
+                raise SchemaError(f"{dot}{name}: unknown field (known: {', '.join(all_fields)})")
+            all_fields[name](entry, f"{dot}{name}")
+
+    return check
+
+
+# --------------------------------------------------------------------------------------------------------- the manifest
+
 
 _BYTES = integer(0, 1 << 31)
 _THREADS = integer(1, DEFAULT_TARGET.threads)
@@ -118,7 +261,7 @@ _EXTRA: Mapping[str, Check] = {
     "cmpf": row(one_of(*host_program.FLOAT_PREDICATES), one_of(*host_program.FLOATS)),
     "absi": _WIDTH,
     **{name: one_of(*host_program.FLOATS) for name in host_program.FLOAT_STEPS},
-    **{name: row(_WIDTH, one_of(*host_program.FLOATS)) for name in host_floats.FROM_INTEGER},
+    **{name: row(_WIDTH, one_of(*host_program.FLOATS)) for name in host_program.FROM_INTEGER},
     "assert": text(),
     "if": row(_anything, _REGISTERS, _anything, _REGISTERS),
     **{name: _WIDTH for name in host_program.BINARY},
@@ -127,7 +270,7 @@ _EXTRA: Mapping[str, Check] = {
 """Schema of the extra field of an instruction, by the instruction's name."""
 
 _ON_FLOATS = (*host_program.FLOAT_STEPS, "cmpf")
-_TWO_OPERANDS = (*host_program.BINARY, *host_floats.BINARY, "cmpi", "cmpf")
+_TWO_OPERANDS = (*host_program.BINARY, *host_program.FLOAT_BINARY, "cmpi", "cmpf")
 
 _FLAG = one_of(False, True)
 _LAUNCH = record(
@@ -495,7 +638,7 @@ class _Program:
             for i, (register, place) in enumerate(zip(given, operands)):
                 wanted = "pointer" if pointers and i == 0 else "float" if name in _ON_FLOATS else "integer"
                 self.holds(register, wanted, place)
-            floats = name in host_program.FLOAT_STEPS or name in host_floats.FROM_INTEGER
+            floats = name in host_program.FLOAT_STEPS or name in host_program.FROM_INTEGER
             kind = "pointer" if name == "gep" else "map" if pointers else "float" if floats else "integer"
         self._set(cast(int, result), kind, f"{where}[1]")
 

@@ -242,7 +242,7 @@ def _bytes(kind: str) -> int:
 def run(folder: str) -> int:
     """Run every kernel and return the number of results that differ."""
     from cute_dialect.runtime.driver import driver
-    from cute_dialect.runtime.launch_shape import LaunchShape
+    from cute_dialect.runtime.host_program import LaunchShape
 
     gpu = driver()
     gpu.enter(0)

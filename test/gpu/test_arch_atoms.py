@@ -19,7 +19,7 @@ from cute_dialect.arch.atom import Registers
 from cute_dialect.arch.descriptors import SWIZZLES, choose_swizzle, derive_for, row_bytes, smem_tile
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.runtime import driver as cuda
-from cute_dialect.runtime.launch_shape import LaunchShape
+from cute_dialect.runtime.host_program import LaunchShape
 
 WORD = {16: np.uint16, 32: np.uint32, 64: np.uint64}
 FLOAT8 = {"f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}

@@ -9,7 +9,7 @@ import pytest
 
 from cute_dialect.runtime import load
 from cute_dialect.runtime.arrays import numpy_dtype
-from cute_dialect.runtime.binding import AlignmentError, DeviceError, StrideError
+from cute_dialect.runtime.launch_plan import AlignmentError, DeviceError, StrideError
 from cute_dialect.tools.bench.cases.elementwise import ADD_CASES, LARGE, check_add
 
 MODULES = [f"{element}-{layout}" for element in ("f32", "f16", "bf16") for layout in ("seed", "stream")]

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
 
 import cute_dialect.lang as cute  # noqa: E402
-from cute_dialect.runtime.binding import LaunchError  # noqa: E402
+from cute_dialect.runtime.launch_plan import LaunchError  # noqa: E402
 
 
 @cute.kernel

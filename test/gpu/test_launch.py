@@ -179,7 +179,7 @@ def test_tensors_of_another_gpu_than_the_current(artifacts: Path) -> None:
 
 def test_like_calls_are_told_from_others(artifacts: Path) -> None:
     """Cached calls are found by dtype, device and shape. Gradients, inference mode and repeated tensors are ignored."""
-    from cute_dialect.runtime.binding import LaunchError
+    from cute_dialect.runtime.launch_plan import LaunchError
 
     k = load(artifacts / "f32-stream").kernel("add")
     a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))

@@ -17,7 +17,7 @@ from cute_dialect.arch.descriptors import smem_tile
 from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorDim, TensorMapSpec, im2col_for_convolution
 from cute_dialect.arch.tma import derive
 from cute_dialect.runtime import driver as cuda
-from cute_dialect.runtime.launch_shape import LaunchShape
+from cute_dialect.runtime.host_program import LaunchShape
 
 # CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion (CUDA driver API).
 DATA_TYPE = {

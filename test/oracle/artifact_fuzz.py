@@ -24,8 +24,8 @@ import numpy as np
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype
 from cute_dialect.runtime.artifact import ArtifactError, CodeObject, artifact_files, read_artifact
-from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.launch_plan import LaunchError
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SUPPORT = EXAMPLES.parent / "support"

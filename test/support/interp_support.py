@@ -22,7 +22,7 @@ from cute_dialect.interp import RunOptions, RunReport
 from cute_dialect.interp import run_kernel as run_with_options
 from cute_dialect.interp.memory.arguments import Argument
 from cute_dialect.ir.context import make_context
-from cute_dialect.runtime.launch_shape import Dim3, LaunchShape
+from cute_dialect.runtime.host_program import Dim3, LaunchShape
 
 
 def run_kernel(

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from cute_dialect.passes.base import PassContext, run_pass
 from cute_dialect.passes.wgmma_registers import WgmmaRegistersPass
 from cute_dialect.runtime.driver import Parameters
-from cute_dialect.runtime.launch_shape import LaunchShape
+from cute_dialect.runtime.host_program import LaunchShape
 
 M = "!llvm.struct<(ptr<1>, struct<(struct<(i32, i32)>, i32)>)>"
 PLAIN = '!cute.memref<f32, gmem, "(?,?):(?,1)">'

@@ -574,7 +574,7 @@ PAGES: Mapping[str, Page] = {
             _lang("Base classes", "cute_dialect.errors"),
             _lang("Compilation", "tracing.errors", "cute_dialect.algebra.leaf", "cute_dialect.arch.errors",
                    "cute_dialect.pipelines.compilation"),
-            _lang("Launches", "cute_dialect.runtime.binding", "cute_dialect.runtime.arrays",
+            _lang("Launches", "cute_dialect.runtime.launch_plan", "cute_dialect.runtime.arrays",
                    "cute_dialect.runtime.call_options", "cute_dialect.runtime.settings", "cute_dialect.runtime.driver"),
             _lang("Runs on the interpreter", "cute_dialect.interp.errors"),
             _lang("Files and drawings", "cute_dialect.runtime.artifact", "cute_dialect.runtime.export.c_text",

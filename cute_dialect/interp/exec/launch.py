@@ -36,8 +36,8 @@ from cute_dialect.interp.reports.timeline import Recorder
 from cute_dialect.interp.types import Type, round_up
 from cute_dialect.interp.values import POISON, Regs, Value
 from cute_dialect.runtime.call_options import CHECKS
-from cute_dialect.runtime.host_arrays import host_arrays
-from cute_dialect.runtime.launch_shape import LaunchShape
+from cute_dialect.runtime.host_memory import host_arrays
+from cute_dialect.runtime.host_program import LaunchShape
 from cute_dialect.runtime.progress import Task
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.memory.allocations import Allocation, Allocations
     from cute_dialect.interp.memory.buffers import Buffer
     from cute_dialect.interp.values import Array
-    from cute_dialect.runtime.host_arrays import HostArray
+    from cute_dialect.runtime.host_memory import HostArray
 
 
 GENERIC, GLOBAL = AddressSpace.generic.llvm, AddressSpace.gmem.llvm

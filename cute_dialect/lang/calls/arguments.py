@@ -38,7 +38,7 @@ from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Int64, Nume
 from cute_dialect.lang.values.pointers import Pointer, pointer_to
 from cute_dialect.lang.values.tensors import Tensor
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
-from cute_dialect.runtime.binding import DtypeError, RangeError, ShapeError
+from cute_dialect.runtime.launch_plan import DtypeError, RangeError, ShapeError
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue

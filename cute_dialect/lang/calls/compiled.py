@@ -29,8 +29,8 @@ from cute_dialect.lang.tracing.tracer import finishes_errors
 from cute_dialect.pipelines.cuda_programs import PtxasError
 from cute_dialect.runtime import abi
 from cute_dialect.runtime import load as read
-from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
 from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.launch_plan import ArgumentError, LaunchError, ShapeError
 from cute_dialect.runtime.settings import missing_package
 from cute_dialect.type_text import language_terms
 

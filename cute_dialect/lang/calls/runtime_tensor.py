@@ -22,7 +22,7 @@ from cute_dialect.errors import UsageError
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import NUMBER_TYPES, NumericType, type_of_mlir
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
-from cute_dialect.runtime.binding import MAX_EXTENT_I32 as MAX_STATIC
+from cute_dialect.runtime.launch_plan import MAX_EXTENT_I32 as MAX_STATIC
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:

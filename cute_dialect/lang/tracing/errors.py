@@ -22,7 +22,7 @@ def _picture(message: str, hint: str) -> str:
     """Return the path of a drawing of the layouts in the message, or "" if ``CUTE_ERROR_SVG`` is not set."""
     if "CUTE_ERROR_SVG" not in os.environ:
         return ""
-    from cute_dialect.runtime.error_pictures import error_picture  # late: start-up
+    from cute_dialect.ir.diagnostics import error_picture  # late: start-up
 
     return error_picture(f"{message}\n{hint}")
 

@@ -17,7 +17,7 @@ from cute_dialect.arch.targets import TARGETS
 from cute_dialect.errors import CompileError, CuteError, Place
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.source_location import holds, is_library, is_user_code, location, place_at, user_places
-from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch_plan import LaunchError
 from cute_dialect.runtime.settings import word
 from cute_dialect.tracebacks import shorten
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.execute.kernels import Variant
     from cute_dialect.op.execute.saved import Fields
     from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
-    from cute_dialect.runtime.device_memory import Staged
+    from cute_dialect.runtime.host_memory import Staged
     from cute_dialect.runtime.launch import CallOptions
 
 
@@ -189,7 +189,7 @@ class Transfer:
     """Copies of host arrays on a GPU."""
 
     def __init__(self, x: Operands, device: object = None):
-        from cute_dialect.runtime.device_memory import Staged
+        from cute_dialect.runtime.host_memory import Staged
 
         gpu = gpu_here()
         number = 0 if device is None else device_number(cast(Any, device)) or 0

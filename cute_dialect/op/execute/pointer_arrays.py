@@ -27,8 +27,8 @@ from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import LayoutError
 from cute_dialect.op.problems.operands import Operands
 from cute_dialect.runtime.arrays import ArrayView, view_of
-from cute_dialect.runtime.binding import ReadOnlyError
-from cute_dialect.runtime.device_memory import host_bytes, is_writable, span
+from cute_dialect.runtime.host_memory import host_bytes, is_writable, span
+from cute_dialect.runtime.launch_plan import ReadOnlyError
 
 _STEP = 1 << 20
 """Maximum stride of the third mode in bytes.  It fits 32 bits in elements, and 2^31 strides reach 2 PiB."""

@@ -29,8 +29,8 @@ from cute_dialect.op.errors import AlignmentError, DeviceError, EpilogueError, L
 from cute_dialect.op.problems.gemm import planned_operands
 from cute_dialect.op.problems.operands import Kinds, Operands, Type, new_like
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
-from cute_dialect.runtime.binding import MAX_EXTENT_I32
-from cute_dialect.runtime.device_memory import span
+from cute_dialect.runtime.host_memory import span
+from cute_dialect.runtime.launch_plan import MAX_EXTENT_I32
 
 if TYPE_CHECKING:  # pragma: no cover
     from numpy import int32, int64

@@ -511,7 +511,7 @@ def gpu_of(number: int) -> tuple[str, int]:
 
     Raises DeviceError, UnsupportedError.
     """
-    from cute_dialect.runtime.occupancy import clusters_at_once
+    from cute_dialect.runtime.driver import clusters_at_once
 
     gpu = gpu_here()
     WGMMA.check_gpu(gpu.capability(number))

@@ -37,8 +37,8 @@ from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.op.select.mma_sync_model import cut_for
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
-from cute_dialect.runtime.binding import MAX_EXTENT_I32
-from cute_dialect.runtime.device_memory import span
+from cute_dialect.runtime.host_memory import span
+from cute_dialect.runtime.launch_plan import MAX_EXTENT_I32
 
 
 def average(s: Shapes, element: str, output: str, majors: tuple[str, str], sums: str = "") -> Problem:

@@ -1,4 +1,4 @@
-"""Parameters of an exported C function and their lowered values: :mod:`cute_dialect.runtime.binding` in C.
+"""Parameters of an exported C function and their lowered values: :mod:`cute_dialect.runtime.launch_plan` in C.
 
 A tensor is passed as ``cute_tensor_<rank>`` and an address as ``CUdeviceptr``.  A number has the C type that holds
 it; f16 and bf16 are passed as ``float``, and 8-bit floats as their bits.  Tuples and layouts are passed as one
@@ -12,9 +12,9 @@ from math import prod
 from typing import NamedTuple, cast
 
 from cute_dialect.runtime import abi
-from cute_dialect.runtime.binding import MAX_EXTENT_I32
 from cute_dialect.runtime.export.c_text import ExportError, Function, Scalar, Value, name, number, text
-from cute_dialect.runtime.signature import Param, Tree, dynamic_leaves, leaves, scalar_paths
+from cute_dialect.runtime.launch_plan import MAX_EXTENT_I32
+from cute_dialect.runtime.manifest import Param, Tree, dynamic_leaves, leaves, scalar_paths
 
 __all__ = ["Parameter", "bind", "declared"]
 

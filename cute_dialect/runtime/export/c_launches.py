@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from cute_dialect.runtime import abi
 from cute_dialect.runtime.export.c_text import Function, Scalar, Value, at, number, quoted, text
-from cute_dialect.runtime.manifest import KernelEntry
-from cute_dialect.runtime.signature import DynamicLeaf, Param, leaves, scalar_paths
+from cute_dialect.runtime.manifest import DynamicLeaf, KernelEntry, Param, leaves, scalar_paths
 
 __all__ = ["Shape", "places", "write_launch"]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from cute_dialect.runtime import abi, host_floats, host_program
+from cute_dialect.runtime import abi, host_program
 from cute_dialect.runtime.export.c_text import ExportError, Function, Scalar, Value, at, each, number, real, text
 
 __all__ = ["write_program"]
@@ -125,7 +125,7 @@ class _Writer:
             return self._step_pointer(given, cast("list[int | None]", extra))
         if name in ("tensor_map", "im2col_map"):
             return self._map(name, given, cast(int, extra))
-        if name in host_program.FLOAT_STEPS or name == "cmpf" or name in host_floats.FROM_INTEGER:
+        if name in host_program.FLOAT_STEPS or name == "cmpf" or name in host_program.FROM_INTEGER:
             return self._float(name, [self._scalar(v) for v in given], extra)
         return self._integer(name, [self._scalar(v) for v in given], extra)
 
@@ -224,7 +224,7 @@ class _Writer:
             predicate, type_ = cast("tuple[str, str]", extra)
             a, b = (f.let("double", _rounded(v, type_)).text for v in given)
             return f.let("int64_t", _compared(predicate, a, b))
-        if name in host_floats.FROM_INTEGER:
+        if name in host_program.FROM_INTEGER:
             width, type_ = cast("tuple[int, str]", extra)
             exact = given[0] if name == "sitofp" else f"cute_unsigned({given[0]}, {width})"
             return f.let("double", f"(float)({exact})" if type_ == "f32" else _rounded(f"(double)({exact})", type_))

@@ -8,9 +8,9 @@ from im2col_support import CASES, CHANNELS, Case, arrays, copy_text, stored, tex
 
 from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.runtime.binding import TensorMapError
 from cute_dialect.runtime.driver import Driver
 from cute_dialect.runtime.host_program import Pointer, TensorMap
+from cute_dialect.runtime.launch_plan import TensorMapError
 from cute_dialect.runtime.tensor_maps import EncodedMaps, checked
 
 

@@ -26,10 +26,9 @@ from cute_dialect.pipelines.build_manifest import build_manifest
 from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime import launch as launch_module
-from cute_dialect.runtime.binding import AlignmentError, TensorMapError
 from cute_dialect.runtime.host_program import Pointer, TensorMap
 from cute_dialect.runtime.launch import CompiledModule
-from cute_dialect.runtime.launch_plan import Plan, read_arguments
+from cute_dialect.runtime.launch_plan import AlignmentError, Plan, TensorMapError, read_arguments
 from cute_dialect.runtime.manifest import ManifestError
 from cute_dialect.runtime.tensor_maps import checked
 

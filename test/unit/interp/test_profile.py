@@ -153,7 +153,7 @@ def test_command_line(tmp_path: os.PathLike[str], capsys: pytest.CaptureFixture[
 
 def test_only_the_interpreter_checks() -> None:
     from cute_dialect.pipelines import compile as compile_cute
-    from cute_dialect.runtime.binding import LaunchError
+    from cute_dialect.runtime.launch_plan import LaunchError
 
     add = compile_cute(EXAMPLE, emit="base").kernel("add")
     a = np.zeros((4, 4), np.float32)

@@ -15,8 +15,8 @@ from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, AmpereGemm, ampere_gemm_text
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.arrays import numpy_dtype
-from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.launch import Kernel
+from cute_dialect.runtime.launch_plan import LaunchError
 
 CHECKS = ("race", "uninit", "sync", "oob")
 BIASED = Epilogue(alpha="arg", beta="arg", bias="n", activation="relu")

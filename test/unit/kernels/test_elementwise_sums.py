@@ -10,7 +10,7 @@ import pytest
 from cute_dialect.kernels.elementwise.sums import SumsPlan, elementwise_sums_text
 from cute_dialect.kernels.epilogue.graph import Builder, Graph, Input, Output
 from cute_dialect.pipelines import compile
-from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch_plan import LaunchError
 
 CHECKS = ("race", "uninit", "oob", "sync")
 

@@ -19,7 +19,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConf
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.pipelines import compile
-from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch_plan import LaunchError
 
 DOCS = Path(__file__).parents[3] / "docs" / "kernels.md"
 BASE = GemmConfig()

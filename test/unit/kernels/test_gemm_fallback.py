@@ -10,7 +10,7 @@ from gemm_fallback_support import CASES, DTYPES, FP8, arrays
 
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.pipelines import compile
-from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch_plan import LaunchError
 from cute_dialect.tools.cute_run import main as cute_run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gemm_sm90.mlir"

@@ -13,7 +13,7 @@ from cute_dialect.op.select.candidates import menu
 from cute_dialect.op.select.configurations import KernelRequest, configured
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import compile
-from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch_plan import LaunchError
 
 BASE = SkinnyConfig(stages_a=2, stages=4)
 DTYPES = {

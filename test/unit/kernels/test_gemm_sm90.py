@@ -14,7 +14,7 @@ from cute_dialect.kernels.gemm.hopper import launch
 from cute_dialect.op.select.gemm_dispatch import choose
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import compile
-from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch_plan import LaunchError
 
 BASE = GemmConfig()
 SINGLE = GemmConfig(cluster_m=1, deferred=False)

@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.arrays import view_of
-from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch_plan import LaunchError
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "i8": np.int8, "i32": np.int32}
 SINGLE = GemmConfig(cluster_m=1, deferred=False, tile=(128, 128, 64))

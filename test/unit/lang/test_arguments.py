@@ -12,7 +12,7 @@ import pytest
 
 import cute_dialect.lang as cute
 from cute_dialect.lang.calls.decorators import KernelFunction
-from cute_dialect.runtime.binding import DtypeError, RangeError
+from cute_dialect.runtime.launch_plan import DtypeError, RangeError
 
 
 def tid() -> Any:

@@ -6,7 +6,7 @@ import pytest
 
 from cute_dialect.lang.calls.runtime_tensor import raw_type
 from cute_dialect.runtime.arrays import ArrayView
-from cute_dialect.runtime.binding import MAX_EXTENT_I32
+from cute_dialect.runtime.launch_plan import MAX_EXTENT_I32
 
 WIDE = MAX_EXTENT_I32 + 1
 

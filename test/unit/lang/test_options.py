@@ -12,7 +12,7 @@ import pytest
 
 import cute_dialect.lang as cute
 from cute_dialect.errors import CompileError
-from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch_plan import LaunchError
 
 X = np.zeros(32, np.float32)
 

@@ -15,7 +15,7 @@ from pipelines_support import FakeDriver
 import cute_dialect.lang as cute
 from cute_dialect.lang.calls import options
 from cute_dialect.runtime import driver
-from cute_dialect.runtime.binding import StrideError
+from cute_dialect.runtime.launch_plan import StrideError
 
 N = 3
 

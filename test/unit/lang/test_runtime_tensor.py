@@ -10,7 +10,7 @@ import pytest
 import cute_dialect.lang as cute
 from cute_dialect.lang.calls.runtime_tensor import raw_type
 from cute_dialect.runtime.arrays import view_of
-from cute_dialect.runtime.binding import (
+from cute_dialect.runtime.launch_plan import (
     AlignmentError,
     DivisibilityError,
     DtypeError,

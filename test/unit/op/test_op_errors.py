@@ -16,7 +16,6 @@ from cute_dialect.op.execute import gemm as products
 from cute_dialect.op.execute import kernel_cache
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.runtime import driver as cuda
-from cute_dialect.runtime import occupancy
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +28,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(products, "launcher_of", failing)
     monkeypatch.setattr(kernel_cache, "load_or_compile", failing)
     monkeypatch.setattr(cuda, "driver", lambda: Gpu())
-    monkeypatch.setattr(occupancy, "clusters_at_once", lambda number, size: 120 // size)
+    monkeypatch.setattr(cuda, "clusters_at_once", lambda number, size: 120 // size)
     monkeypatch.setattr(gemm_dispatch, "tell_clusters", lambda *_: None)  # must not affect later tests
     gemm_dispatch.gpu_of.cache_clear()
     yield

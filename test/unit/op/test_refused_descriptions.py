@@ -24,7 +24,7 @@ from cute_dialect.op.execute.launch_sequence import partial_steps
 from cute_dialect.op.select.configurations import described as describe
 from cute_dialect.op.select.kernel_choice import few_rows
 from cute_dialect.op.tuning import tuned_plan
-from cute_dialect.runtime.binding import ReadOnlyError
+from cute_dialect.runtime.launch_plan import ReadOnlyError
 
 
 @pytest.fixture(autouse=True)

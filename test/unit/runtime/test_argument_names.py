@@ -11,8 +11,8 @@ import pytest
 from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import load
-from cute_dialect.runtime.binding import AlignmentError, DtypeError, ShapeError
 from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.launch_plan import AlignmentError, DtypeError, ShapeError
 
 _V = '!cute.memref<f32, gmem, "?:1">'
 _V16 = '!cute.memref<f32, gmem, align<16>, "?:1">'

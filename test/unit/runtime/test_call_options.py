@@ -18,10 +18,10 @@ from cute_dialect.pipelines.describe_parameter import describe, parse_type
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import load
 from cute_dialect.runtime.artifact import Artifact, ArtifactError
-from cute_dialect.runtime.binding import DtypeError, LaunchError, RangeError, ReadOnlyError, ShapeError
 from cute_dialect.runtime.call_options import OptionError
 from cute_dialect.runtime.launch import CompiledModule, Kernel
-from cute_dialect.runtime.signature import Param
+from cute_dialect.runtime.launch_plan import DtypeError, LaunchError, RangeError, ReadOnlyError, ShapeError
+from cute_dialect.runtime.manifest import Param
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -295,7 +295,7 @@ def test_a_read_only_output(gpu: FakeDriver) -> None:
 
 
 def test_numbers_for_scalars() -> None:
-    from cute_dialect.runtime.binding import bind_plain
+    from cute_dialect.runtime.launch_plan import bind_plain
 
     def param(text: str, lowered: str) -> Param:
         return describe(text, parse_type(text, make_context("all")), lowered)

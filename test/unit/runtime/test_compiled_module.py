@@ -22,7 +22,8 @@ from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import load
 from cute_dialect.runtime.artifact import ArtifactError, load_artifact
-from cute_dialect.runtime.binding import (
+from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.launch_plan import (
     MAX_EXTENT_I32,
     AlignmentError,
     DeviceError,
@@ -33,7 +34,6 @@ from cute_dialect.runtime.binding import (
     ShapeError,
     StrideError,
 )
-from cute_dialect.runtime.launch import CompiledModule
 
 ALIGNED = 0x7F0000000000
 

@@ -15,8 +15,8 @@ from cute_dialect.arch.tensor_map_codes import ELEMENTS, INTERLEAVES, L2_PROMOTI
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.arrays import stream_of
-from cute_dialect.runtime.binding import DtypeError
-from cute_dialect.runtime.launch_shape import LaunchShape
+from cute_dialect.runtime.host_program import LaunchShape
+from cute_dialect.runtime.launch_plan import DtypeError
 
 bindings = pytest.importorskip("cuda.bindings.driver", reason="NOT RUN: no cuda-python (pip install '.[test]')")
 

@@ -22,11 +22,11 @@ import cute_dialect.lang as cute
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.compilation import LoweringError
 from cute_dialect.runtime import host_program
-from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.export.c_program import write_program
 from cute_dialect.runtime.export.c_text import ExportError, Function, Scalar
 from cute_dialect.runtime.export.object_file import compile_object
 from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.launch_plan import LaunchError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -13,8 +13,7 @@ from pipelines_support import M, add_module, kernel, module
 from cute_dialect.pipelines.compiler import parse_module
 from cute_dialect.pipelines.extract_host_program import extract_host_program
 from cute_dialect.runtime import host_program
-from cute_dialect.runtime.host_program import HostError, HostOverflow, Launch, Pointer
-from cute_dialect.runtime.launch_shape import LaunchShape
+from cute_dialect.runtime.host_program import HostError, HostOverflow, Launch, LaunchShape, Pointer
 
 
 def program(text: str) -> host_program.Program:

@@ -18,10 +18,10 @@ from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import load
 from cute_dialect.runtime.artifact import ArtifactError
-from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.call_options import OptionError
 from cute_dialect.runtime.driver import CudaError
 from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.launch_plan import LaunchError
 from cute_dialect.tools import cute_run
 
 

@@ -10,8 +10,8 @@ from pipelines_support import FakeArray
 from wide_extents import chosen_text, tile_text, wide_text
 
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.runtime.binding import MAX_EXTENT_I32, RangeError
 from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.launch_plan import MAX_EXTENT_I32, RangeError
 
 
 @lru_cache(maxsize=4)

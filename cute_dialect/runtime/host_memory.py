@@ -1,6 +1,12 @@
-"""GPU copies of CPU arrays for calls with numpy arguments, and CPU memory as bytes for the interpreter.
+"""CPU memory of arrays: its copies on a GPU, its bytes for the interpreter, and tensors that kernels reach by address.
 
 Arrays that share memory share their copy.  A write through one array is therefore visible through the other.
+
+A kernel may load the address of a tensor from an array, as in a grouped GEMM.  The interpreter places the arguments of
+a launch at addresses of its own, so it knows the size of such a tensor only if :func:`remember` was called for it::
+
+    remember(tensor)
+    addresses = numpy.array([tensor.data_ptr()])       # a kernel on the interpreter may read and write the tensor
 """
 
 from __future__ import annotations
@@ -8,9 +14,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from weakref import ref
 
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
-from cute_dialect.runtime.binding import ReadOnlyError
+from cute_dialect.runtime.launch_plan import ReadOnlyError
 
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
@@ -18,7 +25,20 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.runtime.driver import Driver
 
-__all__ = ["Region", "Staged", "element_mask", "end_of_memory", "host_bytes", "is_writable", "regions", "span"]
+__all__ = [
+    "HostArray",
+    "Region",
+    "Staged",
+    "element_mask",
+    "end_of_memory",
+    "host_arrays",
+    "host_bytes",
+    "is_writable",
+    "regions",
+    "remember",
+    "span",
+]
+
 
 _KEEP_ALIGNMENT = 16
 _KEEP_ALIGNMENTS = 256
@@ -175,3 +195,38 @@ class Staged:
     def free(self) -> None:
         while self._copies:
             self._gpu.free(self._copies.pop()[1])
+
+
+# ------------------------------------------------------------------------------------------- tensors reached by address
+
+
+_TENSORS: dict[int, ref[Any]] = {}
+
+
+class HostArray(NamedTuple):
+    """The memory of a remembered tensor."""
+
+    address: int
+    data: NDArray[np.uint8]
+    tensor: Any
+
+
+def remember(tensor: Any) -> None:
+    """Let kernels on the interpreter reach a torch tensor in CPU memory by its address, as long as it is alive."""
+    if tensor.untyped_storage().device.type == "cpu" and tensor.numel():
+        key = id(tensor)
+        _TENSORS[key] = ref(tensor, lambda _: _TENSORS.pop(key, None))
+
+
+def host_arrays() -> list[HostArray]:
+    """Return the memory of the remembered tensors that are alive, once per storage."""
+    import numpy as np
+
+    found: dict[int, HostArray] = {}
+    for held in list(_TENSORS.values()):
+        if (tensor := held()) is not None:
+            storage = tensor.untyped_storage()
+            address, size = storage.data_ptr(), storage.nbytes()
+            memory = (ctypes.c_uint8 * size).from_address(address)
+            found[address] = HostArray(address, np.ctypeslib.as_array(memory), tensor)
+    return [found[address] for address in sorted(found)]
