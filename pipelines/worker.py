@@ -43,14 +43,20 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
-from cute_dialect.pipelines.gpu_objects import GpuObject
-from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing, clip
+from cute_dialect.pipelines.upstream import (
+    GpuObject,
+    UpstreamError,
+    UpstreamMissing,
+    UpstreamModule,
+    clip,
+    make_context,
+    with_toolkit,
+)
 
 if TYPE_CHECKING:  # pragma: no cover
     import mlir.ir as ir
 
-    from cute_dialect.pipelines.line_info import CallSites
-    from cute_dialect.pipelines.upstream import UpstreamModule
+    from cute_dialect.pipelines.handoff import CallSites
 
 __all__ = ["Worker", "WorkerModule", "borrowed", "receive", "run_host", "send", "serve", "start"]
 
@@ -238,8 +244,6 @@ class WorkerModule:
 
     def run(self, pass_name: str, options: Mapping[str, str] | None = None) -> None:
         """Run a base pass or a pass of upstream, with its options."""
-        from cute_dialect.pipelines.upstream import with_toolkit  # late: start-up
-
         self._call("run", pass_name, with_toolkit(pass_name, options or {}))
 
     def run_pipeline(self, pipeline: str) -> None:
@@ -278,8 +282,6 @@ def run_host(module_text: str, entry: str = "main", filename: str = "-") -> None
     Output of ``printf`` goes to standard output.  Raises :class:`UpstreamError` if the function does not exist, has
     arguments or results, or if the ``mlir`` package has no execution engine.
     """
-    from cute_dialect.pipelines.upstream import UpstreamModule  # late: start-up
-
     with borrowed() as worker:
         module = worker.module(module_text, filename)
         module.run("base-prepare")
@@ -350,8 +352,6 @@ def _read(pipe: int, size: int) -> bytes | None:
 
 def serve() -> NoReturn:  # pragma: no cover  (another process)
     """Run upstream MLIR: read requests from standard input, and reply on standard output until the input ends."""
-    from cute_dialect.pipelines.upstream import UpstreamModule  # late: start-up
-
     sink = os.dup(1)
     os.dup2(2, 1)  # replies use the saved descriptor; printed text goes to standard error
     gc.disable()
@@ -387,8 +387,6 @@ def _make_context() -> ir.Context | None:  # pragma: no cover
 
     Return None without MLIR; the error is reported with the first module.
     """
-    from cute_dialect.pipelines.upstream import make_context  # late: start-up
-
     sys.modules.setdefault("numpy", None)  # pyright: ignore[reportArgumentType, reportCallIssue]
     try:
         return make_context()

@@ -92,7 +92,7 @@ def has_mlir() -> bool:
 
 
 def has_ptxas() -> bool:
-    from cute_dialect.pipelines.cuda_programs import PtxasMissing, find_ptxas
+    from cute_dialect.pipelines.ptxas import PtxasMissing, find_ptxas
 
     try:
         return bool(find_ptxas())

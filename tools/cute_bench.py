@@ -47,8 +47,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
-from cute_dialect.pipelines.upstream import is_available
-from cute_dialect.pipelines.upstream_error import UpstreamMissing
+from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
 from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.tools.command_line import new_parser
 from cute_dialect.tools.programs import run_program

@@ -292,10 +292,12 @@ def _open(
         from cute_dialect.runtime import load  # late: start-up
 
         return load(options.file)
-    from cute_dialect.pipelines.compilation import read_text  # late: start-up
+    from cute_dialect.pipelines.compilation import (
+        CompileRequest,  # late: start-up
+        read_text,  # late: start-up
+    )
     from cute_dialect.pipelines.compiler import compile_module, compiled_before  # late: start-up
     from cute_dialect.pipelines.registry import with_options  # late: start-up
-    from cute_dialect.pipelines.request import CompileRequest  # late: start-up
 
     source, chip = _Path(options.file), options.chip
     pipeline = with_options(options.pipeline, {"lineinfo": "true"} if options.lineinfo else {})

@@ -25,8 +25,8 @@ from cute_dialect.tools.opt_options import CommandLineError, OptOptions
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
 
-    from cute_dialect.pipelines.gpu_objects import GpuObject
     from cute_dialect.pipelines.runner import IR, Step
+    from cute_dialect.pipelines.upstream import GpuObject
 
 
 class IRDumper:

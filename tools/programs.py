@@ -43,7 +43,7 @@ def user_message(error: Exception, program: str) -> str | None:
         return f"{program}: error: {str(error).removeprefix('error: ')}"
     from cute_dialect.errors import CompileError  # late: start-up
     from cute_dialect.op.select.kernel_choice import TableError  # late: start-up
-    from cute_dialect.pipelines.upstream_error import UpstreamError  # late: start-up
+    from cute_dialect.pipelines.upstream import UpstreamError  # late: start-up
     from cute_dialect.runtime.artifact import ArtifactError  # late: start-up
     from cute_dialect.runtime.driver import CudaError  # late: start-up
     from cute_dialect.runtime.launch_plan import LaunchError  # late: start-up

@@ -123,7 +123,7 @@ def _may_skip_xdsl(job: Job) -> bool:
 def _parse_upstream(worker: Worker | None, runner: Runner, source: Source) -> IR | None:
     """Parse with upstream MLIR, which is faster, if all ops are base ops and all passes run upstream."""
     from cute_dialect.pipelines.runner import IR  # late: start-up
-    from cute_dialect.pipelines.upstream_error import UpstreamError  # late: start-up
+    from cute_dialect.pipelines.upstream import UpstreamError  # late: start-up
 
     assert worker is not None
     overflow = text_overflow(source.text)
@@ -188,7 +188,7 @@ def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
             f"--emit={job.emit} needs a pipeline that ends in upstream MLIR; add --pipeline, or remove all passes"
         )
         return None
-    from cute_dialect.pipelines.upstream_error import UpstreamError  # late: start-up
+    from cute_dialect.pipelines.upstream import UpstreamError  # late: start-up
 
     try:
         if job.emit == "llvm":

@@ -22,9 +22,8 @@ from cute_dialect.explore.links import (
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.lang.rewrite.trace_text import type_names
 from cute_dialect.pipelines.compiler import compile_module
-from cute_dialect.pipelines.cuda_programs import PtxasError
-from cute_dialect.pipelines.upstream import is_available
-from cute_dialect.pipelines.upstream_error import UpstreamMissing
+from cute_dialect.pipelines.ptxas import PtxasError
+from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -91,7 +90,7 @@ def compiled(
 
     Without upstream MLIR, compilation stops at base IR.  Raises CompileError.
     """
-    from cute_dialect.pipelines.request import CompileRequest  # late: start-up
+    from cute_dialect.pipelines.compilation import CompileRequest  # late: start-up
 
     request = CompileRequest(
         module, filename=filename, pipeline=pipeline, chip=chip, opt_level=opt_level, keep_stages=True, located=_TITLES,

@@ -199,8 +199,8 @@ def build_plans(folder: str, chip: str) -> list[str]:
     from visited_products import texts as visited_texts
 
     from cute_dialect.pipelines import compile as compile_cute
+    from cute_dialect.pipelines.compilation import CompileRequest
     from cute_dialect.pipelines.compiler import compile_in_worker
-    from cute_dialect.pipelines.request import CompileRequest
 
     def made(kernel: tuple[str, Callable[[], str]]) -> str:
         name, text = kernel[0], kernel[1]()

@@ -26,7 +26,7 @@ from cute_dialect.lang.tracing.errors import KernelTypeError, NotCompiled
 from cute_dialect.lang.tracing.recorder import recorded
 from cute_dialect.lang.tracing.source_location import user_frames
 from cute_dialect.lang.tracing.tracer import finishes_errors
-from cute_dialect.pipelines.cuda_programs import PtxasError
+from cute_dialect.pipelines.ptxas import PtxasError
 from cute_dialect.runtime import abi
 from cute_dialect.runtime import load as read
 from cute_dialect.runtime.launch import CompiledModule
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from cute_dialect.lang.calls.cache.disk import Found, Plan
     from cute_dialect.lang.calls.host import Outputs, Program
     from cute_dialect.lang.calls.options import Options
-    from cute_dialect.pipelines.compilation import Emit
-    from cute_dialect.pipelines.request import CompileRequest
+    from cute_dialect.pipelines.compilation import CompileRequest, Emit
     from cute_dialect.runtime.bound_call import BoundCall
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
@@ -66,7 +65,7 @@ def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
 
 def _request(source: str | ModuleOp, options: Options, emit: Emit) -> CompileRequest:
     """Return the request for a traced module, or for its text."""
-    from cute_dialect.pipelines.request import CompileRequest  # late: start-up
+    from cute_dialect.pipelines.compilation import CompileRequest  # late: start-up
 
     if emit == "base":
         return CompileRequest(source, emit=emit, cache=options.cache, ptxas=options.ptxas)
@@ -214,12 +213,12 @@ class Compiled:
         return self._program
 
     def _lowered(self, kernel: str | None) -> object:
-        from cute_dialect.pipelines.lazy_lowering import lowered_when_asked  # late: start-up
+        from cute_dialect.pipelines.compiler import lowered_when_asked  # late: start-up
 
         return lowered_when_asked(lambda: self.program.module)(kernel)
 
     def _pass_remarks(self) -> list[str]:
-        from cute_dialect.pipelines.lazy_lowering import cloning, remarks_again  # late: start-up
+        from cute_dialect.pipelines.compiler import cloning, remarks_again  # late: start-up
 
         return remarks_again(cloning(self.program.module), "nvptx")()
 
@@ -565,7 +564,7 @@ def observed(observe: Callable[[Compiled, Sequence[Any]], None]) -> Generator[No
 def needs_compiler(name: str, why: str) -> Generator[None]:
     """Raise NotCompiled (F105) if the ``with`` block needs the compiler and it is not installed."""
     from cute_dialect.pipelines.compilation import LoweringError  # late: start-up
-    from cute_dialect.pipelines.upstream_error import UpstreamMissing  # late: start-up
+    from cute_dialect.pipelines.upstream import UpstreamMissing  # late: start-up
 
     try:
         yield

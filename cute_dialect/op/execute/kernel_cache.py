@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 from cute_dialect.lang.calls.cache.digests import NoDigest, Walk
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.pipelines.cache import default_cache, key_of_sources, same_tools, tools
-from cute_dialect.pipelines.compiler import compile_in_worker, compile_module
-from cute_dialect.pipelines.lazy_lowering import lowered_again, reading
-from cute_dialect.pipelines.request import CompileRequest
+from cute_dialect.pipelines.compilation import CompileRequest
+from cute_dialect.pipelines.compiler import compile_in_worker, compile_module, lowered_again, reading
 from cute_dialect.runtime import load, settings
 from cute_dialect.runtime.launch import CompiledModule
 
@@ -131,7 +130,7 @@ def load_or_compile(
     """
     if cpu:  # A kernel built for a GPU may lack code that the interpreter runs.
         from cute_dialect.kernels.common.traced_text import traced_by  # late: start-up
-        from cute_dialect.pipelines.lazy_lowering import compile_lazily  # late: start-up
+        from cute_dialect.pipelines.compiler import compile_lazily  # late: start-up
 
         found = traced_by(text)
         source = found if isinstance(found, str) else found.program.module

@@ -25,7 +25,7 @@ from cute_dialect.passes.base import PassOptionError
 from cute_dialect.passes.to_base import ToBasePass
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.compiler import lower_to_base
-from cute_dialect.pipelines.from_nvgpu import without_nvgpu
+from cute_dialect.pipelines.cpu import without_nvgpu
 from cute_dialect.pipelines.registry import PipelineError, named_pipeline
 from cute_dialect.pipelines.upstream import UpstreamModule
 from cute_dialect.runtime.launch import CompiledModule

@@ -410,11 +410,10 @@ def test_roofline_bound_of_a_run() -> None:
 @pytest.mark.parametrize("program", ["ptxas", "nvdisasm"])
 def test_without_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     """Without ptxas or nvdisasm, the pane of machine code reports it and the other panes are complete."""
-    from cute_dialect.pipelines import cuda_programs, ptxas
+    from cute_dialect.pipelines import ptxas
 
-    find = cuda_programs.find_program
-    for module in (cuda_programs, ptxas):
-        monkeypatch.setattr(module, "find_program", lambda name, wheel: None if name == program else find(name, wheel))
+    find = ptxas.find_program
+    monkeypatch.setattr(ptxas, "find_program", lambda name, wheel: None if name == program else find(name, wheel))
     monkeypatch.setenv("CUTE_CACHE", "0")
     page = tmp_path / "slow.html"
     assert main([str(SLOW), "-o", str(page), "-q", "--no-run"]) == 0

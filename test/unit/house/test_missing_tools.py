@@ -15,7 +15,7 @@ import pytest
 
 from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines import cuda_programs, ptxas
+from cute_dialect.pipelines import ptxas
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.artifact import ArtifactError
 from cute_dialect.runtime.settings import SettingError
@@ -137,21 +137,21 @@ def program(path: Path, text: str) -> str:
 @pytest.fixture
 def no_ptxas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     real = os.access
-    monkeypatch.setattr(cuda_programs.os, "access", lambda p, m: not str(p).endswith("/bin/ptxas") and real(p, m))
+    monkeypatch.setattr(ptxas.os, "access", lambda p, m: not str(p).endswith("/bin/ptxas") and real(p, m))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUTE_PTXAS", raising=False)
 
 
 def test_without_ptxas(no_ptxas: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     made = compile_cute(ADD, cache=False)
-    assert made.ptx and made.report.startswith(f"not assembled: {cuda_programs.INSTALL_HINT}")
+    assert made.ptx and made.report.startswith(f"not assembled: {ptxas.INSTALL_HINT}")
     with pytest.raises(CompileError) as e:
         compile_cute(ADD, cache=False, emit="cubin")
-    assert str(e.value) == f"error: {cuda_programs.INSTALL_HINT}"
+    assert str(e.value) == f"error: {ptxas.INSTALL_HINT}"
     assert cute_opt([ADD, "--pipeline=base", "-base-prepare", "-one-shot-convert-to-llvm", "-attach-nvvm-target",
                      "--emit-gpu-binary=compilation-target=bin", "-o", str(tmp_path / "o")]) == 1  # fmt: skip
     said = capsys.readouterr().err
-    assert f"emit-gpu-binary: compilation-target=bin needs a ptxas: {cuda_programs.INSTALL_HINT}" in said, said
+    assert f"emit-gpu-binary: compilation-target=bin needs a ptxas: {ptxas.INSTALL_HINT}" in said, said
     assert "internal error" not in said
 
 

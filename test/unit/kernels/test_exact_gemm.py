@@ -10,7 +10,7 @@ import pytest
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.simt import ExactConfig, exact_gemm_text
 from cute_dialect.pipelines import compile
-from cute_dialect.pipelines.lazy_lowering import compile_lazily
+from cute_dialect.pipelines.compiler import compile_lazily
 from cute_dialect.runtime.launch import CompiledModule
 
 CHECKS = ("race", "uninit", "sync", "oob")

@@ -14,7 +14,7 @@ from cute_dialect.kernels.common.elements import BITS, factors
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig, warp_gemm_text
 from cute_dialect.pipelines import compile
-from cute_dialect.pipelines.lazy_lowering import compile_lazily
+from cute_dialect.pipelines.compiler import compile_lazily
 from cute_dialect.runtime.launch import CompiledModule
 
 DTYPES: dict[str, Any] = {

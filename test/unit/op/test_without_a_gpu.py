@@ -15,7 +15,7 @@ from random_calls import element_functions
 from cute_dialect import op
 from cute_dialect.op.execute import kernel_cache
 from cute_dialect.op.select import gemm_dispatch
-from cute_dialect.pipelines import lazy_lowering
+from cute_dialect.pipelines import compiler
 from cute_dialect.runtime import driver as cuda
 
 A, B, ROWS = np.ones((32, 64), np.float16), np.ones((64, 48), np.float16), np.ones((8, 16), np.float32)
@@ -126,7 +126,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise cuda.NoGpuError("no driver")
 
     monkeypatch.setattr(kernel_cache, "load_or_compile", failing)
-    monkeypatch.setattr(lazy_lowering, "compile_lazily", failing)
+    monkeypatch.setattr(compiler, "compile_lazily", failing)
     monkeypatch.setattr(cuda, "driver", none)
     gemm_dispatch.gpu_of.cache_clear()
     yield

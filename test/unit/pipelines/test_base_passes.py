@@ -7,10 +7,8 @@ import re
 import pytest
 from pipelines_support import add_module, kernel, module
 
-from cute_dialect.pipelines.cuda_programs import PtxasError, PtxasMissing, find_ptxas
-from cute_dialect.pipelines.ptxas import assemble, parse_report
-from cute_dialect.pipelines.upstream import UpstreamModule
-from cute_dialect.pipelines.upstream_error import UpstreamError
+from cute_dialect.pipelines.ptxas import PtxasError, PtxasMissing, assemble, find_ptxas, parse_report
+from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
 from cute_dialect.pipelines.worker import run_host
 from cute_dialect.runtime.settings import SettingError
 

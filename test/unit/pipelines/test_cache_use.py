@@ -13,9 +13,8 @@ import pytest
 
 from cute_dialect.pipelines import compile, compiler
 from cute_dialect.pipelines.cache import Cache, default_cache, key_of
-from cute_dialect.pipelines.compilation import Timing
+from cute_dialect.pipelines.compilation import CompileRequest, Timing
 from cute_dialect.pipelines.compiler import compile_module
-from cute_dialect.pipelines.request import CompileRequest
 from cute_dialect.tools.cute_cache import main as cute_cache
 
 TEXT = """

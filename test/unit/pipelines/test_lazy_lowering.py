@@ -9,7 +9,7 @@ import pytest
 
 from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.lazy_lowering import compile_lazily
+from cute_dialect.pipelines.compiler import compile_lazily
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

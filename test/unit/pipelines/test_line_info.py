@@ -12,7 +12,7 @@ from cute_dialect.errors import CompileError
 from cute_dialect.ir.diagnostics import Frame, Position, location_frames
 from cute_dialect.pipelines import compile, compiler
 from cute_dialect.pipelines.compiler import parse_module
-from cute_dialect.pipelines.line_info import CallSites
+from cute_dialect.pipelines.handoff import CallSites
 from cute_dialect.pipelines.registry import PipelineError, named_pipeline, with_options
 from cute_dialect.tools.cute_opt import main as cute_opt
 

@@ -14,8 +14,7 @@ import pytest
 from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines import worker as processes
-from cute_dialect.pipelines.upstream import UpstreamModule
-from cute_dialect.pipelines.upstream_error import UpstreamError
+from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
 
 KERNEL = """
 gpu.module @k {

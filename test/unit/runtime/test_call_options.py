@@ -14,7 +14,7 @@ from cute_dialect.errors import CompileError
 from cute_dialect.interp import InterpError
 from cute_dialect.ir.context import make_context
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.describe_parameter import describe, parse_type
+from cute_dialect.pipelines.build_manifest import describe, parse_type
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import load
 from cute_dialect.runtime.artifact import Artifact, ArtifactError

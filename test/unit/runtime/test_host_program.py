@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pipelines_support import M, add_module, kernel, module
 
+from cute_dialect.pipelines.build_manifest import extract_host_program
 from cute_dialect.pipelines.compiler import parse_module
-from cute_dialect.pipelines.extract_host_program import extract_host_program
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime.host_program import HostError, HostOverflow, Launch, LaunchShape, Pointer
 

@@ -10,9 +10,8 @@ import pytest
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines import compiler
-from cute_dialect.pipelines.compilation import Compilation, LoweringError, Timing
+from cute_dialect.pipelines.compilation import Compilation, CompileRequest, LoweringError, Timing
 from cute_dialect.pipelines.compiler import compile_module, compiled_before
-from cute_dialect.pipelines.request import CompileRequest
 from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.tools import cute_run
 
