@@ -54,6 +54,7 @@ from cute_dialect.runtime.launch_plan import (
     read_arguments,
 )
 from cute_dialect.runtime.manifest import Manifest, Param, required_alignment
+from cute_dialect.runtime.settings import missing_package
 
 if TYPE_CHECKING:  # pragma: no cover
     from pathlib import Path
@@ -640,4 +641,5 @@ def _load_by_name(name: str) -> Callable[..., object]:
     try:
         return cast("Callable[..., object]", getattr(import_module(module), function))
     except ImportError as e:
-        raise LaunchError(f"running on the CPU needs the compiler's packages: pip install xdsl ({e})") from e
+        hint = f"running on the CPU needs the compiler's packages: pip install xdsl ({e})"
+        raise LaunchError(missing_package(e) or hint) from e
