@@ -40,9 +40,9 @@ from cute_dialect.algebra.values import Layout
 from cute_dialect.dialect import memory, tiled, views
 from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopyType
 from cute_dialect.dialect.base import CuteOp
-from cute_dialect.dialect.extensions import module_of_atom, tile_of_op
 from cute_dialect.dialect.make import StaticOp
 from cute_dialect.dialect.memory_types import MemRefType, TensorType
+from cute_dialect.dialect.registry import module_of_atom, tile_of_op
 from cute_dialect.dialect.typed_values import Typed
 from cute_dialect.dialect.types import CuteType, LayoutType
 from cute_dialect.dialect.universal_copy import UniversalCopyType

@@ -12,7 +12,7 @@ The pass walks forward once with a value map.
   represents correctly become its ops; a remark names the others (:mod:`cute_dialect.cute_nvgpu.to_nvgpu`).
 * Register tensors become SSA values (:mod:`.lowering.fragments`); loops with static bounds that index them are
   unrolled.  ``cute.unroll = n : i32`` on ``scf.for`` puts ``n`` copies of the body in one iteration
-  (:mod:`.lowering.unrolling`).
+  (:mod:`.lowering.control`).
 
 Before::
 
@@ -44,7 +44,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 
 from cute_dialect.cute_nvgpu import TO_NVGPU
-from cute_dialect.dialect.extensions import lower_of_op
+from cute_dialect.dialect.registry import lower_of_op
 from cute_dialect.passes.base import Pass, PassContext, PassOptionError, PassOptions
 from cute_dialect.passes.lowering import control, core, functions, memory
 from cute_dialect.passes.lowering.fragments import NeedsMemory

@@ -112,8 +112,11 @@ def explore(options: argparse.Namespace) -> str:
     """Write the page and return its path."""
     from cute_dialect.explore.collect import collect  # late: start-up
     from cute_dialect.explore.drawings import drawings_of  # late: start-up
-    from cute_dialect.explore.page import page, page_data  # late: start-up
-    from cute_dialect.explore.tabs import measured  # late: start-up
+    from cute_dialect.explore.page import (  # late: start-up
+        measured,  # late: start-up
+        page,
+        page_data,
+    )
     from cute_dialect.files import replace_file  # late: start-up
     from cute_dialect.tools.explore_subjects import ExploreError, of_mlir, of_python  # late: start-up
 

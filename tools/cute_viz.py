@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 
 from cute_dialect.tools.command_line import new_parser
+from cute_dialect.viz.cells import DrawingError
 from cute_dialect.viz.drawing import THEMES, Drawing
-from cute_dialect.viz.errors import DrawingError
 
 EPILOG = """\
 examples:

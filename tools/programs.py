@@ -48,7 +48,7 @@ def user_message(error: Exception, program: str) -> str | None:
     from cute_dialect.runtime.driver import CudaError  # late: start-up
     from cute_dialect.runtime.launch_plan import LaunchError  # late: start-up
     from cute_dialect.runtime.settings import SettingError, missing_package  # late: start-up
-    from cute_dialect.viz.errors import DrawingError  # late: start-up
+    from cute_dialect.viz.cells import DrawingError  # late: start-up
 
     if isinstance(error, CompileError):
         return str(error)

@@ -10,10 +10,10 @@ Layout("(3,4):(20,1)")
 Layout("((4,5),(3,2)):((10,1),(40,5))")
 
 Modules, lowest first: ``leaf`` (static and dynamic integers), ``values`` (layouts, swizzles, …), ``trees`` and
-``arithmetic`` (int tuples and other trees), ``text`` (parsing, printing), ``verify``, ``evaluation``, ``make_layouts``,
-``layout``, ``complements``, ``inverses``, ``compose``, ``slicing``, ``tiling``, ``vectors``, ``tiled_copy``,
-``tiled_mma``, ``layout_pictures``.  The functions exported by the package check their arguments (``argument_checks``);
-those of the modules do not.  ``docs/layouts.md`` is a tutorial.
+``arithmetic`` (int tuples and other trees), ``text`` (parsing, printing), ``verify``, ``evaluation``, ``layout``
+(constructors, coalescing), ``complements``, ``inverses``, ``compose``, ``slicing``, ``tiling``, ``vectors``,
+``tiled_copy``, ``tiled_mma``, ``layout_pictures``.  The functions exported by the package check their arguments
+(``argument_checks``); those of the modules do not.  ``docs/layouts.md`` is a tutorial.
 """
 
 from __future__ import annotations

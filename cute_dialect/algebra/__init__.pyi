@@ -45,7 +45,7 @@ from cute_dialect.algebra.leaf import (
     Emitter as Emitter,
     Leaf as Leaf,
 )
-from cute_dialect.algebra.make_layouts import (
+from cute_dialect.algebra.layout import (
     make_identity_layout as make_identity_layout,
     make_layout as make_layout,
     make_layout_like as make_layout_like,

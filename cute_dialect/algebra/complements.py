@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cute_dialect.algebra.arithmetic import ceil_div_tree
-from cute_dialect.algebra.layout import Extents, Strides, coalesce, flat_modes, fold_modes, from_modes
+from cute_dialect.algebra.layout import Extents, Strides, basis_like, coalesce, flat_modes, fold_modes, from_modes
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, ceil_div, mul
 from cute_dialect.algebra.leaf import div as leaf_div
-from cute_dialect.algebra.make_layouts import basis_like
 from cute_dialect.algebra.trees import check_range, column_major, shown, tree_leaves
 from cute_dialect.algebra.values import Basis, IntTuple, Layout, Stride, raw_layout
 from cute_dialect.algebra.verify import stride_profile

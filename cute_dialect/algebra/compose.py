@@ -10,10 +10,9 @@ dynamic extent or stride therefore never makes a composition illegal; it makes t
 from __future__ import annotations
 
 from cute_dialect.algebra.evaluation import scale
-from cute_dialect.algebra.layout import Extents, Strides, coalesce_keeping, flat_modes, fold_modes, from_modes
+from cute_dialect.algebra.layout import Extents, Strides, coalesce_keeping, concat, flat_modes, fold_modes, from_modes
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, absolute, ceil_div, min_extent, mul, sign
 from cute_dialect.algebra.leaf import div as leaf_div
-from cute_dialect.algebra.make_layouts import concat
 from cute_dialect.algebra.trees import check_range, shape_to_tile, shown
 from cute_dialect.algebra.values import (
     UNDERSCORE,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cute_dialect.algebra.arithmetic import arithmetic_add
+from cute_dialect.algebra.layout import basis_like
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, absolute, add, compare, mul, sub
 from cute_dialect.algebra.leaf import div as leaf_div
 from cute_dialect.algebra.leaf import mod as leaf_mod
 from cute_dialect.algebra.leaf import select as leaf_select
-from cute_dialect.algebra.make_layouts import basis_like
 from cute_dialect.algebra.trees import (
     check_range,
     column_major,

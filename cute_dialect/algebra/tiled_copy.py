@@ -23,11 +23,10 @@ from typing import cast
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import crd2idx, evaluate
 from cute_dialect.algebra.inverses import right_inverse
-from cute_dialect.algebra.layout import coalesce, upcast
+from cute_dialect.algebra.layout import coalesce, make_layout, upcast
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.leaf import div as leaf_div
 from cute_dialect.algebra.leaf import mod as leaf_mod
-from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.slicing import slice_and_offset, tree_dice
 from cute_dialect.algebra.tiling import Tiler, logical_product, raked_product, zip_layouts, zipped_divide
 from cute_dialect.algebra.trees import column_major, is_static, product, product_each, shown, tree_leaves

@@ -23,8 +23,8 @@ from cute_dialect.algebra.complements import minimal_complement
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import crd2idx, evaluate
 from cute_dialect.algebra.inverses import right_inverse
+from cute_dialect.algebra.layout import make_layout
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
-from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.slicing import slice_and_offset
 from cute_dialect.algebra.tiled_copy import thread_coord, unit_modes_still
 from cute_dialect.algebra.tiling import logical_divide, tiled_product, zipped_divide

@@ -14,9 +14,8 @@ from typing import TypeAlias, TypeVar
 from cute_dialect.algebra.arithmetic import ceil_div_tree
 from cute_dialect.algebra.complements import bounded_complement, extended_complement, minimal_complement
 from cute_dialect.algebra.compose import as_tiler, check_tile_rank, compose, compose_static, fold_static
-from cute_dialect.algebra.layout import append_to_rank, coalesce
+from cute_dialect.algebra.layout import append_to_rank, coalesce, concat, make_layout, ordered_stride
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
-from cute_dialect.algebra.make_layouts import concat, make_layout, ordered_stride
 from cute_dialect.algebra.trees import (
     check_range,
     is_static,

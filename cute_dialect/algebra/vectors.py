@@ -1,20 +1,63 @@
-"""Vectorization: common contiguous vectors of two layouts, widest accesses, null spaces.
+"""Common vectors and modes of several layouts: contiguous vectors, widest accesses, null spaces, refinements.
 
 >>> max_common_vector(Layout("(4,8):(1,16)"), Layout("(4,8):(1,4)"))
 4
+>>> common_modes([Layout((4, 8), (1, 16)), Layout(32, 1)])
+[Mode(extent=4, strides=(1, 1)), Mode(extent=8, strides=(16, 4))]
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
+from typing import NamedTuple
 
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.inverses import right_inverse
 from cute_dialect.algebra.layout import coalesce, flat_modes
-from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility, mul
 from cute_dialect.algebra.tiling import logical_divide
 from cute_dialect.algebra.trees import column_major, leaves
 from cute_dialect.algebra.values import Layout, layout_modes, raw_layout
+
+__all__ = ["Mode", "common_modes"]
+
+
+class Mode(NamedTuple):
+    """A common mode of several layouts: one extent, and one stride per layout."""
+
+    extent: int
+    strides: tuple[Leaf, ...]
+
+
+def common_modes(layouts: Sequence[Layout]) -> list[Mode]:
+    """Split the modes of layouts of equal size until corresponding modes have equal extents.
+
+    Raises:
+        AlgebraError: the extents have no common refinement.
+    """
+    rows = [_flat(layout) for layout in layouts]
+    modes: list[Mode] = []
+    while any(rows):
+        extent = min(row[0][0] for row in rows if row)
+        if not all(rows) or any(row[0][0] % extent for row in rows):
+            shapes = ", ".join(str(layout) for layout in layouts)
+            raise AlgebraError(f"expected shapes that split into common modes, got {shapes}")
+        modes.append(Mode(extent, tuple(row[0][1] for row in rows)))
+        for row in rows:
+            s, d = row[0]
+            row[0:1] = [(s // extent, mul(d, extent))] if s != extent else []
+    return modes
+
+
+def _flat(layout: Layout) -> list[tuple[int, Leaf]]:
+    pairs: list[tuple[int, Leaf]] = []
+    for s, d in zip(leaves(layout.shape), leaves(layout.stride)):
+        assert isinstance(s, int)
+        if s != 1:
+            assert isinstance(d, int | Dyn)
+            pairs.append((s, d))
+    return pairs
 
 
 def common_vector(a: Layout, b: Layout) -> Layout | None:

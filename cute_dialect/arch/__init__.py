@@ -1,7 +1,7 @@
 """Tables of NVIDIA GPU instructions: copy and MMA atoms, shared-memory and tensor-map descriptors.
 
 ``ATOMS`` maps names to atoms, which are built on first use.  ``__init__.pyi`` lists the public names.  The tables are
-in the modules ``copies``, ``mma_before_sm90``, ``sm90`` and ``sparse_mma``.  ``descriptors`` describes the shared
+in the modules ``copies``, ``mma_sync``, ``sm90`` and ``sparse_mma``.  ``descriptors`` describes the shared
 memory that WGMMA reads, and ``tma`` the tensor maps. ``python -m cute_dialect.arch`` lists the table.
 
 >>> from cute_dialect.arch import ATOMS

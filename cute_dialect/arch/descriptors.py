@@ -40,8 +40,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.layout import coalesce, recast_layout
-from cute_dialect.algebra.make_layouts import make_layout
+from cute_dialect.algebra.layout import coalesce, make_layout, recast_layout
 from cute_dialect.algebra.tiling import logical_divide, tile_to_shape, zipped_divide
 from cute_dialect.algebra.trees import is_static, product, tree_leaves
 from cute_dialect.algebra.values import (

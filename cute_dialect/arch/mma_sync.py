@@ -1,7 +1,15 @@
-"""``mma.sync`` atoms, built from their shape and element types.
+"""MMA atoms of sm_61 to sm_89: ``mma.sync``, built from their shape and element types, ``dp4a`` and ``dp2a``.
 
 >>> mma_sync("X", "sm_80", (16, 8, 8), ("f32", "bf16", "bf16", "f32"), "7.0").layout_a
 Layout("((4,8),(2,2)):((32,1),(16,8))")
+
+Source: PTX ISA 9.0, 9.7.1.24 "Integer Arithmetic Instructions: dp4a", 9.7.1.25 "dp2a".
+
+**sm_70.** A quad-pair is eight lanes: 0-3 and 16-19, then 4-7 and 20-23, and so on, so ``ThrID = (4,2):(1,16)``.  The
+fragments of A and B depend on the major.  A lane holds one row of four if k is contiguous, else four rows of one
+column.
+
+Source: PTX ISA 9.0, 9.7.14.5.1 "Matrix Fragments for mma.m8n8k4 with .f16 floating point type".
 """
 
 from __future__ import annotations
@@ -9,9 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from cute_dialect.algebra.values import Layout, raw_layout
 from cute_dialect.arch.atom import Atom, Emit, MmaAtom, Registers
 from cute_dialect.arch.elements import bits_of, element
-from cute_dialect.arch.fragments import WARP, accumulator_registers, fragment, operand_registers, packed_values
+from cute_dialect.arch.fragments import (
+    ONE_THREAD,
+    WARP,
+    accumulator_registers,
+    fragment,
+    operand_registers,
+    packed_values,
+)
 
 Types = tuple[str, str, str, str]
 """Element types of D, A, B, C."""
@@ -178,3 +194,173 @@ def binary_rows(sm: int, op: str, version: str, shapes: tuple[tuple[int, int], .
     """Return table rows of b1 atoms with ``op`` ("xor" or "and") and a population count; ``shapes`` are (M, K)."""
     for m, k in shapes:
         yield row(sm, (m, 8, k), ("i32", "b1", "b1", "i32"), version, f"_{op.upper()}POPC", bit_op=op)
+
+
+# ---------------------------------------------------------------------------------------------------------------- sm_61
+
+
+_SIGNS = (("i", "i"), ("i", "ui"), ("ui", "i"), ("ui", "ui"))
+
+
+def rows_sm61() -> Iterator[Row]:
+    """Return the table rows of all sign combinations.  The name without types denotes the signed form, as in CuTe."""
+    for a, b in _SIGNS:
+        signed = "i32" if "i" in (a, b) else "ui32"
+        for name, k, types in (
+            ("SM61_DP4A", 4, (signed, f"{a}8", f"{b}8")),
+            ("SM61_DP2A", 2, (signed, f"{a}16", f"{b}8")),
+        ):
+            d, x, y = [element(t).cute for t in types]
+            full = name if (a, b) == ("i", "i") else f"{name}_{d}{x}{y}{d}"
+            yield full, partial(_dot_product, full, k, *types)
+
+
+def _dot_product(name: str, k: int, d: str, a: str, b: str) -> MmaAtom:
+    sign_a, sign_b = ("s32" if x.startswith("i") else "u32" for x in (a, b))
+    # dp2a multiplies two 16-bit values of A with the low two of the four bytes of B.
+    mnemonic = f"dp4a.{sign_a}.{sign_b}" if k == 4 else f"dp2a.lo.{sign_a}.{sign_b}"
+    tile = raw_layout((1, k), (0, 1))
+    accumulator = Registers("s32", 1, 1, "i32")
+    return MmaAtom(
+        name=name,
+        arch="sm_61",
+        family=mnemonic.split(".")[0],
+        shape_mnk=(1, 1, k),
+        d=d,
+        a=a,
+        b=b,
+        c=d,
+        thr_id=ONE_THREAD,
+        layout_a=tile,
+        layout_b=tile,
+        layout_c=raw_layout((1, 1), (0, 0)),
+        registers_d=accumulator,
+        registers_a=Registers("b32", 1, k, "vector<4xi8>" if k == 4 else "vector<2xi16>"),
+        registers_b=Registers("b32", 1, k, "vector<4xi8>", spare=32 - 8 * k),
+        registers_c=accumulator,
+        major_a="k",
+        major_b="k",
+        emit=Emit(
+            kind=mnemonic.split(".")[0],
+            mnemonic=mnemonic,
+            nvvm="nvvm.dot.accumulate.4way" if k == 4 else "nvvm.dot.accumulate.2way",
+            pieces=(("type_a", sign_a), ("type_b", sign_b)),
+        ),
+        ptx=f"{mnemonic} $d, $a, $b, $c;",
+        isa='9.7.1.24 "dp4a"' if k == 4 else '9.7.1.25 "dp2a"',
+        ptx_version="5.0",
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- sm_70
+
+
+QUAD_PAIR: Layout = raw_layout((4, 2), (1, 16))
+_K_MAJOR: Layout = raw_layout((8, 4), (1, 8))
+_MN_MAJOR: Layout = raw_layout(((4, 2), 4), ((8, 4), 1))
+_C_F16: Layout = raw_layout((8, 8), (1, 8))
+_C_F32: Layout = raw_layout(((2, 2, 2), (2, 2, 2)), ((1, 16, 4), (8, 2, 32)))
+
+
+def rows_sm70() -> Iterator[Row]:
+    """Return the table rows.  The last two letters are A and B in BLAS notation: TN is k-major A and k-major B."""
+    for accumulator, letters in (("f16", "F16F16F16F16"), ("f32", "F32F16F16F32")):
+        for majors in ("TN", "NT", "NN", "TT"):
+            name = f"SM70_8x8x4_{letters}_{majors}"
+            yield name, partial(_m8n8k4, name, accumulator, majors)
+
+
+def _m8n8k4(name: str, accumulator: str, majors: str) -> MmaAtom:
+    major_a = "k" if majors[0] == "T" else "mn"
+    major_b = "k" if majors[1] == "N" else "mn"
+    order_a = "row" if major_a == "k" else "col"
+    order_b = "col" if major_b == "k" else "row"
+    mnemonic = f"mma.sync.aligned.m8n8k4.{order_a}.{order_b}.{accumulator}.f16.f16.{accumulator}"
+    operand = Registers("b32", 2, 2, "vector<2xf16>")
+    accumulators = accumulator_registers(accumulator, 8)
+    return MmaAtom(
+        name=name,
+        arch="sm_70",
+        family="mma_sync",
+        shape_mnk=(8, 8, 4),
+        d=accumulator,
+        a="f16",
+        b="f16",
+        c=accumulator,
+        thr_id=QUAD_PAIR,
+        layout_a=_K_MAJOR if major_a == "k" else _MN_MAJOR,
+        layout_b=_K_MAJOR if major_b == "k" else _MN_MAJOR,
+        layout_c=_C_F16 if accumulator == "f16" else _C_F32,
+        registers_d=accumulators,
+        registers_a=operand,
+        registers_b=operand,
+        registers_c=accumulators,
+        major_a=major_a,
+        major_b=major_b,
+        emit=Emit(
+            kind="mma_sync",
+            mnemonic=mnemonic,
+            nvvm="nvvm.mma.sync",
+            intrinsic=f"llvm.nvvm.mma.m8n8k4.{order_a}.{order_b}.{accumulator}.{accumulator}",
+            pieces=(
+                ("layout_a", order_a),
+                ("layout_b", order_b),
+                ("type_a", "f16"),
+                ("type_b", "f16"),
+                ("saturate", False),
+                ("bit_op", ""),
+            ),
+        ),
+        ptx=f"{mnemonic} $d, $a, $b, $c;",
+        isa='9.7.14.5.1 "Matrix Fragments for mma.m8n8k4 with .f16 floating point type"',
+        ptx_version="6.4",
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- sm_75
+
+
+def rows_sm75() -> Iterator[Row]:
+    """Return the table rows of f16 m16n8k8, 8-bit m8n8k16, 4-bit m8n8k32 and b1 m8n8k128 (xor)."""
+    for acc in ("f16", "f32"):
+        yield row(75, (16, 8, 8), (acc, "f16", "f16", acc), "6.5")
+    yield from integer_rows(75, 8, ((8, 16),), "6.5")
+    yield from integer_rows(75, 4, ((8, 32),), "6.5")
+    yield from binary_rows(75, "xor", "7.0", ((8, 128),))
+
+
+# ---------------------------------------------------------------------------------------------------------------- sm_80
+
+
+def rows_sm80() -> Iterator[Row]:
+    """Return the table rows of f16, bf16, tf32, f64, 8-bit and 4-bit integers, and b1."""
+    for k in (8, 16):
+        for acc in ("f16", "f32"):
+            yield row(80, (16, 8, k), (acc, "f16", "f16", acc), "7.0")
+        yield row(80, (16, 8, k), ("f32", "bf16", "bf16", "f32"), "7.0")
+    for k in (4, 8):
+        yield row(80, (16, 8, k), ("f32", "tf32", "tf32", "f32"), "7.0")
+    yield row(80, (8, 8, 4), ("f64", "f64", "f64", "f64"), "7.0")
+    yield from integer_rows(80, 8, ((8, 16), (16, 16), (16, 32)), "7.0")
+    yield from integer_rows(80, 4, ((8, 32), (16, 32), (16, 64)), "7.0")
+    yield from binary_rows(80, "xor", "7.0", ((8, 128), (16, 128), (16, 256)))
+    yield from binary_rows(80, "and", "7.1", ((8, 128), (16, 128), (16, 256)))
+
+
+# ---------------------------------------------------------------------------------------------------------------- sm_89
+
+
+_FP8 = ("f8E4M3FN", "f8E5M2")
+
+
+def rows_sm89() -> Iterator[Row]:
+    """Return the table rows of e4m3 and e5m2, including mixed types.
+
+    m16n8k32 with f32 accumulators needs PTX 8.4.  f16 accumulators and m16n8k16 need PTX 8.7.
+    """
+    for k in (32, 16):
+        for acc in ("f32", "f16"):
+            version = "8.4" if (k, acc) == (32, "f32") else "8.7"
+            for a in _FP8:
+                for b in _FP8:
+                    yield row(89, (16, 8, k), (acc, a, b, acc), version, nvvm=False)

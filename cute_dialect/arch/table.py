@@ -28,17 +28,17 @@ ALIASES = {
 
 @cache
 def _makers() -> dict[str, Callable[[], Atom]]:
-    from cute_dialect.arch import copies, mma_before_sm90, sm90, sparse_mma  # late: start-up
+    from cute_dialect.arch import copies, mma_sync, sm90, sparse_mma  # late: start-up
 
     sources = (
         copies.universal_rows,
-        mma_before_sm90.rows_sm61,
-        mma_before_sm90.rows_sm70,
-        mma_before_sm90.rows_sm75,
+        mma_sync.rows_sm61,
+        mma_sync.rows_sm70,
+        mma_sync.rows_sm75,
         copies.load_rows,
-        mma_before_sm90.rows_sm80,
+        mma_sync.rows_sm80,
         copies.cp_async_rows,
-        mma_before_sm90.rows_sm89,
+        mma_sync.rows_sm89,
         sparse_mma.mma_sp_rows,
         sm90.rows,
         sparse_mma.wgmma_sp_rows,

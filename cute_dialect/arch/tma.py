@@ -34,8 +34,8 @@ from itertools import pairwise
 from math import gcd
 
 from cute_dialect.algebra.compose import compose
+from cute_dialect.algebra.layout import basis_like
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
-from cute_dialect.algebra.make_layouts import basis_like
 from cute_dialect.algebra.trees import is_static, product, tree_get, tree_leaves
 from cute_dialect.algebra.values import (
     AnyLayout,

@@ -23,8 +23,8 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from cute_dialect.algebra.layout import make_identity_layout, make_layout_like, make_ordered_layout
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
-from cute_dialect.algebra.make_layouts import make_identity_layout, make_layout_like, make_ordered_layout
 from cute_dialect.algebra.trees import congruent
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
 from cute_dialect.dialect.asm import defined_type, parse_operand_list, parse_type

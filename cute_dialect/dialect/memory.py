@@ -15,8 +15,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.arithmetic import tuple_add
 from cute_dialect.algebra.evaluation import cosize, evaluate, size
+from cute_dialect.algebra.layout import make_layout_like
 from cute_dialect.algebra.leaf import AlgebraError, mul
-from cute_dialect.algebra.make_layouts import make_layout_like
 from cute_dialect.algebra.trees import is_static, leaves, map_leaves, weakly_congruent
 from cute_dialect.algebra.values import Basis, ComposedLayout, Coord, IntTuple, Layout, Stride
 from cute_dialect.dialect import views

@@ -6,6 +6,14 @@ Modules are imported when a dialect is used, so pass the functions of this modul
 >>> from xdsl.context import Context
 >>> context = Context()
 >>> context.register_dialect("cute", get_cute_dialect)
+
+The core of ``cute`` (layout algebra, tensors, universal copies) is always loaded.  Records describe the rest: one per
+instruction family (:mod:`cute_dialect.cute_nvgpu`), and one for the optional part of ``cute``.
+
+>>> module_of_op("cute.gemm"), module_of_op("cute.make_layout"), module_of_type("cute.tiled_mma")
+('cute_dialect.cute_nvgpu.tiled_mma.gemm', None, 'cute_dialect.cute_nvgpu.tiled_mma.types')
+>>> tile_of_op("cute.gemm"), lower_of_op("cute.gemm")
+('cute_dialect.cute_nvgpu.tiled_mma.tile', None)
 """
 
 from __future__ import annotations
@@ -13,15 +21,104 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from xdsl.dialect_interfaces import DialectInterface
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.ir import Attribute, Dialect, Operation
 
-from cute_dialect.dialect.extensions import module_of_op, module_of_type, modules_of_ops, modules_of_types
+from cute_dialect.cute_nvgpu import FAMILIES
+from cute_dialect.cute_nvgpu.family import Family
 from cute_dialect.dialect.types import CuteType
 from cute_dialect.ir.context import LazyDialect
+
+if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.ir import Operation
+
+
+# ----------------------------------------------------------------------------------------------------------- extensions
+
+
+OF_CUTE = Family(
+    "cute_dialect",
+    ops={
+        "dialect.tensors": ("cute.local_tile", "cute.local_partition", "cute.domain_offset", "cute.recast_tensor"),
+        "dialect.shared_memory": ("cute.memref.alloc_smem", "cute.smem_base"),
+        "dialect.tile_copies": (
+            "cute.make_tiled_copy_tv", "cute.tiled.copy.retile", "cute.tiled_copy", "cute.cooperative_copy",
+        ),
+        "dialect.machine": ("cute.atom.set_value",),
+    },
+    tile={"dialect.tile_copies": "passes.lowering.tile_copies", "dialect.machine": "passes.lowering.tile_copies"},
+    lower={"dialect.shared_memory": "passes.lowering.smem"},
+)  # fmt: skip
+"""The part of ``cute`` that most files do not use."""
+
+EXTENSIONS = (OF_CUTE, *FAMILIES)
+"""All records, in the order of the documentation."""
+
+
+def _by_name(tables: list[tuple[Family, Mapping[str, tuple[str, ...]]]]) -> dict[str, str]:
+    return {n: family.module(module) for family, table in tables for module, names in table.items() for n in names}
+
+
+_MODULE_OF_TYPE = _by_name([(f, f.types) for f in EXTENSIONS])
+_MODULE_OF_OP = _by_name([(f, f.ops) for f in EXTENSIONS])
+_PREFIXES = sorted((n[:-1] for n in _MODULE_OF_OP if n.endswith("*")), key=len, reverse=True)
+_TILE = {f.module(ops): f.module(tile) for f in EXTENSIONS for ops, tile in f.tile.items()}
+_LOWER = {f.module(ops): f.module(lower) for f in EXTENSIONS for ops, lower in f.lower.items()}
+_ATOMS = {name: f.module_of_atoms() for f in EXTENSIONS if f.atoms for names in f.types.values() for name in names}
+_INSTRUCTIONS = {atom: op for f in EXTENSIONS for atom, op in f.instructions.items()}
+
+
+@cache
+def module_of_op(name: str) -> str | None:
+    """Return the module of an op; ``None`` for core ops and unknown names."""
+    found = _MODULE_OF_OP.get(name)
+    if found is None:
+        found = next((_MODULE_OF_OP[prefix + "*"] for prefix in _PREFIXES if name.startswith(prefix)), None)
+    return found
+
+
+def module_of_type(name: str) -> str | None:
+    """Return the module of a type or attribute; ``None`` for those of the core and unknown names."""
+    return _MODULE_OF_TYPE.get(name)
+
+
+def module_of_atom(name: str) -> str:
+    """Return the module that defines ``copy`` or ``multiply`` for an atom type."""
+    return _ATOMS[name]
+
+
+def instruction_of_atom(name: str) -> type[Operation]:
+    """Return the op of an atom type that stands for a single instruction; see ``Family.instructions``."""
+    op = _INSTRUCTIONS[name]
+    ops: Sequence[type[Operation]] = import_module(module_of_op(op) or "").OPS
+    return next(cls for cls in ops if cls.name == op)
+
+
+def tile_of_op(name: str) -> str | None:
+    """Return the module that lowers an op in ``convert-cute-algo-to-arch``; ``None`` for core ops."""
+    return _TILE.get(module_of_op(name) or "")
+
+
+def lower_of_op(name: str) -> str | None:
+    """Return the module that lowers an op in ``cute-to-base``; ``None`` for core ops."""
+    return _LOWER.get(module_of_op(name) or "")
+
+
+def modules_of_ops() -> list[str]:
+    """Return all modules of ops, in the order of the documentation."""
+    return [f.module(m) for f in EXTENSIONS for m in f.ops]
+
+
+def modules_of_types() -> list[str]:
+    """Return all modules of types, in the order of the documentation."""
+    return [f.module(m) for f in EXTENSIONS for m in f.types]
+
+
+# ------------------------------------------------------------------------------------------------------------- dialects
+
 
 CORE_MODULES = ("make", "access", "algebra", "sizes", "arith", "tile", "diag")
 """Modules with the core ops, in the order of the documentation."""
@@ -45,7 +142,7 @@ def core_ops() -> list[type[Operation]]:
 
 @cache
 def get_core_dialect(name: str) -> Dialect:
-    """Build ``cute`` or ``cute_nvgpu`` without extensions (:mod:`.extensions`), which suffices for most files."""
+    """Build ``cute`` or ``cute_nvgpu`` without extensions, which suffices for most files."""
     from cute_dialect.dialect import atom_types, memory_types, types, universal_copy  # late: start-up
 
     if name == "cute_nvgpu":
@@ -63,7 +160,7 @@ def get_core_dialect(name: str) -> Dialect:
 
 
 class ExtensibleDialect(LazyDialect):
-    """A dialect of this project: its core, and extensions (:mod:`.extensions`) imported when a file names them.
+    """A dialect of this project: its core, and extensions imported when a file names them.
 
     An unknown name imports all extensions.
     """

@@ -21,8 +21,7 @@ from cute_dialect.dialect.asm import print_operand_list
 from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, TensorType
-from cute_dialect.dialect.tile_fit import PARTIAL, check_whole
-from cute_dialect.dialect.tiled import CopyOp, PartitionDOp, PartitionSOp, parse_copy, print_copy
+from cute_dialect.dialect.tiled import PARTIAL, CopyOp, PartitionDOp, PartitionSOp, check_whole, parse_copy, print_copy
 from cute_dialect.dialect.typed_values import Properties, payload_text
 from cute_dialect.dialect.types import CoordType, LayoutType
 from cute_dialect.dialect.views import MemoryOp, expect, expect_operands, parse_no_result

@@ -15,8 +15,8 @@ from cute_dialect.ir.diagnostics import location_frames
 from cute_dialect.lang.machine.atoms import MmaAtom
 from cute_dialect.lang.machine.tiled_mma import TiledMma
 from cute_dialect.lang.rewrite.trace_text import type_names
+from cute_dialect.viz.cells import DrawingError
 from cute_dialect.viz.dispatch import draw
-from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.threads import draw_mma, draw_tv
 
 if TYPE_CHECKING:

@@ -382,7 +382,7 @@ def error_picture(message: str) -> str:
         into = folder("CUTE_ERROR_SVG")
         if into is None:
             return ""
-        from cute_dialect.viz.messages import draw_message  # late: start-up
+        from cute_dialect.viz.dispatch import draw_message  # late: start-up
 
         os.makedirs(into, exist_ok=True)
         path = draw_message(message, into)

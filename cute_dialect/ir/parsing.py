@@ -10,23 +10,44 @@
 * With ``core_only`` a divisibility (``?{div=8}``) is an error, because it is not part of the core dialect.
 
 :func:`parse_module` reports all errors as diagnostics.
+
+**Aliases.** A short text can denote a huge value.  Forty lines in which each alias uses the one before it twice
+(``!a1 = tuple<!a0, !a0>``) denote a type with 2^40 parts, and ``dense<0> : vector<4294967296xi32>`` denotes 16 GiB.
+Hashing and printing such values takes time in proportion to their expanded size.  :class:`AliasReader` therefore counts
+the characters and elements after expansion.  The limit is a constant plus a multiple of the length of the text, so
+parsing and printing take linear time.
+
+**Locations.** Upstream prints location aliases after the ops that use them, so ``loc(#loc3)`` may come long before
+``#loc3 = loc("f.mlir":1:2)``.  The parser records such a use as a placeholder, which
+:meth:`LocationReader.resolve_locations` replaces at the end.  A range (``"f.mlir":1:2 to :9``) is reduced to its start,
+and a fused location keeps its parts.
+
+>>> meant_type("float32", ()), meant_type("cute.layout", ["cute.layout"]), meant_type("F16", ())
+('f32', '!cute.layout', 'f16')
 """
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    ArrayAttr,
+    CallSiteLoc,
     DenseArrayBase,
     FileLineColLoc,
+    FusedLoc,
     IntAttr,
     LocationAttr,
     ModuleOp,
+    NameLoc,
+    NoneAttr,
     StringAttr,
     UnknownLoc,
     UnregisteredAttr,
@@ -42,14 +63,274 @@ from xdsl.utils.exceptions import (
     UnregisteredConstructException,
     VerifyException,
 )
+from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from cute_dialect.ir.diagnostics import DiagnosticEngine, Source, did_you_mean, limit_message, location_position
+from cute_dialect.ir.diagnostics import (
+    DiagnosticEngine,
+    Source,
+    did_you_mean,
+    limit_message,
+    location_position,
+    nearest,
+)
 from cute_dialect.ir.editing import make_op
-from cute_dialect.ir.lexing import QuickLexer, QuickToken
-from cute_dialect.ir.locations import LocationReader
-from cute_dialect.ir.suggestions import meant_op, no_type
+from cute_dialect.ir.lexing import QuickLexer, QuickParser, QuickToken
+from cute_dialect.ir.text_limits import room, too_much
+
+if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ShapedType
+    from xdsl.ir import Attribute
+
+__all__ = ["meant_op", "meant_type", "no_type"]
+
+
+# ---------------------------------------------------------------------------------------------------------- suggestions
+
+
+_MEANT: Mapping[str, str] = {
+    "float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16", "bfloat16": "bf16",
+    "int": "i32", "uint": "i32", "integer": "i32", "unsigned": "i32", "long": "i64", "short": "i16", "char": "i8",
+    "byte": "i8", "bool": "i1", "boolean": "i1", "size_t": "index", "idx": "index",
+    "fp8": "f8E4M3FN", "float8": "f8E4M3FN", "e4m3": "f8E4M3FN", "e4m3fn": "f8E4M3FN", "f8e4m3fn": "f8E4M3FN",
+    "e5m2": "f8E5M2", "f8e5m2": "f8E5M2", "tfloat32": "tf32", "ptr": "!llvm.ptr", "pointer": "!llvm.ptr",
+    "array": "memref", "buffer": "memref", "vec": "vector",
+}  # fmt: skip
+"""Names of types in other languages -> types of MLIR."""
+_SIZED: Sequence[tuple[re.Pattern[str], str]] = (
+    (re.compile(r"(?:float|fp|f)_?(16|32|64|128)(?:_t)?"), r"f\1"),
+    (re.compile(r"(?:u?int|integer|[usi])_?(\d{1,4})(?:_t)?"), r"i\1"),
+)
+_WORDS = ("index", "bf16", "tf32", "f8E4M3FN", "f8E5M2", "vector", "memref", "tensor", "tuple", "complex", "none")
+_EXAMPLES = 'i32, index, f16, bf16, f32, vector<4xf32>, memref<4xf32>, !llvm.ptr, !cute.layout<"4:1">, (i32) -> f32'
+
+
+def meant_type(word: str, types: Collection[str]) -> str:
+    """Return the type that ``word`` names in another language or resembles, or "".
+
+    ``types`` lists the types of all dialects.
+    """
+    bare = word.lstrip("!")
+    if bare in types:
+        return f"!{bare}"
+    small = bare.lower()
+    if small in _MEANT:
+        return _MEANT[small]
+    for pattern, instead in _SIZED:
+        if pattern.fullmatch(small):
+            return pattern.sub(instead, small)
+    if small in _WORDS:
+        return small
+    found = nearest(bare, [*_WORDS, *types])
+    return f"!{found[0]}" if found and found[0] in types else found[0] if found else ""
+
+
+def no_type(word: str, types: Collection[str]) -> str:
+    """Return the message for a missing type: the token found, and a suggestion or examples.
+
+    >>> no_type("half", ())
+    "type expected, got 'half'; did you mean 'f16'?"
+    """
+    seen = f"'{word}'" if word else "the end of the input"
+    meant = meant_type(word, types) if word[:1].isalpha() else ""
+    hint = f"; did you mean '{meant}'?" if meant else f" (examples of types: {_EXAMPLES})"
+    return f"type expected, got {seen}{hint}"
+
+
+def meant_op(name: str, known: Iterable[str]) -> str:
+    """Return the op that an unknown name most likely means, or "": a similar name, or the same name in another dialect.
+
+    >>> meant_op("cute.addi", ["arith.addi", "cute.dice"]), meant_op("addi", ["arith.addi"])
+    ('arith.addi', 'arith.addi')
+    """
+    names = sorted(set(known))
+    dialect, _, rest = name.rpartition(".")
+    near = nearest(name, [n for n in names if n.startswith(f"{name.partition('.')[0]}.")] if dialect else [])
+    if near and _share(near[0], name) > 0.85:
+        return near[0]
+    alike = [n for n in names if n.endswith(f".{rest}")]
+    if alike:
+        return min(alike, key=lambda n: (n.count("."), len(n), n))
+    if near:
+        return near[0]
+    by_end = {n.partition(".")[2]: n for n in reversed(names)}
+    end = nearest(rest, by_end)
+    return by_end[end[0]] if end else next(iter(nearest(name, names)), "")
+
+
+def _share(one: str, other: str) -> float:
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, one, other).ratio()
+
+
+# -------------------------------------------------------------------------------------------------------------- aliases
+
+
+class AliasReader(QuickParser):
+    """xDSL's parser with a bound on the expanded size of aliases and dense constants."""
+
+    alias_sizes: dict[str, int]
+    """Alias -> its expanded size in characters."""
+    expanded: int
+    """Number of characters and elements expanded so far."""
+
+    def stand_for(self, size: int, what: str, span: Span) -> None:
+        """Add ``size`` expanded characters or elements of ``what``.  Raises ParseError if the limit is exceeded."""
+        self.expanded += size
+        if self.expanded > room(self.lexer.input.len):
+            self.raise_error(too_much(what, self.expanded, self.lexer.input.len), span)
+
+    def use_alias(self, name: str, span: Span) -> None:
+        """Count a use of an alias; ``name`` includes its ``!`` or ``#``.  Raises ParseError."""
+        size = self.alias_sizes.get(name)
+        if size is not None:
+            self.stand_for(size, f"the alias '{name}' of {size}", span)
+
+    def parse_alias_def(self) -> None:
+        """Parse the definition of an alias and record its expanded size."""
+        name, before, start = self.current_token.text, self.expanded, self.pos
+        super().parse_alias_def()
+        self.alias_sizes[name] = self.expanded - before + self.pos - start
+
+    def parse_extended_type_or_attribute(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, attr_or_dialect_name: str, is_type: bool
+    ) -> Attribute:
+        """Parse an alias, or a type or attribute of a dialect.  Uses of aliases are counted."""
+        if "." not in attr_or_dialect_name:
+            name = ("!" if is_type else "#") + attr_or_dialect_name
+            at = self.lexer.input.content.rfind(name, 0, self.pos)
+            self.use_alias(name, Span(max(at, 0), max(at, 0) + len(name), self.lexer.input))
+        return super().parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # pyright: ignore
+
+    # ------------------------------------------------------------------------------------------------ constants
+
+    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
+        """Parse a typed number if one is next.  Raises ParseError."""
+        at = self.current_token
+        try:
+            return super().parse_optional_builtin_int_or_float_attr()
+        except OverflowError:
+            self.raise_error("hexadecimal float constant out of range for its type", at.start, max(self.pos, at.end))
+
+    def parse_dense_literal_type(self):
+        """Parse the type of a dense constant and count its elements."""
+        start = self.current_token
+        found = super().parse_dense_literal_type()
+        self._check_dense(found, Span(start.start, max(self.pos, start.end), self.lexer.input))
+        return found
+
+    def parse_dense_int_or_fp_elements_attr(self, type: Attribute | None) -> DenseIntOrFPElementsAttr:  # pyright: ignore
+        """Parse the elements of a dense constant whose type is given or follows.  Raises ParseError."""
+        at = self.current_token
+        if type is not None:
+            self._check_dense(type, at.span)
+        try:
+            return super().parse_dense_int_or_fp_elements_attr(type)  # pyright: ignore[reportArgumentType]
+        except (
+            NotImplementedError,
+            OverflowError,
+            ValueError,
+            struct.error,
+        ):  # xDSL packs elements with Python's struct module, which has no format for other types.
+            self.raise_error(
+                "expected elements that fit their type, of at most 64 bits, in a dense constant", at.start, self.pos
+            )
+
+    def _check_dense(self, type: Attribute, span: Span) -> None:
+        """Count the elements of a dense constant of a type.  Raises ParseError."""
+        count = math.prod(cast("ShapedType", type).get_shape())
+        if count > 0:
+            self.stand_for(count, f"a dense constant of {count}", span)
+
+
+# ------------------------------------------------------------------------------------------------------------ locations
+
+
+_PLACEHOLDER = "\0alias "
+"""Prefix of the name of a placeholder, which cannot occur in a text."""
+
+
+class LocationReader(AliasReader):
+    """xDSL's parser with support for all locations of upstream MLIR."""
+
+    waiting: dict[str, Span]
+    """Location aliases used before their definition, with the span of the first use."""
+
+    def parse_location(self) -> LocationAttr:
+        """Parse the content of ``loc(…)``."""
+        token = self.current_token
+        if token.kind is MLIRTokenKind.HASH_IDENT and token.text not in self.attribute_aliases:
+            self.consume_token()
+            self.waiting.setdefault(token.text, token.span)
+            return NameLoc(StringAttr(_PLACEHOLDER + token.text), NoneAttr())
+        if token.text == "fused":
+            self.consume_token()
+            if self.parse_optional_punctuation("<") is not None:
+                self.parse_attribute()
+                self.parse_punctuation(">")
+            return FusedLoc(
+                tuple(self.parse_comma_separated_list(self.Delimiter.SQUARE, self.parse_location)), NoneAttr()
+            )
+        location = super().parse_location()
+        if isinstance(location, FileLineColLoc) and self.parse_optional_keyword("to") is not None:
+            self.parse_optional_integer(False, False)
+            self.parse_punctuation(":")
+            self.parse_integer(False, False)
+        return location
+
+    def resolve_locations(self, op: Operation) -> None:
+        """Replace the placeholders in the locations of ``op`` and all nested ops.  Raises ParseError."""
+        if not self.waiting:
+            return
+        for name, span in self.waiting.items():
+            if name not in self.attribute_aliases:
+                self.raise_error(f"undefined symbol alias '{name}'", span)
+            if not isa(self.attribute_aliases[name], LocationAttr):
+                self.raise_error(f"expected a location, but the alias '{name}' is another kind of attribute", span)
+        resolved: dict[str, LocationAttr | None] = {}
+        for inner in op.walk():
+            inner.location = self._known(inner.location, resolved)
+            for region in inner.regions:
+                for block in region.blocks:
+                    for argument in block.args:
+                        argument.location = self._known(argument.location, resolved)
+
+    def _known(self, location: Attribute, resolved: dict[str, LocationAttr | None]) -> LocationAttr:
+        """Return a location with placeholders replaced; ``resolved`` is the cache, with None for aliases in
+        progress.
+        """
+        if isinstance(location, NameLoc):
+            if location.desc.data.startswith(_PLACEHOLDER):
+                return self._named(location.desc.data.removeprefix(_PLACEHOLDER), resolved)
+            inner = location.location
+            return location if isinstance(inner, NoneAttr) else NameLoc(location.desc, self._known(inner, resolved))
+        if isinstance(location, CallSiteLoc):
+            return CallSiteLoc(self._known(location.callee, resolved), self._known(location.caller, resolved))
+        if isinstance(location, FusedLoc):
+            parts = cast("ArrayAttr[Attribute]", location.locations)
+            return FusedLoc(tuple(self._known(part, resolved) for part in parts), location.metadata)
+        return cast("LocationAttr", location)
+
+    def _named(self, name: str, resolved: dict[str, LocationAttr | None]) -> LocationAttr:
+        """Return the location of an alias that was used before its definition.  Raises ParseError."""
+        span = self.waiting[name]
+        if name not in resolved:
+            resolved[name] = None
+            before = self.expanded
+            resolved[name] = self._known(self.attribute_aliases[name], resolved)
+            self.alias_sizes[name] += self.expanded - before
+            self.expanded = before
+        found = resolved[name]
+        if found is None:
+            self.raise_error(f"the alias '{name}' refers to itself", span)
+        self.use_alias(name, span)
+        return found
+
+
+# ----------------------------------------------------------------------------------------------------------- the parser
+
 
 MAX_INTEGER_WIDTH = (1 << 24) - 1
 """Largest width of an integer type, as in upstream MLIR.  xDSL itself has no limit."""

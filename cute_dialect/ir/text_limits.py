@@ -1,6 +1,6 @@
 """Limits on input text, including text passed to upstream MLIR without being parsed here.
 
-Upstream stores each type once but prints it in full (:mod:`.aliases` explains the problem), and takes a minute to read
+Upstream stores each type once but prints it in full (:mod:`.parsing` explains the problem), and takes a minute to read
 a number of 20,000 digits.
 """
 

@@ -296,8 +296,8 @@ from cute_dialect.runtime.launch_plan import StrideError as StrideError
 from cute_dialect.runtime.launch_plan import TensorMapError as TensorMapError
 from cute_dialect.runtime.settings import SettingError as SettingError
 from cute_dialect.spaces import AddressSpace as AddressSpace
+from cute_dialect.viz.cells import DrawingError as DrawingError
 from cute_dialect.viz.dispatch import print_latex as print_latex
-from cute_dialect.viz.errors import DrawingError as DrawingError
 
 Vector = TensorSSA
 is_congruent = congruent

@@ -8,9 +8,9 @@ an atom of the table or an object of the language; none of those is imported.  `
 >>> str(draw("(2,2):(2,1)")).count("<path data-k=")
 4
 
-Modules: ``drawing`` (pictures, files), ``panels`` (grids of cells), ``palette`` (colors), ``latex``, ``subjects``
-(parsing of arguments), ``layouts``, ``threads`` (thread-value layouts), ``banks``, ``tma``, ``timeline``, ``aliases``;
-``dispatch`` selects one.
+Modules: ``drawing`` (pictures, files, LaTeX), ``panels`` (grids of cells), ``palette`` (colors), ``subjects``
+(parsing of arguments), ``layouts``, ``threads`` (thread-value layouts), ``banks``, ``tma``, ``timeline``; ``dispatch``
+selects one.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from cute_dialect.viz.dispatch import (
 from cute_dialect.viz.drawing import (
     Drawing as Drawing,
 )
-from cute_dialect.viz.errors import (
+from cute_dialect.viz.cells import (
     DrawingError as DrawingError,
 )
 from cute_dialect.viz.layouts import (

@@ -16,9 +16,8 @@ from cute_dialect.algebra.text import to_text
 from cute_dialect.algebra.trees import product, product_each
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Swizzle
 from cute_dialect.spaces import AddressSpace
-from cute_dialect.viz.cells import Cell, Panel
+from cute_dialect.viz.cells import Cell, DrawingError, Panel
 from cute_dialect.viz.drawing import Drawing, Path
-from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.layouts import listed
 from cute_dialect.viz.palette import kind
 from cute_dialect.viz.panels import beside

@@ -1,4 +1,4 @@
-"""Cells, grids of cells, and their lines; :mod:`.panels` draws them and :mod:`.latex` typesets them."""
+"""Cells, grids of cells, and their lines; :mod:`.panels` draws them and :mod:`.drawing` typesets them in LaTeX."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from cute_dialect.viz.errors import DrawingError
+from cute_dialect.errors import CuteError
+
+
+class DrawingError(CuteError, ValueError):
+    """The object cannot be drawn. The message names the problem and the accepted input."""
+
 
 MAX_CELLS = 1 << 16
 """Maximum number of cells of a drawing, which is a 256 x 256 layout."""

@@ -1,13 +1,18 @@
-"""``draw`` selects the drawing from the type of its argument."""
+"""``draw`` selects the drawing from the type of its argument; ``draw_message`` draws the layouts in a message."""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.text import parse_composed_layout
 from cute_dialect.arch.errors import AtomError
+from cute_dialect.viz.cells import DrawingError, Panel
 from cute_dialect.viz.drawing import Drawing, Path
-from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.layouts import draw_layout, draw_swizzle
 from cute_dialect.viz.panels import beside
 from cute_dialect.viz.subjects import Sizes, swizzle_given
@@ -98,3 +103,59 @@ def render_tiled_mma_svg(tiled_mma: Any, tile_mnk: Any = None, output_file: Path
 def _own_tile(given: Any, own: Any) -> None:
     if given is not None and own is not None and tuple(given) != tuple(own):
         raise DrawingError(f"the tile must be {tuple(own)}, which all threads cover at once, got {tuple(given)}")
+
+
+MOST = 4
+"""Maximum number of layouts drawn per message."""
+
+FEW = 1 << 12
+"""Maximum number of cells per layout."""
+
+_SWIZZLED = r"S<\d+,\d+,-?\d+> o [\d?(){}=div,]+ o "
+_CANDIDATE = re.compile(rf"(?:{_SWIZZLED})?[\d?(][\d?(),{{}}=div]*:[\d?(-][\d?(),{{}}=div@-]*")
+
+
+def layouts_in(text: str) -> list[str]:
+    """Return the layouts in a message as text, without duplicates.
+
+    >>> layouts_in("zipped_divide((4,8):(8,1), 3): 3 does not divide ((2,2),8):((1,2),4)")
+    ['(4,8):(8,1)', '((2,2),8):((1,2),4)']
+    """
+    found: list[str] = []
+    for m in _CANDIDATE.finditer(text):
+        layout = _trimmed(m[0])
+        if layout and layout not in found:
+            found.append(layout)
+    return found
+
+
+def _trimmed(text: str) -> str:
+    """Return the longest layout in a piece of text, without parentheses that belong to the sentence."""
+    for start in range(min(4, len(text))):
+        for end in range(len(text), max(start, len(text) - 6), -1):
+            try:
+                parse_composed_layout(text[start:end])
+            except AlgebraError:
+                continue
+            return text[start:end]
+    return ""
+
+
+def draw_message(text: str, folder: str) -> str:
+    """Draw the layouts in a message to a file in ``folder``. Returns its path, "" if there is nothing to draw."""
+    panels: list[Panel] = []
+    names: list[str] = []
+    for layout in layouts_in(text):
+        try:
+            first = draw_layout(layout).panels[0]
+        except DrawingError:
+            continue
+        if first.rows * first.columns <= FEW and len(panels) < MOST:
+            panels.append(replace(first, title=layout))
+            names.append(layout)
+    if not panels:
+        return ""
+    path = os.path.join(folder, f"layouts-{sha256(' '.join(names).encode()).hexdigest()[:10]}.svg")
+    if not os.path.exists(path):
+        beside("layouts of an error", panels).save(path)
+    return path

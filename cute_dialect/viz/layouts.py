@@ -12,9 +12,8 @@ from cute_dialect.algebra.text import parse_tile, to_text
 from cute_dialect.algebra.tiling import zipped_divide
 from cute_dialect.algebra.trees import column_major, is_static, product, tree_leaves
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout, Swizzle, layout_modes
-from cute_dialect.viz.cells import Border, Cell, Panel, breaks, few, grid
+from cute_dialect.viz.cells import Border, Cell, DrawingError, Panel, breaks, few, grid
 from cute_dialect.viz.drawing import Drawing, Path
-from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.palette import kind, level
 from cute_dialect.viz.panels import beside
 from cute_dialect.viz.subjects import Sizes, Subject, element_bits, extents, layout_given, static_given, swizzle_given

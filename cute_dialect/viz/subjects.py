@@ -14,7 +14,7 @@ from cute_dialect.algebra.text import TextError, parse_composed_layout, parse_la
 from cute_dialect.algebra.trees import column_major, is_static, product, tree_leaves
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Swizzle
 from cute_dialect.algebra.verify import verify_layout
-from cute_dialect.viz.errors import DrawingError
+from cute_dialect.viz.cells import DrawingError
 
 Sizes = Mapping[str, int] | Sequence[int] | None
 """Numbers for dynamic leaves, by name or in the order of the layout."""

@@ -18,9 +18,8 @@ from cute_dialect.algebra.trees import column_major, product_each
 from cute_dialect.algebra.values import Layout, layout_modes
 from cute_dialect.arch.atom import CopyAtom, MmaAtom
 from cute_dialect.spaces import AddressSpace
-from cute_dialect.viz.cells import Border, Cell, Panel, few, grid
+from cute_dialect.viz.cells import Border, Cell, DrawingError, Panel, few, grid
 from cute_dialect.viz.drawing import Drawing, Path
-from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.layouts import listed
 from cute_dialect.viz.palette import kind
 from cute_dialect.viz.panels import beside, cell_size, picture

@@ -10,8 +10,8 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
+from cute_dialect.viz.cells import DrawingError
 from cute_dialect.viz.drawing import Drawing, Path, text
-from cute_dialect.viz.errors import DrawingError
 
 WIDE = 1040
 """Width of the time axis in pixels."""

@@ -12,9 +12,8 @@ from cute_dialect.algebra.values import Swizzle
 from cute_dialect.arch.descriptors import SWIZZLES
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.tensor_map import TensorMapSpec
-from cute_dialect.viz.cells import Cell, Panel, grid
+from cute_dialect.viz.cells import Cell, DrawingError, Panel, grid
 from cute_dialect.viz.drawing import Drawing, Path
-from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.palette import kind
 from cute_dialect.viz.panels import beside
 

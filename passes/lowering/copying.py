@@ -17,10 +17,10 @@ from itertools import product
 from math import gcd, prod
 from typing import NamedTuple
 
-from cute_dialect.algebra.common_modes import Mode, common_modes
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, divisibility, mul
 from cute_dialect.algebra.values import ComposedLayout, Layout, Payload, Swizzle, layout_modes
+from cute_dialect.algebra.vectors import Mode, common_modes
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 
 MAX_BITS = 128

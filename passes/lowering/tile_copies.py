@@ -1,24 +1,55 @@
-"""``convert-cute-algo-to-arch`` for layout-based tiled copies, retiled fragments, and cooperative copies."""
+"""``convert-cute-algo-to-arch``: state of atoms, layout-based tiled copies, retiled fragments, cooperative copies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import cast
+from typing import TypeGuard, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i32
+from xdsl.ir import Block, Operation, SSAValue
 
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.leaf import Leaf, add
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import raw_layout
 from cute_dialect.dialect import memory, views
+from cute_dialect.dialect.machine import AtomSetValueOp
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.dialect.types import LayoutType
+from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.copying import MAX_BITS, Side, plan, side_of
 from cute_dialect.passes.lowering.insertion import InsertionPoint
+
+
+def atom_state(atom: SSAValue) -> tuple[SSAValue, dict[str, SSAValue]]:
+    """Return the atom below ``cute.atom.set_value`` and ``cute.make_tiled_copy…``, and the fields set.
+
+    The last value set for a field wins.
+    """
+    state: dict[str, SSAValue] = {}
+    while isinstance(atom.owner, AtomSetValueOp) or _makes_tiled_copy(atom.owner):
+        if isinstance(atom.owner, AtomSetValueOp):
+            field = atom.owner.properties["field"]
+            assert isinstance(field, StringAttr)
+            state.setdefault(field.data, atom.owner.operands[1])
+        atom = atom.owner.operands[0]
+    return atom, state
+
+
+def _makes_tiled_copy(owner: Operation | Block) -> TypeGuard[Operation]:
+    return isinstance(owner, Operation) and owner.name.startswith("cute.make_tiled_copy")
+
+
+def barrier_is_set(state: Mapping[str, SSAValue], op: Operation) -> None:
+    """Raise PassError if a copy that signals an mbarrier has none."""
+    if "tma_bar" not in state:
+        raise PassError(
+            "this copy needs the mbarrier that counts its bytes: set it with cute.atom.set_value … {field = tma_bar} "
+            "between the atom and the copy, in the same function",
+            op,
+        )
 
 
 def _retile(op: Operation) -> None:
@@ -73,10 +104,11 @@ def _cooperative(op: Operation) -> None:
 
 
 def _nothing(op: Operation) -> None:
-    """Keep tiled copies, whose types hold all their data."""
+    """Keep tiled copies, whose types hold all their data, and ``cute.atom.set_value``, which copies look through."""
 
 
 HANDLERS: Mapping[str, Callable[[Operation], None]] = {
+    "cute.atom.set_value": _nothing,
     "cute.make_tiled_copy_tv": _nothing,
     "cute.tiled.copy.retile": _retile,
     "cute.cooperative_copy": _cooperative,

@@ -390,7 +390,7 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
 MODULES = {
     "algebra": (
         "arithmetic", "complements", "compose", "evaluation", "inverses", "layout", "layout_pictures", "leaf",
-        "make_layouts", "text", "tiled_copy", "tiled_mma", "tiling", "trees", "values", "verify",
+        "text", "tiled_copy", "tiled_mma", "tiling", "trees", "values", "verify",
     ),
     "arch": ("descriptors", "elements", "sm90"),
 }  # fmt: skip
@@ -462,7 +462,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
         "remainder of a division by zero",
     ),
     (
-        'make_layouts.make_layout(L("4:1"), 3)',
+        'layout.make_layout(L("4:1"), 3)',
         "expected only layouts, or a shape and a stride, got 2 operands of mixed kinds",
     ),
     (

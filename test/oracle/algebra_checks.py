@@ -27,7 +27,6 @@ from cute_dialect.algebra import (
     evaluation,
     inverses,
     layout,
-    make_layouts,
     slicing,
     text,
     tiled_copy,
@@ -362,7 +361,7 @@ def check_exact_sizes(rng: Random) -> None:
     value = any_layout(rng)
     exact(evaluation.cosize, ref.cosize, value)
     exact(evaluation.size, lambda x: ref.product(x.shape), value)
-    exact(make_layouts.make_layout_like, ref.layout_like, value)
+    exact(layout.make_layout_like, ref.layout_like, value)
     shape = value.shape
     coord = random_coord(rng, shape)
     exact(evaluation.crd2idx, ref.crd2idx, coord, shape)
@@ -370,7 +369,7 @@ def check_exact_sizes(rng: Random) -> None:
     index = rng.choice([rng.choice([0, 7, 20, Dyn(), Dyn(64, 4)]), index])
     exact(evaluation.idx2crd, ref.idx2crd, index, shape)
     order = random_tree(rng, lambda: rng.choice([0, 1, 2, 2, 5]), 2)
-    exact(make_layouts.make_ordered_layout, ref.ordered, shape, order)
+    exact(layout.make_ordered_layout, ref.ordered, shape, order)
     crd = like(shape, iter([rng.choice([0, 0, 1, 2, Dyn(), Dyn(64, 8)]) for _ in ref.leaves(shape)]))
     exact(evaluation.increment_coord, ref.increment, crd, shape)
 
@@ -527,7 +526,7 @@ def check_composition(rng: Random) -> None:
 
 
 def check_composition_by_modes(rng: Random) -> None:
-    a = make_layouts.make_layout(*[static_layout(rng, depth=1, limit=24) for _ in range(2)])
+    a = layout.make_layout(*[static_layout(rng, depth=1, limit=24) for _ in range(2)])
     size = [evaluation.size(m) for m in a]
     if any(not ref.leaves(m.shape) for m in a):
         raise Skip

@@ -578,7 +578,7 @@ PAGES: Mapping[str, Page] = {
                    "cute_dialect.runtime.call_options", "cute_dialect.runtime.settings", "cute_dialect.runtime.driver"),
             _lang("Runs on the interpreter", "cute_dialect.interp.errors"),
             _lang("Files and drawings", "cute_dialect.runtime.artifact", "cute_dialect.runtime.export.c_text",
-                   "cute_dialect.viz.errors"),
+                   "cute_dialect.viz.cells"),
         ),
     ),
     "op": Page(

@@ -42,7 +42,7 @@ from cute_dialect.tools.lsp.analysis_results import (
     fix_of,
 )
 from cute_dialect.tools.lsp.mlir_text import MlirText, Op
-from cute_dialect.viz.messages import layouts_in
+from cute_dialect.viz.dispatch import layouts_in
 
 # ----------------------------------------------------------------------------------------------------------------- MLIR
 

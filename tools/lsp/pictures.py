@@ -16,8 +16,8 @@ from cute_dialect.arch.atom import MmaAtom
 from cute_dialect.explore.drawings import drawing_of, drawing_of_layout, layout_of
 from cute_dialect.ir.context import make_context
 from cute_dialect.tools.lsp.analysis_results import Picture
+from cute_dialect.viz.cells import DrawingError
 from cute_dialect.viz.drawing import Drawing
-from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.subjects import layout_given
 from cute_dialect.viz.threads import draw_mma
 

@@ -27,8 +27,8 @@ from cute_dialect.dialect import tiled, views
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.dialect.types import LayoutType
-from cute_dialect.passes.lowering.atom_state import atom_state, barrier_is_set
 from cute_dialect.passes.lowering.insertion import InsertionPoint
+from cute_dialect.passes.lowering.tile_copies import atom_state, barrier_is_set
 
 
 def copy(op: tiled.CopyOp, atom: CopyAtomType) -> None:

@@ -22,10 +22,10 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.common_modes import Mode, common_modes
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, add, divisibility, mul
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout
+from cute_dialect.algebra.vectors import Mode, common_modes
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import MemRefType, PtrType, element_bits
 from cute_dialect.dialect.typed_values import payload_text

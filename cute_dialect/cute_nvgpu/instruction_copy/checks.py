@@ -13,9 +13,8 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.evaluation import evaluate, size
-from cute_dialect.algebra.layout import coalesce
+from cute_dialect.algebra.layout import coalesce, make_layout
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
-from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.tiling import logical_divide
 from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Swizzle, layout_modes, raw_layout

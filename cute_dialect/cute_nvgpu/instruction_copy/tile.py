@@ -26,8 +26,8 @@ from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
 from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
 from cute_dialect.dialect import memory, tiled, views
 from cute_dialect.dialect.atom_types import CopyAtomType
-from cute_dialect.dialect.extensions import instruction_of_atom
 from cute_dialect.dialect.memory_types import MemRefType, PtrType
+from cute_dialect.dialect.registry import instruction_of_atom
 from cute_dialect.dialect.types import LayoutType
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 

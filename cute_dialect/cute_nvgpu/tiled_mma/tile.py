@@ -33,8 +33,8 @@ from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import gemm_operands
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
 from cute_dialect.dialect import memory, views
-from cute_dialect.dialect.extensions import instruction_of_atom, module_of_atom
 from cute_dialect.dialect.memory_types import MemRefType, TensorType, integer_width
+from cute_dialect.dialect.registry import instruction_of_atom, module_of_atom
 from cute_dialect.dialect.types import CuteType, LayoutType, ShapeType
 from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.lowering.insertion import InsertionPoint

@@ -32,8 +32,8 @@ from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType, element_bits
 from cute_dialect.dialect.tiled import CopyOp
 from cute_dialect.dialect.types import IntTupleType, LayoutType
-from cute_dialect.passes.lowering.atom_state import atom_state, barrier_is_set
 from cute_dialect.passes.lowering.insertion import InsertionPoint
+from cute_dialect.passes.lowering.tile_copies import atom_state, barrier_is_set
 
 # ---------------------------------------------------------------------------------------------------------- on the host
 

@@ -125,7 +125,7 @@ def _check_threads(function: Operation) -> None:
 def _check_tile(op: Operation, known: dict[SSAValue, bool]) -> None:
     from xdsl.dialects.builtin import UnitAttr
 
-    from cute_dialect.dialect.tile_fit import PARTIAL, TilePassed  # late: start-up
+    from cute_dialect.dialect.tiled import PARTIAL, TilePassed  # late: start-up
 
     try:
         op.check_definitions()  # pyright: ignore[reportAttributeAccessIssue]

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.inverses import left_inverse
-from cute_dialect.algebra.layout import coalesce
+from cute_dialect.algebra.layout import coalesce, make_layout
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.tiled_copy import make_layout_tv
 from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.algebra.values import layout_modes, raw_layout

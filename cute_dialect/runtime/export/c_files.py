@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from cute_dialect.runtime.artifact import CodeObject
-from cute_dialect.runtime.export.c_arguments import Parameter, bind, declared
-from cute_dialect.runtime.export.c_launches import Shape, places, write_launch
+from cute_dialect.runtime.export.c_launch_plan import Parameter, Shape, bind, declared, places, write_launch
 from cute_dialect.runtime.export.c_program import write_program
 from cute_dialect.runtime.export.c_text import ExportError, Function, Scalar, Value, text
 from cute_dialect.runtime.host_program import launch_records

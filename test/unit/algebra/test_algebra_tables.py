@@ -14,7 +14,6 @@ from cute_dialect.algebra import (
     evaluation,
     inverses,
     layout,
-    make_layouts,
     slicing,
     text,
     tiling,
@@ -328,7 +327,7 @@ ORDERED = [
 def test_ordered_strides(shape: str, order: str, expected: str) -> None:
     if expected != REJECTED:
         expected = f"{shape}:{expected}"
-    check(expected, make_layouts.make_ordered_layout, text.parse_shape(shape), text.parse_int_tuple(order))
+    check(expected, layout.make_ordered_layout, text.parse_shape(shape), text.parse_int_tuple(order))
 
 
 COSIZE = [
@@ -368,7 +367,7 @@ LIKE = [
 
 @pytest.mark.parametrize(("source", "expected"), LIKE)
 def test_make_layout_like(source: str, expected: str) -> None:
-    check(expected, make_layouts.make_layout_like, guess(source))
+    check(expected, layout.make_layout_like, guess(source))
 
 
 IDENTITY = [
@@ -382,7 +381,7 @@ IDENTITY = [
 
 @pytest.mark.parametrize(("shape", "expected"), IDENTITY)
 def test_identity(shape: str, expected: str) -> None:
-    check(expected, make_layouts.make_identity_layout, text.parse_shape(shape))
+    check(expected, layout.make_identity_layout, text.parse_shape(shape))
 
 
 # -------------------------------------------------------------------------------------------------------- accessors

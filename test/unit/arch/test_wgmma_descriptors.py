@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from cute_dialect.algebra.evaluation import evaluate
+from cute_dialect.algebra.layout import make_layout
 from cute_dialect.algebra.leaf import Dyn
-from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.tiling import tile_to_shape
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Swizzle
 from cute_dialect.arch import DescriptorError, find_wgmma

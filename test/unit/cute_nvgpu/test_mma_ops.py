@@ -15,7 +15,7 @@ from cute_dialect.cute_nvgpu.tiled_mma import gemm
 from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey, TiledMmaType
 from cute_dialect.cute_nvgpu.wgmma import ops as wgmma
-from cute_dialect.dialect.atom_state import AtomSetValueOp
+from cute_dialect.dialect.machine import AtomSetValueOp
 from cute_dialect.dialect.views import MemoryOp
 from cute_dialect.ir.context import make_context
 

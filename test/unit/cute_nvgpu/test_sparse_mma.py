@@ -22,7 +22,7 @@ from cute_dialect.cute_nvgpu.sparse.ops import MmaSpType
 from cute_dialect.cute_nvgpu.tiled_mma import gemm
 from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
-from cute_dialect.dialect.atom_state import AtomSetValueOp
+from cute_dialect.dialect.machine import AtomSetValueOp
 from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.kernels.gemm.sparse import compress
 from cute_dialect.lang.nvgpu import warp, warpgroup

@@ -18,7 +18,7 @@ import pytest
 from browsers import browser, browser_path, open_page
 
 import cute_dialect.lang as cute
-from cute_dialect.explore.tabs import Roofline, draw_roofline
+from cute_dialect.explore.page import Roofline, draw_roofline
 from cute_dialect.tools.cute_explore import main
 
 ROOT = Path(__file__).parents[3]

@@ -10,19 +10,25 @@ import pytest
 from xdsl.ir import Attribute, Operation
 
 from cute_dialect.cute_nvgpu import FAMILIES
-from cute_dialect.dialect.extensions import EXTENSIONS, module_of_op, module_of_type
-from cute_dialect.dialect.registry import get_core_dialect, get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.dialect.registry import (
+    EXTENSIONS,
+    get_core_dialect,
+    get_cute_dialect,
+    get_cute_nvgpu_dialect,
+    module_of_op,
+    module_of_type,
+)
 from cute_dialect.ir.context import make_context
 from cute_dialect.passes import algo_to_arch, to_base
 
 ROOT = Path(__file__).resolve().parents[3]
 CORE_DIALECT = {"base", "asm", "typed_values", "make", "access", "algebra", "sizes", "arith", "tile"} | {
-    "inference", "diag", "views", "memory", "tile_fit", "tiled", "tensor_lifting", "registry", "extensions", "types",
+    "inference", "diag", "views", "memory", "tiled", "tensor_lifting", "registry", "types",
     "memory_types", "atom_types", "universal_copy", "dialect",
 }  # fmt: skip
 CORE_LOWERING = {
     "accumulators", "bits", "build", "carried", "control", "copying", "core", "fills", "folding", "fragments",
-    "functions", "insertion", "memory", "printing", "thread_slices", "types", "unrolling", "walk", "widen",
+    "functions", "insertion", "memory", "printing", "thread_slices", "types", "walk", "widen",
 }  # fmt: skip
 NOT_NEEDED = (
     "numpy", "ml_dtypes", "rich", "torch", "asyncio", "argparse", "unittest", "cute_dialect.interp",
@@ -131,7 +137,7 @@ def test_module_of_op(op: type[Operation]) -> None:
     core = {o.name for o in get_core_dialect("cute").operations}
     where = module_of_op(op.name)
     if op.name in core:
-        assert where is None, f"{op.name} is a core op; cute_dialect/dialect/extensions.py says {where}"
+        assert where is None, f"{op.name} is a core op; cute_dialect/dialect/registry.py says {where}"
         return
     assert where is not None, f"{op.name}: expected its name in a record"
     assert op in import_module(where).OPS, f"{op.name}: the record says {where}, which does not hold it"
@@ -141,7 +147,7 @@ def test_module_of_op(op: type[Operation]) -> None:
 def test_module_of_type(attribute: type[Attribute]) -> None:
     core = {a.name for n in ("cute", "cute_nvgpu") for a in get_core_dialect(n).attributes}
     where = module_of_type(attribute.name)
-    assert (where is None) == (attribute.name in core), f"{attribute.name}: see cute_dialect/dialect/extensions.py"
+    assert (where is None) == (attribute.name in core), f"{attribute.name}: see cute_dialect/dialect/registry.py"
     if where is not None:
         module = import_module(where)
         assert attribute in module.ATTRS

@@ -22,7 +22,7 @@ PACKAGES = {
 
 IMPORTED = {
     "cute_dialect.algebra": {
-        "arithmetic", "evaluation", "leaf", "make_layouts", "text", "trees", "values", "verify",
+        "arithmetic", "evaluation", "layout", "leaf", "text", "trees", "values", "verify",
     },
 }  # fmt: skip
 """Package -> modules that it imports itself. A layout needs them to be built and called."""

@@ -9,7 +9,7 @@ import pytest
 from svg_pictures import cells
 
 import cute_dialect.lang as cute
-from cute_dialect.viz.messages import draw_message, layouts_in
+from cute_dialect.viz.dispatch import draw_message, layouts_in
 
 WRONG = """func.func @f(%l: !cute.layout<"(6,5):(5,1)">) {
   %0 = cute.zipped_divide(%l, %l) : (!cute.layout<"(6,5):(5,1)">, !cute.layout<"(6,5):(5,1)">) -> !cute.layout<"6:5">

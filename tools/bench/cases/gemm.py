@@ -38,11 +38,11 @@ from cute_dialect.op.select.gemm_dispatch import AnyConfig, GemmDispatch, way_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem, save, shipped
 from cute_dialect.op.tuning import MARGIN, finals, space
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.kernels import Runner
 from cute_dialect.tools.bench.runner import (
     BenchError,
     Benchmark,
     Row,
+    Runner,
     Say,
     build_kernels,
     check_exact,
