@@ -10,10 +10,10 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 749,
-    "lines": 192_183,
-    "# fmt: skip": 862,
-    "Any": 6_637,
+    "files": 712,
+    "lines": 191_861,
+    "# fmt: skip": 861,
+    "Any": 6_635,
     f"functions with {MANY} or more parameters": 119,
 }
 
