@@ -11,7 +11,7 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig, of_elements
+from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.few_results import FewResultsConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
@@ -27,12 +27,12 @@ from cute_dialect.op.arrays.operand_views import (
     turned,
     views_last,
 )  # fmt: skip
-from cute_dialect.op.conv.channel_padding import copy_result, narrow, narrowed, of_taps, with_padded_groups
-from cute_dialect.op.conv.choice import ConvRequest, chosen, config_for, has_epilogue, pads_channels, slices_of
+from cute_dialect.op.conv.channel_padding import copy_result, narrowed, of_taps, with_padded_groups
+from cute_dialect.op.conv.choice import pads_channels
 from cute_dialect.op.conv.depthwise import depthwise
 from cute_dialect.op.conv.direct import direct
-from cute_dialect.op.conv.few_channels import FewChannels, PartialWeights, few_channels, few_results, partial_weights
-from cute_dialect.op.conv.gemm_time import grouped_gemm, of_group
+from cute_dialect.op.conv.dispatch import ConvDispatch, ConvKind, ConvTask, choose_conv, task_of
+from cute_dialect.op.conv.few_channels import PartialWeights, few_results, partial_weights
 from cute_dialect.op.conv.im2col_gemm import finish, sums_for, unfolded
 from cute_dialect.op.epilogue.bind import (
     Apart,
@@ -235,48 +235,29 @@ def _launch(
         library.native(sums)[...] = 0
         finish(library, ready, sums, rows, extras, found)
         return
-    config, epilogue = None, _epilogue(call, ready, extras, found)
-    if extras.alpha != 0.0 and given.kernel is None and ready.arithmetic != "3xtf32":
-        _, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
-        request = ConvRequest(g, ready.element, ready.output, epilogue=epilogue, parts=slices_of(given.split_k))
-        few = few_channels(request, sms)
-        if few is not None and _few_channels(call, ready, rows, extras, found, few, epilogue, sms):
-            return
-    if extras.alpha != 0.0 and not g.is_product:
-        gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
-        apart = epilogue.active and not has_epilogue(g, epilogue)
-        asked = ConvRequest(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, slices_of(given.split_k))
-        left = None if ready.arithmetic == "3xtf32" else narrow(asked, gpu, sms)
-        if left is not None:
-            _narrow(call, ready, rows, given, extras, found, left)
-            return None
-        if apart:
-            asked = asked._replace(output=sums_for(library, ready, rows).dtype, epilogue=Epilogue())
-        if given.kernel is not None:
-            config = config_for(asked, given.kernel, gpu, sms)
-        elif ready.arithmetic != "3xtf32":
-            config = chosen(asked, gpu, sms)
-        if config is not None and apart:
+    target, epilogue = here() if call.where.cpu else gpu_of(call.where.gpu), _epilogue(call, ready, extras, found)
+    task = task_of(ready, epilogue, given, extras, *target, traced=found is not None, vector=aligned_vector(rows))
+    way = choose_conv(task)
+    match way.kind:
+        case ConvKind.FEW_CHANNELS:
+            _few_channels(call, ready, rows, extras, found, way, task)
+        case ConvKind.FOLDED:
+            assert way.inner is not None
+            _narrow(call, ready, rows, given, extras, found, way.inner.request.geometry, apart=way.apart)
+        case ConvKind.APART:
             sums = sums_for(library, ready, rows)
             plain = ready._replace(output=sums.dtype, c=None, bias=None)
             _launch(call, plain, sums, given, extras.of_sums(), None)
             finish(library, ready, sums, rows, extras, found)
-            return
-        plain = found is None and ready.c is None and ready.bias is None and not extras.activation
-        chooses = config is None and given.kernel is None and ready.arithmetic != "3xtf32"
-        grouped = grouped_gemm(asked, gpu, sms) if plain and chooses and g.groups > 1 else None
-        if grouped is not None and grouped.groups > 1:
-            wide = chosen(asked._replace(geometry=grouped), gpu, sms)
-            assert wide is not None
-            _by_padded_groups(call, ready, rows, extras, grouped, wide)
-            return
-        if grouped is not None:
-            _by_group(call, ready, rows, given, extras)
-            return
-    if config is None:
-        unfolded(call, ready, rows, extras, found, given.kernel)
-        return
-    _launch_gemm(call, ready, rows, extras, found, config)
+        case ConvKind.PADDED_GROUPS:
+            _by_padded_groups(call, ready, rows, extras, way)
+        case ConvKind.GROUPS:
+            _by_group(call, ready, rows, given, extras, way.request.geometry)
+        case ConvKind.IM2COL:
+            assert way.config is not None
+            _launch_gemm(call, ready, rows, extras, found, way.config)
+        case ConvKind.COLUMNS:
+            unfolded(call, ready, rows, extras, found, given.kernel, apart=way.apart)
 
 
 def _launch_gemm(
@@ -345,10 +326,11 @@ def _with_aligned_rows(call: Call, ready: Prepared) -> Prepared:
 
 
 def _by_padded_groups(
-    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, padded: Geometry, config: ConvConfig
+    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, way: ConvDispatch
 ) -> None:
     """Launch the kernel of all groups, on copies with padded groups."""
-    library, g = call.where.library, ready.geometry
+    library, g, padded, config = call.where.library, ready.geometry, way.request.geometry, way.config
+    assert config is not None
     shape = padded.matrix
     wide = rows if padded.output == g.output else library.strided(shape, (shape[1], 1), rows.dtype, rows)
     _launch_gemm(call, with_padded_groups(call, ready, padded), wide, extras, None, config)
@@ -357,11 +339,11 @@ def _by_padded_groups(
 
 
 def _by_group(
-    call: Call, ready: Prepared, rows: ArrayView, given: ConvOptions, extras: LinearCombination
+    call: Call, ready: Prepared, rows: ArrayView, given: ConvOptions, extras: LinearCombination, one: Geometry
 ) -> None:  # fmt: skip
-    """Launch the kernels of each group, on slices of the arrays."""
+    """Launch the kernels of each group, on slices of the arrays; ``one`` is the convolution of a group."""
     g, native = ready.geometry, call.where.library.native
-    one, weights = of_group(g), g.kind == WGRAD
+    weights = g.kind == WGRAD
     image, other, result = native(ready.image), native(ready.other), native(rows)
 
     def part(x: Any, i: int, mode: int) -> ArrayView:
@@ -376,63 +358,51 @@ def _by_group(
 
 
 def _few_channels(
-    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, few: FewChannels,
-    epilogue: Epilogue, sms: int,
-) -> bool:  # fmt: skip
-    """Launch a kernel for few channels per group; return False if the kernel cannot store to the result.
-
-    The array library computes an epilogue that the kernel does not support, from an f32 accumulator.
-    """
-    library, aligned = call.where.library, aligned_vector(rows)
+    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, way: ConvDispatch,
+    task: ConvTask,
+) -> None:  # fmt: skip
+    """Launch a kernel for few channels per group."""
+    library, few, epilogue = call.where.library, way.few, task.request.epilogue
+    sums = sums_for(library, ready, rows) if way.apart else rows
     if isinstance(few, PartialWeights):
-        sums = sums_for(library, ready, rows) if epilogue.active else rows
         partial_weights(call, ready, sums, few)
-        if epilogue.active:
-            finish(library, ready, sums, rows, extras, found)
-        return True
-    if aligned == 0 or (isinstance(few, DepthwiseConfig) and aligned < few.channels):
-        return False
-    apart = not of_elements(epilogue) or (isinstance(few, FewResultsConfig) and epilogue.active)
-    operands = [] if apart else _operands(library, ready, extras, found, epilogue, 0, rows)[0]
-    sums = sums_for(library, ready, rows) if apart else rows
-    output, made = (sums.dtype, Epilogue()) if apart else (few.output, epilogue)
-    if isinstance(few, FewResultsConfig):
-        few_results(call, ready, sums, few._replace(output=output), sms)
-    elif isinstance(few, DepthwiseConfig):
-        depthwise(call, ready, sums, few._replace(output=output, epilogue=made), operands)
+    elif isinstance(few, FewResultsConfig):
+        few_results(call, ready, sums, few, task.sms)
     else:
-        direct(call, ready, sums, few._replace(output=output, epilogue=made), operands)
-    if apart:
+        assert few is not None
+        operands = [] if way.apart else _operands(library, ready, extras, found, epilogue, 0, rows)[0]
+        launch = depthwise if isinstance(few, DepthwiseConfig) else direct
+        launch(call, ready, sums, cast(Any, few), operands)
+    if way.apart:
         finish(library, ready, sums, rows, extras, found)
-    return True
 
 
 def _narrow(
     call: Call, ready: Prepared, rows: ArrayView, given: ConvOptions, extras: LinearCombination,
-    found: Bound | None, left: Geometry
+    found: Bound | None, left: Geometry, *, apart: bool
 ) -> None:  # fmt: skip
-    """Launch the kernels of a convolution whose filter columns are folded into channels."""
+    """Launch the kernels of a convolution whose filter columns are folded into channels.
+
+    Args:
+        left: the folded convolution.
+        apart: the array library computes the epilogue.
+    """
     library, g = call.where.library, ready.geometry
     narrower = narrowed(call, ready, left)
     if g.kind != WGRAD:
         _launch(call, narrower, rows, given, extras, found)
         return
-    simple = found is None and ready.c is None and not extras.activation
     # per filter a line of taps and channels, padded with zeros
-    like = rows if simple else sums_for(library, ready, rows)
+    like = sums_for(library, ready, rows) if apart else rows
     wide = library.strided(left.matrix, (left.matrix[1], 1), like.dtype, like)
     plain = narrower._replace(output=wide.dtype, c=None, bias=None)
-    _launch(call, plain, wide, given, extras if simple else extras.of_sums(), None)
+    _launch(call, plain, wide, given, extras.of_sums() if apart else extras, None)
     back = of_taps(wide._replace(shape=left.filter, strides=strides_of(left.filter)), g)
     library.native(like._replace(shape=g.filter, strides=(like.strides[0], *strides_of(g.filter)[1:])))[...] = (
         library.native(back)
     )
-    if not simple:
+    if apart:
         finish(library, ready, like, rows, extras, found)
-
-
-def _sums(arithmetic: str) -> str:
-    return "" if arithmetic in ("tf32", "exact") else arithmetic
 
 
 def _epilogue(call: Call, ready: Prepared, extras: LinearCombination, found: Bound | None) -> Epilogue:

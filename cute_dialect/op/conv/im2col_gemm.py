@@ -38,18 +38,22 @@ MOST = 1 << 29
 
 
 def unfolded(
-    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, kernel: object = None
-) -> None:
-    """Compute a convolution to a matrix of rows; ``kernel``: that of the GEMM, if the call selects one."""
+    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, kernel: object, *,
+    apart: bool,
+) -> None:  # fmt: skip
+    """Compute a convolution to a matrix of rows.
+
+    Args:
+        kernel: the kernel of the GEMM, if the call selects one.
+        apart: the array library computes the epilogue.
+    """
     g, library = ready.geometry, call.where.library
     image, other = ready.image, ready.other
     c = None if ready.c is None else _addend(library, ready, ready.c)
     pixels = prod(g.output[1:-1]) if g.kind != WGRAD else prod(g.result[1:-1])
     images, wide = g.image[0], g.taps * image.shape[-1] * numpy_dtype(image.dtype).itemsize
     at_once = max(1, min(images, MOST // max(1, pixels * wide)))
-    # The GEMM of groups is a batch, whose kernels have no bias per matrix.
-    alone = found is None and (g.groups == 1 or (c is None and ready.bias is None and not extras.activation))
-    simple, plain = alone and at_once >= images, alone and g.kind != WGRAD
+    simple, plain = not apart and at_once >= images, not apart and g.kind != WGRAD
     sums = rows if simple or plain else sums_for(library, ready, rows)
     made = sums
     stored = g.is_product and simple and extras.plain and is_stored_directly(prod(g.output), rows.dtype)
@@ -80,8 +84,13 @@ def unfolded(
 
 def sums_for(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
     """Return memory for the accumulator of a result."""
-    kind = result_of(ready.image.dtype)
-    return library.strided(rows.shape, (rows.shape[1], 1), kind if kind in ("f64", "i32") else "f32", rows)
+    return library.strided(rows.shape, (rows.shape[1], 1), type_of_sums(ready.image.dtype), rows)
+
+
+def type_of_sums(element: str) -> str:
+    """Return the type of an accumulator in memory, for operands of a type."""
+    kind = result_of(element)
+    return kind if kind in ("f64", "i32") else "f32"
 
 
 def finish(

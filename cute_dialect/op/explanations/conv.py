@@ -17,26 +17,18 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, of_elements
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct import DirectConfig
-from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.conv.few_results import FewResultsConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.operand_views import aligned_vector, lines_suit, strides_of, views_last
-from cute_dialect.op.conv.channel_padding import narrow, written
-from cute_dialect.op.conv.choice import (
-    ConvRequest,
-    chosen_with_time,
-    has_epilogue,
-    pads_channels,
-    problem_of,
-    slices_of,
-)
-from cute_dialect.op.conv.few_channels import PartialWeights, few_channels
-from cute_dialect.op.conv.gemm_time import grouped_gemm
+from cute_dialect.op.conv.channel_padding import written
+from cute_dialect.op.conv.choice import ConvRequest, pads_channels, problem_of
+from cute_dialect.op.conv.dispatch import ConvKind, choose_conv, task_of
+from cute_dialect.op.conv.few_channels import PartialWeights
 from cute_dialect.op.conv.im2col_gemm import extents_of, writing
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
@@ -119,35 +111,31 @@ def explain_convolution(
     ready, turn = prepared(name, kind, rank, views, options, extras, library)
     gpu, sms = (gpu, 132) if gpu else here()
     g = ready.geometry
-    asked = ConvRequest(g, ready.element, ready.output, parts=slices_of(options.split_k))
     made = Epilogue()
     if how.get("epilogue") is None:
         of_bias = (None, "") if ready.bias is None else (ready.bias.shape, ready.bias.dtype)
         added = None if ready.c is None else extras.c
         made = epilogue_of(name, extras._replace(c=added), *g.matrix, *of_bias, ready.output)
-    left = None if ready.arithmetic == "3xtf32" else narrow(asked, gpu, sms)
-    fits = has_epilogue(g, made) and (left is None or kind != WGRAD or not made.active)
-    asked = asked._replace(geometry=left or g, epilogue=made if fits else Epilogue())
-    product = (left or g).is_product
-    found = None if ready.arithmetic == "3xtf32" or product else chosen_with_time(asked, gpu, sms)
-    apart = not fits
+    way = choose_conv(task_of(ready, made, options, extras, gpu, sms, traced=how.get("epilogue") is not None))
+    # Accumulators, folded arrays and groups are convolutions of their own.
+    ways = [way]
+    while ways[-1].inner is not None:
+        ways.append(choose_conv(ways[-1].inner))
+    last, apart = ways[-1], any(x.apart for x in ways)
+    folded = next((x.inner.request.geometry for x in ways if x.kind is ConvKind.FOLDED and x.inner is not None), None)
     copied = [n for n in NAMES[kind] if n in views and not lines_suit(views_last(views[n], turn))]
     sizes = {n: prod(v.shape) * numpy_dtype(v.dtype).itemsize for n, v in views.items()}
     item = numpy_dtype(ready.output).itemsize
     moved = sum(sizes[n] for n in NAMES[kind]) + prod(g.output) * item
     other: PlainKernel | None = None
-    few = None if ready.arithmetic == "3xtf32" else few_channels(asked._replace(geometry=g), sms)
-    if few is not None:
-        in_kernel = of_elements(made) and not isinstance(few, FewResultsConfig | PartialWeights)
-        apart = made.active and not in_kernel
-        of_result = "f32" if apart else ready.output
+    time, config = last.microseconds, last.config
+    if last.kind is ConvKind.FEW_CHANNELS:
+        few = last.few
+        of_result = "f32" if last.apart else last.request.output
         other = few.kernel(of_result) if isinstance(few, PartialWeights) else few
-        if isinstance(other, FewResultsConfig):
-            other = other._replace(output=of_result)
-        elif not isinstance(other, DepthwiseWeightsConfig | DirectWeightsConfig):
-            other = other._replace(epilogue=Epilogue() if apart else made)
+        assert other is not None
         depthwise = isinstance(other, DepthwiseConfig | DepthwiseWeightsConfig)
-        time, config, kernel = 0.0, None, other.name
+        kernel = other.name
         why = "each channel has its own filter" if depthwise else "a group has few channels"
         if g.groups == 1:
             why = "tiles of the image are predicted to be the fastest"
@@ -159,44 +147,37 @@ def explain_convolution(
         copied = [n for n in NAMES[kind][: 1 if kind != WGRAD else 2] if not _is_read(views, n, turn, least)]
         if isinstance(other, DirectConfig) and other.padded:
             copied = list(NAMES[kind][: 1 if other.gradient else 2])
-    elif found is not None:
-        time, config = found
+    elif config is not None:
         kernel, why = config.name, "predicted to be the fastest"
-        if asked.key in tuned(gpu):
+        if last.request.key in tuned(gpu):
             why = "measured to be the fastest"
-        if pads_channels(left or g, config.width):
+        if pads_channels(last.request.geometry, config.width):
             copied = list(NAMES[kind])
-        if left is not None:
-            shape = left.result if kind == DGRAD else left.image
-            why, copied = f"the columns of the filter are folded into {shape[-1]} channels; {why}", ["columns"]
-            sizes["columns"] = prod(shape) * numpy_dtype(ready.image.dtype).itemsize
-            wide = ready.image._replace(shape=shape, strides=strides_of(shape))
-            other = written(g, left, ready.image, wide).config
-    elif not made.active and ready.arithmetic != "3xtf32" and (grouped := grouped_gemm(asked, gpu, sms)) is not None:
-        found = chosen_with_time(asked._replace(geometry=grouped), gpu, sms)
-        assert found is not None
-        time, config = (g.groups if grouped.groups == 1 else 1) * found[0], found[1]
-        kernel, why = config.name, f"a launch for each of {g.groups} groups is predicted to be the fastest"
-        if grouped.groups > 1:
-            channels = f"{grouped.filter[-1]} channels and {grouped.filter[0] // g.groups} filters"
-            why = f"copies with {channels} per group are predicted to be the fastest"
-            shapes = {
-                "x": (g.image, grouped.image),
-                "f": (g.filter, grouped.filter),
-                "grad_y": (g.result, grouped.result),
-            }
-            copied = [n for n in NAMES[kind] if shapes[n][0] != shapes[n][1]]
     elif g.is_product:
-        time, config, kernel, why, copied = 0.0, None, "a GEMM", "there is one tap, see op.mm", []
+        kernel, why, copied = "a GEMM", "there is one tap, see op.mm", []
     else:
-        time, config, copied = 0.0, None, ["columns"]
-        rows, kernel = (prod(g.result[:-1]) if kind != DGRAD else g.matrix[0]), "columns, and a GEMM"
+        kernel, copied = "columns, and a GEMM", ["columns"]
+        rows = prod(g.result[:-1]) if kind != DGRAD else g.matrix[0]
         sizes["columns"] = rows * g.taps * ready.image.shape[-1] * numpy_dtype(ready.image.dtype).itemsize
         image = ready.image if lines_suit(ready.image) else ready.image._replace(strides=strides_of(ready.image.shape))
-        made = image._replace(shape=(rows, 0), strides=(extents_of(g, image)[1], 1))
-        other = writing(g, image, made).config
+        matrix = image._replace(shape=(rows, 0), strides=(extents_of(g, image)[1], 1))
+        other = writing(g, image, matrix).config
         why = "im2col loads and wgmma do not support its types, channels or window"
-        why = why if left is None else "the columns of the filter are folded into channels, and it has one row"
+        why = why if folded is None else "the columns of the filter are folded into channels, and it has one row"
+    if folded is not None and config is not None:
+        shape = folded.result if kind == DGRAD else folded.image
+        why, copied = f"the columns of the filter are folded into {shape[-1]} channels; {why}", ["columns"]
+        sizes["columns"] = prod(shape) * numpy_dtype(ready.image.dtype).itemsize
+        wide = ready.image._replace(shape=shape, strides=strides_of(shape))
+        other = written(g, folded, ready.image, wide).config
+    grouped = next((x.request.geometry for x in ways if x.kind in (ConvKind.GROUPS, ConvKind.PADDED_GROUPS)), None)
+    if grouped is not None and grouped.groups > 1:
+        channels = f"{grouped.filter[-1]} channels and {grouped.filter[0] // g.groups} filters"
+        why = f"copies with {channels} per group are predicted to be the fastest"
+        shapes = {"x": (g.image, grouped.image), "f": (g.filter, grouped.filter), "grad_y": (g.result, grouped.result)}
+        copied = [n for n in NAMES[kind] if shapes[n][0] != shapes[n][1]]
+    elif grouped is not None:
+        time, why = g.groups * time, f"a launch for each of {g.groups} groups is predicted to be the fastest"
     return ConvExplanation(
         operation=name, gpu=gpu, kernel=kernel, why=why, microseconds=time,
         copies=tuple([(n, sizes[n]) for n in copied]), flops=g.flops, bytes=moved,

@@ -10,10 +10,10 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 712,
-    "lines": 191_861,
-    "# fmt: skip": 861,
-    "Any": 6_635,
+    "files": 713,
+    "lines": 192_004,
+    "# fmt: skip": 863,
+    "Any": 6_636,
     f"functions with {MANY} or more parameters": 119,
 }
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any, cast
 
 import numpy as np
@@ -39,11 +40,11 @@ gradient (w).
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the names of the launched im2col kernels, on a chip with two SMs."""
     from cute_dialect.kernels.conv.config import ConvConfig
-    from cute_dialect.op.conv import compute
+    from cute_dialect.op.conv import compute, dispatch
     from cute_dialect.op.conv.choice import served
 
     found: list[str] = []
-    given, tiles = compute.kernel_of, compute.few_channels
+    given, tiles = compute.kernel_of, dispatch.few_channels
 
     def few(asked: Any, sms: int) -> Any:
         """Return the kernel of image tiles only where there is no other; further tests cover them."""
@@ -51,7 +52,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         wide = max(g.filter[0] // g.groups, g.filter[-1]) > 32
         return None if g.groups == 1 or (wide and served(asked)) else tiles(asked, sms)
 
-    monkeypatch.setattr(compute, "few_channels", few)
+    monkeypatch.setattr(dispatch, "few_channels", few)
 
     def told(config: Any, cpu: bool = False) -> Any:
         if isinstance(config, ConvConfig):  # further kernels combine partial reductions
@@ -371,3 +372,59 @@ def _on_the_cpu(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         function = getattr(op, name)
         monkeypatch.setattr(op, name, lambda *a, _f=function, **k: _f(*a, device="cpu", **k), raising=False)
     call()
+
+
+class Launch:
+    """A fake kernel that records its name."""
+
+    def __init__(self, name: str, names: list[str]) -> None:
+        self.name, self.names = name, names
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        self.names.append(self.name)
+
+
+def drawn(rng: random.Random, torch: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    """Return the name of a function, its arguments, and its options."""
+    rank, kind = rng.choice([1, 2, 2, 3]), rng.choice(["", "_input", "_weight"])
+    groups = rng.choice([1, 1, 2, 8])
+    c, k = (groups * rng.choice([1, 2, 8, 24, 32, 64]) for _ in range(2))
+    taps = [rng.choice([1, 2, 3, 7]) for _ in range(rank)]
+    size = [t + rng.randrange(3, 12) for t in taps]
+    stride, padding = rng.choice([1, 1, 2]), rng.choice([0, 1])
+    out = [(n + 2 * padding - t) // stride + 1 for n, t in zip(size, taps)]
+    x, f, y = (torch.empty(s, dtype=torch.bfloat16) for s in ((2, *size, c), (k, *taps, c // groups), (2, *out, k)))
+    more: dict[str, Any] = rng.choice(
+        [{}, {"alpha": 0.5}, {"alpha": 0.0}, {"beta": 0.5, "c": {"": y, "_input": x}.get(kind, f)}]
+    )
+    if kind == "" and rng.random() < 0.3:
+        more = {"bias": torch.empty(k), "activation": "relu"}
+    arrays = {"": (x, f), "_input": (tuple(x.shape), f, y), "_weight": (x, tuple(f.shape), y)}[kind]
+    return f"conv{rank}d{kind}", arrays, {"stride": stride, "padding": padding, "groups": groups, **more}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_explanations_name_the_kernels_that_run(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    torch = pytest.importorskip("torch")
+    from cute_dialect.op.conv import channel_padding, compute, depthwise, direct, few_channels, im2col_gemm
+    from cute_dialect.op.execute import gemm, tma_copies
+
+    names: list[str] = []
+    for module in (channel_padding, compute, depthwise, direct, few_channels, im2col_gemm):
+        monkeypatch.setattr(module, "kernel_of", lambda config, *_: Launch(config.name, names))
+    monkeypatch.setattr(gemm, "launcher_of", lambda variant, _: Launch(variant.name, names))
+    for name in ("padder", "gap_remover"):
+        monkeypatch.setattr(tma_copies, name, lambda *_: Launch("copy", names))
+    rng, kinds = random.Random(seed), set[str]()
+    for _ in range(12):
+        function, arrays, more = drawn(rng, torch)
+        del names[:]
+        first = {"conv1d": "NWC", "conv2d": "NHWC", "conv3d": "NDHWC"}[function[:6]]
+        getattr(op, function)(*arrays, **more, data_format=first, device="cpu")
+        shapes = [x if isinstance(x, tuple) else tuple(x.shape) for x in arrays]
+        told = {n: tuple(x.shape) if hasattr(x, "shape") else x for n, x in more.items()}
+        found = op.explain(getattr(op, function), *shapes, element="bf16", **told)
+        im2col = [n for n in names if n.startswith(("fprop", "dgrad", "wgrad", "direct", "depthwise"))]
+        assert found.kernel in names or (not im2col and "GEMM" in found.kernel), (function, shapes, more, found, names)
+        kinds.add(found.kernel.split("-")[0])
+    assert len(kinds) > 3

@@ -311,7 +311,7 @@ def test_loop_over_filter_rows_without_columns(
     stride: tuple[int, int], dilation: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dilated filter skips columns of the image, whose gradient is 0."""
-    from cute_dialect.op.conv import compute
+    from cute_dialect.op.conv import dispatch
     from cute_dialect.op.conv.direct import direct_config
     from cute_dialect.op.problems.conv import geometry
 
@@ -324,7 +324,7 @@ def test_loop_over_filter_rows_without_columns(
     assert config is not None
     config = config._replace(held=False, rolled=True, atoms=1)
     assert any(not one.taps for one in config.classes) and any(one.rows > 1 for one in config.classes)
-    monkeypatch.setattr(compute, "few_channels", lambda *_: config)
+    monkeypatch.setattr(dispatch, "few_channels", lambda *_: config)
     out = np.full(x.shape, np.nan, np.float16)
     assert (op.conv2d_input(x.shape, f, y, **a, **CHECKS, out=out) == gradients(x, f, y, h)[0]).all()
 
@@ -396,10 +396,10 @@ def test_odd_groups_of_many_channels(
     taps: tuple[int, int], stride: int, apart: bool, kernels: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The im2col columns of a group get padded rows for TMA, or each group has its own launch."""
-    from cute_dialect.op.conv import compute
+    from cute_dialect.op.conv import dispatch
+    from cute_dialect.op.conv.gemm_time import of_group
 
-    given = compute.of_group
-    monkeypatch.setattr(compute, "grouped_gemm", lambda x, *_: given(x.geometry) if apart else None)
+    monkeypatch.setattr(dispatch, "grouped_gemm", lambda x, *_: of_group(x.geometry) if apart else None)
     rng = np.random.default_rng(30)
     h = how(0, stride, groups=2)
     x, f = small(rng, 2, 5, 6, 2 * 65), small(rng, 2 * 67, *taps, 65)
@@ -416,12 +416,14 @@ def test_padded_groups(
     c: int, k: int, groups: int, stride: int, kinds: str, kernels: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Copies with 8 or 64 channels and filters more per group, and results without the padding."""
-    from cute_dialect.op.conv import compute, gemm_time
+    from cute_dialect.op.conv import compute, dispatch, gemm_time
 
     found, given = list[str](), compute.kernel_of
-    monkeypatch.setattr(compute, "few_channels", lambda *_: None)
+    monkeypatch.setattr(dispatch, "few_channels", lambda *_: None)
     monkeypatch.setattr(compute, "kernel_of", lambda c, cpu: found.append(c.name) or given(c, cpu))
-    monkeypatch.setattr(compute, "grouped_gemm", lambda *of: min(gemm_time._padded_groups(*of), default=(0.0, None))[1])
+    monkeypatch.setattr(
+        dispatch, "grouped_gemm", lambda *of: min(gemm_time._padded_groups(*of), default=(0.0, None))[1]
+    )
     rng, h = np.random.default_rng(c), how(1, stride, groups=groups)
     x, f = small(rng, 1, 4, 5, c * groups), small(rng, k * groups, 2, 3, c)
     y = small(rng, *forward(x, f, h).shape)

@@ -29,12 +29,12 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any, str]] = {
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the names of the launched im2col kernels, on a chip with two SMs."""
-    from cute_dialect.op.conv import compute
+    from cute_dialect.op.conv import compute, dispatch
 
     found: list[str] = []
-    given, tiles = compute.kernel_of, compute.few_channels
+    given, tiles = compute.kernel_of, dispatch.few_channels
     # Other tests cover image tiles, which may be faster without groups.
-    monkeypatch.setattr(compute, "few_channels", lambda x, sms: tiles(x, sms) if x.geometry.groups > 1 else None)
+    monkeypatch.setattr(dispatch, "few_channels", lambda x, sms: tiles(x, sms) if x.geometry.groups > 1 else None)
     monkeypatch.setattr(compute, "here", lambda: ("NVIDIA H200", 2))
     monkeypatch.setattr(compute, "kernel_of", lambda c, cpu=False: found.append(c.name) or given(c, cpu))
     return found
