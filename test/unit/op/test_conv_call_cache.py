@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.arrays import library as arrays  # noqa: E402
-from cute_dialect.op.conv import compute  # noqa: E402
+from cute_dialect.op.conv import compute, dispatch  # noqa: E402
 from cute_dialect.op.execute import gemm as products  # noqa: E402
 from cute_dialect.op.execute import recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
@@ -47,7 +47,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for module in (compute, products):
         monkeypatch.setattr(module, "gpu_of", lambda _: GPU)
     monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 7)
-    monkeypatch.setattr(compute, "few_channels", lambda *_: None)
+    monkeypatch.setattr(dispatch, "few_channels", lambda *_: None)
     monkeypatch.setattr(compute, "kernel_of", lambda config, cpu=False: Told(config.name, found))
     monkeypatch.setattr(products, "launcher_of", lambda v, cpu=False: Launcher(Told(v.name, found), v.recipe()))
     monkeypatch.setattr(functions, "KNOWN", KnownCalls())
