@@ -27,7 +27,7 @@ from cute_dialect.pipelines import compile
 TYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
 UNITS = {"bf16": 2.0**-7, "f16": 2.0**-10}
 SCHEDULES = ("round-robin", "adversarial", "random")
-TILES = {64: (16, 48, 128), 128: (16, 32, 96, 176), 256: (16, 48, 80)}
+TILES = {64: (16, 48, 128), 96: (16, 48, 112), 128: (16, 32, 96, 176), 192: (16, 48, 96), 256: (16, 48, 80)}
 
 
 def configuration(r: random.Random) -> AttentionConfig:

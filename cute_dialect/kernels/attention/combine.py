@@ -73,7 +73,7 @@ def combine(
     count = O.shape[2]
     if row < O.shape[1]:
         most, total = _whole(L, row, lane, count)
-        spans = max(1, c.head // 128)
+        spans = -(-c.head // 128)
         sums = cute.make_rmem_tensor(_VECTOR * spans, cute.Float32)
         sums.fill(0.0)
         for part in range(warp if c.together else 0, count, _WARPS if c.together else 1):

@@ -19,8 +19,11 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.backward_config import BackwardConfig
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
-HEADS = (64, 128, 256)
+HEADS = (64, 96, 128, 192, 256)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
+
+COPIED_HEADS = (64, 128, 256)
+"""Head dimensions of kernels whose threads copy rows: a row has a power of two of 16-byte pieces."""
 
 MASKS = ("full", "right", "left", "both")
 """Bounded sides of a query's keys: ``right`` is causal attention, ``both`` a sliding window."""
@@ -245,6 +248,11 @@ class AttentionConfig(NamedTuple):
                 raise ValueError(f"{field} is {getattr(self, field)!r}; use one of {', '.join(known)}")
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
+        if (self.pack or self.page) and not {self.head, self.value_head} <= {*COPIED_HEADS}:
+            raise ValueError(
+                f"head is {self.head} and head_v is {self.value_head}; with pack=True or pages, use one of "
+                f"{', '.join(map(str, COPIED_HEADS))}"
+            )
         if self.gathers and not self.pack:
             raise ValueError(f"page={self.page} with tile_n={self.tile_n} needs pack=True")
         if self.split and not self.lse:
@@ -285,9 +293,13 @@ def default_config(element: str = "bf16", head: int = 128, mask: str = "full", *
     """
     config = AttentionConfig(element, head, mask)
     if few:  # one consumer, bound by memory latency
-        return config._replace(tile_m=64, tile_n=64 if head == 256 else 128, stages=3)
+        return config._replace(tile_m=64, tile_n=64 if head > 128 else 128, stages=3)
     if head == 64:  # 32 accumulator registers: three consumers with 64 x 128 scores, and room for two tiles of Q
         return config._replace(tile_m=192, tile_n=128, stages=3, q_stages=2)
+    if head == 96:
+        return config._replace(q_stages=2) if mask == "full" else config._replace(tile_n=128, stages=3, q_stages=2)
+    if head == 192:
+        return config._replace(tile_n=112 if mask == "full" else 96)
     if head == 256:  # 128 accumulator registers
         return config._replace(tile_n=80 if mask == "full" else 64)
     # The diagonal halves tiles of 128 x 128. They leave room for two tiles of Q.

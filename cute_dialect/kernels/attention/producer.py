@@ -181,9 +181,11 @@ class Producer:
     def _clear(self, slot: Int, first: Int) -> None:
         """Zero the values of a slot from key ``first`` on, eight elements per thread."""
         pieces, lane = self.c.value_head // 8, cute.arch.lane_idx()
+        keys = 32 // pieces  # cleared at once; some lanes may be idle
         zeros = cute.make_rmem_tensor(8, self.v.smem.element_type)
         zeros.fill(0.0)
-        for key in range(first + lane // pieces, self.c.tile_n, 32 // pieces):
+        begin = first + lane // pieces if lane < keys * pieces else cute.Int32(self.c.tile_n)
+        for key in range(begin, self.c.tile_n, keys):
             line = cute.local_tile(self.v.smem[None, key, slot], (8,), (lane % pieces,))
             cute.autovec_copy(zeros, line)
 

@@ -15,7 +15,14 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
-from cute_dialect.kernels.attention.config import HEADS, SMEM, AttentionConfig, config_named, default_config
+from cute_dialect.kernels.attention.config import (
+    COPIED_HEADS,
+    HEADS,
+    SMEM,
+    AttentionConfig,
+    config_named,
+    default_config,
+)
 from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.kernels.attention.scores import LOG2_E
 from cute_dialect.op.arrays.operand_views import overlap
@@ -138,9 +145,9 @@ def _one_query(form: Form) -> tuple[Form, int]:
 
 def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig:
     """Return the configuration of a call, without the split.  Raises ValueError."""
-    head, head_v = (next(h for h in HEADS if h >= n) for n in (form.size, form.values))
     if kernel is None:
         pack = packs(form)
+        head, head_v = _heads(form, pack)
         rows = form.rows * form.sharing if pack else form.rows
         found = default_config(form.element, head, form.mask, few=rows <= 64)
         found = found._replace(**_fields(form), head_v=0 if head_v == head else head_v, pack=pack)
@@ -165,10 +172,18 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
         found = kernel
     else:
         raise ValueError(f"kernel is {kernel!r}; pass a kernel name or an AttentionConfig")
+    head, head_v = _heads(form, found.pack)
     return found._replace(
         element=form.element, head=head, mask=form.mask, from_end=form.from_end, packed=form.packed, lse=form.lse,
         head_v=0 if head_v == head else head_v, **_fields(form),
     )  # fmt: skip
+
+
+def _heads(form: Form, pack: bool) -> tuple[int, int]:
+    """Return the head dimensions of a kernel: that of q and k, and that of v."""
+    known = COPIED_HEADS if pack or form.page else HEADS
+    head, head_v = (next(h for h in known if h >= n) for n in (form.size, form.values))
+    return head, head_v
 
 
 def packs(form: Form) -> bool:
@@ -192,7 +207,7 @@ def _fitting(config: AttentionConfig) -> AttentionConfig:
     """Return a default configuration with smaller tiles if functions of scores or the values' heads need the space."""
     found = config
     if (found.adjusts or found.functions is not None) and found.tile_m > 64:  # registers for addresses and slopes
-        most = 64 if found.value_head == 256 else 96 if found.bias else 128
+        most = 64 if found.value_head > 128 else 96 if found.bias else 128
         found = found._replace(tile_m=128, tile_n=min(found.tile_n, most))
     if found.value_head > found.head and found.tile_m > 64:
         wide = default_config(found.element, found.value_head, found.mask)

@@ -11,7 +11,7 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 713,
-    "lines": 192_004,
+    "lines": 192_044,
     "# fmt: skip": 863,
     "Any": 6_636,
     f"functions with {MANY} or more parameters": 119,

@@ -65,6 +65,8 @@ def check(result: Any, logs: Any, want: tuple[Any, Any]) -> None:
         # (batch, heads, key heads, queries, keys), then the window and the key aligned with the first query
         ((1, 2, 1, 70, 200), 128, BF16, {}, (None, None, 0)),
         ((1, 1, 1, 139, 160), 120, np.float16, {"causal": "bottom_right"}, (None, 0, 21)),
+        ((1, 2, 1, 70, 190), 96, BF16, {"window": (90, None)}, (90, None, 0)),
+        ((1, 1, 1, 139, 160), 136, np.float16, {"causal": "bottom_right"}, (None, 0, 21)),
     ],
 )
 def test_attention_of_any_lengths(shape: Any, size: int, dtype: Any, given: Any, bounds: Any) -> None:
@@ -107,12 +109,13 @@ def test_checks_pass_with_wrapping_buffers() -> None:
 
 
 @pytest.mark.slow
-def test_packed_sequences_do_not_see_each_other() -> None:
+@pytest.mark.parametrize("head", [96, 128, 192])
+def test_packed_sequences_do_not_see_each_other(head: int) -> None:
     """Sequences of several lengths, including empty ones, ignore all memory past the end of their keys."""
     lengths = [(70, 100), (0, 30), (130, 37), (5, 0)]
-    c = default_config()._replace(packed=True, tile_n=64, lse=True, sms=3)
+    c = default_config(head=head)._replace(packed=True, tile_n=64, lse=True, sms=3)
     begins = [np.cumsum([0, *x]).astype(np.int32) for x in zip(*lengths)]
-    q, k, v = (normal(1, int(begins[i > 0][-1]), 2 - (i > 0), 128, seed=i) for i in range(3))
+    q, k, v = (normal(1, int(begins[i > 0][-1]), 2 - (i > 0), head, seed=i) for i in range(3))
     for i, (queries, keys) in enumerate(lengths):
         mine, theirs = (slice(int(b[i]), int(b[i + 1])) for b in begins)
         for x, at, n in ((q, mine, queries), (k, theirs, keys), (v, theirs, keys)):
@@ -128,17 +131,18 @@ def test_packed_sequences_do_not_see_each_other() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("shape", "given", "bounds"),
+    ("shape", "size", "given", "bounds"),
     [
         # One query of four heads that share keys, with a window over the last keys.
-        ((2, 4, 1, 1, 150), {"causal": "bottom_right", "window": (130, None), "layout": "bshd"}, (130, 0, 149)),
-        ((1, 2, 1, 70, 420), {"causal": "bottom_right", "split_keys": 3}, (None, 0, 350)),
+        ((2, 4, 1, 1, 150), 64, {"causal": "bottom_right", "window": (130, None), "layout": "bshd"}, (130, 0, 149)),
+        ((1, 2, 1, 70, 420), 64, {"causal": "bottom_right", "split_keys": 3}, (None, 0, 350)),
+        ((1, 1, 1, 70, 220), 192, {"split_keys": 2}, (None, None, 0)),
     ],
 )
-def test_split_kv_partials_are_combined(shape: Any, given: dict[str, Any], bounds: Any) -> None:
+def test_split_kv_partials_are_combined(shape: Any, size: int, given: dict[str, Any], bounds: Any) -> None:
     batch, heads, heads_k, queries, keys = shape
-    q = normal(batch, heads, queries, 64)
-    k, v = (normal(batch, heads_k, keys, 64, seed=i) for i in (1, 2))
+    q = normal(batch, heads, queries, size)
+    k, v = (normal(batch, heads_k, keys, size, seed=i) for i in (1, 2))
     reports: list[Any] = []
     kernel = AttentionConfig(tile_m=64, tile_n=16, split=True) if queries == 1 else None
     run: dict[str, Any] = {"checks": CHECKS, "report": reports.append, "kernel": kernel, "device": "cpu"}
