@@ -229,10 +229,7 @@ def read_artifact(base: str, get: Callable[[str], bytes], *, check: bool = False
             f"{path} has format {document.get('format')!r}, this version reads format {FORMAT}: compile it again"
         )
     if check:
-        from cute_dialect.runtime.manifest_schema import (
-            SchemaError,  # late: start-up
-            check_document,  # late: start-up
-        )
+        from cute_dialect.runtime.manifest_schema import SchemaError, check_document  # late: start-up
 
         try:
             check_document(document)

@@ -158,12 +158,8 @@ class Ready:
         """
         gpu = self._gpu
         if not gpu.is_current(self.device):
-            previous = gpu.enter(self.device)
-            try:
+            with cuda.CurrentContext(gpu, self.device):
                 (code,) = run()
-            finally:
-                if previous:
-                    gpu.set_context(previous)
         gpu.check("cuLaunchKernelEx", int(code))
 
 

@@ -20,7 +20,17 @@ from cute_dialect.errors import CuteError
 from cute_dialect.runtime.host_program import LaunchShape
 from cute_dialect.runtime.settings import missing_package
 
-__all__ = ["CudaError", "Driver", "Handle", "Launch", "NoGpuError", "Parameters", "clusters_at_once", "driver"]
+__all__ = [
+    "CudaError",
+    "CurrentContext",
+    "Driver",
+    "Handle",
+    "Launch",
+    "NoGpuError",
+    "Parameters",
+    "clusters_at_once",
+    "driver",
+]
 
 Handle: TypeAlias = SupportsInt
 """A handle of cuda-python, or the driver's integer handle."""
@@ -437,6 +447,23 @@ def driver() -> Driver:
         raise NoGpuError(f"no GPU can be used: {e}") from e
 
 
+class CurrentContext:
+    """A context manager in which the primary context of a GPU is current; then the previous one is restored."""
+
+    __slots__ = ("_device", "_gpu", "_previous")
+
+    def __init__(self, gpu: Driver, device: int):
+        self._gpu = gpu
+        self._device = device
+
+    def __enter__(self) -> None:
+        self._previous = self._gpu.enter(self._device)
+
+    def __exit__(self, *_: object) -> None:
+        if self._previous:
+            self._gpu.set_context(self._previous)
+
+
 def clusters_at_once(device: int, size: int, smem: int = 200 << 10) -> int:
     """Return the number of resident clusters of ``size`` blocks with ``smem`` bytes of shared memory per block.
 
@@ -444,12 +471,8 @@ def clusters_at_once(device: int, size: int, smem: int = 200 << 10) -> int:
     (``cuOccupancyMaxActiveClusters``).  Raises CudaError before sm_90, which has no clusters.
     """
     gpu = driver()
-    before = gpu.enter(device)
-    try:
+    with CurrentContext(gpu, device):
         function = gpu.get_function(gpu.load_module(_EMPTY_KERNEL), "nothing")
         gpu.allow_smem(function, smem)
         shape = LaunchShape((gpu.multiprocessors(device) * size, 1, 1), (128, 1, 1), smem, (size, 1, 1))
         return gpu.active_clusters(function, shape)
-    finally:
-        if before:
-            gpu.set_context(before)

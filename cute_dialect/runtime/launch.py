@@ -41,6 +41,7 @@ from cute_dialect.runtime.fast_call import (
     quick_call,
     torch_key,
 )
+from cute_dialect.runtime.host_memory import Staged
 from cute_dialect.runtime.launch_plan import (
     Arguments,
     DeviceError,
@@ -238,14 +239,9 @@ class CompiledModule:
         Raises :class:`LaunchError` if there is no machine code, ``NoGpuError`` without a GPU, and ``CudaError``.
         """
         gpu = cuda.driver()
-        previous = gpu.enter(device)
-        try:
-            with self._lock:
-                name = self.manifest["modules"][0] if name is None else name
-                return self._loaded(gpu, device, name, name)
-        finally:
-            if previous:
-                gpu.set_context(previous)
+        with cuda.CurrentContext(gpu, device), self._lock:
+            name = self.manifest["modules"][0] if name is None else name
+            return self._loaded(gpu, device, name, name)
 
     def _loaded(self, gpu: cuda.Driver, device: int, name: str, asked: str) -> cuda.Handle:
         """Load the code of a ``gpu.module``; ``asked`` is its name in messages.
@@ -418,8 +414,7 @@ class Kernel:
         gpu = cuda.driver()
         arguments = read_arguments(self.target, args, raw)
         number, host = self._device(arguments, where)
-        previous = gpu.enter(number)
-        try:
+        with cuda.CurrentContext(gpu, number):
             if host:
                 self._call_with_copies(gpu, arguments, number, host, raw, _overrides(grid, block, smem))
                 return None
@@ -429,9 +424,6 @@ class Kernel:
             if stream is None:
                 raw = stream_of(None, tuple(v for v in arguments.views if v))
             ready.launch(_addresses(arguments), raw)
-        finally:
-            if previous:
-                gpu.set_context(previous)
         if key is not None:
             quick = quick_call(ready, args, self._mask, self._other_call)
             if quick is not None:
@@ -465,12 +457,8 @@ class Kernel:
         if host:
             name = self.target.names[host[0]]
             raise DeviceError(f"argument {name}: expected an array in GPU memory, got one on the CPU")
-        previous = gpu.enter(number)
-        try:
+        with cuda.CurrentContext(gpu, number):
             ready = self._make_ready(arguments, number, _overrides(grid, block, smem))
-        finally:
-            if previous:
-                gpu.set_context(previous)
         return BoundCall(ready, args, arguments.views, _addresses(arguments))
 
     def quick(
@@ -501,12 +489,8 @@ class Kernel:
         if host:
             return None
         gpu = cuda.driver()
-        previous = gpu.enter(number)
-        try:
+        with cuda.CurrentContext(gpu, number):
             ready = self._find_ready(arguments, number, ShapeOverrides())
-        finally:
-            if previous:
-                gpu.set_context(previous)
         return None if ready.empty else address_call(ready, len(args))
 
     def _find_ready(self, arguments: Arguments, device: int, shape: ShapeOverrides) -> Ready:
@@ -588,8 +572,6 @@ class Kernel:
         shape: ShapeOverrides,
     ) -> None:
         """Run with numpy arrays: copy each array's memory to the GPU, launch, and copy the elements back."""
-        from cute_dialect.runtime.host_memory import Staged  # late: start-up
-
         views: list[ArrayView | None] = list(arguments.views)
         names = [self.target.names[i] for i in host]
         with Staged(gpu, [cast(ArrayView, views[i]) for i in host], names) as copies:

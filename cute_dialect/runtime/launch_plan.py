@@ -39,6 +39,7 @@ from cute_dialect.runtime.manifest import (
     leaves,
     scalar_paths,
 )
+from cute_dialect.runtime.tensor_maps import checked
 
 __all__ = [
     "MAX_EXTENT_I32",
@@ -419,8 +420,6 @@ def pack(
 
 
 def _tensor_map(param: Param, value: Value, addresses: Sequence[int], label: str, *, check: bool) -> TensorMap:
-    from cute_dialect.runtime.tensor_maps import checked  # late: start-up
-
     if not isinstance(value, TensorMap):
         raise LaunchError(f"{label}: the host function passes no tensor map for {param['type']}")
     if not check:

@@ -535,7 +535,7 @@ class Compiled:
         """
         from tempfile import TemporaryDirectory
 
-        from cute_dialect.runtime.export.object_file import compile_object  # late: start-up
+        from cute_dialect.runtime.export.folder import compile_object  # late: start-up
 
         name = function_prefix or file_name
         with TemporaryDirectory() as folder:

@@ -19,6 +19,7 @@ from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.library import gpu_here
 from cute_dialect.op.errors import ShapeError
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
+from cute_dialect.runtime.driver import CurrentContext
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.driver import Driver, Handle
@@ -47,12 +48,8 @@ class Pool:
 
     def _within(self, do: Callable[[], Handle]) -> Handle:
         """Call ``do`` in the GPU's context."""
-        previous = self._gpu.enter(self._device)
-        try:
+        with CurrentContext(self._gpu, self._device):
             return do()
-        finally:
-            if previous:
-                self._gpu.set_context(previous)
 
     @property
     def allocated(self) -> int:

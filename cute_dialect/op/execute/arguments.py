@@ -18,6 +18,8 @@ from cute_dialect.op.problems.operands import Operands, check_tma
 from cute_dialect.op.select.descriptions import ALONE, GemmCoord, Split
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 from cute_dialect.runtime.call_options import device_number
+from cute_dialect.runtime.driver import CurrentContext
+from cute_dialect.runtime.host_memory import Staged
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
@@ -130,12 +132,8 @@ def wait_for(device: int, stream: int) -> Callable[[], None]:
 
     def wait() -> None:
         gpu = driver()
-        previous = gpu.enter(device)
-        try:
+        with CurrentContext(gpu, device):
             gpu.synchronize(stream)
-        finally:
-            if previous:
-                gpu.set_context(previous)
 
     return wait
 
@@ -189,8 +187,6 @@ class Transfer:
     """Copies of host arrays on a GPU."""
 
     def __init__(self, x: Operands, device: object = None):
-        from cute_dialect.runtime.host_memory import Staged
-
         gpu = gpu_here()
         number = 0 if device is None else device_number(cast(Any, device)) or 0
         found = {n: cast("ArrayView | None", getattr(x, n)) for n in ("a", "b", "d", "c", "bias", "places")}
@@ -199,12 +195,8 @@ class Transfer:
         found |= {f"scale {i}": v for i, v in enumerate(x.scales)}
         views = [v for v in found.values() if v is not None and v.device < 0]
         names = [n for n, v in found.items() if v is not None and v.device < 0]
-        previous = gpu.enter(cast(int, number))
-        try:
+        with CurrentContext(gpu, cast(int, number)):
             self._copies: Staged = Staged(pool_of(cast(int, number)), views, names)  # type: ignore[arg-type]
-        finally:
-            if previous:
-                gpu.set_context(previous)
         there = dict(zip(names, [v._replace(device=cast(int, number)) for v in self._copies.views]))
         behind = tuple([there.get(f"operand {i}", v) for i, v in enumerate(x.behind)])
         reduced = tuple([v._replace(result=there.get(f"result {i}", v.result)) for i, v in enumerate(x.reduced)])

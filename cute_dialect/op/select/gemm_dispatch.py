@@ -523,10 +523,22 @@ def gpu_of(number: int) -> tuple[str, int]:
 def here() -> tuple[str, int]:
     """Return the name and the multiprocessors of the current GPU, or of an H200 if no GPU can run our kernels."""
     torch = sys.modules.get("torch")
+    return _gpu_or_default(torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0)
+
+
+@cache
+def _gpu_or_default(number: int) -> tuple[str, int]:
+    """Return the GPU, or an H200.  Cached: looking for a missing driver takes longer than planning a call."""
     try:
-        return gpu_of(torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0)
+        return gpu_of(number)
     except OpError:
         return WITHOUT_GPU, 132
+
+
+def forget_gpus() -> None:
+    """Look for the GPUs of this machine again at the next call."""
+    gpu_of.cache_clear()
+    _gpu_or_default.cache_clear()
 
 
 # ------------------------------------------------------------------------------------------ kernels that a call selects

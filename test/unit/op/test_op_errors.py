@@ -30,9 +30,9 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(cuda, "driver", lambda: Gpu())
     monkeypatch.setattr(cuda, "clusters_at_once", lambda number, size: 120 // size)
     monkeypatch.setattr(gemm_dispatch, "tell_clusters", lambda *_: None)  # must not affect later tests
-    gemm_dispatch.gpu_of.cache_clear()
+    gemm_dispatch.forget_gpus()
     yield
-    gemm_dispatch.gpu_of.cache_clear()
+    gemm_dispatch.forget_gpus()
 
 
 class Gpu:

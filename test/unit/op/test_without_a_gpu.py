@@ -128,9 +128,9 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(kernel_cache, "load_or_compile", failing)
     monkeypatch.setattr(compiler, "compile_lazily", failing)
     monkeypatch.setattr(cuda, "driver", none)
-    gemm_dispatch.gpu_of.cache_clear()
+    gemm_dispatch.forget_gpus()
     yield
-    gemm_dispatch.gpu_of.cache_clear()
+    gemm_dispatch.forget_gpus()
 
 
 def test_every_function_and_plan_is_covered() -> None:

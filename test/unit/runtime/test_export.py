@@ -24,7 +24,7 @@ from cute_dialect.pipelines.compilation import LoweringError
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime.export.c_program import write_program
 from cute_dialect.runtime.export.c_text import ExportError, Function, Scalar
-from cute_dialect.runtime.export.object_file import compile_object
+from cute_dialect.runtime.export.folder import compile_object
 from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.runtime.launch_plan import LaunchError
 
