@@ -9,7 +9,7 @@ Names follow the CUDA driver API, version 12 and later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from ctypes import CDLL, Array, addressof, c_void_p
 from functools import lru_cache, partial
 from importlib import import_module
@@ -17,7 +17,7 @@ from typing import Any, SupportsInt, TypeAlias, cast
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.errors import CuteError
-from cute_dialect.runtime.host_program import LaunchShape
+from cute_dialect.runtime.host_program import LaunchShape, TensorMap
 from cute_dialect.runtime.settings import missing_package
 
 __all__ = [
@@ -252,87 +252,27 @@ class Driver:
 
     # ------------------------------------------------------------------------------------------------ tensor maps
 
-    def encode_tiled(
-        self,
-        address: int,
-        extents: Sequence[int],
-        strides: Sequence[int],
-        box: Sequence[int],
-        steps: Sequence[int],
-        element: int,
-        interleave: int,
-        swizzle: int,
-        l2: int,
-        oob: int,
-    ) -> bytes:
-        """Return the 128 bytes of a tensor map, encoded by ``cuTensorMapEncodeTiled`` (driver 12.0 and later).
-
-        Args:
-            address: address of the array.
-            extents: elements per dimension, innermost first.
-            strides: byte strides of dimensions 1 and up.
-            box: elements of the box per dimension.
-            steps: element strides.
-            element, interleave, swizzle, l2, oob: codes of the driver.
-        """
-        own = (self._words(box),)
-        codes = (element, interleave, swizzle, l2, oob)
-        return self._encode("cuTensorMapEncodeTiled", address, extents, strides, own, steps, codes)
-
-    def encode_im2col(
-        self,
-        address: int,
-        extents: Sequence[int],
-        strides: Sequence[int],
-        lower: Sequence[int],
-        upper: Sequence[int],
-        channels: int,
-        pixels: int,
-        steps: Sequence[int],
-        element: int,
-        interleave: int,
-        swizzle: int,
-        l2: int,
-        oob: int,
-    ) -> bytes:
-        """Return the 128 bytes of an im2col tensor map, encoded by ``cuTensorMapEncodeIm2col``.
-
-        ``lower`` and ``upper`` are the corners of the pixel box, W first.  The other arguments are as for
-        :meth:`encode_tiled`.
-        """
-        own = (list(lower), list(upper), channels, pixels)
-        codes = (element, interleave, swizzle, l2, oob)
-        return self._encode("cuTensorMapEncodeIm2col", address, extents, strides, own, steps, codes)
-
-    def _words(self, numbers: Sequence[int]) -> list[object]:
-        return [self._cuda.cuuint32_t(n) for n in numbers]
-
-    def _encode(
-        self,
-        name: str,
-        address: int,
-        extents: Sequence[int],
-        strides: Sequence[int],
-        own: tuple[object, ...],
-        steps: Sequence[int],
-        codes: tuple[int, int, int, int, int],
-    ) -> bytes:
-        c = self._cuda
-        element, interleave, swizzle, l2, oob = codes
+    def encode_map(self, address: int, tensor_map: TensorMap) -> bytes:
+        """Return the 128 bytes of a tensor map for an array at ``address`` (driver 12.0 and later)."""
+        c, m = self._cuda, tensor_map
+        if m.pixels:
+            name, own = "cuTensorMapEncodeIm2col", (list(m.lower), list(m.upper), m.box[0], m.pixels)
+        else:
+            name, own = "cuTensorMapEncodeTiled", ([c.cuuint32_t(n) for n in m.box],)
         made = self._call(
             name,
-            c.CUtensorMapDataType(element),
-            len(extents),
+            c.CUtensorMapDataType(m.element),
+            len(m.extents),
             address,
-            [c.cuuint64_t(n) for n in extents],
+            [c.cuuint64_t(n) for n in m.extents],
             # The driver ignores the stride of a rank-1 map but rejects an empty list.
-            [c.cuuint64_t(n) for n in strides or (16,)],
+            [c.cuuint64_t(n) for n in m.strides or (16,)],
             *own,
-            self._words(steps),
-            c.CUtensorMapInterleave(interleave),
-            c.CUtensorMapSwizzle(swizzle),
-            c.CUtensorMapL2promotion(l2),
-            c.CUtensorMapFloatOOBfill(oob),
+            [c.cuuint32_t(n) for n in m.steps],
+            c.CUtensorMapInterleave(m.interleave),
+            c.CUtensorMapSwizzle(m.swizzle),
+            c.CUtensorMapL2promotion(m.l2),
+            c.CUtensorMapFloatOOBfill(m.oob),
         )
         return b"".join(int(word).to_bytes(8, "little") for word in made.opaque)
 

@@ -108,15 +108,7 @@ class EncodedMaps:
         found = self.known.get(address)
         if found is not None:
             return found
-        m = self._map
-        start = address + m.address.offset
-        codes = (m.element, m.interleave, m.swizzle, m.l2, m.oob)
-        if m.pixels:
-            data = self._gpu.encode_im2col(
-                start, m.extents, m.strides, m.lower, m.upper, m.box[0], m.pixels, m.steps, *codes
-            )
-        else:
-            data = self._gpu.encode_tiled(start, m.extents, m.strides, m.box, m.steps, *codes)
+        data = self._gpu.encode_map(address + self._map.address.offset, self._map)
         memory = (ctypes.c_uint8 * (MAP_BYTES + 64))()
         at = -(-ctypes.addressof(memory) // 64) * 64
         ctypes.memmove(at, data, MAP_BYTES)

@@ -17,7 +17,7 @@ from cute_dialect.arch.descriptors import smem_tile
 from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorDim, TensorMapSpec, im2col_for_convolution
 from cute_dialect.arch.tma import derive
 from cute_dialect.runtime import driver as cuda
-from cute_dialect.runtime.host_program import LaunchShape
+from cute_dialect.runtime.host_program import LaunchShape, Pointer, TensorMap
 
 # CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion (CUDA driver API).
 DATA_TYPE = {
@@ -370,6 +370,7 @@ def test_maps_by_cuda_python_are_the_drivers() -> None:
         element="f16", dims=(TensorDim(512, 1, 64, 1), TensorDim(300, 520, 128, 1)), swizzle=128, l2_promotion=128
     )
     want = bytes(encode(spec, address))
-    own = [gpu.encode_tiled(address, (512, 300), (1040,), (64, 128), (1, 1), 6, 0, 3, 2, 0) for _ in range(64)]
+    described = TensorMap(Pointer(0, 0), (512, 300), (1040,), (64, 128), (1, 1), 6, 0, 3, 2, 0)
+    own = [gpu.encode_map(address, described) for _ in range(64)]
     assert own == [want] * 64
     gpu.free(address)

@@ -52,13 +52,13 @@ def test_maps_follow_the_addresses(folder: Path) -> None:
     kernel = load(folder / "tma_copy").kernel("launch")
     gpu = cuda.driver()
     made: list[int] = []
-    encode = gpu.encode_tiled
+    encode = gpu.encode_map
 
     def counted(address: int, *rest: object) -> bytes:
         made.append(address)
         return encode(address, *rest)  # type: ignore[arg-type]
 
-    gpu.encode_tiled = counted  # type: ignore[method-assign]
+    gpu.encode_map = counted  # type: ignore[method-assign]
     try:
         pairs = [[torch.randn(256, 192, device="cuda").half() for _ in range(2)] for _ in range(3)]
         for _ in range(4):
@@ -68,7 +68,7 @@ def test_maps_follow_the_addresses(folder: Path) -> None:
                 torch.cuda.synchronize()
                 assert torch.equal(a, b)
     finally:
-        del gpu.encode_tiled  # type: ignore[method-assign]
+        del gpu.encode_map  # type: ignore[method-assign]
     # Each map is encoded once and cached. The first call may prepare the launch twice.
     assert sorted(set(made)) == sorted({t.data_ptr() for pair in pairs for t in pair})
     assert len(made) <= 8

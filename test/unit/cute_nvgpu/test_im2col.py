@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from im2col_support import CASES, CHANNELS, Case, arrays, copy_text, stored, text
@@ -61,20 +63,28 @@ class Im2colDriver(Driver):
     """A driver without a GPU that records its calls."""
 
     def __init__(self) -> None:
+        codes = ("DataType", "Interleave", "Swizzle", "L2promotion", "FloatOOBfill")
+        numbers = {"cuuint32_t": int, "cuuint64_t": int, **{f"CUtensorMap{name}": int for name in codes}}
+        self._cuda = SimpleNamespace(**numbers)
         self.asked: list[tuple[object, ...]] = []
 
-    def encode_im2col(self, address: int, *rest: object) -> bytes:
-        self.asked.append((address, *rest))
-        return bytes(128)
+    def _call(self, name: str, *arguments: object) -> SimpleNamespace:
+        self.asked.append((name, *arguments))
+        return SimpleNamespace(opaque=range(16))
 
 
 def test_arguments_of_the_driver() -> None:
     gpu = Im2colDriver()
     maps = EncodedMaps(gpu, MAP)
     assert maps.at(4096) == maps.at(4096) == maps.known[4096] and maps.at(4096) % 64 == 0
-    codes = (ELEMENT_CODES["f16"], 0, 3, 2, 0)
-    strides = (128, 896, 5376)
-    assert gpu.asked == [(4096, (64, 7, 6, 2), strides, (-1, -1), (-1, -1), 64, 16, (1, 1, 1, 1), *codes)]
+    array = (4, 4096, [64, 7, 6, 2], [128, 896, 5376])
+    box = ([-1, -1], [-1, -1], 64, 16, [1, 1, 1, 1])
+    assert gpu.asked == [("cuTensorMapEncodeIm2col", ELEMENT_CODES["f16"], *array, *box, 0, 3, 2, 0)]
+    assert gpu.encode_map(0, MAP) == b"".join(i.to_bytes(8, "little") for i in range(16))
+    gpu.encode_map(4096, MAP._replace(pixels=0, box=(64, 4, 2, 1)))
+    assert gpu.asked[-1] == (
+        "cuTensorMapEncodeTiled", ELEMENT_CODES["f16"], *array, [64, 4, 2, 1], [1, 1, 1, 1], 0, 3, 2, 0,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

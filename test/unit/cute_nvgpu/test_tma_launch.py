@@ -28,7 +28,7 @@ from cute_dialect.runtime import host_program
 from cute_dialect.runtime import launch as launch_module
 from cute_dialect.runtime.host_program import Pointer, TensorMap
 from cute_dialect.runtime.launch import CompiledModule
-from cute_dialect.runtime.launch_plan import AlignmentError, Plan, TensorMapError, read_arguments
+from cute_dialect.runtime.launch_plan import AlignmentError, Plan, ShapeOverrides, TensorMapError, read_arguments
 from cute_dialect.runtime.manifest import ManifestError
 from cute_dialect.runtime.tensor_maps import checked
 
@@ -205,11 +205,11 @@ def test_unused_strides_are_ignored() -> None:
 class MapDriver(FakeDriver):
     """A fake driver that records the encoded tensor maps. Each map contains its tensor's address."""
 
-    def encode_tiled(self, address: int, *rest: object) -> bytes:
+    def encode_map(self, address: int, tensor_map: TensorMap) -> bytes:
         assert self.context == self.primary_context(0)  # CUDA_ERROR_INVALID_CONTEXT
         self.encoded: list[int] = getattr(self, "encoded", [])
         self.encoded.append(address)
-        self.last = rest
+        self.last = tensor_map
         return address.to_bytes(8, "little") + bytes(120)
 
 
@@ -235,7 +235,7 @@ def test_maps_are_rebuilt_when_an_address_changes(gpu: MapDriver) -> None:
         assert maps_of(gpu.launches[-1]) == [x.pointer, y.pointer]
         assert gpu.launches[-1]["kernel"] == "copy_tma"
     assert gpu.encoded == [a.pointer, b.pointer, c.pointer]
-    assert gpu.last == ((104, 130), (208,), (64, 128), (1, 1), 6, 0, 3, 2, 0)
+    assert gpu.last[1:10] == ((104, 130), (208,), (64, 128), (1, 1), 6, 0, 3, 2, 0)
 
 
 def two_copies() -> str:
@@ -270,7 +270,7 @@ def test_maps_are_built_in_a_thread_without_a_context(gpu: MapDriver) -> None:
     kernel = compile_cute(EXAMPLE).kernel("launch")
     a, b, c = (FakeArray((8, 64), typestr="<f2", pointer=0x7F0000000000 + 0x10000 * i) for i in range(3))
     bound = kernel.bind(a, b)
-    ready = kernel._find_ready(read_arguments(kernel.target, (a, b)), 0, None, None, None)
+    ready = kernel._find_ready(read_arguments(kernel.target, (a, b)), 0, ShapeOverrides())
     for context, after in ((0, gpu.primary_context(0)), (77, 77)):
         gpu.context = context
         frame = ready.frame()
