@@ -10,11 +10,11 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 713,
-    "lines": 192_044,
+    "files": 712,
+    "lines": 191_954,
     "# fmt: skip": 863,
     "Any": 6_636,
-    f"functions with {MANY} or more parameters": 119,
+    f"functions with {MANY} or more parameters": 117,
 }
 
 
