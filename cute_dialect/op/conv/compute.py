@@ -46,8 +46,8 @@ from cute_dialect.op.epilogue.bind import (
     refuse_arranged,
     traced_of,
 )
-from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded
-from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
+from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded, operands_of
+from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, OpError, check_options
 from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
@@ -193,12 +193,9 @@ def _combination(call: Call, ready: Prepared, extras: LinearCombination) -> tupl
     assert c is not None
     rows = rows_of(call.kind, c)
     rows = rows_of(call.kind, dense(library, c)) if rows is None else rows
-    given = {"C": rows, "bias": ready.bias}
-    numbers = {n: x for n, x in (("alpha", float(extras.alpha)), ("beta", float(extras.beta))) if x != 1.0}
-    views = {n: x for n, x in given.items() if x is not None}
-    kinds = [*((n, FakeTensor(x.dtype, tuple(x.shape))) for n, x in views.items()), *numbers.items()]
-    traced = combination(tuple(kinds), ready.geometry.matrix, extras.activation)
-    return traced, {**{n: library.native(x) for n, x in views.items()}, **numbers}
+    given = operands_of({"alpha": extras.alpha, "beta": extras.beta, "C": rows, "bias": ready.bias})
+    args = {n: x if isinstance(x, float) else library.native(x) for n, x in given.items()}
+    return combination(given, ready.geometry.matrix, extras.activation), args
 
 
 def _as_matrices(

@@ -2,7 +2,7 @@
 
 Each operand of an epilogue has its own type:
 
->>> traced = combination((("C", FakeTensor("f32", (8, 16))), ("beta", 0.5)), (8, 16), "relu")
+>>> traced = combination({"C": FakeTensor("f32", (8, 16)), "beta": 0.5}, (8, 16), "relu")
 >>> [x.name for x in traced.arguments], traced.graph.inputs[1].element
 (['beta', 'C'], 'f32')
 
@@ -16,7 +16,7 @@ The library of the arrays computes the combination where no kernel can (:func:`u
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from importlib import import_module
 from inspect import Parameter, Signature
@@ -74,18 +74,48 @@ class LinearCombination(NamedTuple):
         return tuple([t for t in (self.c, self.bias) if t is not None])
 
 
-@lru_cache(maxsize=256)
-def combination(kinds: tuple[tuple[str, Any], ...], sums: tuple[int, ...], activation: str) -> Traced:
+def combination(
+    operands: Mapping[str, Any],
+    sums: tuple[int, ...],
+    activation: str = "",
+    like: Callable[[Any], FakeTensor] | None = None,
+) -> Traced:
     """Return the epilogue that combines some operands.
 
     Args:
-        kinds: pairs of a name (``scale_a``, ``scale_b``, ``alpha``, ``C``, ``beta``, ``bias``) and a FakeTensor or a
-            number; numbers of ``alpha`` and ``beta`` become arguments of the launch.
+        operands: numbers, which become arguments of the launch, and arrays or views, by the names ``scale_a``,
+            ``scale_b``, ``alpha``, ``C``, ``beta``, ``bias`` and ``scale_out``; see :func:`operands_of`.
         sums: shape of the accumulator.
         activation: activation as text, such as ``"relu"``, or "".
+        like: returns the placeholder of an array; default: one of its type and shape.
     """
+    like = like or _like
+    kinds = [(n, 1.5 if isinstance(x, int | float) else like(x)) for n, x in operands.items()]
+    return _traced(tuple(kinds), sums, activation)
+
+
+def _like(x: Any) -> FakeTensor:
+    """Return the placeholder of an array."""
+    return x if isinstance(x, FakeTensor) else FakeTensor(element_name(x.dtype), tuple(x.shape))
+
+
+def operands_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the operands of a linear combination that have an effect: not None, and no alpha or beta of 1.
+
+    >>> operands_of({"alpha": 1.0, "C": None, "beta": 0.5, "bias": "an array"})
+    {'bias': 'an array'}
+    """
+    found = {n: float(x) if isinstance(x, int | float) else x for n, x in given.items() if x is not None}
+    if "C" not in found:
+        found.pop("beta", None)
+    return {n: x for n, x in found.items() if n not in ("alpha", "beta") or not isinstance(x, float) or x != 1.0}
+
+
+@lru_cache(maxsize=256)
+def _traced(kinds: tuple[tuple[str, Any], ...], sums: tuple[int, ...], activation: str) -> Traced:
     function = combined(activation, *[name for name, _ in kinds])
-    return trace(function, {"accum": FakeTensor("f32", sums), **dict(kinds)}, runtime=["alpha", "beta"])
+    examples = {"accum": FakeTensor("f32", sums), **dict(kinds)}
+    return trace(function, examples, runtime=["alpha", "beta", "scale_out"])
 
 
 def combined(activation: str, *names: str) -> Callable[..., Any]:
@@ -102,7 +132,8 @@ def combined(activation: str, *names: str) -> Callable[..., Any]:
             value = value + (x["beta"] * x["C"] if "beta" in x else x["C"])
         if "bias" in x:
             value = value + x["bias"]
-        return value if function is None else function(value)
+        value = value if function is None else function(value)
+        return value * x["scale_out"] if "scale_out" in x else value
 
     parameters = [Parameter(n, Parameter.KEYWORD_ONLY) for n in ("accum", *names)]
     combine.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

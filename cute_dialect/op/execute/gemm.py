@@ -26,9 +26,8 @@ from cute_dialect.op.arrays.operand_views import (
     zeros,
 )
 from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, traced_of
-from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded, unfused
+from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded, operands_of, unfused
 from cute_dialect.op.epilogue.output_layout import as_array
-from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import OpError, UnsupportedError, check_options
 from cute_dialect.op.execute.kernels import Variant, launcher_of
 from cute_dialect.op.execute.launch_sequence import Step, combined_steps, split_step
@@ -199,12 +198,9 @@ def _combination(
     arrays: Mapping[str, Any], views: Mapping[str, ArrayView], shape: tuple[int, ...], extras: LinearCombination
 ) -> tuple[Any, dict[str, Any]]:
     """Return the traced epilogue of ``activation(alpha * accum + beta * c + bias)``, and its arguments."""
-    numbers = {n: x for n, x in (("alpha", float(extras.alpha)), ("beta", float(extras.beta))) if x != 1.0}
-    names = {"C": "c"} | ({} if extras.bias is None else {"bias": "bias"})
-    given = [(n, views[name]) for n, name in names.items()]
-    kinds = [*((n, FakeTensor(x.dtype, tuple(x.shape))) for n, x in given), *numbers.items()]
-    args: dict[str, Any] = {n: arrays[name] for n, name in names.items()} | numbers
-    return combination(tuple(kinds), shape, extras.activation), args
+    given = operands_of({"alpha": extras.alpha, "beta": extras.beta, "C": views["c"], "bias": views.get("bias")})
+    args = {n: x if isinstance(x, float) else arrays["c" if n == "C" else n] for n, x in given.items()}
+    return combination(given, shape, extras.activation), args
 
 
 def _no_hook(p: Problem, flipped: bool) -> str:

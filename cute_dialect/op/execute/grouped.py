@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
@@ -31,7 +32,7 @@ from cute_dialect.op.arrays.dtypes import (
 from cute_dialect.op.arrays.library import Library, Where, aligned_strides, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
 from cute_dialect.op.epilogue.bind import Apart, Bound, alone, bound, by_name, is_arranged, refuse_arranged, traced_of
-from cute_dialect.op.epilogue.combination import LinearCombination, combination
+from cute_dialect.op.epilogue.combination import LinearCombination, combination, operands_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind
 from cute_dialect.op.errors import (
     DeviceError,
@@ -590,22 +591,20 @@ def combined(
             )
         each |= {"alpha": alpha} if shape == (s.groups,) and s.groups > 1 else {}
         args["alpha"] = alpha[:1] if "alpha" in each else alpha.reshape(1)
-    elif alpha != 1.0:
-        args["alpha"] = float(alpha)
+    else:
+        args["alpha"] = alpha
     if c is not None and beta != 0.0:
         if broadcast_kind(tuple(c.shape), s.result) is None:
             raise ShapeError(f"{call}: c of shape {tuple(c.shape)} does not broadcast to {s.result}")
-        args["C"] = c
-        if beta != 1.0:
-            args["beta"] = float(beta)
+        args |= {"C": c, "beta": beta}
     if bias is not None:
         args["bias"] = _bias(call, s, bias)
         if s.form in ("m", "k", "rows") and tuple(bias.shape) == (s.groups, s.n) and s.groups > 1:
             each["bias"] = bias
+    args = operands_of(args)
     if not args and not activation:
         return None
-    sums = tuple(_EXTENTS.values())[-len(s.result) :]
-    traced = combination(tuple([(n, _like(x, s)) for n, x in args.items()]), sums, activation)
+    traced = combination(args, tuple(_EXTENTS.values())[-len(s.result) :], activation, partial(_like, s=s))
     found = bound(traced, args, result, s.result, lambda shape, kind: result)
     graph, operands = found.graph, list(found.operands)
     inputs = list(graph.inputs)
@@ -668,10 +667,8 @@ def _bias(call: str, s: Shapes, bias: Any) -> Any:
     raise ShapeError(f"{call}: bias has shape {shape}; it must have ({s.n},), (1, {s.n}){more} or ({s.m}, 1)")
 
 
-def _like(x: Any, s: Shapes) -> Any:
-    """Return the placeholder of an argument for the trace."""
-    if isinstance(x, float):
-        return 1.5
+def _like(x: Any, s: Shapes) -> FakeTensor:
+    """Return the placeholder of an array for the trace."""
     shape = tuple(x.shape)
     kind = broadcast_kind(shape, s.result)
     if kind is None or all(n == 1 for n in shape):

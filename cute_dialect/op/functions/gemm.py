@@ -14,8 +14,8 @@ from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.kernels.epilogue.combination import Hook
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.bind import alone
-from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_per_matrix
-from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, current
+from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_per_matrix, operands_of
+from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays, number
 from cute_dialect.op.execute.gemm import product
@@ -220,36 +220,28 @@ def _with_factors(a: Any, b: Any, given: LinearCombination, epilogue: object) ->
             )
     _check_batches(a, b)
     shape = (max(a.shape[0], b.shape[0] if len(b.shape) == 3 else 1), a.shape[-2], b.shape[-1])
-    args: dict[str, Any] = {}
-    operands: dict[str, Any] = {"alpha": given.alpha, "C": given.c, "beta": given.beta, "bias": given.bias}
-    for name, x in operands.items():
-        if x is None or (name == "beta" and given.c is None):
-            continue
-        if is_per_matrix(x) and name in ("alpha", "beta"):
-            if x.shape[0] != shape[0]:
-                raise ShapeError(
-                    f"bmm: {name} has shape {tuple(x.shape)}; pass a number or {shape[0]} factors, one per matrix"
-                )
-            args[name] = x.reshape(x.shape[0], 1, 1)
-        elif name in ("alpha", "beta"):
-            number = float(x) if isinstance(x, int | float) else _factor("bmm", name, x)
-            args |= {} if number == 1.0 else {name: number}
+    operands: dict[str, Any] = {"C": given.c, "bias": given.bias}
+    factors: dict[str, Any] = {"alpha": given.alpha} | ({} if given.c is None else {"beta": given.beta})
+    for name, x in factors.items():
+        if not is_per_matrix(x):
+            operands[name] = x if isinstance(x, int | float) else _factor("bmm", name, x)
+        elif x.shape[0] == shape[0]:
+            operands[name] = x.reshape(x.shape[0], 1, 1)
         else:
-            args[name] = x
-    kinds = [(n, x if isinstance(x, float) else FakeTensor(_element(n, x), tuple(x.shape))) for n, x in args.items()]
-    return combination(tuple(kinds), shape, given.activation), args
+            raise ShapeError(
+                f"bmm: {name} has shape {tuple(x.shape)}; pass a number or {shape[0]} factors, one per matrix"
+            )
+    args = operands_of(operands)
+    for name, x in args.items():
+        if not isinstance(x, float) and not hasattr(x, "dtype"):
+            raise DtypeError(f"bmm: {name} is of type {type(x).__name__}; pass an array")
+    return combination(args, shape, given.activation), args
 
 
 def _check_batches(*arrays: Any) -> None:
     for name, x in zip("ab", arrays):
         if len(getattr(x, "shape", ())) not in (2, 3):
             raise ShapeError(f"bmm: {name} has shape {getattr(x, 'shape', None)}; pass a batch of matrices")
-
-
-def _element(name: str, x: Any) -> str:
-    if not hasattr(x, "dtype"):
-        raise DtypeError(f"bmm: {name} is of type {type(x).__name__}; pass an array")
-    return element_name(x.dtype)
 
 
 def _factor(call: str, name: str, value: Any) -> float:

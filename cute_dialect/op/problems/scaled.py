@@ -6,15 +6,13 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.op.arrays.dtypes import element_name, listed
-from cute_dialect.op.epilogue.functions import activated
-from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
+from cute_dialect.op.epilogue.combination import combination, operands_of
+from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -134,13 +132,6 @@ def _one(x: Any) -> Any:
     return x.reshape(1) if tuple(getattr(x, "shape", (0,))) in ((), (1, 1)) else x
 
 
-def _described(x: Any) -> Any:
-    """Return the cache key of an argument: its type and shape, or ``float`` for a number."""
-    if isinstance(x, FakeTensor):
-        return x.element, x.shape
-    return (element_name(x.dtype), tuple(x.shape)) if hasattr(x, "shape") else float
-
-
 def scales_epilogue(
     shape: tuple[int, int], args: Mapping[str, Any], activation: str = ""
 ) -> tuple[Traced, dict[str, Any]]:
@@ -150,25 +141,5 @@ def scales_epilogue(
         args: ``scale_a``, ``scale_b``, ``alpha``, ``beta``, ``C``, ``bias`` and ``scale_out``, as numbers, arrays or
             :class:`~cute_dialect.op.epilogue.tracing.FakeTensor`.
     """
-    found = {name: _one(x) if name.startswith("scale") else x for name, x in args.items() if x is not None}
-    return _traced(shape, tuple([(name, _described(x)) for name, x in found.items()]), activation), found
-
-
-@lru_cache(maxsize=256)
-def _traced(shape: tuple[int, int], kinds: tuple[tuple[str, Any], ...], activation: str) -> Traced:
-    """Return the traced epilogue for arguments of these types and shapes."""
-    examples: dict[str, Any] = {"accum": FakeTensor("f32", shape)}
-    examples |= {name: 1.5 if kind is float else FakeTensor(*kind) for name, kind in kinds}
-
-    def scaled(accum: Any, **given: Any) -> Any:
-        """Return the scaled accumulator with its addends."""
-        found = accum * given["scale_a"] * given["scale_b"]
-        found = found * given["alpha"] if "alpha" in given else found
-        found = found + given["beta"] * given["C"] if "C" in given else found
-        found = found + given["bias"] if "bias" in given else found
-        found = activated(activation)(found) if activation else found
-        return found * given["scale_out"] if "scale_out" in given else found
-
-    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in examples]
-    scaled.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return trace(scaled, examples)
+    found = operands_of({name: _one(x) if name.startswith("scale") else x for name, x in args.items()})
+    return combination(found, shape, activation), found

@@ -11,9 +11,9 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 712,
-    "lines": 191_954,
+    "lines": 191_938,
     "# fmt: skip": 863,
-    "Any": 6_636,
+    "Any": 6_631,
     f"functions with {MANY} or more parameters": 117,
 }
 
