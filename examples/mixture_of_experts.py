@@ -1,7 +1,7 @@
 """A mixture of experts: forward and backward passes on `cute_dialect.op`, checked against torch in f64.
 
-Each token goes to its two best experts. The tokens are sorted by expert, so that each expert has a range of rows, whose
-ends stay on the GPU. The layer is two grouped GEMMs with an activation; its gradients are grouped GEMMs as well.
+Each token goes to its two best experts. Its row is copied to the rows of each, whose ends stay on the GPU. The layer is
+two grouped GEMMs with an activation; its gradients are grouped GEMMs as well.
 
 Routing is discontinuous. If the shares of two experts differ by less than a rounding error, they may be swapped, which
 changes the token's result entirely. The program therefore checks the routing first, and then the result and gradients
@@ -42,13 +42,10 @@ class Experts(torch.nn.Module):
 
     def forward(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the weighted sum of the chosen experts' results, and the experts chosen for each token."""
-        shares = op.softmax(self.gate(tokens), device=self.run_on)
-        weight, expert = shares.topk(CHOSEN)
-        order = expert.flatten().argsort(stable=True)  # copies of tokens, by expert
-        ends = torch.bincount(expert.flatten(), minlength=self.experts).cumsum(0, dtype=torch.int32)
-        found = self.down(self.up(tokens[order // CHOSEN], ends), ends)
-        found = found * weight.flatten()[order, None]
-        return torch.zeros_like(tokens).index_add(0, order // CHOSEN, found), expert
+        weights, expert = op.route(self.gate(tokens), CHOSEN, device=self.run_on)
+        rows, ends, order = op.dispatch(tokens, expert, self.experts, device=self.run_on)
+        found = self.down(self.up(rows, ends), ends)
+        return op.combine(found, order, weights, device=self.run_on), expert.long()
 
 
 def by_torch(model: Any, tokens: torch.Tensor, expert: torch.Tensor) -> torch.Tensor:
@@ -56,6 +53,7 @@ def by_torch(model: Any, tokens: torch.Tensor, expert: torch.Tensor) -> torch.Te
     x = tokens.double()
     shares = torch.softmax(x @ model.gate.weight.double().t(), -1)
     weight = shares.gather(-1, expert)
+    weight = weight / weight.sum(-1, keepdim=True)
     found = torch.zeros_like(x)
     for e in range(model.experts):
         rows, which = torch.nonzero(expert == e, as_tuple=True)

@@ -29,6 +29,8 @@ from cute_dialect.op.functions.quantize import (
     quantize as quantize,
 )
 from cute_dialect.op.functions.routing import (
+    combine as combine,
+    dispatch as dispatch,
     route as route,
 )
 from cute_dialect.op.functions.rope import (

@@ -28,6 +28,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConf
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.sgemm import sgemm_text
 from cute_dialect.kernels.rows.config import RowConfig
+from cute_dialect.kernels.rows.dispatch import PAIRS, CombineConfig, SortConfig, combine_gradient_text, sort_text
 from cute_dialect.kernels.rows.forward import row_text
 from cute_dialect.kernels.rows.packed import packed_text
 from cute_dialect.kernels.rows.packed_norm_gradients import packed_norm_text
@@ -291,6 +292,57 @@ def _route() -> Subject:
     return Subject("routing, a warp a row", text, "launch", [partial(make, n) for n in (5, 8)], right)
 
 
+def _dispatch_order(experts: np.ndarray, count: int) -> np.ndarray:
+    """Return the row of each pair of token and expert; those of no expert are dropped."""
+    keys = np.where((experts >= 0) & (experts < count), experts, count).ravel()
+    order = np.empty(keys.size, np.int32)
+    order[np.argsort(keys, kind="stable")] = np.arange(keys.size)
+    return np.where(keys < count, order, -1 - order).astype(np.int32)
+
+
+def _dispatch_sort(experts: int, is_alone: bool, *pairs: int) -> Subject:
+    """Sort pairs by expert, in one block or with the counts of several, in rounds of 512 pairs per block."""
+    rounds = 2
+
+    def make(count: int) -> list[Any]:
+        chosen = np.random.default_rng(count).integers(-1, experts, count).astype(np.int32)
+        counts = np.zeros((-(-count // (rounds * PAIRS)), experts + 1), np.int32)
+        np.add.at(counts, (np.arange(count) // (rounds * PAIRS), np.where(chosen < 0, experts, chosen)), 1)
+        results = [np.full(experts, -9, np.int32), np.full(count, -9, np.int32)]
+        return [chosen, *([] if is_alone else [counts]), *results, rounds]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        chosen, (*_, offs, order, _) = arrays[0], arrays
+        ends = np.cumsum(np.bincount(chosen + 1, minlength=experts + 1)[1:])
+        return bool((offs == ends).all() and (order == _dispatch_order(chosen, experts)).all())
+
+    text = partial(sort_text, SortConfig("i32", experts, is_alone))
+    name = f"sort of pairs by {experts} experts in {'one block' if is_alone else 'several blocks'}"
+    return Subject(name, text, "launch_sort", [partial(make, n) for n in pairs], right)
+
+
+def _combine_gradient(*columns: int) -> Subject:
+    """Gradients of the sums of two rows per token."""
+
+    def make(n: int) -> list[Any]:
+        rng = np.random.default_rng(n)
+        order = _dispatch_order(rng.integers(-1, 3, (4, 2)), 3).reshape(4, 2)
+        dout, y, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((4, n), (8, n), (4, 2)))
+        return [dout, y, order, weights, np.full_like(y, np.nan), np.full_like(weights, np.nan)]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        dout, y, order, weights, dy, dweights = arrays
+        rows, is_there = np.maximum(order, -1 - order), order >= 0
+        of_y = np.zeros_like(y)
+        of_y[rows] = np.where(is_there, weights, 0)[..., None] * dout[:, None]
+        of_weights = np.where(is_there, (y[rows] * dout[:, None]).sum(-1), 0)
+        return bool(np.allclose(dy, of_y, atol=1e-5) and np.allclose(dweights, of_weights, atol=1e-4))
+
+    text = partial(combine_gradient_text, CombineConfig("f32", 2, True, 64))
+    host, problems = "launch_combine_gradient", [partial(make, n) for n in columns]
+    return Subject("gradient of the sums of rows", text, host, problems, right)
+
+
 def _tma_copy() -> Subject:
     def make() -> list[np.ndarray]:
         a = _integers(np.random.default_rng(0), (72, 136), "f16")
@@ -434,6 +486,9 @@ def subjects() -> list[Subject]:
         _packed_norm(21, 97, 22),
         _unaligned((33, 37), (41, 70)),
         _route(),
+        _dispatch_sort(40, True, 900, 2 * PAIRS),
+        _dispatch_sort(40, False, 2 * PAIRS + 1, 4 * PAIRS),
+        _combine_gradient(36, 256, 13),
         _tma_copy(),
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
         _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),

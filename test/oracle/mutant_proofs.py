@@ -167,13 +167,16 @@ def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A wait for copies into shared memory was moved across accesses to global memory."""
-    if mutation.kind != "move" or op.name not in ("nvvm.cp.async.wait.group", "nvvm.mbarrier.try_wait.parity"):
+    """A wait for copies into shared memory, or a barrier of a warp, was moved across accesses to global memory."""
+    waits = ("nvvm.cp.async.wait.group", "nvvm.mbarrier.try_wait.parity", "nvvm.bar.warp.sync")
+    if mutation.kind != "move" or op.name not in waits:
         return ""
     across = [o for top in crossed(op, earlier=mutation.what.endswith("earlier")) for o in top.walk()]
     effects = [o for o in across if o.name in EFFECTS]
     if not all(o.name in ("llvm.load", "llvm.store") and "ptr<1>" in str(o.operands[-1].type) for o in effects):
         return ""
+    if op.name == "nvvm.bar.warp.sync":
+        return "the barrier was moved across accesses to global memory only, whose races are reported (bar.warp.sync)"
     return "the wait is for copies into shared memory, and was moved across no access to their destination"
 
 

@@ -1,4 +1,4 @@
-"""Explanation of the routing of a mixture of experts, which :func:`cute_dialect.op.explain` returns.
+"""Explanations of the functions of mixtures of experts, which :func:`cute_dialect.op.explain` returns.
 
 >>> print(explain_route((4096, 128), "bf16", {"k": 8}))
 route of 4096 x 128 bf16 to 8 experts
@@ -11,19 +11,34 @@ route of 4096 x 128 bf16 to 8 experts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from cute_dialect.kernels.common.elements import BITS
-from cute_dialect.kernels.rows.route import RouteConfig, route_text
+from cute_dialect.kernels.rows.dispatch import sort_blocks
+from cute_dialect.kernels.rows.route import RouteConfig
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError
-from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.explanations.rows import DRAM
-from cute_dialect.op.problems.routing import ROUTED, RouteSettings
+from cute_dialect.op.problems.routing import (
+    DISPATCHED,
+    NUMBERS,
+    ROUTED,
+    RouteSettings,
+    check_experts,
+    rows_config,
+    sort_config,
+)
+from cute_dialect.op.rows.routing import (
+    combine_kernel,
+    copy_kernel,
+    count_kernel,
+    route_kernel,
+    sort_kernel,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,16 +74,82 @@ def explain_route(
     for name in given:
         if name not in RouteSettings._fields:
             raise ArgumentError(f"explain: route is not explained with {name}; omit it")
-    is_shape = isinstance(logits, tuple | list)
-    shape = tuple(logits if is_shape else logits.shape)
-    element = element if is_shape else element_name(logits.dtype)
-    if not shape or 0 in shape:
-        raise ShapeError(f"route: logits has shape {shape}; it must not be empty")
-    if element not in ROUTED:
-        raise DtypeError(f"route: logits has dtype {element}; it must have one of {', '.join(ROUTED)}")
+    shape, element = _described("route", "logits", logits, element, ROUTED)
     c, rows = RouteSettings(**given).config(element, shape[-1], has_bias), prod(shape[:-1])
     size = rows * (c.experts * BITS[element] // 8 + 8 * c.k)
-    kernel = RowKernel(c.name, route_text, (c,))
+    kernel = route_kernel(c)
     return RouteExplanation(
         operation="route", kernel=c.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,), config=c, rows=rows
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsExplanation(Explanation):
+    """The kernels of ``dispatch`` or ``combine``."""
+
+    element: str
+    tokens: int
+    k: int
+    columns: int
+
+    def _title(self) -> str:
+        return f"{self.operation} of {self.tokens} x {self.columns} {self.element}, {self.k} rows per token"
+
+    def _after(self) -> Iterator[Line]:
+        for kernel in (self.kernels or ())[:-1]:
+            yield "before", kernel.name
+
+    def _limits(self) -> str:
+        return f"{self.bytes / 1e9:.3g} GB (DRAM, an H200)"
+
+
+def explain_token_dispatch(x: Any, experts: Any, num_experts: Any, element: str) -> RowsExplanation:
+    """Explain ``dispatch``.  Raises the errors of the function.
+
+    Args:
+        x, experts: arrays, or their shapes; numbers of experts are i32 if they are a shape.
+        element: type of ``x`` if it is a shape.
+    """
+    shape, element = _described("dispatch", "x", x, element, DISPATCHED)
+    pairs, numbers = _described("dispatch", "experts", experts, "i32", NUMBERS)
+    if pairs[:-1] != shape[:-1]:
+        raise ShapeError(f"dispatch: experts has shape {pairs}; it must have {(*shape[:-1], 'k')}, as x has {shape}")
+    e, c = check_experts(num_experts), rows_config("dispatch", element, shape[-1], pairs, False)
+    alone = sort_blocks(prod(pairs))[0] == 1
+    kernels = [sort_kernel(sort_config(numbers, e, alone)), copy_kernel(c)]
+    if not alone:
+        kernels.insert(0, count_kernel(sort_config(numbers, e, False)))
+    size = (prod(shape) * (1 + c.k)) * BITS[element] // 8 + prod(pairs) * (BITS[numbers] // 8 + 8)
+    return RowsExplanation(
+        operation="dispatch", kernel=kernels[-1].name, bytes=size, bound=size / DRAM / 1e6, kernels=tuple(kernels),
+        element=element, tokens=prod(shape[:-1]), k=c.k, columns=shape[-1],
+    )  # fmt: skip
+
+
+def explain_token_combine(y: Any, order: Any, weights: Any, element: str) -> RowsExplanation:
+    """Explain ``combine``; see :func:`explain_token_dispatch`."""
+    shape, element = _described("combine", "y", y, element, ROUTED)
+    pairs, _ = _described("combine", "order", order, "i32", ("i32",))
+    if shape[:-1] != (prod(pairs),):
+        raise ShapeError(f"combine: y has shape {shape}; it must have {(prod(pairs), shape[-1])}")
+    c = rows_config("combine", element, shape[-1], pairs, weights is not None)
+    tokens, kernel = prod(pairs[:-1]), combine_kernel(c)
+    size = tokens * shape[-1] * (1 + c.k) * BITS[element] // 8 + prod(pairs) * (8 if c.weights else 4)
+    return RowsExplanation(
+        operation="combine", kernel=kernel.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,),
+        element=element, tokens=tokens, k=c.k, columns=shape[-1],
+    )  # fmt: skip
+
+
+def _described(call: str, name: str, x: Any, element: str, allowed: Sequence[str]) -> tuple[tuple[int, ...], str]:
+    """Return the shape and the type of an array, or of a shape and a type.  Raises ShapeError, DtypeError."""
+    is_shape = isinstance(x, tuple | list)
+    if not is_shape and not hasattr(x, "shape"):
+        raise ShapeError(f"{call}: explain needs {name}; pass an array or its shape")
+    shape = tuple(x if is_shape else x.shape)
+    element = element if is_shape else element_name(x.dtype)
+    if not shape or 0 in shape:
+        raise ShapeError(f"{call}: {name} has shape {shape}; it must not be empty")
+    if element not in allowed:
+        raise DtypeError(f"{call}: {name} has dtype {element}; it must have one of {', '.join(allowed)}")
+    return shape, element

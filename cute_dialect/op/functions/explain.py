@@ -39,7 +39,7 @@ from cute_dialect.op.explanations.gemm import (
 )
 from cute_dialect.op.explanations.linear_cross_entropy import explain_linear_cross_entropy
 from cute_dialect.op.explanations.quantize import explain_quantize
-from cute_dialect.op.explanations.routing import explain_route
+from cute_dialect.op.explanations.routing import explain_route, explain_token_combine, explain_token_dispatch
 from cute_dialect.op.explanations.rows import explain_rows
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions.conv import is_convolution
@@ -48,7 +48,7 @@ from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
 from cute_dialect.op.functions.quantize import dequantize, quantize
-from cute_dialect.op.functions.routing import route
+from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
@@ -96,10 +96,10 @@ def explain(
     Args:
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.attention``,
             ``op.attention_backward``, ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``,
-            ``op.route``, a convolution, or a function on rows such as ``op.softmax``.
+            ``op.route``, ``op.dispatch``, ``op.combine``, a convolution, or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
             they are q, k and v; for functions on rows and ``op.linear_cross_entropy`` ``b`` is the weight, for
-            ``op.dequantize`` the scales, and for ``op.route`` ``k``.
+            ``op.dequantize`` the scales, and for ``op.route`` ``k``; ``op.dispatch`` and ``op.combine`` have three.
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
@@ -144,6 +144,10 @@ def explain(
         return explain_gated(a, applied, element)
     if function is route:
         return explain_route(a, element, {"k": b, **more}, bias is not None)
+    if function is dispatch:
+        return explain_token_dispatch(a, more.get("experts", b), more.get("num_experts", out), element)
+    if function is combine:
+        return explain_token_combine(a, more.get("order", b), more.get("weights", out), element)
     if function in (quantize, dequantize):
         return explain_quantize(name, a, more.get("scale", b), element, dtype, more.get("block"))
     chunk = more.pop("chunk", None) if function is linear_cross_entropy else None

@@ -1,4 +1,8 @@
-"""Routing of a mixture of experts: ``op.route`` chooses the experts of each token and their weights."""
+"""Mixtures of experts: ``op.route``, ``op.dispatch`` and ``op.combine``.
+
+``op.route`` chooses the experts of each token and their weights.  ``op.dispatch`` copies the rows of the tokens in the
+order of experts, as ``op.grouped_mm`` multiplies them.  ``op.combine`` sums the results of each token.
+"""
 
 # torch is not installed where types are checked; arrays may belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -7,21 +11,42 @@
 from __future__ import annotations
 
 import sys
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.rows.route import RouteConfig, gradient_text, route_text
-from cute_dialect.op.execute.array_call import RowCall, RowKernel
+from cute_dialect.kernels.rows.dispatch import CombineConfig, sort_blocks
+from cute_dialect.op.errors import ShapeError
+from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.routing import ROUTED, RouteSettings
+from cute_dialect.op.problems.routing import (
+    DISPATCHED,
+    NUMBERS,
+    ROUTED,
+    RouteSettings,
+    check_experts,
+    rows_config,
+    sort_config,
+)
+from cute_dialect.op.rows.routing import (
+    combine_gradient_kernel,
+    combine_kernel,
+    copy_kernel,
+    count_kernel,
+    gradient_kernel,
+    route_kernel,
+    sort_kernel,
+)
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
     from cute_dialect.op.signature_types import Array, Interpreted
 
-_KNOWN = {name: KnownCalls(tf32=False) for name in ("route", "route_backward")}
+_KNOWN = {
+    name: KnownCalls(tf32=False) for name in ("route", "route_backward", "dispatch", "combine", "combine_backward")
+}
 """Cached calls by function."""
 
 
@@ -120,11 +145,191 @@ def route_backward(
     return dlogits
 
 
-def route_kernel(c: RouteConfig) -> RowKernel:
-    """Return the kernel of a configuration."""
-    return RowKernel(c.name, route_text, (c,))
+# ------------------------------------------------------------------------------------------------- dispatch and combine
 
 
-def gradient_kernel(c: RouteConfig) -> RowKernel:
-    """Return the kernel of the gradient."""
-    return RowKernel(f"{c.name}-gradient", gradient_text, (c,), "launch_gradient")
+def dispatch(
+    x: Array, experts: Array, num_experts: int, *, device: object = None, stream: object = None,
+    **run: Unpack[Interpreted],
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Return the rows of the tokens in the order of their experts, as ``(rows, offs, order)``.
+
+    The sort is stable: the rows of an expert are in the order of the tokens.  ``x`` has a gradient.
+
+    Args:
+        x: (…, C), the tokens: f16, bf16, f32, e4m3, e5m2 or int8.
+        experts: (…, k), i32 or i64, the experts of each token, as :func:`route` returns them.  Numbers outside of
+            ``range(num_experts)`` drop a pair of token and expert: its row is zero and follows those of all experts.
+        num_experts: E, the number of experts, at most 512.
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
+
+    Returns:
+        ``rows`` (tokens * k, C); ``offs`` (E,) i32, the end of the rows of each expert, for
+        :func:`cute_dialect.op.grouped_mm`; ``order`` (…, k) i32, the row of each pair, or ``-1 - row`` of a dropped
+        one, for :func:`combine`.
+
+    Raises:
+        OpError: if the arguments are not supported.
+    """
+    known = _KNOWN["dispatch"]
+    usual = device is None and stream is None and not run and not known.is_traced()
+    if usual:
+        done = known.again(num_experts, x, experts)
+        if done is not None:
+            return done
+    if run:
+        check_keywords("dispatch", dispatch, run)
+    torch = sys.modules.get("torch")
+    if torch is not None and (torch.compiler.is_compiling() or needs_gradients(x)):
+        from cute_dialect.op.torch.dispatch import CUTE  # late: torch
+
+        def call() -> Any:
+            return CUTE.dispatch(x, experts, num_experts)
+
+        return known.differentiable(num_experts, (x, experts), call) if usual else call()
+    return dispatched(x, experts, num_experts, device, stream, run)
+
+
+def combine(
+    y: Array, order: Array, weights: Array = None, *, device: object = None, stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Array:  # fmt: skip
+    """Return the weighted sum of the rows of each token, the inverse of :func:`dispatch`.
+
+    The rows of a token are added in f32, in the order of its experts, and rounded once: the result does not depend on
+    the order of execution.  ``y`` and ``weights`` have gradients.
+
+    Args:
+        y: (tokens * k, C), f16, bf16 or f32, the rows in the order of experts.
+        order: (…, k), i32, of :func:`dispatch`.  Dropped pairs do not count.
+        weights: (…, k), f32, of :func:`route`; default: 1.
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
+
+    Returns:
+        (…, C), of the type of ``y``.
+
+    Raises:
+        OpError: if the arguments are not supported.
+    """
+    known, tensors = _KNOWN["combine"], (y, order) if weights is None else (y, order, weights)
+    usual = device is None and stream is None and not run and not known.is_traced()
+    if usual:
+        done = known.again(len(tensors), *tensors)
+        if done is not None:
+            return done
+    if run:
+        check_keywords("combine", combine, run)
+    torch = sys.modules.get("torch")
+    if torch is not None and (torch.compiler.is_compiling() or needs_gradients(y, weights)):
+        from cute_dialect.op.torch.dispatch import CUTE  # late: torch
+
+        def call() -> Any:
+            return CUTE.combine(y, order, weights)
+
+        return known.differentiable(len(tensors), tensors, call) if usual else call()
+    return combined(y, order, weights, device, stream, run)
+
+
+def dispatched(
+    x: Array, experts: Array, num_experts: int, device: object = None, stream: object = None,
+    run: Interpreted | None = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Compute :func:`dispatch` without gradients."""
+    known, e = _KNOWN["dispatch"], check_experts(num_experts)
+    usual = device is None and stream is None and not run and not known.is_traced()
+    one = RowCall("dispatch", {"x": x, "experts": experts}, device, ("experts",), DISPATCHED, stream=stream, run=run)
+    n, found = one.length(), one.views["experts"]
+    if found.dtype not in NUMBERS:
+        raise one.wrong_type("experts", " or ".join(NUMBERS))
+    if found.shape[:-1] != one.x.shape[:-1] or not found.shape:
+        raise ShapeError(
+            f"dispatch: experts has shape {found.shape}; it must have {(*one.x.shape[:-1], 'k')}, because x has "
+            f"{one.x.shape}"
+        )
+    c, pairs = rows_config("dispatch", one.element, n, found.shape, False), prod(found.shape)
+    blocks, rounds = sort_blocks(pairs)
+    with one.on():
+        rows, offs, order = one.result((pairs, n)), one.result((e,), "i32"), one.result(found.shape, "i32")
+        numbers, counts = one.flat("experts"), None
+        if blocks > 1:
+            counts = one.matrix_of(one.result((blocks, e + 1), "i32"))
+            one.launch(count_kernel(sort_config(found.dtype, e, False)), numbers, counts, rounds)
+        sort = sort_kernel(sort_config(found.dtype, e, blocks == 1))
+        one.launch(sort, numbers, counts, one.view_of(offs), one.numbers(order), rounds)
+        if pairs and n:
+            one.launch(copy_kernel(c), one.matrix("x"), one.matrix_of(order), one.matrix_of(rows))
+    if usual:
+        one.remember(known, num_experts, (x, experts), (rows, offs, order))
+    return rows, offs, order
+
+
+def combined(
+    y: Array, order: Array, weights: Array = None, device: object = None, stream: object = None,
+    run: Interpreted | None = None,
+) -> Any:  # fmt: skip
+    """Compute :func:`combine` without gradients."""
+    known, tensors = _KNOWN["combine"], (y, order) if weights is None else (y, order, weights)
+    usual = device is None and stream is None and not run and not known.is_traced()
+    one, c = _sum_of("combine", {"y": y, "order": order, "weights": weights}, device, stream, run)
+    shape = one.views["order"].shape
+    one.expect("y", (prod(shape), one.x.shape[-1]))
+    with one.on():
+        out = one.result((*shape[:-1], one.x.shape[-1]))
+        if 0 not in one.x.shape:
+            factors = None if weights is None else one.matrix("weights")
+            one.launch(combine_kernel(c), one.matrix("y"), one.matrix("order"), factors, one.matrix_of(out))
+    if usual:
+        one.remember(known, len(tensors), tensors, out)
+    return out
+
+
+def combine_backward(
+    dout: Array, y: Array, order: Array, weights: Array = None, device: object = None
+) -> tuple[Any, Any]:
+    """Return the gradients of the rows and of the weights, or None without weights.  Dropped rows have the gradient 0.
+
+    Args:
+        dout: (…, C), the gradient of the combined rows.
+        y: (tokens * k, C), the rows; None without weights.
+    """
+    known, tensors = _KNOWN["combine_backward"], (dout, order) if weights is None else (dout, y, order, weights)
+    usual = device is None and not known.is_traced()
+    if usual:
+        done = known.again(len(tensors), *tensors)
+        if done is not None:
+            return done if weights is not None else (done, None)
+    arrays = {"dout": dout, "y": None if weights is None else y, "order": order, "weights": weights}
+    one, c = _sum_of("combine_backward", arrays, device)
+    shape, n = one.views["order"].shape, one.x.shape[-1]
+    one.expect("dout", (*shape[:-1], n))
+    one.expect("y", (prod(shape), n))
+    dy, dweights = one.result((prod(shape), n)), None
+    if weights is not None:
+        dweights = one.result(shape, "f32")
+    if one.count:
+        of_weights = (None, None) if weights is None else (one.matrix("weights"), one.matrix_of(dweights))
+        rows = None if weights is None else one.matrix("y")
+        one.launch(
+            combine_gradient_kernel(c), one.matrix("dout"), rows, one.matrix("order"), of_weights[0],
+            one.matrix_of(dy), of_weights[1],
+        )  # fmt: skip
+    if usual:
+        one.remember(known, len(tensors), tensors, dy if weights is None else (dy, dweights))
+    return dy, dweights
+
+
+def _sum_of(
+    call: str, arrays: dict[str, Any], device: object, stream: object = None, run: Interpreted | None = None
+) -> tuple[RowCall, CombineConfig]:
+    """Check the arrays of a sum of rows or its gradient, and return its configuration."""
+    one = RowCall(call, arrays, device, ("order", "weights"), ROUTED, stream=stream, run=run)
+    order = one.views["order"]
+    if order.dtype != "i32":
+        raise one.wrong_type("order", "i32")
+    if not order.shape:
+        raise ShapeError(f"{call}: order is a scalar; pass the order that dispatch returns")
+    has_weights = arrays["weights"] is not None
+    if has_weights and one.views["weights"].dtype != "f32":
+        raise one.wrong_type("weights", "f32")
+    one.expect("weights", order.shape)
+    return one, rows_config(call, one.element, one.length(), order.shape, has_weights)

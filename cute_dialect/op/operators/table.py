@@ -165,6 +165,18 @@ OPERATORS = (
         "route_backward", f"(Tensor dweights, Tensor logits, Tensor experts, {_ROUTE}) -> Tensor",
         routing.route_gradient, routing.fake_route_gradient,
     ),
+    Operator(
+        "dispatch", f"(Tensor x, Tensor experts, SymInt num_experts) -> {_TRIPLE}", routing.dispatch,
+        routing.fake_dispatch, routing.keep_dispatch, routing.backward_dispatch,
+    ),
+    Operator(
+        "combine", "(Tensor y, Tensor order, Tensor? weights) -> Tensor", routing.combine, routing.fake_combine,
+        routing.keep_combine, routing.backward_combine,
+    ),
+    Operator(
+        "combine_backward", f"(Tensor dout, Tensor? y, Tensor order, Tensor? weights) -> {_PAIR}",
+        routing.combine_gradient, routing.fake_combine_gradient,
+    ),
     # Row functions.
     *(
         Operator(

@@ -1,4 +1,4 @@
-"""Routing of a mixture of experts: checks of the settings of ``op.route``.
+"""Mixtures of experts: checks of the settings of ``op.route``, and of the shapes of ``op.dispatch`` and ``op.combine``.
 
 >>> RouteSettings(8).config("bf16", 128).name
 'route-bf16-128-8-softmax'
@@ -10,14 +10,24 @@ cute_dialect.op.errors.ArgumentError: route: k=10 exceeds the 8 experts of top_g
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, prod
 from typing import NamedTuple
 
+from cute_dialect.kernels.rows.dispatch import CombineConfig, SortConfig
 from cute_dialect.kernels.rows.route import MOST_CHOSEN, MOST_EXPERTS, RouteConfig
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 
 ROUTED = ("bf16", "f16", "f32")
-"""Types of logits."""
+"""Types of logits, and of rows that are combined."""
+
+DISPATCHED = (*ROUTED, "f8E4M3FN", "f8E5M2", "i8")
+"""Types of rows that are dispatched."""
+
+NUMBERS = ("i32", "i64")
+"""Types of the numbers of experts."""
+
+_LIMIT = 1 << 31
+"""Vectors of all tokens, and pairs, are counted in 32 bits."""
 
 
 class RouteSettings(NamedTuple):
@@ -66,3 +76,41 @@ class RouteSettings(NamedTuple):
                 raise ArgumentError(f"route: {name} is {value!r}; pass {allowed}")
         if type(self.scale) not in (int, float) or not isfinite(self.scale):
             raise ArgumentError(f"route: scale is {self.scale!r}; pass a finite number")
+
+
+def check_experts(num_experts: object) -> int:
+    """Return the number of experts of ``op.dispatch``.  Raises ArgumentError."""
+    if type(num_experts) is not int or not 1 <= num_experts <= MOST_EXPERTS:
+        raise ArgumentError(f"dispatch: num_experts is {num_experts!r}; pass 1 to {MOST_EXPERTS}")
+    return num_experts
+
+
+def sort_config(element: str, num_experts: int, is_alone: bool) -> SortConfig:
+    """Return the configuration of the sort.
+
+    Args:
+        is_alone: one block has all pairs.
+    """
+    return SortConfig(element, num_experts, is_alone)
+
+
+def rows_config(call: str, element: str, columns: int, pairs: tuple[int, ...], has_weights: bool) -> CombineConfig:
+    """Return the configuration of the copies and sums of rows.  Raises ShapeError, UnsupportedError.
+
+    Args:
+        columns: elements of a row.
+        pairs: shape (…, k) of the numbers of experts or rows.
+    """
+    k = pairs[-1]
+    if not 1 <= k <= MOST_CHOSEN:
+        raise ShapeError(f"{call}: {k} rows per token; 1 to {MOST_CHOSEN} are supported")
+    c = CombineConfig(element, k, has_weights)
+    vectors = -(-columns // c.vector)
+    if prod(pairs) >= _LIMIT or prod(pairs[:-1]) * vectors >= _LIMIT:
+        raise UnsupportedError(
+            f"{call}: {prod(pairs[:-1])} tokens of {columns} elements exceed 2^31 vectors; split them"
+        )
+    threads = 32
+    while threads < c.threads and threads < vectors:
+        threads *= 2
+    return c._replace(threads=threads)

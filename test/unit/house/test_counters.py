@@ -10,10 +10,10 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 712,
-    "lines": 191_938,
-    "# fmt: skip": 863,
-    "Any": 6_631,
+    "files": 714,
+    "lines": 193_001,
+    "# fmt: skip": 878,
+    "Any": 6_705,
     f"functions with {MANY} or more parameters": 117,
 }
 

@@ -71,6 +71,8 @@ CALLS: dict[str, Callable[[], object]] = {
     "dequantize": lambda: op.dequantize(ROWS.astype(ml_dtypes.float8_e4m3fn), ONE),
     "gated": lambda: op.gated(ROWS),
     "route": lambda: op.route(ROWS, 2),
+    "dispatch": lambda: op.dispatch(ROWS, TARGETS[:, None], 2),
+    "combine": lambda: op.combine(ROWS, np.zeros((8, 1), np.int32)),
     "softmax": lambda: op.softmax(ROWS),
     "log_softmax": lambda: op.log_softmax(ROWS),
     "rms_norm": lambda: op.rms_norm(ROWS),

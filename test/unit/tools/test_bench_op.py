@@ -21,6 +21,7 @@ from cute_dialect.tools.bench.cases.op import cases_of, groups
 from cute_dialect.tools.bench.cases.op.attention import Attention, named
 from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.routing import Route
+from cute_dialect.tools.bench.cases.op.routing import Rows as ExpertRows
 from cute_dialect.tools.bench.cases.op.rows import Rows
 from cute_dialect.tools.bench.runner import BenchError, Trial
 from cute_dialect.tools.cute_bench import main
@@ -244,6 +245,13 @@ def test_routing_is_checked(backward: bool) -> None:
     case = Route("f32", 5, 16, 3, "sigmoid", None if backward else 4, None if backward else 2, backward)
     assert 0 <= case.trial("cpu").check() <= 1
     assert len(case.kernels()) == 1
+
+
+@pytest.mark.parametrize("operation", ["dispatch", "combine", "combine backward"])
+def test_rows_of_experts_are_checked(operation: str) -> None:
+    case = ExpertRows(operation, "bf16", 5, 24, 6, 2)
+    assert 0 <= case.trial("cpu").check() <= 1
+    assert len(case.kernels()) == 1 + (operation == "dispatch")
 
 
 def test_names_of_attention() -> None:

@@ -1,4 +1,4 @@
-"""Routing of a mixture of experts for ``cute-bench op``: group ``routing``.
+"""Mixtures of experts for ``cute-bench op``: group ``routing``.
 
 TB/s counts each input and output once.
 """
@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.op.execute.array_call import RowKernel
-from cute_dialect.op.functions.routing import gradient_kernel, route_kernel
-from cute_dialect.op.problems.routing import RouteSettings
+from cute_dialect.op.problems.routing import RouteSettings, rows_config
+from cute_dialect.op.rows.routing import (
+    combine_gradient_kernel,
+    combine_kernel,
+    gradient_kernel,
+    route_kernel,
+)
 from cute_dialect.tools.bench.runner import BenchError, Text, Trial, check_close, compiled, normal
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -122,9 +127,107 @@ def route_with_torch(c: Route, x: torch.Tensor) -> tuple[torch.Tensor, torch.Ten
     return found / found.sum(-1, keepdim=True), chosen.int()
 
 
+class Rows(NamedTuple):
+    """Dispatch of tokens to the rows of their experts, or the sum of the rows of each token, or its gradient."""
+
+    operation: str  # "dispatch", "combine" or "combine backward"
+    element: str
+    tokens: int
+    columns: int
+    experts: int
+    k: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation} {self.element} {self.tokens}x{self.columns} to {self.k} of {self.experts}"
+
+    @property
+    def traffic(self) -> int:
+        """The minimum number of bytes to move: each operand and result once."""
+        rows = (1 + self.k) * (4 if self.element == "f32" else 2) * self.columns
+        if self.operation == "combine backward":
+            rows += self.k * (4 if self.element == "f32" else 2) * self.columns
+        return self.tokens * (rows + 8 * self.k)
+
+    def kernels(self) -> Mapping[str, Text]:
+        pairs = (self.tokens, self.k)
+        if self.operation == "dispatch":
+            explained = op.explain(op.dispatch, (self.tokens, self.columns), pairs, self.experts, element=self.element)
+            return {kernel.name: kernel.text for kernel in explained.kernels}
+        c = rows_config("combine", self.element, self.columns, pairs, True)
+        found = combine_kernel(c) if self.operation == "combine" else combine_gradient_kernel(c)
+        return {found.name: found.text}
+
+    def trial(self, device: str = "cuda") -> Trial:
+        import torch
+
+        torch.manual_seed(self.tokens)
+        run: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
+        x = normal(self.element, self.tokens, self.columns, device=device)
+        chosen = torch.rand(self.tokens, self.experts, device=device).topk(self.k)[1].int()
+        weights = torch.rand(self.tokens, self.k, device=device)
+        rows, _, order = op.dispatch(x, chosen, self.experts, **run)
+        if self.operation == "dispatch":
+
+            def with_torch() -> tuple[torch.Tensor, ...]:
+                places = chosen.flatten().argsort(stable=True)
+                ends = torch.bincount(chosen.flatten(), minlength=self.experts).cumsum(0, dtype=torch.int32)
+                return x[places // self.k], ends, places
+
+            def check() -> float:
+                found, offs, _ = op.dispatch(x, chosen, self.experts, **run)
+                wanted, ends, _ = with_torch()
+                if not (torch.equal(found, wanted) and torch.equal(offs, ends)):
+                    raise BenchError(f"{self.name}: rows or their ends differ from those of a stable sort")
+                return 0.0
+
+            ours = partial(op.dispatch, x, chosen, self.experts, **run)
+            return Trial(check, ours, {"torch": with_torch}, self.traffic, float(self.traffic), "TB/s")
+        limit = 9e-3 if self.element == "bf16" else 4e-6
+        places = order.long()
+
+        def summed(y: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
+            return (y[places] * factors[..., None].to(y.dtype)).sum(1)
+
+        if self.operation == "combine":
+
+            def check() -> float:
+                wanted = summed(rows.double(), weights.double())
+                return check_close(self.name, op.combine(rows, order, weights, **run), wanted, limit)
+
+            peers = compiled(summed, rows, weights) if device == "cuda" else {}
+            ours = partial(op.combine, rows, order, weights, **run)
+            return Trial(check, ours, peers, self.traffic, float(self.traffic), "TB/s")
+        leaves, others = ((rows.clone().requires_grad_(), weights.clone().requires_grad_()) for _ in range(2))
+        results, g = op.combine(leaves[0], order, leaves[1], **run), normal(self.element, *x.shape, device=device)
+        of_torch = summed(*others)
+
+        def gradient(y: torch.Tensor, of: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+            return torch.autograd.grad(y, of, g, retain_graph=True)
+
+        def check() -> float:
+            wide = tuple([t.detach().double().requires_grad_() for t in leaves])
+            wanted = torch.autograd.grad(summed(*wide), wide, g.double())
+            found = gradient(results, leaves)
+            terms = self.columns**0.5
+            return max([
+                check_close(f"{self.name}: rows", found[0], wanted[0], limit),
+                check_close(f"{self.name}: weights", found[1], wanted[1], 4e-6, terms=terms),
+            ])  # fmt: skip
+
+        peers = {"torch": lambda: gradient(of_torch, others)}
+        ours = partial(gradient, results, leaves)
+        return Trial(check, ours, peers, self.traffic, float(self.traffic), "TB/s")
+
+
 CASES = (
     Route("f32", 4096, 128, 8), Route("bf16", 4096, 128, 8), Route("f32", 64, 256, 8), Route("f32", 65536, 64, 6),
     Route("f32", 4096, 512, 10), Route("f32", 4096, 256, 8, "sigmoid", 8, 4),
+    *(
+        Rows(operation, "bf16", *sizes)
+        for operation in ("dispatch", "combine", "combine backward")
+        for sizes in ((4096, 2048, 128, 8), (4096, 7168, 256, 8), (64, 7168, 256, 8), (8192, 4096, 8, 2))
+    ),
     Route("f32", 4096, 128, 8, backward=True), Route("f32", 4096, 256, 8, "sigmoid", backward=True),
 )  # fmt: skip
 
