@@ -325,4 +325,4 @@ def handler_of(name: str) -> Callable[[Operation], None] | None:
     module = tile_of_op(name)
     if module is None:
         return None
-    return cast("Mapping[str, Callable[[Operation], None]]", import_module(module).HANDLERS).get(name)
+    return cast("Mapping[str, Callable[[Operation], None]]", import_module(module).TO_ARCH).get(name)

@@ -55,7 +55,7 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 _HELP = __doc__ or ""
 """Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
 
-_CORE: Mapping[str, Handler] = {**core.HANDLERS, **memory.HANDLERS, **control.HANDLERS, **functions.HANDLERS}
+_CORE: Mapping[str, Handler] = {**core.TO_BASE, **memory.TO_BASE, **control.TO_BASE, **functions.TO_BASE}
 """Lowering functions of the core ops, by op name."""
 
 
@@ -65,7 +65,7 @@ def handler_of(name: str) -> Handler | None:
     if name in _CORE:
         return _CORE[name]
     module = lower_of_op(name)
-    return None if module is None else cast("Mapping[str, Handler]", import_module(module).HANDLERS).get(name)
+    return None if module is None else cast("Mapping[str, Handler]", import_module(module).TO_BASE).get(name)
 
 
 ARCH_DIALECTS = ("nvvm", "nvgpu")

@@ -1,22 +1,153 @@
-"""The dialect ``cute_nvgpu``: one folder for each family of instructions.
+"""The dialect ``cute_nvgpu``: NVIDIA instructions, by family.
 
-A family has up to four modules: ``types.py`` (its atoms; small families have them in ``ops.py``), ``ops.py`` (its
-instructions and their constructors), ``tile.py`` (lowering in ``convert-cute-algo-to-arch``) and ``lower.py`` (lowering
-in ``cute-to-base``). Its ``__init__.py`` is a :class:`~.family.Family` record of these modules. Code that several
-families share is in the folders ``instruction_copy`` and ``tiled_mma``.
+A family has a module of its types, ops and their constructors, and a module of their lowerings: ``TO_ARCH`` in
+``convert-cute-algo-to-arch``, and ``TO_BASE`` in ``cute-to-base``. Code that several families share is in those of
+``instruction_copy`` and ``tiled_mma``. A :class:`Family` record names the modules; the lists of ops, types and
+lowerings are derived from the records.
+
+Every program reads all records when it starts. It imports the modules of a family only when a file uses one of its ops
+or types. Therefore a record contains names only.
 """
 
-from cute_dialect.cute_nvgpu.bulk import FAMILY as BULK
-from cute_dialect.cute_nvgpu.cooperative_gemm import FAMILY as COOPERATIVE_GEMM
-from cute_dialect.cute_nvgpu.instruction_copy import FAMILY as INSTRUCTION_COPY
-from cute_dialect.cute_nvgpu.mma import FAMILY as MMA
-from cute_dialect.cute_nvgpu.sparse import FAMILY as SPARSE
-from cute_dialect.cute_nvgpu.sync import FAMILY as SYNC
-from cute_dialect.cute_nvgpu.tiled_mma import FAMILY as TILED_MMA
-from cute_dialect.cute_nvgpu.tma import FAMILY as TMA
-from cute_dialect.cute_nvgpu.wgmma import FAMILY as WGMMA
+from __future__ import annotations
 
-FAMILIES = (SYNC, INSTRUCTION_COPY, BULK, TMA, TILED_MMA, MMA, WGMMA, SPARSE, COOPERATIVE_GEMM)
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_NONE: Mapping[str, str] = {}
+_NO_NAMES: Mapping[str, tuple[str, ...]] = {}
+
+
+class Family(NamedTuple):
+    """Modules and names of one family.
+
+    Args:
+        name: the name of the family.
+        types: module -> names of the types in its ``ATTRS``. A name that ends in ``*`` matches all names with this
+            prefix that no other record lists.
+        ops: module -> names of the ops in its ``OPS``, with the same use of ``*``.
+        to_arch: module of ops -> module whose ``TO_ARCH`` lowers them in ``convert-cute-algo-to-arch``.
+        to_base: module of ops -> module whose ``TO_BASE`` lowers them in ``cute-to-base``.
+        atoms: module with a function ``copy`` or ``multiply``, which lowers ``cute.copy`` or ``cute.gemm`` with an atom
+            of the family.
+        instructions: name of an atom type -> name of the op for one instruction. The module of another family uses it.
+        uses: other families that the modules of this family may import.
+        package: the package of the modules.
+    """
+
+    name: str
+    types: Mapping[str, tuple[str, ...]] = _NO_NAMES
+    ops: Mapping[str, tuple[str, ...]] = _NO_NAMES
+    to_arch: Mapping[str, str] = _NONE
+    to_base: Mapping[str, str] = _NONE
+    atoms: str = ""
+    instructions: Mapping[str, str] = _NONE
+    uses: tuple[str, ...] = ()
+    package: str = "cute_dialect.cute_nvgpu"
+
+    def module(self, name: str) -> str:
+        """Return the qualified name of a module of the family."""
+        return f"{self.package}.{name}"
+
+
+def _arch(*names: str) -> tuple[str, ...]:
+    return tuple(f"cute_nvgpu.arch.{n}" for n in names)
+
+
+def _atoms(*names: str) -> tuple[str, ...]:
+    return tuple(f"cute_nvgpu.atom.{n}" for n in names)
+
+
+_SYNC = Family("sync", ops={"sync": ("cute_nvgpu.arch.*",)}, to_base={"sync": "sync_lowering"})
+
+_COPIES = _atoms("simt_async_copy", "ldsm", "stsm", "movm", "shuffle")
+_COPY_OPS = _arch("cp_async", "ldmatrix", "stmatrix", "movmatrix", "shuffle")
+_INSTRUCTION_COPY = Family(
+    "instruction_copy",
+    types={"instruction_copy": _COPIES},
+    ops={"instruction_copy": _COPY_OPS},
+    to_base={"instruction_copy": "instruction_copy_lowering"},
+    atoms="instruction_copy_lowering",
+    instructions=dict(zip(_COPIES, _COPY_OPS)),
+)
+
+_BULK = Family(
+    "bulk",
+    types={"bulk": _atoms("bulk_copy", "bulk_reduce")},
+    ops={"bulk": _arch("bulk_copy", "bulk_prefetch", "bulk_reduce", "prefetch")},
+    to_base={"bulk": "bulk_lowering"},
+    atoms="bulk_lowering",
+    uses=("instruction_copy",),
+)
+
+_TMA = Family(
+    "tma",
+    types={"tma_types": _atoms(*(f"tma_{n}{m}" for m in ("", "_im2col") for n in ("load", "store", "reduce")))},
+    ops={
+        "tma": (
+            "cute_nvgpu.make_tma_*",
+            *_arch("make_tensor_map", "prefetch_tensormap", "tensor_map_address", "tensor_map_at", "make_im2col_map"),
+            *_arch(*(f"tma_{n}{m}" for m in ("", "_im2col") for n in ("load", "prefetch", "reduce", "store"))),
+        )
+    },
+    to_arch={"tma": "tma_lowering"},
+    to_base={"tma": "tma_lowering"},
+    atoms="tma_lowering",
+)
+
+_TILED_MMA = Family(
+    "tiled_mma",
+    types={"tiled_mma": ("cute.tiled_mma",)},
+    ops={
+        "tiled_mma": ("cute.tiled.mma.*", "cute.make_tiled_mma", *(f"cute.make_tiled_copy_{x}" for x in "ABC")),
+        "gemm": ("cute.gemm",),
+    },
+    to_arch={"tiled_mma": "tiled_mma_lowering", "gemm": "tiled_mma_lowering"},
+)
+
+_MMAS, _MMA_OPS = _atoms("universal_fma", "dot_product", "mma_sync"), _arch("fma", "dot_product", "mma_sync")
+_MMA = Family(
+    "mma",
+    types={"mma": _MMAS},
+    ops={"mma": _MMA_OPS},
+    to_base={"mma": "mma_lowering"},
+    atoms="tiled_mma_lowering",
+    instructions=dict(zip(_MMAS, _MMA_OPS)),
+    uses=("tiled_mma",),
+)
+
+_WGMMA = Family(
+    "wgmma",
+    types={"wgmma": _atoms("wgmma")},
+    ops={"wgmma": _arch("wgmma", "wgmma_fence", "wgmma_commit_group", "wgmma_wait_group")},
+    to_base={"wgmma": "wgmma_lowering"},
+    atoms="wgmma_lowering",
+    uses=("tiled_mma",),
+)
+
+_SPARSE = Family(
+    "sparse",
+    types={"sparse": _atoms("mma_sp", "wgmma_sp")},
+    ops={
+        "sparse": (
+            *(f"cute.tiled.mma.{n}" for n in ("layout_E_tv", "make_fragment_E", "partition_E", "partition_shape_E")),
+            "cute.sparse_gemm",
+            *_arch("mma_sp", "wgmma_sp"),
+        )
+    },
+    to_arch={"sparse": "sparse_lowering"},
+    to_base={"sparse": "sparse_lowering"},
+    uses=("tiled_mma", "mma", "wgmma"),
+)
+
+_COOPERATIVE_GEMM = Family(
+    "cooperative_gemm",
+    ops={"cooperative_gemm": ("cute.cooperative_gemm",)},
+    to_arch={"cooperative_gemm": "cooperative_gemm_lowering"},
+    uses=("instruction_copy", "tiled_mma", "wgmma"),
+)
+
+FAMILIES = (_SYNC, _INSTRUCTION_COPY, _BULK, _TMA, _TILED_MMA, _MMA, _WGMMA, _SPARSE, _COOPERATIVE_GEMM)
 """All families, in the order of the documentation."""
 
 TO_NVGPU = "cute_dialect.cute_nvgpu.to_nvgpu"

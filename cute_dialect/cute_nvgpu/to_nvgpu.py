@@ -40,12 +40,12 @@ from xdsl.dialects.builtin import MemRefType as BuiltinMemRef
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.arch.atom import MmaAtom, Registers
-from cute_dialect.cute_nvgpu.instruction_copy.lower import memory_address
-from cute_dialect.cute_nvgpu.instruction_copy.types import MatrixCopyType, SimtAsyncCopyType
-from cute_dialect.cute_nvgpu.sync.lower import WAIT_HINT
-from cute_dialect.cute_nvgpu.sync.ops import ArchOp
-from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
-from cute_dialect.cute_nvgpu.tma.types import TmaAtomType
+from cute_dialect.cute_nvgpu.instruction_copy import MatrixCopyType, SimtAsyncCopyType
+from cute_dialect.cute_nvgpu.instruction_copy_lowering import memory_address
+from cute_dialect.cute_nvgpu.sync import ArchOp
+from cute_dialect.cute_nvgpu.sync_lowering import WAIT_HINT
+from cute_dialect.cute_nvgpu.tiled_mma import MmaAtomType
+from cute_dialect.cute_nvgpu.tma_types import TmaAtomType
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.passes.lowering.folding import constant_of
 from cute_dialect.passes.lowering.packed import read_packed, write_packed

@@ -11,9 +11,9 @@ The core of ``cute`` (layout algebra, tensors, universal copies) is always loade
 instruction family (:mod:`cute_dialect.cute_nvgpu`), and one for the optional part of ``cute``.
 
 >>> module_of_op("cute.gemm"), module_of_op("cute.make_layout"), module_of_type("cute.tiled_mma")
-('cute_dialect.cute_nvgpu.tiled_mma.gemm', None, 'cute_dialect.cute_nvgpu.tiled_mma.types')
+('cute_dialect.cute_nvgpu.gemm', None, 'cute_dialect.cute_nvgpu.tiled_mma')
 >>> tile_of_op("cute.gemm"), lower_of_op("cute.gemm")
-('cute_dialect.cute_nvgpu.tiled_mma.tile', None)
+('cute_dialect.cute_nvgpu.tiled_mma_lowering', None)
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from xdsl.dialect_interfaces import DialectInterface
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.ir import Attribute, Dialect, Operation
 
-from cute_dialect.cute_nvgpu import FAMILIES
-from cute_dialect.cute_nvgpu.family import Family
+from cute_dialect.cute_nvgpu import FAMILIES, Family
 from cute_dialect.dialect.types import CuteType
 from cute_dialect.ir.context import LazyDialect
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 
 OF_CUTE = Family(
-    "cute_dialect",
+    "cute",
     ops={
         "dialect.tensors": ("cute.local_tile", "cute.local_partition", "cute.domain_offset", "cute.recast_tensor"),
         "dialect.shared_memory": ("cute.memref.alloc_smem", "cute.smem_base"),
@@ -49,8 +48,9 @@ OF_CUTE = Family(
         ),
         "dialect.machine": ("cute.atom.set_value",),
     },
-    tile={"dialect.tile_copies": "passes.lowering.tile_copies", "dialect.machine": "passes.lowering.tile_copies"},
-    lower={"dialect.shared_memory": "passes.lowering.smem"},
+    to_arch={"dialect.tile_copies": "passes.lowering.tile_copies", "dialect.machine": "passes.lowering.tile_copies"},
+    to_base={"dialect.shared_memory": "passes.lowering.smem"},
+    package="cute_dialect",
 )  # fmt: skip
 """The part of ``cute`` that most files do not use."""
 
@@ -65,9 +65,9 @@ def _by_name(tables: list[tuple[Family, Mapping[str, tuple[str, ...]]]]) -> dict
 _MODULE_OF_TYPE = _by_name([(f, f.types) for f in EXTENSIONS])
 _MODULE_OF_OP = _by_name([(f, f.ops) for f in EXTENSIONS])
 _PREFIXES = sorted((n[:-1] for n in _MODULE_OF_OP if n.endswith("*")), key=len, reverse=True)
-_TILE = {f.module(ops): f.module(tile) for f in EXTENSIONS for ops, tile in f.tile.items()}
-_LOWER = {f.module(ops): f.module(lower) for f in EXTENSIONS for ops, lower in f.lower.items()}
-_ATOMS = {name: f.module_of_atoms() for f in EXTENSIONS if f.atoms for names in f.types.values() for name in names}
+_TILE = {f.module(ops): f.module(tile) for f in EXTENSIONS for ops, tile in f.to_arch.items()}
+_LOWER = {f.module(ops): f.module(lower) for f in EXTENSIONS for ops, lower in f.to_base.items()}
+_ATOMS = {name: f.module(f.atoms) for f in EXTENSIONS if f.atoms for names in f.types.values() for name in names}
 _INSTRUCTIONS = {atom: op for f in EXTENSIONS for atom, op in f.instructions.items()}
 
 

@@ -428,7 +428,7 @@ def _scf_while(low: Lowering, op: Operation) -> None:
     _results(low, op, loop, parts)
 
 
-HANDLERS: Mapping[str, Handler] = {
+TO_BASE: Mapping[str, Handler] = {
     "scf.for": _scf_for,
     "scf.if": _scf_if,
     "scf.while": _scf_while,

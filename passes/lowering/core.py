@@ -98,7 +98,7 @@ def _fma(low: Lowering, op: Operation) -> None:
     low.values[op.results[0]] = new
 
 
-HANDLERS: Mapping[str, Handler] = {
+TO_BASE: Mapping[str, Handler] = {
     "cute.static": _static,
     "cute.get_scalars": _get_scalars,
     "cute.make_int_tuple": _make_leaves,

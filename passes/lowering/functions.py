@@ -180,7 +180,7 @@ def _launch_func(low: Lowering, op: Operation) -> None:
         low.values[a] = b
 
 
-HANDLERS: Mapping[str, Handler] = {
+TO_BASE: Mapping[str, Handler] = {
     "func.func": _func,
     "gpu.func": _gpu_func,
     "gpu.return": _gpu_return,

@@ -414,7 +414,7 @@ def _alloca(low: Lowering, op: Operation) -> None:
     low.values[result] = low.build.insert(low.build.poison(_part(lowered(t), 1)), value, (1,))
 
 
-HANDLERS: Mapping[str, Handler] = {
+TO_BASE: Mapping[str, Handler] = {
     "arith.constant": _constant,
     "cute.get_iter": _get_iter,
     "cute.get_layout": _get_layout,

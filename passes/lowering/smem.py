@@ -208,4 +208,4 @@ def finish(low: Lowering, function: Operation) -> list[Operation]:
     return made
 
 
-HANDLERS: Mapping[str, Handler] = {"cute.memref.alloc_smem": _alloc_smem, "cute.smem_base": _smem_base}
+TO_BASE: Mapping[str, Handler] = {"cute.memref.alloc_smem": _alloc_smem, "cute.smem_base": _smem_base}

@@ -107,7 +107,7 @@ def _nothing(op: Operation) -> None:
     """Keep tiled copies, whose types hold all their data, and ``cute.atom.set_value``, which copies look through."""
 
 
-HANDLERS: Mapping[str, Callable[[Operation], None]] = {
+TO_ARCH: Mapping[str, Callable[[Operation], None]] = {
     "cute.atom.set_value": _nothing,
     "cute.make_tiled_copy_tv": _nothing,
     "cute.tiled.copy.retile": _retile,

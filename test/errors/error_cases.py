@@ -46,8 +46,7 @@ def _coord_tensor() -> None:
 def _tma_atom() -> None:
     from xdsl.dialects.builtin import f16
 
-    from cute_dialect.cute_nvgpu.tma.maps import TmaMap
-    from cute_dialect.cute_nvgpu.tma.types import TmaLoadType
+    from cute_dialect.cute_nvgpu.tma_types import TmaLoadType, TmaMap
 
     TmaLoadType(TmaMap(f16, (264, 8)))
 
@@ -55,8 +54,7 @@ def _tma_atom() -> None:
 def _im2col_atom() -> None:
     from xdsl.dialects.builtin import f16
 
-    from cute_dialect.cute_nvgpu.tma.maps import Im2colMap
-    from cute_dialect.cute_nvgpu.tma.types import TmaLoadIm2colType
+    from cute_dialect.cute_nvgpu.tma_types import Im2colMap, TmaLoadIm2colType
 
     TmaLoadIm2colType(Im2colMap(f16, channels=64, pixels=64, lower=(0, 0, 0, 0), upper=(0, 0, 0, 0)))
 
@@ -64,7 +62,7 @@ def _im2col_atom() -> None:
 def _bulk_atom() -> None:
     from xdsl.dialects.builtin import f16
 
-    from cute_dialect.cute_nvgpu.bulk.types import BulkCopy, BulkCopyType
+    from cute_dialect.cute_nvgpu.bulk import BulkCopy, BulkCopyType
 
     BulkCopyType(BulkCopy(f16, 24))
 
@@ -77,13 +75,13 @@ def _static_type() -> None:
 
 
 def _make_arch_op() -> None:
-    from cute_dialect.cute_nvgpu.sync.ops import make
+    from cute_dialect.cute_nvgpu.sync import make
 
     make("mbarrier")
 
 
 def _make_arch_op_wrong() -> None:
-    from cute_dialect.cute_nvgpu.sync.ops import make
+    from cute_dialect.cute_nvgpu.sync import make
 
     make("cp_async_wait_group", n=-1)
 

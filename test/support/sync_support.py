@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cute_dialect.cute_nvgpu.sync import ops as arch_sync
+from cute_dialect.cute_nvgpu import sync as arch_sync
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.tools.docs.dialect import sections
 

@@ -332,9 +332,9 @@ def dialect_text() -> str:
 
 
 def _room(op: type[Operation]) -> str:
-    """Return the family of an op, or else the name of its module."""
-    *_, room, module = op.__module__.split(".")
-    return module if room == "dialect" else room
+    """Return the name of the module of an op; ``cute.gemm`` belongs to tiled MMAs."""
+    module = op.__module__.rpartition(".")[2]
+    return "tiled_mma" if module == "gemm" else module
 
 
 def by_module(dialects: Sequence[Dialect]) -> dict[str, list[type[IRDLOperation]]]:

@@ -1,6 +1,6 @@
 """Single instructions: inline PTX, timers, byte permutes, arithmetic on pairs of Float32, approximations.
 
-Many are rows of a table in :mod:`cute_dialect.cute_nvgpu.sync.ops`, which lists their operands and the first
+Many are rows of a table in :mod:`cute_dialect.cute_nvgpu.sync`, which lists their operands and the first
 architecture that supports them.  :func:`instruction` creates the function of ``cute.arch`` that emits one row.
 Operands are converted from user values, and errors use the names of the user's arguments.
 """

@@ -419,7 +419,7 @@ def make_tiled_mma(
 
     For example, ``cute.make_tiled_mma(op, (2, 2, 1))`` has two atoms along M and two along N.
     """
-    from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType  # late: start-up
+    from cute_dialect.cute_nvgpu.tiled_mma import TiledMmaType  # late: start-up
 
     what = "cute.make_tiled_mma"
     atom = make_mma_atom(op_or_atom)

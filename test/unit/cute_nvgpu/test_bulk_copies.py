@@ -10,9 +10,8 @@ from xdsl.dialects.builtin import f16, f32
 from xdsl.utils.exceptions import VerifyException
 
 import cute_dialect.lang as cute
-from cute_dialect.cute_nvgpu.bulk.types import BulkCopy, BulkCopyType
-from cute_dialect.cute_nvgpu.tma.maps import Im2colMap
-from cute_dialect.cute_nvgpu.tma.types import TmaStoreIm2colType
+from cute_dialect.cute_nvgpu.bulk import BulkCopy, BulkCopyType
+from cute_dialect.cute_nvgpu.tma_types import Im2colMap, TmaStoreIm2colType
 from cute_dialect.lang.nvgpu import BulkCopyOp, cpasync
 
 BULK = cute.make_copy_atom(BulkCopyOp(), cute.Float32)

@@ -10,11 +10,11 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.cute_nvgpu.mma.ops import MmaSyncOp, MmaSyncType
-from cute_dialect.cute_nvgpu.tiled_mma import gemm
-from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
-from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey, TiledMmaType
-from cute_dialect.cute_nvgpu.wgmma import ops as wgmma
+from cute_dialect.cute_nvgpu import gemm
+from cute_dialect.cute_nvgpu import tiled_mma as mma
+from cute_dialect.cute_nvgpu import wgmma as wgmma
+from cute_dialect.cute_nvgpu.mma import MmaSyncOp, MmaSyncType
+from cute_dialect.cute_nvgpu.tiled_mma import MmaKey, TiledMmaType
 from cute_dialect.dialect.machine import AtomSetValueOp
 from cute_dialect.dialect.views import MemoryOp
 from cute_dialect.ir.context import make_context

@@ -16,12 +16,12 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 import cute_dialect.lang as cute
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.cute_nvgpu.cooperative_gemm.ops import CooperativeGemmOp
-from cute_dialect.cute_nvgpu.sparse import ops as sparse_mma
-from cute_dialect.cute_nvgpu.sparse.ops import MmaSpType
-from cute_dialect.cute_nvgpu.tiled_mma import gemm
-from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
-from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
+from cute_dialect.cute_nvgpu import gemm
+from cute_dialect.cute_nvgpu import sparse as sparse_mma
+from cute_dialect.cute_nvgpu import tiled_mma as mma
+from cute_dialect.cute_nvgpu.cooperative_gemm import CooperativeGemmOp
+from cute_dialect.cute_nvgpu.sparse import MmaSpType
+from cute_dialect.cute_nvgpu.tiled_mma import TiledMmaType
 from cute_dialect.dialect.machine import AtomSetValueOp
 from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.kernels.gemm.sparse import compress

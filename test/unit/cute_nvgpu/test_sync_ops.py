@@ -11,8 +11,8 @@ from xdsl.dialects import test as made_up
 from xdsl.dialects.builtin import i32
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.cute_nvgpu.sync.lower import LOWER
-from cute_dialect.cute_nvgpu.sync.ops import OPS, ROWS, ArchOp, make
+from cute_dialect.cute_nvgpu.sync import OPS, ROWS, ArchOp, make
+from cute_dialect.cute_nvgpu.sync_lowering import LOWER
 from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.ptxas import assemble

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.cute_nvgpu import FAMILIES
-from cute_dialect.cute_nvgpu.family import Family
+from cute_dialect.cute_nvgpu import FAMILIES, TO_NVGPU, Family
 
 ROOT = Path(__file__).parents[3]
 LAYERS = (
@@ -43,7 +42,7 @@ INNER_LAYERS = {
 }  # fmt: skip
 """The layers within a package: its modules and folders import only those to their left."""
 
-RECORDS = ("cute_nvgpu.FAMILIES", "cute_nvgpu.TO_NVGPU", "cute_nvgpu.family")
+RECORDS = ("cute_nvgpu.FAMILIES", "cute_nvgpu.TO_NVGPU", "cute_nvgpu.Family")
 """Records that dialect and passes may import from the families. The records name everything else as strings."""
 
 PUBLIC_PATHS = ("compat", "cuda", "extras", "testing", "torch")
@@ -52,7 +51,7 @@ PUBLIC_PATHS = ("compat", "cuda", "extras", "testing", "torch")
 BY_NAME = {
     "cute_dialect.passes.algo_to_arch": "tile_of_op, module_of_atom",
     "cute_dialect.passes.to_base": "lower_of_op, TO_NVGPU",
-    "cute_dialect.cute_nvgpu.tiled_mma.tile": "module_of_atom",
+    "cute_dialect.cute_nvgpu.tiled_mma_lowering": "module_of_atom",
 }
 """The modules that import what a record names -> what they ask for."""
 
@@ -165,21 +164,30 @@ def test_every_layer_is_seen() -> None:
 
 
 def test_records_hold_strings_only() -> None:
-    """A family's record imports only its class, because every record is loaded at start-up."""
-    for family in FAMILIES:
-        names = {name for name, _ in imports(MODULES[family.package])}
-        assert names == {"cute_dialect.cute_nvgpu.family.Family"}, family.name
+    """The records import no module of the package, because every program reads them when it starts."""
+    assert not {n for n, _ in imports(MODULES["cute_dialect.cute_nvgpu"]) if n.startswith("cute_dialect")}
+
+
+def modules_of(family: Family) -> set[str]:
+    """Return the modules that a record names, except the ``atoms`` module of another family."""
+    return {*family.types, *family.ops, *family.to_arch.values(), *family.to_base.values()} | (
+        {family.atoms} if family.atoms.startswith(family.name) else set()
+    )
+
+
+def test_every_module_of_a_family_is_recorded() -> None:
+    recorded = {f.module(m) for f in FAMILIES for m in modules_of(f)}
+    assert {m for m in MODULES if m.startswith("cute_dialect.cute_nvgpu.")} == {*recorded, TO_NVGPU}
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 def test_families_import_only_recorded_families(family: Family) -> None:
     """A family imports only its own modules and the families that its record names."""
-    allowed = {family.name, *family.uses, "family"}
-    for module, path in MODULES.items():
-        if module.startswith(family.package + "."):
-            for name, line in imports(path):
-                if name.startswith("cute_dialect.cute_nvgpu."):
-                    assert name.split(".")[2] in allowed, f"{module} line {line}: see 'uses' in the record"
+    allowed = {m for f in FAMILIES if f.name in (family.name, *family.uses) for m in modules_of(f)}
+    for module in modules_of(family):
+        for name, line in imports(MODULES[family.module(module)]):
+            if name.startswith("cute_dialect.cute_nvgpu."):
+                assert name.split(".")[2] in allowed, f"{module} line {line}: see 'uses' in the record"
 
 
 @pytest.mark.end_to_end

@@ -7,7 +7,7 @@ import target_grid
 from sync_support import around, example
 
 from cute_dialect.arch.targets import TARGETS
-from cute_dialect.cute_nvgpu.sync.ops import OPS, ArchOp
+from cute_dialect.cute_nvgpu.sync import OPS, ArchOp
 from cute_dialect.errors import CompileError
 from cute_dialect.pipelines import compile as compile_cute
 
