@@ -11,7 +11,7 @@ from cute_dialect.interp.exec.launch import (
     run_function as run_function,
     run_kernel as run_kernel,
 )
-from cute_dialect.interp.options import (
+from cute_dialect.interp.exec.launch import (
     RunOptions as RunOptions,
 )
 from cute_dialect.interp.reports.run_report import (

@@ -27,8 +27,7 @@ from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layou
 from cute_dialect.dialect.base import CuteOp
 from cute_dialect.dialect.types import TYPES, CuteType, Payload
 from cute_dialect.interp import run_function
-from cute_dialect.interp.validation.cute_values import Undefined, Value, flatten
-from cute_dialect.interp.validation.evaluator import Evaluator, arranged
+from cute_dialect.interp.validation.evaluator import Evaluator, Undefined, Value, arranged, flatten
 from cute_dialect.passes.base import Pass, PassContext
 from cute_dialect.passes.expand_ops import ExpandOpsPass
 from cute_dialect.passes.fold_static import FoldStaticPass

@@ -30,8 +30,7 @@ from cute_dialect.dialect import arith as cute_arith
 from cute_dialect.dialect.diag import PrintOp
 from cute_dialect.dialect.typed_values import dynamic_leaves
 from cute_dialect.dialect.types import TYPES, CuteType, Payload
-from cute_dialect.interp.validation.cute_values import Undefined
-from cute_dialect.interp.validation.evaluator import Evaluator
+from cute_dialect.interp.validation.evaluator import Evaluator, Undefined
 
 MAKERS: dict[str, type[make.MakeTreeOp]] = {
     "int_tuple": make.MakeIntTupleOp, "shape": make.MakeShapeOp, "stride": make.MakeStrideOp,

@@ -563,7 +563,7 @@ PAGES: Mapping[str, Page] = {
         "`from cute_dialect import interp`. The guide is [interpreter.md](../interpreter.md).",
         (
             _lang("Reports", "cute_dialect.interp.reports.run_report"),
-            _lang("Runs of lowered modules", "cute_dialect.interp.exec.launch", "cute_dialect.interp.options",
+            _lang("Runs of lowered modules", "cute_dialect.interp.exec.launch",
                    "cute_dialect.interp.memory.arguments", "cute_dialect.interp.memory.tensor_map"),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Entry points that run a kernel or a host function.
+"""Entry points that run a kernel or a host function, and their options.
 
 **Sampled blocks.** Blocks are numbered like on the device, x first: block (x, y, z) of a grid (X, Y, Z) is x + X · (y +
 Y · z). A cluster runs whole or not at all.
@@ -15,11 +15,12 @@ import random
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from cute_dialect.arch.targets import DEFAULT_TARGET, TARGETS
+from cute_dialect.arch.targets import DEFAULT_CHIP, DEFAULT_TARGET, TARGETS
 from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.exec.program import Program, lay_out_shared, place_globals, symbol_name
@@ -28,23 +29,82 @@ from cute_dialect.interp.machine.group import Counter, Dim3, Group, Machine
 from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.arguments import Argument, Binder, Pointer
 from cute_dialect.interp.memory.tensor_map import TensorMap
-from cute_dialect.interp.options import RunOptions
 from cute_dialect.interp.race.clocks import PrecedingGrids
 from cute_dialect.interp.reports.profile import Profile
 from cute_dialect.interp.reports.run_report import FlopCount, Progress, RunReport
 from cute_dialect.interp.reports.timeline import Recorder
 from cute_dialect.interp.types import Type, round_up
 from cute_dialect.interp.values import POISON, Regs, Value
-from cute_dialect.runtime.call_options import CHECKS
+from cute_dialect.runtime.call_options import CHECKS, REPORTS, SCHEDULES, read_checks
 from cute_dialect.runtime.host_memory import host_arrays
 from cute_dialect.runtime.host_program import LaunchShape
 from cute_dialect.runtime.progress import Task
 
-if TYPE_CHECKING:  # pragma: no cover
+if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.machine.group import Dim3, Observer
+    from cute_dialect.interp.machine.group import Observer
     from cute_dialect.interp.memory.accesses import Part, Site
+
+
+WIDTHS = ("auto", "warp")
+DEFAULT_MEMORY_LIMIT = 4 << 30
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of `run_kernel`, validated on construction.
+
+    - schedule: order of warps and of asynchronous copies. "round-robin" (default), "reverse", "random" (see `seed`) or
+      "adversarial" (copies and wgmma complete as late as possible, and the order of warps changes)
+    - seed: seed of the "random" schedule
+    - overflow: "error" reports arithmetic that breaks its `nsw` or `nuw` flag, "wrap" lets it wrap
+    - max_steps: number of ops of a warp (or of blocks in lockstep) between two checks that a loop still makes progress;
+      default 10^6, see `interp.compiler.cfg`
+    - memory_limit: limit for shared and local memory together, in bytes
+    - blocks: the blocks to run, as linear numbers or as text such as "0,5,16:32" or "sample:16:seed". None runs all.
+      Whole clusters run. `RunReport.written` then marks the bytes that were written; all others keep their old value
+    - progress: called repeatedly with a `Progress`
+    - checks: "race" detects data races. "uninit" reports uses of shared memory, registers or arrays
+      (`Pointer.unwritten`) that nothing has written. "oob" and "sync" are always on
+    - check_budget: work, in units of `Counter.work`, after which "race" and "uninit" stop (None: no limit).
+      `RunReport.unchecked` is the number of blocks that ran without them
+    - reports: "banks", "coalescing" and "occupancy" fill `RunReport.profile`; "timeline" fills `RunReport.timeline` and
+      runs warp by warp; "flops" fills `RunReport.flops`
+    - chip: the target chip. Its number of SMs and their limits determine how many blocks are resident at once
+    - width: "warp" runs warp by warp. "auto" runs many whole blocks in lockstep where the result cannot differ
+
+    Raises:
+        InterpError: kind "argument", if an option has an unknown value.
+    """
+
+    schedule: str = "round-robin"
+    seed: int = 0
+    overflow: str = "error"
+    max_steps: int | None = None
+    memory_limit: int = DEFAULT_MEMORY_LIMIT
+    blocks: Sequence[int] | str | None = None
+    progress: Callable[[Progress], None] | None = None
+    width: str = "auto"
+    checks: Sequence[str] | str = ()
+    check_budget: int | None = None
+    reports: Sequence[str] = ()
+    chip: str = DEFAULT_CHIP
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            known = ", ".join(f'"{s}"' for s in SCHEDULES)
+            raise InterpError("argument", f"unknown schedule {self.schedule!r}; use one of {known}")
+        if self.chip not in TARGETS:
+            raise InterpError("argument", f"unknown chip {self.chip!r}; use one of {', '.join(TARGETS)}")
+        if self.width not in WIDTHS:
+            raise InterpError("argument", f'unknown width {self.width!r}; use "auto" or "warp"')
+        if isinstance(self.checks, str):
+            object.__setattr__(self, "checks", read_checks(self.checks).names)
+        for name, known, given in (("check", CHECKS, self.checks), ("report", REPORTS, self.reports)):
+            for one in given:
+                if one not in known:
+                    raise InterpError("argument", f"unknown {name} {one!r}; use one of {', '.join(known)}")
 
 
 _SOURCES = (

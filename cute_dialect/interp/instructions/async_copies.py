@@ -15,8 +15,7 @@ import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
-from cute_dialect.interp.instructions.memory import apply_atomic, spin_point
-from cute_dialect.interp.instructions.memory_order import sync_of_op, sync_of_ptx
+from cute_dialect.interp.instructions.memory import apply_atomic, spin_point, sync_of_op, sync_of_ptx
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.machine.barriers import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at, shared_at
 from cute_dialect.interp.machine.group import AsyncCopy, Group, Wait

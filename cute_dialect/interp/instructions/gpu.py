@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from cute_dialect.interp.compiler.cfg import segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
-from cute_dialect.interp.instructions.memory_order import fence_of_op, fence_of_ptx
+from cute_dialect.interp.instructions.memory import fence_of_op, fence_of_ptx
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, no_effect, number
 from cute_dialect.interp.machine.group import Group, Wait

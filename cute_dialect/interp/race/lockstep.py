@@ -19,9 +19,8 @@ from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 from cute_dialect.interp.race.flags import Fence
 from cute_dialect.interp.race.history import MANY, Added, Shadow
-from cute_dialect.interp.race.memory_checks import after_end
+from cute_dialect.interp.race.memory_checks import WORD, after_end
 from cute_dialect.interp.race.monitor import Monitor
-from cute_dialect.interp.race.reporter import WORD
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Value
 

@@ -23,17 +23,18 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout
 from cute_dialect.dialect.memory_types import ConstrainedIntType, CoordTensorType, MemRefType, PtrType
 from cute_dialect.dialect.types import CuteType, Payload
-from cute_dialect.interp.validation.cute_values import (
+from cute_dialect.interp.validation.evaluator import (
     POISON,
+    Evaluator,
     Number,
     OutOfSteps,
     Undefined,
     Unsupported,
     Value,
+    arranged,
     flatten,
     printed,
 )
-from cute_dialect.interp.validation.evaluator import Evaluator, arranged
 
 RETRIES = 20
 """Number of times a sample is redrawn because the original is undefined on it or runs too long."""

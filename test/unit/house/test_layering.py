@@ -27,7 +27,7 @@ DRIVER = ("runtime",)
 
 INNER_LAYERS = {
     "interp": (
-        "errors", "types", "values", "rounding", "memory", "reports", "options", "machine", "race", "compiler",
+        "errors", "types", "values", "rounding", "memory", "reports", "machine", "race", "compiler",
         "instructions", "exec", "validation",
     ),
     "lang": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cute_dialect.interp.validation.cute_values import POISON, TESTS, Undefined, step, wrap
+from cute_dialect.interp.validation.evaluator import POISON, TESTS, Undefined, step, wrap
 
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
 
