@@ -13,7 +13,7 @@ import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
 from cute_dialect.errors import UsageError
 from cute_dialect.lang.nvgpu.cpasync import TensorMapManager, TensorMapUpdateMode
-from cute_dialect.lang.tracing.recorder import multiprocessors
+from cute_dialect.lang.tracing.tracer import multiprocessors
 from cute_dialect.lang.values.shared_memory import SmemAllocator
 from cute_dialect.viz.dispatch import draw
 from cute_dialect.viz.threads import draw_tv

@@ -60,7 +60,7 @@ class RunOptions:
     - seed: seed of the "random" schedule
     - overflow: "error" reports arithmetic that breaks its `nsw` or `nuw` flag, "wrap" lets it wrap
     - max_steps: number of ops of a warp (or of blocks in lockstep) between two checks that a loop still makes progress;
-      default 10^6, see `interp.compiler.cfg`
+      default 10^6, see `interp.compiler.control_flow`
     - memory_limit: limit for shared and local memory together, in bytes
     - blocks: the blocks to run, as linear numbers or as text such as "0,5,16:32" or "sample:16:seed". None runs all.
       Whole clusters run. `RunReport.written` then marks the bytes that were written; all others keep their old value

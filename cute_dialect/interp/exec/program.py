@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
-from cute_dialect.interp.compiler.cfg import compile_region
-from cute_dialect.interp.compiler.control import (
+from cute_dialect.interp.compiler.control_flow import (
     compile_execute_region,
     compile_for,
     compile_if,
     compile_index_switch,
+    compile_region,
     compile_while,
 )
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Function, result_types

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cute_dialect.interp.compiler.cfg import segments
+from cute_dialect.interp.compiler.control_flow import segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Step
 from cute_dialect.interp.compiler.undefined import origin_of, some, whole
 from cute_dialect.interp.errors import Fault, InterpError, attr_of

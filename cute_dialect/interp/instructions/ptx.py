@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.compiler.cfg import segments
-from cute_dialect.interp.compiler.control import compile_nothing
+from cute_dialect.interp.compiler.control_flow import compile_nothing, segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.compiler.undefined import emit_hidden
 from cute_dialect.interp.errors import InterpError, attr_of

@@ -1,7 +1,7 @@
 """Implicit-GEMM convolutions on Hopper, whose rows are pixels, by im2col TMA, mbarriers and wgmma.
 
 The kernel is that of :mod:`cute_dialect.kernels.gemm.hopper`, with the same consumers, epilogues and stores. Its
-producer loads pixels (:class:`~cute_dialect.kernels.conv.im2col_loads.Columns`) instead of rows of A. A K step is 64
+producer loads pixels (:class:`Columns`) instead of rows of A. A K step is 64
 channels (of 16 bits) of one tap. TMA shifts the pixels of a tile by the offset of the tap and fills the padding with
 zeros, so that no im2col matrix is written.
 
@@ -19,38 +19,450 @@ Arrays have the contiguous mode first, as TMA expects of images: (C, W, H, N).
 >>> from cute_dialect.kernels.gemm.config import GemmConfig
 >>> "wgmma<64x256x16" in conv_text(ConvConfig(GemmConfig(), Window((3, 3), (1, 1), (1, 1))))
 True
+
+A kernel numbers its own rows and columns. D is one matrix, with a row per pixel of an image or per filter. Epilogues
+and stores map them (:class:`PixelPlaces`, :class:`GroupPlaces`, :class:`TapPlaces`). The result of a strided dgrad is
+scattered to the pixels of a residue class. Each 64 columns of a wgrad belong to one tap. The loops over tiles take
+different numbers of K steps.
 """
 
-# Traced values define operators and attributes that pyright cannot check.
-# pyright: basic, reportOptionalMemberAccess=false
-
+from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import factors, number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig
-from cute_dialect.kernels.conv.im2col_loads import Chunks, Columns, Filter, Grid, Pixels, Steps
-from cute_dialect.kernels.conv.stores import (
-    GroupPlaces,
-    PixelPlaces,
-    PixelResult,
-    ResidueCooperative,
-    ResidueLoads,
-    ResidueWork,
-    TapPlaces,
-    WeightResult,
-)
 from cute_dialect.kernels.epilogue.combination import Addends
 from cute_dialect.kernels.epilogue.emit import Fused
+from cute_dialect.kernels.epilogue.fragment_layout import lanes_of
 from cute_dialect.kernels.gemm.block_scaling import Scales
-from cute_dialect.kernels.gemm.epilogue_store import Result
-from cute_dialect.kernels.gemm.hopper import ROLES, WORK, Loads, allocate, ring_between, take_roles, work_of
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.epilogue_store import ChunkStore, Result, RowStore
+from cute_dialect.kernels.gemm.hopper import (
+    ROLES,
+    WORK,
+    Cooperative,
+    Loads,
+    allocate,
+    ring_between,
+    take_roles,
+    work_of,
+)
 from cute_dialect.kernels.gemm.host import arguments_of, load_map, ring_of, store_map, store_widths
-from cute_dialect.kernels.gemm.mainloop import Operand, Products, Shared, Tiles
+from cute_dialect.kernels.gemm.mainloop import Item, Operand, Place, Products, Shared, Tiles
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic, reportOptionalMemberAccess=false
+
+
+class Grid(NamedTuple):
+    """Sizes of an image from which the kernel computes the pixel of a row and the tap of a step."""
+
+    extents: tuple[Any, ...]  # of the pixels that are GEMM rows, the last dimension first
+    blocks: Any  # im2col loads per tap
+
+
+def chosen(which: Any, values: Sequence[int]) -> Any:
+    """Return one of several constants, selected at run time; a constant if all are equal."""
+    if len(set(values)) == 1:
+        return values[0]
+    found = cute.Int32(values[0])
+    for i in cute.range_constexpr(1, len(values)):
+        found = cute.Int32(values[i]) if which == i else found
+    return found
+
+
+class Pixels:
+    """Mapping from GEMM rows to pixels."""
+
+    def __init__(self, grid: Grid):
+        self.divisors = [cute.fast_divmod_create_divisor(n) for n in grid.extents]
+
+    def of_row(self, row: Any) -> tuple[Any, ...]:
+        """Return the pixel of a row: W, H, …, then N."""
+        found = []
+        for i in cute.range_constexpr(len(self.divisors)):
+            row, rest = divmod(row, self.divisors[i])
+            found.append(rest)
+        return (*found, row)
+
+
+class Steps:
+    """Mapping from K steps to taps and channels."""
+
+    def __init__(self, config: ConvConfig, grid: Grid):
+        self.config, window = config, config.window
+        self.blocks = cute.fast_divmod_create_divisor(grid.blocks)
+        self.count, rank = grid.blocks, len(window.taps)
+        self.last_first = range(rank - 1, -1, -1)
+        self.residues = [window.residues(i) for i in range(rank)] if config.kind == DGRAD else None
+
+    def taps(self, residue: Any) -> list[Any]:
+        """Return the number of taps along each dimension, W first."""
+        if self.residues is None:
+            return [self.config.window.taps[i] for i in self.last_first]
+        return [chosen(a, [r.hits for r in self.residues[i]]) for i, a in zip(self.last_first, self.places(residue))]
+
+    def places(self, residue: Any) -> list[Any]:
+        """Return the coordinates of a residue class, the remainder along each dimension, W first."""
+        found = []
+        for i in self.last_first:
+            u = self.config.window.strides[i]
+            if self.config.strided:
+                found.append(residue % u)
+                residue = residue // u
+            else:
+                found.append(0)
+        return found
+
+    def steps(self, residue: Any) -> Any:
+        """Return the number of K steps of a residue class. A class without taps has one step, of zeros."""
+        return cute.max(prod(self.taps(residue)) * self.count, 1)
+
+    def tap(self, number: Any, residue: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Return the index of a tap in the filter, and its offset from the first pixel, W first."""
+        window, places, taps = self.config.window, self.places(residue), self.taps(residue)
+        found: Any = 0
+        offsets, scale = [], 1
+        lower = self.config.corners[0]
+        for i, a, count in zip(self.last_first, places, taps):
+            size = cute.max(count, 1)
+            index = number % size
+            number = number // size
+            if self.residues is None:
+                seen = window.taps[i] - 1 - index if window.flip else index
+                tap, offset = index, seen * window.dilations[i]
+            else:
+                of_all = self.residues[i]
+                tap = chosen(a, [r.first for r in of_all]) + index * of_all[0].step
+                from_low = chosen(a, [r.at - lower[i] if r.hits else 0 for r in of_all])
+                offset = from_low + (size - 1 - index) * of_all[0].apart
+                tap = window.taps[i] - 1 - tap if window.flip else tap
+            found = found + tap * scale
+            scale = scale * window.taps[i]
+            offsets.append(offset)
+        return found, tuple(offsets)
+
+
+class Columns:
+    """An operand whose rows are pixels of an image and whose K is the channels of filter taps.
+
+    Args:
+        config: The configuration.
+        atom: im2col TMA atom.
+        smem: Stages (rows, K, stages).
+        grid, steps: Mappings of rows and K steps.
+        blocks: Number of blocks of the cluster that share the operand. Each loads some of its rows.
+        rank: Index of this block among them.
+        mask: Multicast mask.
+    """
+
+    def __init__(
+        self, config: ConvConfig, atom: Any, smem: Any, grid: Grid, steps: Steps, blocks: int, rank: Any, mask: Any
+    ):
+        self.config, self.atom, self.smem, self.steps = config, atom, smem, steps
+        self.pixels, self.blocks, self.rank, self.mask = Pixels(grid), blocks, rank, mask
+        self.shared = blocks > 1
+
+    def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
+        """Issue the loads of this block's part of tile (row, k) to a slot. ``matrix`` is a group or a residue class."""
+        config, (m, _, depth) = self.config, self.config.base.tile
+        width, rows = config.width, m // self.blocks
+        lower = config.corners[0][::-1]
+        strides = (1,) * len(lower) if config.kind == DGRAD else config.window.strides[::-1]
+        *pixel, n = self.pixels.of_row(row * m + self.rank * rows)
+        first = [x * s + low for x, s, low in zip(pixel, strides, lower)]
+        for box in range(config.boxes):
+            number, block = divmod(k * config.boxes + box if config.boxes > 1 else k, self.steps.blocks)
+            channel = block * width
+            if config.groups:
+                channel = channel + matrix * (self.steps.count * width)
+            if config.boxes > 1:  # past the last tap: load channels that are out of bounds, that is, zeros
+                inside = number < prod(config.window.taps)
+                channel = channel if inside else cute.Int32(_NOWHERE)
+                number = number if inside else cute.Int32(0)
+            if config.strided:  # a class without taps
+                none = prod(self.steps.taps(matrix)) == 0
+                channel = cute.Int32(_NOWHERE) if none else channel
+            _, offsets = self.steps.tap(number, matrix)
+            at = cute.make_tensor((channel, *first, n), cute.layout(f"({width},{rows}):(1@0,0)"))
+            start = self.smem.iterator + (slot * (m * depth) + self.rank * (rows * width) + box * (m * width))
+            align = 128 if rows * width % 512 else 1024
+            there = cute.make_tensor(start.align(align), cute.layout(f"({width},{rows}):(1,{width})"))
+            cute.copy(self.atom, at, there, tma_bar_ptr=barrier, mcast_mask=self.mask, im2col_offsets=offsets)
+
+
+_NOWHERE = 1 << 24
+"""A channel that is out of bounds in any image."""
+
+
+class Filter:
+    """The filter operand: tiles of (rows, channels, taps), or of (rows, taps and channels) of one group."""
+
+    def __init__(self, config: ConvConfig, operand: Operand, steps: Steps):
+        self.config, self.operand, self.steps = config, operand, steps
+        self.shared = operand.shared
+
+    def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
+        """Issue the load of this block's part of tile (row, k) to a slot."""
+        if self.config.flat:
+            self.operand.fetch(slot, barrier, row, k, matrix)
+        else:
+            number, block = divmod(k, self.steps.blocks)
+            tap, _ = self.steps.tap(number, matrix)
+            block = block + matrix * self.steps.count if self.config.groups else block
+            self.operand.fetch(slot, barrier, row, block, tap)
+
+
+class Chunks:
+    """The image operand of wgrad: its rows are 64-channel chunks of a filter tap, its K mode is output pixels.
+
+    ``atom`` loads 64 channels of pixels to ``smem`` (rows, K, stages). ``channels`` is the number of channels of a
+    group.
+    """
+
+    shared = False
+
+    def __init__(self, config: ConvConfig, atom: Any, smem: Any, grid: Grid, steps: Steps, channels: Any = 0):
+        self.config, self.atom, self.smem, self.steps, self.pixels = config, atom, smem, steps, Pixels(grid)
+        self.channels = channels
+
+    def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
+        """Issue the loads of the chunks of tile (row, k) to a slot."""
+        config, (_, n, depth) = self.config, self.config.base.tile
+        window, low = config.window, config.window.lower[::-1]
+        *pixel, image = self.pixels.of_row(k * depth)
+        first = [x * u + start for x, u, start in zip(pixel, window.strides[::-1], low)]
+        for chunk in range(n // 64):
+            number, block = divmod(row * (n // 64) + chunk, self.steps.blocks)
+            inside = number < prod(window.taps)
+            first_one = block * 64 + (matrix * self.channels if config.groups else 0)
+            channel = first_one if inside else cute.Int32(_NOWHERE)
+            _, offsets = self.steps.tap(number if inside else cute.Int32(0), None)
+            at = cute.make_tensor((channel, *first, image), cute.layout(f"(64,{depth}):(1@0,0)"))
+            start = self.smem.iterator + (slot * (n * depth) + chunk * (64 * depth))
+            there = cute.make_tensor(start.align(1024), cute.layout(f"(64,{depth}):(1,64)"))
+            cute.copy(self.atom, at, there, tma_bar_ptr=barrier, im2col_offsets=offsets)
+
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic, reportOptionalMemberAccess=false
+
+
+_OUTSIDE = 1 << 30
+"""An index that is out of bounds: nothing is stored there, and loaded values are not used."""
+
+
+class PixelPlaces:
+    """Mapping for a strided dgrad: rows are pixels of a residue class, which is the matrix index.
+
+    ``image`` is the result (C, W, …, N).
+    """
+
+    def __init__(self, image: Any, pixels: Pixels, steps: Steps):
+        self.image, self.pixels, self.steps = image, pixels, steps
+
+    def row(self, row: Any, matrix: Any) -> Any:
+        """Return the pixel's row in D."""
+        *extents, images = self.image.shape[1:]
+        strides = self.steps.config.window.strides[::-1]
+        *pixel, n = self.pixels.of_row(row)
+        found, inside = n, n < images
+        where = [x * u + a for x, u, a in zip(pixel, strides, self.steps.places(matrix))]
+        for x, extent in zip(reversed(where), reversed(extents)):
+            found, inside = found * extent + x, inside & (x < extent)
+        return found if inside else cute.Int32(_OUTSIDE)
+
+    def column(self, column: Any, matrix: Any) -> Any:
+        """Return the column unchanged."""
+        return column
+
+
+class GroupPlaces:
+    """Mapping for groups. ``extents`` are the number of rows, and of columns of a group."""
+
+    def __init__(self, steps: Steps, extents: Any):
+        self.extents = extents
+
+    def row(self, row: Any, matrix: Any) -> Any:
+        """Return the row unchanged."""
+        return row
+
+    def column(self, column: Any, matrix: Any) -> Any:
+        """Return the column among those of all groups."""
+        _, per = self.extents
+        return column + matrix * per if column < per else cute.Int32(_OUTSIDE)
+
+
+class TapPlaces:
+    """Mapping for wgrad, whose columns are chunks of 64 channels of a tap.
+
+    ``extents`` are the number of filters (of a group), and of channels of a tap.
+    """
+
+    def __init__(self, steps: Steps, extents: Any):
+        self.steps, self.extents = steps, extents
+
+    def row(self, row: Any, matrix: Any) -> Any:
+        """Return the row, counted over all groups."""
+        if not self.steps.config.groups:
+            return row
+        per, _ = self.extents
+        return row + matrix * per if row < per else cute.Int32(_OUTSIDE)
+
+    def column(self, column: Any, matrix: Any) -> Any:
+        """Return the column among the channels of all taps."""
+        _, channels = self.extents
+        tap, block = divmod(cute.assume(column // 64, range=(0, None)), self.steps.blocks)
+        channel = block * 64 + column % 64
+        return tap * channels + channel if channel < channels else cute.Int32(_OUTSIDE)
+
+
+class WeightResult(Result):
+    """Epilogue of wgrad: each 64 accumulator columns are channels of one tap.
+
+    Channels and taps past the last ones are not stored.
+    """
+
+    def __init__(
+        self, config: ConvConfig, steps: Steps, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Any
+    ):
+        super().__init__(config.base, tmas, memory, sums, group, fused)
+        self.steps = steps
+
+    def at(self, place: Place, atom: int, column: Any) -> tuple[Any, ...]:
+        """Return the filter, channel and tap of an element of the tile."""
+        first = place.column * self.c.columns + column
+        tap, block = divmod(cute.assume(first // 64, range=(0, None)), self.steps.blocks)
+        found = self.row(place, atom), block * 64 + first % 64, tap
+        return found if place.matrix is None else (*found, place.of[2])
+
+    def of_sums(self, place: Place, atom: int, column: Any) -> tuple[Any, Any]:
+        """Return the row and column in the accumulator, which
+        :class:`~cute_dialect.kernels.conv.hopper.TapPlaces` maps to the result.
+        """
+        return self.row(place, atom), place.column * self.c.columns + column
+
+
+class _Target:
+    """Stand-in for a TMA atom in a store without TMA; provides the element type."""
+
+    def __init__(self, value_type: Any):
+        self.value_type = value_type
+
+
+class PixelStore(RowStore):
+    """Store for rows that are pixels anywhere in an image, 16 bytes of channels at a time.
+
+    ``image`` is (C, W, …, N); ``pixels`` and ``steps`` map rows and residue classes to its pixels.
+    """
+
+    def __init__(self, image: Any, pixels: Pixels, steps: Steps, width: int, memory: Any, buffers: int, group: Any):
+        super().__init__((_Target(image.element_type), None), width, memory, buffers, group, lanes_of(0))
+        self.image, self.pixels, self.steps = image, pixels, steps
+        self.vector = 128 // image.element_type.width
+        load = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), image.element_type, num_bits_per_copy=128)
+        self.across = width // self.vector  # lanes per row
+        lanes = cute.make_layout((32 // self.across, self.across), stride=(self.across, 1))
+        self.read = cute.make_tiled_copy_tv(load, lanes, cute.make_layout((1, self.vector))).get_slice(self.lane)
+        self.atom_of_rows = load
+
+    def wait(self, under_way: int) -> None:
+        """Do nothing: stores have read their buffers when they are issued."""
+
+    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int, leave: Any = None) -> None:
+        """Store the registers of a chunk. ``at`` is row, channel and residue class of the first element."""
+        cute.arch.sync_warp()
+        staged = self.staged[None, None, self.warp, buffer]
+        cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(staged))
+        cute.arch.sync_warp()
+        source = self.read.partition_S(staged)
+        held = cute.make_rmem_tensor_like(source)
+        cute.copy(self.read, source, held)
+        row, channel, residue = at
+        places = self.steps.places(residue)
+        strides = self.steps.config.window.strides[::-1]
+        channel = channel + self.lane % self.across * self.vector
+        *extents, images = self.image.shape[1:]
+        for i in cute.range_constexpr(16 * self.across // 32):
+            *pixel, n = self.pixels.of_row(row + self.warp * 16 + i * (32 // self.across) + self.lane // self.across)
+            where = [x * u + a for x, u, a in zip(pixel, strides, places)]
+            inside = (n < images) & (channel < self.image.shape[0])
+            for x, extent in zip(where, extents):
+                inside = inside & (x < extent)
+            if inside:
+                start = (self.image[(None, *where, n)].iterator + channel).align(16)
+                there = cute.make_tensor(start, cute.make_layout(self.vector))
+                cute.copy(self.atom_of_rows, held[None, i, 0], there)
+
+
+class PixelResult(Result):
+    """Epilogue of a strided dgrad, in which a matrix of the batch is a residue class.
+
+    ``image`` is (C, W, …, N); the other arguments are those of :class:`Result`.
+    """
+
+    def __init__(
+        self, c: GemmConfig, image: Any, pixels: Pixels, steps: Steps, memory: Any, sums: Any, group: Any, fused: Any
+    ):
+        targets = {width: (_Target(image.element_type), None) for width in dict.fromkeys(c.widths)}
+        super().__init__(c, targets, memory, sums, group, fused)
+        buffers = c.buffers * c.consumers
+        self.stores: dict[int, ChunkStore] = {
+            width: PixelStore(image, pixels, steps, width, memory, buffers, group) for width in targets
+        }
+
+
+class ResidueLoads(Loads):
+    """Producer for tiles with different numbers of K steps."""
+
+    def whole(self, first: Any, done: Any) -> None:
+        """Load all tiles of this block from ``first`` on. The first ``done`` stages are already issued."""
+        for tile in range(first, self.tiles.count(), self.tiles.step):
+            place = self.tiles.place(tile)
+            for i in range(done, self.k_tiles(place)):
+                self.stage(i, place)
+            done = cute.Int32(0)
+
+
+class ResidueCooperative(Cooperative):
+    """Consumers of tiles with different numbers of K steps."""
+
+    def whole(self, first: Any) -> None:
+        """Multiply and store this block's tiles from ``first`` on."""
+        for tile in range(first, self.tiles.count(), self.tiles.step):
+            place = self.tiles.place(tile)
+            ahead = self.result.ahead(place)
+            self.products.of_tile(self.consumer, self.k_tiles(place), place)
+            self.result.convert(place, ahead)
+            self.result.store(place, ahead=ahead)
+        self.result.finish()
+
+
+class ResidueWork:
+    """Work of a block: every n-th tile, n being the number of clusters. ``k_tiles(place)`` is the number of K steps."""
+
+    def __init__(self, c: Any, tiles: Any, k_tiles: Any, shared: Any):
+        del c, shared
+        self.tiles = tiles
+        last = cute.max(tiles.count() - 1, 0)
+        self.first = Item(tiles.first, 0, k_tiles(tiles.place(cute.min(tiles.first, last))))
+
+    def produce(self, loads: Any) -> None:
+        """Load the operands of this block's tiles."""
+        loads.whole(self.tiles.first, loads.begin(self.first))
+
+    def consume(self, role: Any) -> None:
+        """Multiply and store this block's tiles."""
+        role.whole(self.tiles.first)
+
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic, reportOptionalMemberAccess=false
 
 
 @cute.jit

@@ -14,11 +14,16 @@ length are treated as one row (``Plan.flat``). Per-column and per-row values are
 >>> plan = Plan(make.graph([Output(make.call("add", x, y), "f16")]))
 >>> plan.vector, plan.name[:14]
 (8, 'elementwise-g-')
+
+Gated activations ``f(a) * b`` of the halves of a row, and their gradients, are such plans.
+
+>>> gated_plan("silu", "bf16").vector, len(gated_plan("gelu", "f16", is_gradient=True).graph.outputs)
+(8, 2)
 """
 
-# Traced values define operators and element types that pyright cannot check.
-# pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
+from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
@@ -27,7 +32,11 @@ from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.emit import OF_FLOATS, evaluated
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS
-from cute_dialect.kernels.epilogue.graph import Graph, Input, constant_of
+from cute_dialect.kernels.epilogue.graph import Builder, Graph, Input, Output, constant_of
+
+# Traced values define operators and element types that pyright cannot check.
+# pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
+
 
 ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8", "i32", "i64", "f64", "i1")
 """Types of arrays and results. ``i1`` is stored as bytes of 0 and 1, and is ``ui8`` in a plan."""
@@ -288,3 +297,21 @@ def elementwise_text(plan: Plan) -> cute.Compiled:
             operands.append(cute.Tensor[number(x.element), f"(?):({step})"])
     results = tuple([cute.Tensor[number(x.element), "(?,?):(?{i64},1)"] for x in plan.graph.outputs])
     return cute.trace(launch, tuple(operands), results, plan)
+
+
+ACTIVATIONS = ("silu", "gelu", "gelu_tanh", "relu", "sigmoid")
+"""Supported activations ``f``."""
+
+
+@cache
+def gated_plan(activation: str, element: str, *, is_gradient: bool = False) -> Plan:
+    """Return the plan of matrices (a, b) -> result, or (a, b, gradient of the result) -> (gradients of a and b)."""
+    make = Builder()
+    a, b = (make.load(Input("aux", element, order="n")) for _ in range(2))
+    value = make.call(activation, a)
+    if not is_gradient:
+        return Plan(make.graph([Output(make.call("multiply", value, b), element)]))
+    g = make.load(Input("aux", element, order="n"))
+    # A graph numbers its inputs in the order of this expression: a, b, g.
+    of_a = make.call("multiply", make.call("multiply", make.call(f"d_{activation}", a), b), g)
+    return Plan(make.graph([Output(of_a, element), Output(make.call("multiply", g, value), element)]))

@@ -24,9 +24,8 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import BITS, number, rounded
 from cute_dialect.kernels.common.philox import number_of, words_of
 from cute_dialect.kernels.common.traced_text import printed
-from cute_dialect.kernels.epilogue.broadcast_prefetch import element_of
 from cute_dialect.kernels.epilogue.combination import annotation, extents_of, grouped
-from cute_dialect.kernels.epilogue.emit import evaluated, evaluated_pair
+from cute_dialect.kernels.epilogue.emit import element_of, evaluated, evaluated_pair
 from cute_dialect.kernels.epilogue.graph import Graph, Input, Output, constant_of
 
 WARPS = 8

@@ -23,9 +23,8 @@ from cute_dialect.lang.calls.cache.dependencies import Watched
 from cute_dialect.lang.calls.options import default_checks, default_device
 from cute_dialect.lang.machine.printf import HostTexts
 from cute_dialect.lang.tracing.errors import KernelTypeError, NotCompiled
-from cute_dialect.lang.tracing.recorder import recorded
 from cute_dialect.lang.tracing.source_location import user_frames
-from cute_dialect.lang.tracing.tracer import finishes_errors
+from cute_dialect.lang.tracing.tracer import finishes_errors, recorded
 from cute_dialect.pipelines.ptxas import PtxasError
 from cute_dialect.runtime import abi
 from cute_dialect.runtime import load as read

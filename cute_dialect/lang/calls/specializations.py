@@ -23,8 +23,8 @@ from cute_dialect.lang.calls.options import Options, current_target
 from cute_dialect.lang.calls.traced import Reified, plain, reify
 from cute_dialect.lang.rewrite.source import is_users_function
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.tracing.recorder import recorded, said
 from cute_dialect.lang.tracing.source_location import place_of
+from cute_dialect.lang.tracing.tracer import recorded, said
 from cute_dialect.lang.values.annotations import TensorAnnotation, is_constexpr, is_number_type
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from cute_dialect.lang.control.mutable_state import Snapshot, U, holds_container
 from cute_dialect.lang.control.runtime_loops import Attached, Retrace, Rolled
 from cute_dialect.lang.rewrite.convert import is_converted
 from cute_dialect.lang.tracing.errors import LimitError, LoopError, StaticError, SyntaxErrorInKernel
-from cute_dialect.lang.tracing.recorder import remark
-from cute_dialect.lang.tracing.tracer import locate
+from cute_dialect.lang.tracing.tracer import locate, remark
 from cute_dialect.lang.values.dtypes import Boolean, Int32
 from cute_dialect.lang.values.dynamic import Form, is_dynamic
 from cute_dialect.lang.values.folding import literal

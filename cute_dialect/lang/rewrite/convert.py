@@ -48,7 +48,7 @@ from cute_dialect.lang.rewrite.source import (
     text_of,
 )
 from cute_dialect.lang.tracing.errors import SyntaxErrorInKernel
-from cute_dialect.lang.tracing.recorder import called
+from cute_dialect.lang.tracing.tracer import called
 
 RUNTIME = ".rt"
 _OPERATORS: dict[type[ast.cmpop], str] = {

@@ -3,6 +3,10 @@
 One trace builds one module: a host function with the kernels that it launches, or a single kernel.  Ops are created by
 name.  cute ops infer their result types, and each op carries the user's source lines as its location.  Float ops get
 the fast-math flags of the enclosing :class:`fastmath`.
+
+A :class:`Recorder` keeps the dependencies of a trace that its source does not name: called functions, and GPU
+properties queried.  The cache on disk compares both before it accepts an entry
+(:mod:`cute_dialect.lang.calls.cache.disk`).
 """
 
 from __future__ import annotations
@@ -11,12 +15,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache, wraps
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from cute_dialect.arch.targets import TARGETS
+from cute_dialect.arch.targets import DEFAULT_TARGET, TARGETS
 from cute_dialect.errors import CompileError, CuteError, Place
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.source_location import holds, is_library, is_user_code, location, place_at, user_places
+from cute_dialect.runtime.driver import CudaError, driver
 from cute_dialect.runtime.launch_plan import LaunchError
 from cute_dialect.runtime.settings import word
 from cute_dialect.tracebacks import shorten
@@ -27,6 +33,63 @@ if TYPE_CHECKING:
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+
+class Recorder:
+    """The record of one trace."""
+
+    def __init__(self) -> None:
+        self.functions: dict[int, FunctionType] = {}
+        """The called functions, by the identity of their code."""
+        self.multiprocessors: dict[int, int] = {}
+        """The SM count of each GPU that was queried."""
+        self.remarks: dict[str, None] = {}
+        """Remarks of the tracer, without duplicates."""
+
+
+_recorder: ContextVar[Recorder | None] = ContextVar("cute_dialect_recorder", default=None)
+
+
+@contextmanager
+def recorded() -> Generator[Recorder]:
+    """Record the dependencies of traces within the ``with`` block."""
+    recorder = Recorder()
+    token = _recorder.set(recorder)
+    try:
+        yield recorder
+    finally:
+        _recorder.reset(token)
+
+
+def called(f: FunctionType) -> None:
+    """Record a function that a trace calls."""
+    recorder = _recorder.get()
+    if recorder is not None:
+        recorder.functions.setdefault(id(f.__code__), f)
+
+
+def remark(code: str, text: str, place: Place | None) -> None:
+    """Record a remark for the user that is not an error."""
+    recorder = _recorder.get()
+    if recorder is not None:
+        recorder.remarks[said(code, text, place)] = None
+
+
+def said(code: str, text: str, place: Place | None) -> str:
+    """Return the text of a remark."""
+    return f"{place or '?'}: remark {code}: {text}"
+
+
+def multiprocessors(device: int) -> int:
+    """Return the number of SMs of a GPU. Without a GPU it is that of an H100 or H200 SXM."""
+    try:
+        found = driver().multiprocessors(device)
+    except CudaError:
+        found = DEFAULT_TARGET.sms
+    recorder = _recorder.get()
+    if recorder is not None:
+        recorder.multiprocessors[device] = found
+    return found
 
 
 class LaunchFacts(NamedTuple):

@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from cute_dialect.kernels.elementwise.gated import ACTIVATIONS, gated_plan
-from cute_dialect.kernels.elementwise.graph import Plan
+from cute_dialect.kernels.elementwise.graph import ACTIVATIONS, Plan, gated_plan
 from cute_dialect.op.errors import UnsupportedError
 
 _MOST = 2**30

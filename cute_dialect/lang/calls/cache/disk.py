@@ -22,7 +22,7 @@ from cute_dialect.lang.calls.cache.digests import NoDigest, Walk, digest_of
 from cute_dialect.lang.calls.traced import plain
 from cute_dialect.lang.machine.printf import HostTexts
 from cute_dialect.lang.rewrite.source import asked_for, is_installed
-from cute_dialect.lang.tracing.recorder import Recorder, multiprocessors
+from cute_dialect.lang.tracing.tracer import Recorder, multiprocessors
 from cute_dialect.pipelines.cache import Cache, default_cache, key_of_sources, same_tools, tools
 
 if TYPE_CHECKING:
