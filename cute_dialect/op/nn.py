@@ -1,4 +1,12 @@
-"""Torch modules: linear, grouped linear and convolution layers with a fused activation."""
+"""Torch modules: the layers of a transformer block, and linear, grouped and convolution layers with an activation.
+
+Parameters that have another type than the input are converted to it in each call.  A model with f32 parameters and
+16-bit activations thus trains in mixed precision: its optimizer updates the f32 parameters.
+
+>>> layer = MLP(64, 128, run_on="cpu")
+>>> layer.up.weight.shape, layer.down.weight.shape
+(torch.Size([256, 64]), torch.Size([64, 128]))
+"""
 
 # torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -6,17 +14,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import torch
 
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import ArgumentError, UnsupportedError
+from cute_dialect.op.functions.attention import attention
 from cute_dialect.op.functions.conv import conv2d
-from cute_dialect.op.functions.gemm import linear
+from cute_dialect.op.functions.gated import gated
+from cute_dialect.op.functions.gemm import linear, mm
 from cute_dialect.op.functions.grouped import grouped_mm
+from cute_dialect.op.functions.rope import rope
+from cute_dialect.op.functions.rows import layer_norm, rms_norm
 from cute_dialect.op.keywords import checks_keywords
 
-__all__ = ["Conv2d", "GroupedLinear", "Linear"]
+__all__ = ["MLP", "Attention", "Conv2d", "GroupedLinear", "LayerNorm", "Linear", "RMSNorm"]
+
+
+@overload
+def _like(parameter: torch.Tensor, x: torch.Tensor) -> torch.Tensor: ...
+@overload
+def _like(parameter: torch.Tensor | None, x: torch.Tensor) -> torch.Tensor | None: ...
+def _like(parameter: torch.Tensor | None, x: torch.Tensor) -> torch.Tensor | None:
+    """Return a parameter in the type of ``x``."""
+    return parameter if parameter is None or parameter.dtype == x.dtype else parameter.to(x.dtype)
 
 
 class Linear(torch.nn.Linear):
@@ -37,7 +58,14 @@ class Linear(torch.nn.Linear):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return (…, out_features) for an input of (…, in_features)."""
-        return linear(input, self.weight, self.bias, self.activation, device=self.run_on)
+        weight, bias = _like(self.weight, input), _like(self.bias, input)
+        return linear(input, weight, bias, self.activation, device=self.run_on)
+
+    def add(self, input: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+        """Return ``residual`` plus the result without its activation; the GEMM's epilogue adds them."""
+        a, c = input.reshape(-1, self.in_features), residual.reshape(-1, self.out_features)
+        weight, bias = _like(self.weight, input), _like(self.bias, input)
+        return mm(a, weight.t(), c=c, bias=bias, device=self.run_on).view(residual.shape)
 
     def extra_repr(self) -> str:
         return super().extra_repr() + (f", activation={self.activation}" if self.activation else "")
@@ -75,8 +103,9 @@ class GroupedLinear(torch.nn.Module):
 
         Group g ends before row ``offs[g]``.  Rows past the last group are zeros.
         """
+        weight, bias = _like(self.weight, input), _like(self.bias, input)
         return grouped_mm(
-            input, self.weight.mT, offs, bias=self.bias, activation=self.activation, rest="zero", device=self.run_on
+            input, weight.mT, offs, bias=bias, activation=self.activation, rest="zero", device=self.run_on
         )
 
     def extra_repr(self) -> str:
@@ -112,7 +141,147 @@ class Conv2d(torch.nn.Conv2d):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return (N, K, P, Q) for an input of (N, C, H, W)."""
         how = (self.stride, self.padding, self.dilation, self.groups)
-        return conv2d(input, self.weight, self.bias, *how, activation=self.activation, device=self.run_on)
+        weight, bias = _like(self.weight, input), _like(self.bias, input)
+        return conv2d(input, weight, bias, *how, activation=self.activation, device=self.run_on)
 
     def extra_repr(self) -> str:
         return super().extra_repr() + (f", activation={self.activation}" if self.activation else "")
+
+
+class RMSNorm(torch.nn.RMSNorm):
+    """``torch.nn.RMSNorm``, which can add a residual first.
+
+    Args:
+        run_on: ``"cpu"`` runs on the interpreter.
+    """
+
+    @checks_keywords
+    def __init__(
+        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, *,
+        device: Any = None, dtype: Any = None, run_on: str | None = None,
+    ):  # fmt: skip
+        super().__init__(normalized_shape, eps, elementwise_affine, device=device, dtype=dtype)
+        self.run_on = run_on
+
+    def forward(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> Any:
+        """Return the norm of ``x``, or with ``residual`` the pair: norm of the sum, and the sum."""
+        weight = _like(self.weight, x)
+        return rms_norm(x, self.normalized_shape, weight, self.eps, residual=residual, device=self.run_on)
+
+
+class LayerNorm(torch.nn.LayerNorm):
+    """``torch.nn.LayerNorm``, which can add a residual first.
+
+    Args:
+        run_on: ``"cpu"`` runs on the interpreter.
+    """
+
+    @checks_keywords
+    def __init__(
+        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, *,
+        device: Any = None, dtype: Any = None, run_on: str | None = None,
+    ):  # fmt: skip
+        super().__init__(normalized_shape, eps, elementwise_affine, bias, device=device, dtype=dtype)
+        self.run_on = run_on
+
+    def forward(self, input: torch.Tensor, residual: torch.Tensor | None = None) -> Any:
+        """Return the norm of ``input``, or with ``residual`` the pair: norm of the sum, and the sum."""
+        weight, bias = _like(self.weight, input), _like(self.bias, input)
+        return layer_norm(input, self.normalized_shape, weight, bias, self.eps, residual=residual, device=self.run_on)
+
+
+class Attention(torch.nn.Module):
+    """Self-attention: one GEMM for queries, keys and values, rotary positions, attention, and a GEMM for the result.
+
+    Args:
+        dim: size of a token.
+        heads: number of query heads.
+        kv_heads: number of key heads, a divisor of ``heads``; default: ``heads``.
+        head_dim: size of a head, a multiple of 16 with rotary positions; default: ``dim / heads``.
+        bias: both linear layers have a bias.
+        causal, window: as in :func:`cute_dialect.op.attention`.
+        rope_base: base of the angles of rotary positions, ``base^(-2 i / head_dim)``; None for no positions.
+        run_on: ``"cpu"`` runs on the interpreter.
+    """
+
+    @checks_keywords
+    def __init__(
+        self, dim: int, heads: int, kv_heads: int | None = None, *, head_dim: int | None = None, bias: bool = False,
+        causal: bool | str = True, window: tuple[int | None, int | None] | None = None,
+        rope_base: float | None = 10_000.0, device: Any = None, dtype: Any = None, run_on: str | None = None,
+    ):  # fmt: skip
+        super().__init__()
+        shared = heads if kv_heads is None else kv_heads
+        if heads < 1 or shared < 1 or heads % shared:
+            raise ArgumentError(f"Attention: heads={heads} is not a multiple of kv_heads={kv_heads}; change one")
+        if head_dim is None and dim % heads:
+            raise ArgumentError(f"Attention: dim={dim} is not a multiple of heads={heads}; pass head_dim")
+        size = dim // heads if head_dim is None else head_dim
+        if rope_base is not None and size % 16:
+            raise ArgumentError(
+                f"Attention: heads of {size} elements cannot have rotary positions, which need a multiple of 16; "
+                "pass another head_dim, or rope_base=None"
+            )
+        self.heads, self.kv_heads, self.head_dim = heads, shared, size
+        self.causal, self.window, self.rope_base, self.run_on = causal, window, rope_base, run_on
+        more: dict[str, Any] = {"device": device, "dtype": dtype, "run_on": run_on}
+        self.qkv = Linear(dim, (heads + 2 * shared) * size, bias, **more)
+        self.out = Linear(heads * size, dim, bias, **more)
+        self._tables: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    def forward(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
+        """Return (B, S, dim) for tokens (B, S, dim), plus ``residual`` if there is one."""
+        joined = self.qkv(x).view(*x.shape[:2], -1, self.head_dim)
+        q, k, v = joined.split([self.heads, self.kv_heads, self.kv_heads], 2)
+        if self.rope_base is not None:
+            q, k = rope((q, k), *self.angles(x.shape[1], x.device), layout="bshd", device=self.run_on)
+        seen = attention(q, k, v, causal=self.causal, window=self.window, layout="bshd", device=self.run_on).flatten(2)
+        return self.out(seen) if residual is None else self.out.add(seen, residual)
+
+    def angles(self, length: int, device: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the cosines and sines of ``length`` positions, each (length, head_dim / 2), f32."""
+        if self._tables is None or len(self._tables[0]) < length or self._tables[0].device != device:
+            positions = torch.arange(max(length, 64), dtype=torch.float64, device=device)
+            powers = torch.arange(0, self.head_dim, 2, dtype=torch.float64, device=device) / self.head_dim
+            turns = positions[:, None] * float(self.rope_base or 1.0) ** -powers
+            self._tables = turns.cos().float(), turns.sin().float()
+        cos, sin = self._tables
+        return cos[:length], sin[:length]
+
+    def extra_repr(self) -> str:
+        window = "" if self.window is None else f", window={self.window}"
+        return f"heads={self.heads}, kv_heads={self.kv_heads}, head_dim={self.head_dim}, causal={self.causal}{window}"
+
+
+class MLP(torch.nn.Module):
+    """Two linear layers with an activation between them.
+
+    Args:
+        dim: size of a token.
+        hidden: size between the layers.
+        activation: as in :func:`cute_dialect.op.gated`, or if not ``gated`` in :func:`cute_dialect.op.linear`.
+        gated: the first layer computes two halves ``a`` and ``b``, and the second one reads ``activation(a) * b``.
+        bias: both layers have a bias.
+        run_on: ``"cpu"`` runs on the interpreter.
+    """
+
+    @checks_keywords
+    def __init__(
+        self, dim: int, hidden: int, *, activation: str = "silu", gated: bool = True, bias: bool = False,
+        device: Any = None, dtype: Any = None, run_on: str | None = None,
+    ):  # fmt: skip
+        super().__init__()
+        more: dict[str, Any] = {"device": device, "dtype": dtype, "run_on": run_on}
+        self.gate, self.run_on = activation if gated else "", run_on
+        self.up = Linear(dim, 2 * hidden if gated else hidden, bias, activation="" if gated else activation, **more)
+        self.down = Linear(hidden, dim, bias, **more)
+
+    def forward(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
+        """Return (…, dim) for tokens (…, dim), plus ``residual`` if there is one."""
+        hidden = self.up(x)
+        if self.gate:
+            hidden = gated(hidden, self.gate, device=self.run_on)
+        return self.down(hidden) if residual is None else self.down.add(hidden, residual)
+
+    def extra_repr(self) -> str:
+        return f"gate={self.gate}" if self.gate else ""

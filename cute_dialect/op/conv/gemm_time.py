@@ -93,8 +93,8 @@ def grouped_gemm(asked: ConvRequest, gpu: str = "", sms: int = 132) -> Geometry 
 
     >>> from cute_dialect.op.problems.conv import geometry
     >>> g = geometry("conv2d", "fprop", (8, 56, 56, 140), (134, 3, 3, 70), 1, 1, 1, 2)
-    >>> grouped_gemm(ConvRequest(g, "f16", "f16")).groups
-    1
+    >>> grouped_gemm(ConvRequest(g, "f16", "f16")).groups  # one launch, with padded channels
+    2
     """
     found = _grouped(asked, gpu, sms)
     return None if found is None or found[0] >= _columns(asked, gpu, sms) else found[1]

@@ -1,7 +1,7 @@
 """Backward of attention: the choice of the kernels and their launches.
 
 >>> from cute_dialect.op.problems.attention import Form, form_of
->>> form = Form("bf16", "bhsd", False, 2, 8, 2, 1024, 1024, 128, 0.1, "right", False, 0, 0, True, None)
+>>> form = Form("bf16", "bhsd", False, 64, 8, 2, 1024, 1024, 128, 0.1, "right", False, 0, 0, True, None)
 >>> [kernel.name for kernel in choose_backward(AttentionBackwardProblem(form)).kernels][1]
 'attention-backward-bf16-128-right-64x128'
 """
@@ -90,7 +90,7 @@ class BackwardDispatch(NamedTuple):
     def resident(self, multiprocessors: int) -> BackwardDispatch:
         """Return kernels whose blocks are all resident, because those with a fixed order wait for each other.
 
-        >>> form = Form("bf16", "bhsd", False, 2, 8, 2, 1024, 1024, 128, 0.1, "right", False, 0, 0, True, None)
+        >>> form = Form("bf16", "bhsd", False, 64, 8, 2, 1024, 1024, 128, 0.1, "right", False, 0, 0, True, None)
         >>> way = choose_backward(AttentionBackwardProblem(form, deterministic=True))
         >>> way.resident(114).config.sms, way.resident(160).config.sms
         (114, 132)

@@ -372,7 +372,8 @@ def test_shipped_kernels(driver: Any, tmp_path: Path, name: str) -> None:
 
 
 OF_THE_LIBRARY = (
-    "descriptors.py", "mixture_of_experts.py", "plans.py", "resnet_block.py", "transformer_block.py", "tv_layout.py",
+    "descriptors.py", "mixture_of_experts.py", "plans.py", "resnet_block.py", "train_tiny_transformer.py",
+    "transformer_block.py", "tv_layout.py",
 )  # fmt: skip
 """Programs without a kernel of their own: they call `op`, or print layouts and atoms."""
 

@@ -65,6 +65,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--m 1 --n 3", "torch tensors as they are: correct\na static layout: correct\n"),
         ("--m 3 --n 128", "torch tensors as they are: correct\na static layout: correct\n"),
     ],
+    "train_tiny_transformer.py": [("--steps 2", "step 1: loss ")],
     "slow_transpose.py": [("", "rows of 32 elements: correct, slow\nrows of 33 elements: correct, fast\n")],
     "yielding_product.py": [
         ("", "three products, 2 compiled functions: correct\n"),
@@ -83,6 +84,7 @@ SLOW = (
     "mixture_of_experts.py",
     "plans.py",
     "resnet_block.py",
+    "train_tiny_transformer.py",
     "transformer_block.py",
 )
 

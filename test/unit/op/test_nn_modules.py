@@ -1,0 +1,102 @@
+"""Modules of ``op.nn`` for transformer blocks on the interpreter, compared with torch's functions in float64."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cute_dialect import op
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+
+def relative(found: Any, exact: Any) -> float:
+    return float((found.detach().double() - exact.detach()).norm() / exact.detach().norm())
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("residual", [False, True])
+def test_norms(residual: bool) -> None:
+    torch.manual_seed(1)
+    x, more = torch.randn(2, 5, 48).bfloat16(), torch.randn(2, 5, 48).bfloat16() if residual else None
+    total = x.double() if more is None else (x + more).double()
+    for layer in (op.nn.RMSNorm(48, run_on="cpu"), op.nn.LayerNorm(48, run_on="cpu")):
+        torch.nn.init.normal_(layer.weight)  # f32: the layer converts it
+        found = layer(x, more)
+        if residual:
+            found, added = found
+            assert torch.equal(added, x + more)
+        weight = layer.weight.bfloat16().double()
+        if isinstance(layer, torch.nn.RMSNorm):
+            exact = F.rms_norm(total, (48,), weight, 2.0**-23)
+        else:
+            exact = F.layer_norm(total, (48,), weight, layer.bias.double())
+        assert relative(found, exact) < 5e-3
+
+
+def exact_attention(layer: Any, x: Any) -> Any:
+    joined = (x @ layer.qkv.weight.to(x.dtype).T).view(*x.shape[:2], -1, layer.head_dim).transpose(1, 2)
+    q, k, v = joined.split([layer.heads, layer.kv_heads, layer.kv_heads], 1)
+    if layer.rope_base is not None:
+        half = layer.head_dim // 2
+        turns = torch.arange(x.shape[1]).double()[:, None] * layer.rope_base ** (-torch.arange(half).double() / half)
+        turned = []
+        for y in (q, k):
+            a, b = y[..., :half], y[..., half:]
+            turned.append(torch.cat((a * turns.cos() - b * turns.sin(), b * turns.cos() + a * turns.sin()), -1))
+        q, k = turned
+    seen = F.scaled_dot_product_attention(q, k, v, is_causal=bool(layer.causal), enable_gqa=True)
+    return seen.transpose(1, 2).flatten(2) @ layer.out.weight.to(x.dtype).T
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("causal", "base"), [(True, 10_000.0), (False, None)])
+def test_attention(causal: bool, base: float | None) -> None:
+    torch.manual_seed(2)
+    layer: Any = op.nn.Attention(64, 4, 2, causal=causal, rope_base=base, run_on="cpu")
+    x, residual = (torch.randn(2, 19, 64).bfloat16().requires_grad_() for _ in range(2))
+    found = layer(x, residual)
+    y = x.detach().double().requires_grad_()
+    exact = exact_attention(layer, y) + residual.detach().double()
+    grad = torch.randn_like(found)
+    found.backward(grad)
+    exact_x, exact_weight = torch.autograd.grad(exact, (y, layer.qkv.weight), grad.double())
+    assert relative(found, exact) < 1e-2
+    assert relative(x.grad, exact_x) < 2e-2
+    assert layer.qkv.weight.grad.dtype == torch.float32
+    assert relative(layer.qkv.weight.grad, exact_weight.double()) < 2e-2
+    assert torch.equal(residual.grad, grad)
+    assert relative(layer(x), exact - residual.detach().double()) < 1e-2
+    assert "heads=4, kv_heads=2, head_dim=16" in repr(layer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gated", [True, False])
+def test_mlp(gated: bool) -> None:
+    torch.manual_seed(3)
+    layer: Any = op.nn.MLP(40, 56, activation="silu" if gated else "gelu", gated=gated, bias=True, run_on="cpu")
+    x, residual = (torch.randn(3, 7, 40).bfloat16() for _ in range(2))
+    hidden = F.linear(x.double(), layer.up.weight.double(), layer.up.bias.double())
+    if gated:
+        a, b = hidden.chunk(2, -1)
+        hidden = F.silu(a) * b
+    else:
+        hidden = F.gelu(hidden)
+    exact = F.linear(hidden, layer.down.weight.double(), layer.down.bias.double())
+    assert relative(layer(x), exact) < 1e-2
+    assert relative(layer(x, residual), exact + residual.double()) < 1e-2
+
+
+def test_arguments() -> None:
+    with pytest.raises(op.ArgumentError, match="heads=4 is not a multiple of kv_heads=3"):
+        op.nn.Attention(64, 4, 3)
+    with pytest.raises(op.ArgumentError, match="dim=66 is not a multiple of heads=4; pass head_dim"):
+        op.nn.Attention(66, 4)
+    with pytest.raises(op.ArgumentError, match="heads of 24 elements cannot have rotary positions"):
+        op.nn.Attention(96, 4)
+    with pytest.raises(op.OpError, match="gate"):
+        op.nn.MLP(64, 128, gate=True)  # type: ignore[call-arg]
