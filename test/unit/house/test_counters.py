@@ -10,11 +10,11 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 714,
-    "lines": 193_001,
-    "# fmt: skip": 878,
-    "Any": 6_705,
-    f"functions with {MANY} or more parameters": 117,
+    "files": 681,
+    "lines": 192_767,
+    "# fmt: skip": 882,
+    "Any": 6_717,
+    f"functions with {MANY} or more parameters": 118,
 }
 
 
