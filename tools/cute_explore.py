@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.errors import CompileError
+from cute_dialect.files import replace_file
 from cute_dialect.runtime.progress import Task, add_options, reporting
 from cute_dialect.tools.command_line import new_parser
 from cute_dialect.tools.programs import report_user_error
@@ -84,7 +86,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.output = options.output or f"{os.path.splitext(os.path.basename(options.file))[0]}.html"
     if os.path.isdir(options.output) or not options.output.endswith((".html", ".htm")):
         parser.error(f"-o: expected a file that ends in .html, got '{options.output}'")
-    from cute_dialect.errors import CompileError  # late: start-up
     from cute_dialect.tools.explore_subjects import ExploreError, SourceError  # late: start-up
 
     try:
@@ -117,7 +118,6 @@ def explore(options: argparse.Namespace) -> str:
         page,
         page_data,
     )
-    from cute_dialect.files import replace_file  # late: start-up
     from cute_dialect.tools.explore_subjects import ExploreError, of_mlir, of_python  # late: start-up
 
     with Task("exploring", 3, "parts") as task:

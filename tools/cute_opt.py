@@ -26,8 +26,21 @@ from cute_dialect.ir.diagnostics import (
     render,
 )
 from cute_dialect.passes.outside import OutsideError
+from cute_dialect.passes.pipeline_text import PassElement, PipelineTextError, parse_options, parse_pipeline
+from cute_dialect.pipelines.registry import PipelineError, named_pipeline, with_options
 from cute_dialect.runtime.settings import SettingError, flag, missing_package
-from cute_dialect.tools.opt_options import CommandLineError, OptOptions, PassFlag, PipelineFlag, parse_arguments
+from cute_dialect.tools.opt_options import (
+    CommandLineError,
+    OptOptions,
+    PassFlag,
+    PipelineFlag,
+    help_text,
+    parse_arguments,
+    pass_help,
+    passes_text,
+    pipelines_text,
+    versions_text,
+)
 from cute_dialect.tools.programs import collect_rarely, leave
 
 if TYPE_CHECKING:
@@ -111,13 +124,9 @@ def _command(options: OptOptions, words: Sequence[str], start: float, *, as_prog
     """Run the command and return its exit status."""
     if "help" in options.values:
         topic = options.value("help")
-        from cute_dialect.tools.opt_options import help_text, pass_help  # late: start-up
-
         sys.stdout.write(pass_help(topic, options.passes) if topic else help_text(options.passes))
         return 0
     if options.flag("version") or options.flag("list-passes") or options.flag("list-pipelines"):
-        from cute_dialect.tools.opt_options import passes_text, pipelines_text, versions_text  # late: start-up
-
         if options.flag("version"):
             sys.stdout.write(versions_text())
         if options.flag("list-passes"):
@@ -334,13 +343,6 @@ class Job:
             run.append(PipelineFlag(True, "nvptx"))
         if not run and not self.options.flag("lineinfo"):
             return []
-        from cute_dialect.passes.pipeline_text import (  # late: start-up
-            PassElement,
-            PipelineTextError,
-            parse_options,
-            parse_pipeline,
-        )
-        from cute_dialect.pipelines.registry import PipelineError, named_pipeline, with_options  # late: start-up
         from cute_dialect.pipelines.runner import ResolveError, resolve  # late: start-up
 
         elements: list[tuple[Element, Source | None]] = []

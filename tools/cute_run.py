@@ -19,6 +19,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from cute_dialect.runtime import load
+from cute_dialect.runtime.settings import word
+
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
@@ -289,8 +292,6 @@ def _open(
     A file that is compiled is passed to ``settle`` before machine code is generated.
     """
     if os.path.isdir(options.file):
-        from cute_dialect.runtime import load  # late: start-up
-
         return load(options.file)
     from cute_dialect.pipelines.compilation import (
         CompileRequest,  # late: start-up
@@ -349,7 +350,6 @@ def _device(name: str) -> str:
 
 
 def _run_cpu(call: Call, request: RunRequest, options: argparse.Namespace) -> tuple[Result, RunReport | None]:
-    from cute_dialect.runtime.settings import word  # late: start-up
     from cute_dialect.tools.run_inputs import Tensor  # late: start-up
     from cute_dialect.tools.run_report import Result  # late: start-up
 

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from cute_dialect.errors import CompileError
 from cute_dialect.ir.diagnostics import limit_message
+from cute_dialect.runtime.settings import SettingError, missing_package
 
 
 def collect_rarely() -> None:
@@ -41,13 +43,11 @@ def user_message(error: Exception, program: str) -> str | None:
     """Return the message of a user error, or None for an internal error."""
     if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):
         return f"{program}: error: {str(error).removeprefix('error: ')}"
-    from cute_dialect.errors import CompileError  # late: start-up
     from cute_dialect.op.select.kernel_choice import TableError  # late: start-up
     from cute_dialect.pipelines.upstream import UpstreamError  # late: start-up
     from cute_dialect.runtime.artifact import ArtifactError  # late: start-up
     from cute_dialect.runtime.driver import CudaError  # late: start-up
     from cute_dialect.runtime.launch_plan import LaunchError  # late: start-up
-    from cute_dialect.runtime.settings import SettingError, missing_package  # late: start-up
     from cute_dialect.viz.cells import DrawingError  # late: start-up
 
     if isinstance(error, CompileError):

@@ -21,6 +21,7 @@ from cute_dialect.explore.links import (
 )
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.lang.rewrite.trace_text import type_names
+from cute_dialect.pipelines.compilation import CompileRequest
 from cute_dialect.pipelines.compiler import compile_module
 from cute_dialect.pipelines.ptxas import PtxasError
 from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
@@ -90,8 +91,6 @@ def compiled(
 
     Without upstream MLIR, compilation stops at base IR.  Raises CompileError.
     """
-    from cute_dialect.pipelines.compilation import CompileRequest  # late: start-up
-
     request = CompileRequest(
         module, filename=filename, pipeline=pipeline, chip=chip, opt_level=opt_level, keep_stages=True, located=_TITLES,
         lineinfo=pipeline.partition("=")[0] == "nvptx", emit="auto" if is_available() else "base",

@@ -32,6 +32,7 @@ from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered, struct
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm
+from cute_dialect.upstream.gpu import LaunchFuncOp
 
 _KEPT_ELSEWHERE = frozenset(
     {"sym_name", "function_type", "kernel", "gpu.kernel", "arg_attrs", "res_attrs", "known_block_size",
@@ -154,8 +155,6 @@ def _gpu_return(low: Lowering, op: Operation) -> None:
 
 def _launch_func(low: Lowering, op: Operation) -> None:
     """Lower ``gpu.launch_func``, including xDSL's own op; empty arguments are not passed."""
-    from cute_dialect.upstream.gpu import LaunchFuncOp  # late: start-up
-
     segments = cast("DenseArrayBase[IntegerType]", op.properties["operandSegmentSizes"])
     sizes = list(segments.get_values())
     names = [o.name for o in LaunchFuncOp.spec().operands]

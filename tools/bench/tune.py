@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.files import replace_file
 from cute_dialect.runtime.progress import add_options, reporting, track
 from cute_dialect.runtime.settings import SettingError
 
@@ -89,8 +90,6 @@ def _main(options: argparse.Namespace) -> int:
                           "microseconds": tuned.microseconds,
                           "measured": [[shown(c), us, runs] for c, us, runs in tuned.measured]})  # fmt: skip
         if options.json is not None:
-            from cute_dialect.files import replace_file  # late: start-up
-
             replace_file(Path(options.json), f"{json.dumps(found, indent=1)}\n".encode())
     except (_TuneToolError, TuneError, CudaError, OSError) as e:
         print(f"cute-bench tune: error: {e}", file=sys.stderr)

@@ -12,7 +12,7 @@ CYCLE_CEILINGS: dict[str, int] = {}
 
 # Imports inside functions without a comment `# late: torch` or `# late: start-up`.
 LATE_CEILINGS = {
-    "op": 9,
+    "op": 8,
 }
 
 
