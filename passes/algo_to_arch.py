@@ -43,9 +43,9 @@ from cute_dialect.dialect.base import CuteOp
 from cute_dialect.dialect.make import StaticOp
 from cute_dialect.dialect.memory_types import MemRefType, TensorType
 from cute_dialect.dialect.registry import module_of_atom, tile_of_op
+from cute_dialect.dialect.tiled import UniversalCopyType
 from cute_dialect.dialect.typed_values import Typed
 from cute_dialect.dialect.types import CuteType, LayoutType
-from cute_dialect.dialect.universal_copy import UniversalCopyType
 from cute_dialect.ir.editing import all_ops, make_op
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_ops import on_layout_of_tensor

@@ -30,7 +30,7 @@ from cute_dialect.dialect import memory, tiled
 from cute_dialect.dialect.atom_types import TiledCopy, TiledCopyType, verify_tiled_copy
 from cute_dialect.dialect.memory_types import MemRefType, element_bits
 from cute_dialect.dialect.tile_copies import RetileOp
-from cute_dialect.dialect.universal_copy import UniversalCopy, UniversalCopyType
+from cute_dialect.dialect.tiled import UniversalCopy, UniversalCopyType
 from cute_dialect.passes.algo_to_arch import handler_of
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.spaces import AddressSpace

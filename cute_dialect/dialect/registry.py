@@ -143,11 +143,10 @@ def core_ops() -> list[type[Operation]]:
 @cache
 def get_core_dialect(name: str) -> Dialect:
     """Build ``cute`` or ``cute_nvgpu`` without extensions, which suffices for most files."""
-    from cute_dialect.dialect import atom_types, memory_types, types, universal_copy  # late: start-up
+    from cute_dialect.dialect import access, atom_types, memory, memory_types, tiled, types  # late: start-up
 
     if name == "cute_nvgpu":
-        return Dialect(name, [], universal_copy.ATTRS)
-    from cute_dialect.dialect import access, memory, tiled  # late: start-up
+        return Dialect(name, [], [tiled.UniversalCopyType])
 
     ops: list[type[Operation]] = [*core_ops(), *access.ALIASES, *memory.OPS, *tiled.OPS]
     attributes: list[type[Attribute]] = [

@@ -23,7 +23,7 @@ from cute_dialect.passes import algo_to_arch, to_base
 ROOT = Path(__file__).resolve().parents[3]
 CORE_DIALECT = {"base", "asm", "typed_values", "make", "access", "algebra", "sizes", "arith", "tile"} | {
     "inference", "diag", "views", "memory", "tiled", "tensor_lifting", "registry", "types",
-    "memory_types", "atom_types", "universal_copy", "dialect",
+    "memory_types", "atom_types", "dialect",
 }  # fmt: skip
 CORE_LOWERING = {
     "accumulators", "bits", "build", "carried", "control", "copying", "core", "fills", "folding", "fragments",
