@@ -8,7 +8,6 @@ from cute_dialect.kernels.rows.packed import is_packed_length
 from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.rows import kernels as row_kernels
-from cute_dialect.op.rows import transpose
 
 LENGTHS = (7, 768, 1001, 4096, 5003, 12289, 32768, 50257, 128256)
 MAPS = {
@@ -61,10 +60,12 @@ def packed_kernels() -> list[RowKernel]:
     for element, m, n in TRANSPOSES:
         vector = 4 if element == "f32" else 8
         found.append(
-            transpose.narrow_kernel(element, min(m, n), gcd(vector, max(m, n)) if min(m, n) <= 32 else 1, m > n)
+            row_kernels.narrow_kernel(element, min(m, n), gcd(vector, max(m, n)) if min(m, n) <= 32 else 1, m > n)
         )
     for e in ("f32", "bf16", "f16"):
-        found += [transpose.unaligned_kernel(e, 1 << log, aligned) for log in (18, 22, 26) for aligned in (False, True)]
+        found += [
+            row_kernels.unaligned_kernel(e, 1 << log, aligned) for log in (18, 22, 26) for aligned in (False, True)
+        ]
     return found
 
 

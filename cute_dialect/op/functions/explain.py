@@ -29,7 +29,6 @@ from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.explanations.attention import explain_attention, explain_backward
 from cute_dialect.op.explanations.conv import explain_convolution
-from cute_dialect.op.explanations.gated import explain_gated
 from cute_dialect.op.explanations.gemm import (
     GemmExplanation,
     example_view,
@@ -37,10 +36,13 @@ from cute_dialect.op.explanations.gemm import (
     explain_grouped,
     is_of_torch,
 )
-from cute_dialect.op.explanations.linear_cross_entropy import explain_linear_cross_entropy
-from cute_dialect.op.explanations.quantize import explain_quantize
 from cute_dialect.op.explanations.routing import explain_route, explain_token_combine, explain_token_dispatch
-from cute_dialect.op.explanations.rows import explain_rows
+from cute_dialect.op.explanations.rows import (
+    explain_gated,
+    explain_linear_cross_entropy,
+    explain_quantize,
+    explain_rows,
+)
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.gated import gated

@@ -16,7 +16,7 @@ from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.gated import check_activation, checked_plan
+from cute_dialect.op.problems.rows import check_activation, checked_plan
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack

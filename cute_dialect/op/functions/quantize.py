@@ -20,7 +20,7 @@ from cute_dialect.op.errors import DtypeError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.quantize import (
+from cute_dialect.op.problems.rows import (
     QUANTIZED,
     WIDE,
     QuantizeProblem,

@@ -26,8 +26,7 @@ from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.rows import FUNCTIONS, RowProblem
 from cute_dialect.op.rows.arguments import as_rows, check_number, norm_arguments, one_dimension
-from cute_dialect.op.rows.kernels import choose_kernels, launch_rows, loss_kernel
-from cute_dialect.op.rows.transpose import choose_transpose
+from cute_dialect.op.rows.kernels import choose_kernels, choose_transpose, launch_rows, loss_kernel
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cute_dialect.op.arrays.dtypes import torch_name
 from cute_dialect.op.functions import quantize as functions
-from cute_dialect.op.problems.quantize import shape_of_scales
+from cute_dialect.op.problems.rows import shape_of_scales
 
 
 def _device(x: Tensor) -> str | None:

@@ -34,8 +34,8 @@ from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.conv import Conv2d
+    from cute_dialect.op.plans.gemm import MatrixPlan
     from cute_dialect.op.plans.grouped import GroupedGemm
-    from cute_dialect.op.plans.matrix_plan import MatrixPlan
     from cute_dialect.op.signature_types import Array
 
 

@@ -27,7 +27,7 @@ from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.base import replayed
-from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
+from cute_dialect.op.plans.gemm import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference
 from cute_dialect.op.plans.report import explained
 from cute_dialect.op.problems.gemm import planned_operands

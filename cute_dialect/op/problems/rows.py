@@ -1,21 +1,36 @@
-"""Row functions: their table, and the problem of a call.
+"""Row functions, quantization to 8 bits and gated activations: tables, and the problems of calls.
 
 >>> RowProblem("softmax", "bf16", 8192, 50257).family
 'registers'
 >>> RowProblem("rms_norm", "bf16", 100, 3, "w", flat=True).family, RowProblem("softmax", "f32", 1, 1 << 20).family
 ('packed', 'streamed')
+
+Elements of a region share a scale of the quantization:
+
+>>> regions_of_block((128, 128)), shape_of_scales("block", (3, 5, 300))
+('tile', (3, 5, 3))
+>>> QuantizeProblem("quantize", "row", "bf16", "i8", 100, 4096).config.threads
+128
+
+>>> checked_plan("silu", "bf16", 16384, 3584).vector
+8
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
-from cute_dialect.kernels.rows.config import BITS, longest
+from cute_dialect.kernels.common.elements import BITS
+from cute_dialect.kernels.elementwise.graph import ACTIVATIONS, Plan, gated_plan
+from cute_dialect.kernels.epilogue.functions import LARGEST
+from cute_dialect.kernels.rows.config import longest
 from cute_dialect.kernels.rows.gradients import longest_gradient
 from cute_dialect.kernels.rows.packed import MAPPED, is_packed_length
 from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
+from cute_dialect.kernels.rows.quantize import BLOCK, QuantizeConfig, choose_config
 from cute_dialect.kernels.rows.streamed import OPERATIONS
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 
 
 class RowFunction(NamedTuple):
@@ -105,3 +120,103 @@ class RowProblem(NamedTuple):
         else:
             matrices = 3 + ("r" in self.takes) if self.is_gradient else 2 + 2 * ("r" in self.takes)
         return matrices * self.rows * self.n * BITS[self.element] // 8
+
+
+WIDE = ("bf16", "f16", "f32")
+"""Types that are quantized."""
+
+QUANTIZED = tuple(LARGEST)
+"""Types of quantized values."""
+
+
+class QuantizeProblem(NamedTuple):
+    """A launch: types and extents, but no addresses."""
+
+    task: str  # see QuantizeConfig
+    regions: str  # see choose_config
+    element: str
+    result: str
+    rows: int
+    n: int  # length of a row
+
+    @property
+    def config(self) -> QuantizeConfig:
+        return choose_config(self.regions, self.element, self.result, self.n, self.task)
+
+    @property
+    def scales(self) -> tuple[int, int]:
+        """Shape of the scales: one per region."""
+        c = self.config
+        return -(-self.rows // c.rows), -(-self.n // c.block) if c.block else 1
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that are read and written, each once."""
+        elements = self.rows * self.n
+        return elements * (BITS[self.element] + BITS[self.result]) // 8 + 4 * prod(self.scales)
+
+
+def regions_of_block(block: object, has_scale: bool = False) -> str:
+    """Return the regions that the argument ``block`` selects.  Raises UnsupportedError, ArgumentError.
+
+    Args:
+        has_scale: the scales are given, and their shape selects the regions.
+    """
+    if has_scale and block is not None:
+        raise ArgumentError(f"quantize: block={block!r} cannot be combined with scale, whose shape selects it; omit it")
+    known = ((None, "array"), ("row", "row"), (BLOCK, "block"), ((1, BLOCK), "block"), ((BLOCK, BLOCK), "tile"))
+    for value, regions in known:
+        if type(block) is type(value) and block == value:
+            return regions
+    raise UnsupportedError(f"quantize: block={block!r} is not supported; use None, 'row', 128 or (128, 128)")
+
+
+def shape_of_scales(regions: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of the scales of an array.  Raises ShapeError."""
+    if regions == "array":
+        return ()
+    if regions == "row":
+        return (*shape[:-1], 1)
+    if regions == "block":
+        return (*shape[:-1], -(-shape[-1] // BLOCK))
+    if len(shape) != 2:
+        raise ShapeError(f"quantize: x has shape {shape}; block=(128, 128) needs a matrix")
+    return -(-shape[0] // BLOCK), -(-shape[1] // BLOCK)
+
+
+def regions_of_scales(call: str, name: str, shape: tuple[int, ...], scales: str, found: tuple[int, ...]) -> str:
+    """Return the regions that given scales have.  Raises ShapeError.
+
+    Args:
+        call, name, scales: names of the function, the array and the scales, for errors.
+        shape: of the array.
+        found: shape of the scales.
+    """
+    if prod(found) == 1:
+        return "array"
+    kinds = ("row", "block", "tile") if len(shape) == 2 else ("row", "block")
+    allowed = {shape_of_scales(regions, shape): regions for regions in reversed(kinds)}
+    if found not in allowed:
+        known = ", ".join(str(s) for s in reversed(allowed))
+        raise ShapeError(f"{call}: {scales} has shape {found}, but {name} has {shape}; pass one element, or {known}")
+    return allowed[found]
+
+
+_MOST = 2**30
+"""Limit of vectors per call."""
+
+
+def check_activation(activation: object) -> None:
+    """Raise UnsupportedError for an unknown activation."""
+    if activation not in ACTIVATIONS:
+        raise UnsupportedError(
+            f"gated: activation={activation!r} is not supported; use one of {', '.join(ACTIVATIONS)}"
+        )
+
+
+def checked_plan(activation: str, element: str, rows: int, n: int, *, is_gradient: bool = False) -> Plan:
+    """Return the plan for results of ``rows`` rows of ``n`` elements.  Raises UnsupportedError."""
+    plan = gated_plan(activation, element, is_gradient=is_gradient)
+    if rows * -(-n // plan.vector) >= _MOST:
+        raise UnsupportedError(f"gated: {rows} rows of {n} elements exceed the limit of {_MOST} vectors of 16 bytes")
+    return plan

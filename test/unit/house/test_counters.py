@@ -10,10 +10,10 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 681,
-    "lines": 192_767,
+    "files": 672,
+    "lines": 192_653,
     "# fmt: skip": 882,
-    "Any": 6_717,
+    "Any": 6_712,
     f"functions with {MANY} or more parameters": 118,
 }
 

@@ -16,9 +16,9 @@ from cute_dialect.op.execute.arguments import Arguments  # noqa: E402
 from cute_dialect.op.execute.array_call import RowCall  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.execute.launcher import Launcher  # noqa: E402
-from cute_dialect.op.plans import attention, jagged_groups  # noqa: E402
+from cute_dialect.op.plans import attention, grouped  # noqa: E402
 from cute_dialect.op.plans import base as known  # noqa: E402
-from cute_dialect.op.plans.jagged_groups import CutArguments  # noqa: E402
+from cute_dialect.op.plans.grouped import CutArguments  # noqa: E402
 from cute_dialect.runtime.arrays import view_of  # noqa: E402
 
 A, B, C = (torch.zeros(16, 16, dtype=torch.float16) for _ in range(3))
@@ -246,7 +246,7 @@ def test_each_plan_replays_its_runs(
             usual(self)
 
     monkeypatch.setattr(CutArguments, "launch", launch)
-    monkeypatch.setattr(jagged_groups, "kernel_of", lambda *_: kernel)
+    monkeypatch.setattr(grouped, "kernel_of", lambda *_: kernel)
     monkeypatch.setattr("cute_dialect.op.execute.grouped._on_host", lambda *_: [8, 16])  # reads offsets on the CPU only
     monkeypatch.setattr(array_call, "options_of", lambda *_: {})
     monkeypatch.setattr(attention._Planned, "module", lambda *_: Module(kernel))
