@@ -24,6 +24,16 @@ from cute_dialect.op.functions.flex_attention import (
 from cute_dialect.op.functions.gated import (
     gated as gated,
 )
+from cute_dialect.op.functions.packed_weights import (
+    mm_packed as mm_packed,
+    pack_awq as pack_awq,
+    pack_gptq as pack_gptq,
+    pack_weight as pack_weight,
+    unpack_weight as unpack_weight,
+)
+from cute_dialect.op.problems.packed_weights import (
+    PackedWeight as PackedWeight,
+)
 from cute_dialect.op.functions.quantize import (
     dequantize as dequantize,
     quantize as quantize,

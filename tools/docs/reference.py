@@ -586,6 +586,7 @@ PAGES: Mapping[str, Page] = {
         "`from cute_dialect import op`. The guide is [operations.md](../operations.md).",
         (
             _op("Matrix multiplication", "functions.gemm", "functions.gemm_array", "functions.scaled"),
+            _op("GEMM with packed weights", "functions.packed_weights", "problems.packed_weights"),
             _op("Grouped GEMM", "functions.grouped"),
             _op("Convolution", "functions.conv"),
             _op("Attention", "functions.attention", "functions.flex_attention", "functions.rope"),

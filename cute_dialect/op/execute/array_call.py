@@ -26,7 +26,7 @@ from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.gemm import options_of
 from cute_dialect.op.execute.kernel_cache import compiled_kernel
 from cute_dialect.op.execute.recording import Recording, launched
-from cute_dialect.runtime.arrays import ArrayView, view_of
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Interpreted
@@ -140,6 +140,17 @@ class RowCall:
             assert found is not None
         return found
 
+    def aligned_matrix(self, key: str) -> ArrayView:
+        """Return an array as a matrix whose rows begin at multiples of 16 bytes, copied if necessary."""
+        view, unit = self.matrix(key), 16 // numpy_dtype(self.views[key].dtype).itemsize
+        if view.pointer % 16 == 0 and (view.shape[0] == 1 or view.strides[0] % unit == 0):
+            return view if view.shape[0] > 1 else view._replace(strides=(-(-view.shape[1] // unit) * unit, 1))
+        return self._copied(view, (-(-view.shape[1] // unit) * unit, 1))
+
+    def native(self, view: ArrayView) -> object:
+        """Return a view as an array of the call's library."""
+        return self._library.native(view)
+
     def matrix_of(self, array: Any) -> ArrayView:
         """Return a result as a matrix of its rows."""
         found = _as_matrix(view_of(array))
@@ -185,9 +196,9 @@ class RowCall:
         self._made.append(made)
         return view_of(made)
 
-    def _copied(self, view: ArrayView) -> ArrayView:
-        """Return a contiguous copy, and record it for replays."""
-        made = self._library.copied(view, _packed(view.shape))
+    def _copied(self, view: ArrayView, strides: tuple[int, ...] | None = None) -> ArrayView:
+        """Return a copy, contiguous by default, and record it for replays."""
+        made = self._library.copied(view, strides or _packed(view.shape))
         if view.library == "torch":
             self._made.append(made.keep)
             self._steps.append((self._library.native(made), self._library.native(view)))

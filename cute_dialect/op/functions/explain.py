@@ -36,6 +36,7 @@ from cute_dialect.op.explanations.gemm import (
     explain_grouped,
     is_of_torch,
 )
+from cute_dialect.op.explanations.packed_weights import explain_mm_packed
 from cute_dialect.op.explanations.routing import explain_route, explain_token_combine, explain_token_dispatch
 from cute_dialect.op.explanations.rows import (
     explain_gated,
@@ -49,6 +50,7 @@ from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
+from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.keywords import check_keywords, checks_keywords
@@ -96,12 +98,13 @@ def explain(
     """Return the kernel of a call, its predicted time and the reason for the choice.
 
     Args:
-        function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.attention``,
+        function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.mm_packed``, ``op.attention``,
             ``op.attention_backward``, ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``,
             ``op.route``, ``op.dispatch``, ``op.combine``, a convolution, or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
             they are q, k and v; for functions on rows and ``op.linear_cross_entropy`` ``b`` is the weight, for
-            ``op.dequantize`` the scales, and for ``op.route`` ``k``; ``op.dispatch`` and ``op.combine`` have three.
+            ``op.dequantize`` the scales, for ``op.route`` ``k``, and for ``op.mm_packed`` a ``PackedWeight``, whose
+            ``data`` may be None; ``op.dispatch`` and ``op.combine`` have three.
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
@@ -150,6 +153,13 @@ def explain(
         return explain_token_dispatch(a, more.get("experts", b), more.get("num_experts", out), element)
     if function is combine:
         return explain_token_combine(a, more.get("order", b), more.get("weights", out), element)
+    if function is mm_packed and not more:
+
+        def of_gemm(x: tuple[int, int], w: tuple[int, int]) -> GemmExplanation:
+            transposed = example_view("mm_packed", "w", w, element)._replace(shape=w[::-1], strides=(1, w[1]))
+            return explain(gemm.mm, x, transposed, element=element, gpu=gpu, others=0, dtype=dtype)
+
+        return explain_mm_packed(of_gemm, a, b, element, bias, dtype)
     if function in (quantize, dequantize):
         return explain_quantize(name, a, more.get("scale", b), element, dtype, more.get("block"))
     chunk = more.pop("chunk", None) if function is linear_cross_entropy else None
@@ -175,8 +185,8 @@ def explain(
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
-            "op.attention, op.attention_backward, op.linear_cross_entropy, op.quantize, op.route, a convolution or a "
-            "function on rows"
+            "op.mm_packed, op.attention, op.attention_backward, op.linear_cross_entropy, op.quantize, op.route, a "
+            "convolution or a function on rows"
         )
     return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **given)
 

@@ -14,6 +14,7 @@ from cute_dialect.op.operators import (
     gemm,
     grouped,
     linear_cross_entropy,
+    packed_weights,
     quantize,
     rope,
     routing,
@@ -147,6 +148,15 @@ OPERATORS = (
     ),
     Operator(
         "dequantize", "(Tensor q, Tensor scales, str dtype) -> Tensor", quantize.dequantize, quantize.fake_converted
+    ),
+    # Packed weights.
+    Operator(
+        "mm_packed", "(Tensor x, Tensor data, Tensor? bias, SymInt n, SymInt k, str format, str dtype) -> Tensor",
+        packed_weights.forward, packed_weights.fake, packed_weights.keep, packed_weights.backward,
+    ),
+    Operator(
+        "unpack_weight", "(Tensor data, SymInt n, SymInt k, str format, str dtype) -> Tensor", packed_weights.unpack,
+        packed_weights.fake_unpack,
     ),
     # Gated activations.
     Operator(

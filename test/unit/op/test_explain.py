@@ -123,9 +123,9 @@ def test_tensors_of_torch() -> None:
             ((4, 4), (4, 4)),
             {},
             (
-                r"explain: choose is not supported; pass op\.mm, op\.bmm, op\.mm_array, op\.grouped_mm, op\.attention,"
-                r" op\.attention_backward, op\.linear_cross_entropy, op\.quantize, op\.route, a convolution or a"
-                r" function on rows"
+                r"explain: choose is not supported; pass op\.mm, op\.bmm, op\.mm_array, op\.grouped_mm, op\.mm_packed,"
+                r" op\.attention, op\.attention_backward, op\.linear_cross_entropy, op\.quantize, op\.route, a"
+                r" convolution or a function on rows"
             ),
         ),
         (op.mm, ((4, 5), (4, 4)), {}, r"mm: b has shape \(4, 4\), but a has shape \(4, 5\); pass b of \(5, N\)"),

@@ -1,0 +1,622 @@
+"""Hopper GEMM with packed weights: ``D[M,N] = X[M,K] * dequantized(W)[N,K]^T``, X of 16 bits and W of 4 or 8 bits.
+
+The kernel computes ``D^T = W X^T`` by ``wgmma``: W is operand A, which each thread converts in registers, and X is
+operand B in shared memory. A consumer warpgroup owns 64 rows of W. Weights are packed in advance
+(:mod:`cute_dialect.kernels.gemm.weight_packing`), so that a *chunk*, 64 rows times 128 of K with its scales and zero
+points, is contiguous. One bulk copy loads it, and 16 bytes of it are a thread's fragments.
+
+A 4-bit integer ``q`` becomes an f16 by two bit operations: ``0x6400 | q`` is ``1024 + q``, from which ``1024 + z`` is
+subtracted. This is exact, and so is ``128 + q`` for bf16. Scales multiply the f32 accumulator of a group of K, hence
+weights are not rounded.
+
+If there are few tiles, the blocks of a cluster share the K of a tile (split-K). They exchange partial accumulators
+through distributed shared memory, as in :mod:`cute_dialect.kernels.gemm.few_rows`.
+
+>>> MixedConfig(columns=16, parts=2).name
+'mixed-ui4-g128-f16-f16-f16-128x16-q8-p2-h'
+"""
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic, reportOptionalMemberAccess=false, reportOptionalSubscript=false
+
+from typing import NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import BITS, number
+from cute_dialect.kernels.common.kernel_names import differing
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.gemm.config import EVICT_FIRST
+from cute_dialect.lang import hopper, pipeline, utils
+from cute_dialect.lang.nvgpu import BulkCopyOp, cpasync, warpgroup
+from cute_dialect.lang.values.signature_types import Int, LayoutLike, Number
+
+ROWS = 64
+"""Rows of W of a chunk, and of a consumer warpgroup."""
+
+DEPTH = 128
+"""K of a chunk and of a stage."""
+
+GROUPS = (32, 64, 128, 0)
+"""Elements of K that share a scale; 0: a whole row."""
+
+WEIGHTS = {"ui4": 4, "i8": 8}
+"""Stored types of weights -> bits. Signed 4-bit weights are stored with 8 added, unsigned 8-bit ones with 128
+subtracted."""
+
+
+class Chunk(NamedTuple):
+    """Contents of a chunk in 32-bit words: weights, then the scales and the zero points of each group of K."""
+
+    weight: str
+    group: int
+    scale: str
+    zeros: bool
+
+    @property
+    def groups(self) -> int:
+        """Groups of a chunk; 0 if a scale is shared by a row."""
+        return DEPTH // self.group if self.group else 0
+
+    @property
+    def weights(self) -> int:
+        """Words of weights."""
+        return ROWS * DEPTH * WEIGHTS[self.weight] // 32
+
+    @property
+    def scales(self) -> int:
+        """Words of the scales of a group."""
+        return ROWS * BITS[self.scale] // 32
+
+    @property
+    def zero_points(self) -> int:
+        """Words of the zero points of a group, which have 8 bits."""
+        return ROWS // 4 if self.zeros else 0
+
+    @property
+    def words(self) -> int:
+        return self.weights + self.groups * (self.scales + self.zero_points)
+
+    def line(self, k: int) -> int:
+        """Return the words of 64 rows: their chunks, then scales and zero points that a row shares."""
+        tail = 0 if self.group else self.scales + self.zero_points
+        return -(-k // DEPTH) * self.words + tail
+
+
+class MixedConfig(NamedTuple):
+    """Configuration of the kernel."""
+
+    weight: str = "ui4"  # stored type of W, see WEIGHTS
+    group: int = 128  # elements of K that share a scale, see GROUPS
+    scale: str = "f16"  # type of the scales: f16, bf16 or f32
+    zeros: bool = False  # there are zero points; otherwise they are 8 or, for 8 bits, 128 above the least weight
+    element: str = "f16"  # type of X: f16 or bf16
+    output: str = "f16"  # type of D: f16, bf16 or f32
+    rows: int = 128  # rows of W of a tile
+    columns: int = 8  # rows of X of a tile
+    stages: int = 8
+    parts: int = 1  # split-K slices of a tile, one block of the cluster each
+    hint: bool = True  # mark W as evict-first in the L2
+    bias: bool = False  # add a bias per row of W
+
+    @property
+    def consumers(self) -> int:
+        """Number of consumer warpgroups."""
+        return self.rows // ROWS
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: the consumers, and a producer warp, or warpgroup if consumers need its registers."""
+        return 128 * self.consumers + (128 if self.takes_registers else 32)
+
+    @property
+    def takes_registers(self) -> bool:
+        """Return True if the consumers need more registers than the threads of a block have on average."""
+        return self.columns > 64
+
+    @property
+    def chunk(self) -> Chunk:
+        return Chunk(self.weight, self.group, self.scale, self.zeros)
+
+    @property
+    def pieces(self) -> int:
+        """Pieces of the accumulators, of 64 x 8, that different blocks of a cluster finish."""
+        return self.consumers * self.columns // 8
+
+    @property
+    def owned(self) -> int:
+        """Pieces that one block finishes."""
+        return max(1, self.pieces // self.parts)
+
+    @property
+    def stage_bytes(self) -> int:
+        return self.consumers * 4 * self.chunk.words + 2 * DEPTH * self.columns
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory of a block in bytes: the ring, the inbox and the barriers."""
+        return self.stages * (self.stage_bytes + 16) + 2048 * self.owned * (self.parts - 1)
+
+    @property
+    def name(self) -> str:
+        """Unique name of the kernel."""
+        group = f"g{self.group}" if self.group else "row"
+        what = f"mixed-{self.weight}-{group}-{self.scale}-{self.element}-{self.output}-{self.rows}x{self.columns}"
+        return what + differing(
+            self,
+            {"stages": "-q{}", "parts": "-p{}", "hint": "-h", "zeros": "-z", "bias": "-bias"},
+            stages=0,
+            hint=False,
+        )
+
+    def check(self) -> None:
+        """Raise ValueError if the kernel does not support this configuration."""
+        for name, value, allowed in (
+            ("weight", self.weight, tuple(WEIGHTS)),
+            ("group", self.group, GROUPS),
+            ("scale", self.scale, ("f16", "bf16", "f32")),
+            ("element", self.element, ("f16", "bf16")),
+            ("output", self.output, ("f16", "bf16", "f32")),
+            ("rows", self.rows, (64, 128, 256)),
+            ("columns", self.columns, (8, 16, 32, 64, 128)),
+            ("parts", self.parts, (1, 2, 4, 8)),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(str, allowed))}")
+        if self.stages < 2:
+            raise ValueError(f"stages is {self.stages}; it must be at least 2")
+
+
+DEFAULT = MixedConfig()
+
+
+@cute.jit
+def launch(
+    X: cute.Tensor,
+    W: cute.Tensor,
+    D: cute.Tensor,
+    bias: cute.Tensor | None = None,
+    config: cute.Constexpr[MixedConfig] = DEFAULT,
+):
+    """Launch one cluster per tile.
+
+    Args:
+        X: (M, K), contiguous along K.
+        W: (ceil(N / 64), words) of Int32: the packed weights.
+        D: (M, N), contiguous along N.
+        bias: (N,), or None.
+        config: The configuration.
+    """
+    c = config
+    k_tiles = cute.ceil_div(X.shape[1], DEPTH)
+    words = W.shape[1] - (0 if c.group else c.chunk.scales + c.chunk.zero_points)
+    assert words == k_tiles * c.chunk.words, "W was packed for another K"
+    assert W.shape[0] == cute.ceil_div(D.shape[1], ROWS), "W was packed for another N"
+    assert X.shape[0] == D.shape[0], "X and D must have the same number of rows"
+    kind, modes = number(c.element), warpgroup.OperandMajorMode
+    mma = hopper.make_trivial_tiled_mma(
+        kind,
+        kind,
+        modes.K,
+        modes.K,
+        cute.Float32,
+        (c.consumers, 1, 1),
+        (64, c.columns),
+        warpgroup.OperandSource.RMEM,
+    )
+    ring = hopper.make_smem_layout_b(utils.LayoutEnum.ROW_MAJOR, (None, c.columns, DEPTH), kind, c.stages)
+    stage = cute.make_composed_layout(ring.inner, 0, cute.slice_(ring.outer, (None, None, 0)))
+    tma = cpasync.make_tiled_tma_atom(cpasync.G2S(), X, stage, (c.columns, DEPTH), l2_promotion=256)
+    grid = (cute.ceil_div(X.shape[0], c.columns), cute.ceil_div(D.shape[1], c.rows) * c.parts, 1)
+    mixed_input(tma, W, D, bias, mma, ring, k_tiles, c).launch(
+        grid=grid, block=c.threads, cluster=(1, c.parts, 1), pdl=True
+    )
+
+
+@cute.kernel(min_blocks=1)
+def mixed_input(
+    tma: tuple[cute.CopyAtom, cute.Tensor],
+    W: cute.Tensor,
+    D: cute.Tensor,
+    bias: cute.Tensor | None,
+    mma: cute.TiledMma,
+    ring: LayoutLike,
+    k_tiles: cute.Int32,
+    config: cute.Constexpr[MixedConfig],
+):
+    """Compute one tile, or this block's split-K slice of it."""
+    c = config
+    place = _Place(c, k_tiles)
+    if cute.arch.thread_idx().x == 0:
+        cpasync.prefetch_descriptor(tma[0])
+    sX = cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner)
+    sW = cute.smem_tensor(cute.Uint32, cute.make_layout((c.chunk.words, c.consumers, c.stages)), 128)
+    pipe = pipeline.PipelineTmaAsync.create(
+        num_stages=c.stages, producer_group=1, consumer_group=4 * c.consumers, tx_count=c.stage_bytes, defer_sync=True
+    )
+    exchange = _Exchange(c, place) if c.parts > 1 else None
+    cute.arch.sync_threads()
+    if exchange is not None:
+        exchange.arrive()
+    cute.arch.griddepcontrol_wait()
+    cute.arch.griddepcontrol_launch_dependents()
+    group = cute.arch.warpgroup_idx()
+    if group == c.consumers:
+        if c.takes_registers:
+            cute.arch.setmaxregister_decrease(40)
+        if cute.arch.warp_idx() == 4 * c.consumers and cute.arch.elect_one():
+            _produce(c, tma, W, sX, sW, pipe.make_producer(), place)
+        if exchange is not None:
+            exchange.wait()
+            exchange.meet()
+    else:
+        if c.takes_registers:
+            cute.arch.setmaxregister_increase(232)
+        sums = _Products(c, mma, sX, sW, W, group, place).run(pipe.make_consumer())
+        store = _Store(c, D, bias, W, group, place)
+        if exchange is None:
+            for piece in cute.range_constexpr(c.columns // 8):
+                store(sums, piece)
+        else:
+            exchange.wait()
+            exchange.send(sums, group)
+            exchange.meet()
+            exchange.receive(sums, group, store)
+
+
+class _Place:
+    """Coordinates of a tile and of this block's slice of K. Adjacent blocks share a tile."""
+
+    def __init__(self, c: MixedConfig, k_tiles: Int):
+        self.column, block, _ = cute.arch.block_idx()
+        self.row, self.part, self.first, self.steps, self.k_tiles = block, 0, 0, k_tiles, k_tiles
+        if c.parts > 1:
+            self.row, self.part = block // c.parts, block % c.parts
+            self.first = self.part * k_tiles // c.parts
+            self.steps = (self.part + 1) * k_tiles // c.parts - self.first
+
+
+def _produce(
+    c: MixedConfig,
+    tma: tuple[cute.CopyAtom, cute.Tensor],
+    W: cute.Tensor,
+    sX: cute.Tensor,
+    sW: cute.Tensor,
+    ring: pipeline.PipelineProducer,
+    place: _Place,
+) -> None:
+    """Load the chunks of all consumers and the tile of X of each stage."""
+    atom, coords = tma
+    bulk = cute.make_copy_atom(BulkCopyOp(), cute.Uint32)
+    slots, tiles = cpasync.tma_partition(
+        atom,
+        0,
+        cute.make_layout(1),
+        cute.group_modes(sX, 0, 2),
+        cute.group_modes(cute.flat_divide(coords, (c.columns, DEPTH)), 0, 2),
+    )
+    last, policy = W.shape[0] - 1, EVICT_FIRST if c.hint else None
+    for i in range(place.steps):
+        slot = ring.acquire_and_advance()
+        step = place.first + i
+        for group in cute.range_constexpr(c.consumers):
+            # The last tile may have fewer row blocks than consumers; its surplus consumers repeat the last one.
+            row = cute.min(place.row * c.consumers + group, last)
+            chunk = cute.local_tile(W[row, None], (c.chunk.words,), (step,))
+            cute.copy(bulk, chunk, sW[None, group, slot.index], tma_bar_ptr=slot.barrier, cache_policy=policy)
+        cute.copy(atom, tiles[None, place.column, step], slots[None, slot.index], tma_bar_ptr=slot.barrier)
+
+
+class _Products:
+    """Main loop of a warpgroup: 64 rows of W times the tile of X."""
+
+    def __init__(
+        self,
+        c: MixedConfig,
+        mma: cute.TiledMma,
+        sX: cute.Tensor,
+        sW: cute.Tensor,
+        W: cute.Tensor,
+        group: Int,
+        place: _Place,
+    ):
+        self.c, self.mma, self.place, self.group = c, mma, place, group
+        part = mma.get_slice(group * 128)
+        self.b = mma.make_fragment_B(part.partition_B(sX))
+        shape = mma.partition_shape_C((c.rows, c.columns))
+        self.sums = mma.make_fragment_C(shape)
+        # The accumulator of a group of K, which is then multiplied by its scales.
+        self.held = mma.make_fragment_C(shape) if c.group else self.sums
+        of_a = mma.partition_shape_A((c.rows, DEPTH // 2))
+        self.a = [mma.make_fragment_A(of_a) for _ in range(2)]
+        self.words, self.W = sW, W
+        self.warp, self.lane = cute.arch.warp_idx() % 4, cute.arch.lane_idx()
+        self.scales = (cute.Float32(0), cute.Float32(0))
+        # ptxas would load a constant mask again for each bit operation, so the masks depend on a parameter.
+        self.masks = tuple(_opaque(x, place.k_tiles) for x in (0x000F000F, 0x00F000F0))
+        self.subtract = _Converter(c, self.masks)
+        if not c.group and c.zeros:
+            row = cute.min(place.row * c.consumers + group, W.shape[0] - 1)
+            tail = W[row, None].iterator + (place.k_tiles * c.chunk.words + c.chunk.scales)
+            self.subtract = _Converter(c, self.masks, *self._zeros_at(tail))
+
+    def run(self, ring: pipeline.PipelineConsumer) -> cute.Tensor:
+        """Multiply all stages, and return the accumulator."""
+        c = self.c
+        self.sums.fill(0)
+        if c.group:
+            self.held.fill(0)
+        before = cute.Int32(0)
+        for i in range(self.place.steps):
+            slot = ring.wait_and_advance()
+            for half in cute.range_constexpr(2):
+                self._half(ring.pipe, slot.index, half, i, before)
+            before = slot.index
+        warpgroup.wait_group(0, self.held)
+        if c.group:
+            self._add()
+        return self.sums
+
+    def _half(self, pipe: pipeline.PipelineAsync, slot: Int, half: int, i: Int, before: Int) -> None:
+        """Convert 64 of K to registers, and issue their MMAs. ``before`` is the slot of the previous stage."""
+        c = self.c
+        chunk = self.words[None, self.group, slot].iterator
+        # The MMAs that read these registers are complete; those of the other half may be in flight.
+        warpgroup.wait_group(1)
+        self._convert(chunk, half)
+        size = min(c.group or DEPTH, 64)
+        for first in cute.range_constexpr(0, 64, size):
+            k = half * 64 + first
+            starts = c.group > 0 and k % c.group == 0
+            if starts:
+                warpgroup.wait_group(0, self.held)
+                self._add()
+            elif k == 0:
+                warpgroup.wait_group(0)
+            if k == 0:  # the MMAs of the previous stage are complete
+                cute.arch.sync_warp()
+                if (i > 0) & (self.lane == 0):
+                    cute.arch.mbarrier_arrive(pipe.empty(before))
+            if starts:
+                self.scales = self._scales_at(chunk + (c.chunk.weights + k // c.group * c.chunk.scales))
+            warpgroup.fence()
+            for step in cute.range_constexpr(first // 16, (first + size) // 16):
+                at = (None, None, half * 4 + step, slot)
+                accumulate = not starts or step > first // 16
+                cute.gemm(self.mma, self.held, self.a[half][None, None, step], self.b[at], accumulate=accumulate)
+            warpgroup.commit_group()
+
+    def _add(self) -> None:
+        """Add the accumulator of the previous group, multiplied by its scales."""
+        for j in range(self.c.columns // 8):  # held in registers, so the passes unroll this loop
+            for i in cute.range_constexpr(4):
+                self.sums[j * 4 + i] = cute.fma(self.held[j * 4 + i], self.scales[i // 2], self.sums[j * 4 + i])
+
+    @property
+    def _row(self) -> Int:
+        """Index of this thread's pair of rows, 8 rows apart, in a row block."""
+        return self.warp * 8 + self.lane // 4
+
+    def _scales_at(self, words: cute.Pointer) -> tuple[Number, Number]:
+        return pair_of_scales(self.c, words, self._row)
+
+    def _zeros_at(self, words: cute.Pointer) -> tuple[Number, Number]:
+        """Return the zero points of this thread's rows."""
+        both = (cute.recast_ptr(words, dtype=cute.Uint16) + self._row).align(2)
+        found = cute.make_tensor(both, cute.make_layout(1))[0].to(cute.Uint32)
+        return found & 0xFF, found >> 8
+
+    def _convert(self, chunk: cute.Pointer, half: int) -> None:
+        """Convert this thread's weights of 64 of K to registers."""
+        c = self.c
+        words = cute.recast_tensor(self.a[half], cute.Uint32)
+        bits = WEIGHTS[c.weight]
+        held = cute.make_rmem_tensor((4, bits // 4), cute.Uint32)
+        for i in cute.range_constexpr(bits // 4):
+            at = chunk + (((half * (bits // 4) + i) * 4 + self.warp) * 128 + self.lane * 4)
+            cute.autovec_copy(cute.make_tensor(at.align(16), cute.make_layout(4)), held[None, i])
+        subtract = self.subtract
+        for step in cute.range_constexpr(4):
+            if c.group and c.zeros and (step == 0 or (c.group == 32 and step == 2)):
+                k = half * 64 + step * 16
+                at = c.chunk.weights + c.chunk.groups * c.chunk.scales + k // c.group * c.chunk.zero_points
+                subtract = _Converter(c, self.masks, *self._zeros_at(chunk + at))
+            found = subtract.convert([held[step * (bits // 4) + i] for i in range(bits // 4)])
+            for i in cute.range_constexpr(4):
+                words[step * 4 + i] = found[i]
+
+
+def pair_of_scales(c: MixedConfig, words: cute.Pointer, row: Int) -> tuple[Number, Number]:
+    """Return the scales of a pair of rows as f32."""
+    kind = number(c.scale)
+    at = (cute.recast_ptr(words, dtype=kind) + row * 2).align(kind.width // 4)
+    both = cute.make_rmem_tensor(2, kind)
+    cute.autovec_copy(cute.make_tensor(at, cute.make_layout(2)), both)
+    return both[0].to(cute.Float32), both[1].to(cute.Float32)
+
+
+class _Converter:
+    """Conversion of packed weights to pairs of 16-bit floats. ``zeros`` are the zero points of a thread's two rows.
+
+    Registers 0 and 2 of a fragment are of the first row, 1 and 3 of the second one.
+    """
+
+    def __init__(self, c: MixedConfig, masks: tuple[cute.Uint32, ...], *zeros: Int):
+        self.c, self.half, self.masks = c, c.element == "f16", masks
+        middle = 8 if c.weight == "ui4" else 128
+        first, second = (cute.Uint32(z) for z in (zeros or (middle, middle)))
+        one, base = 0x00010001, 0x64006400 if self.half else 0x43004300
+        if c.weight == "ui4":
+            self.first = first * one + base
+            # In f16, the nibbles of the second row are multiplied by 16: (1024 + 16 q) / 16 - (64 + z).
+            self.second = second * (16 * one) + 0xD400D400 if self.half else second * one + base
+        elif self.half:
+            self.first, self.second = first * one + base, second * one + base
+        elif zeros:
+            self.first, self.second = (_pair_of_bf16(z) for z in (first, second))
+
+    def convert(self, words: list[cute.Uint32]) -> list[cute.Uint32]:
+        """Return the four registers of a fragment."""
+        if self.c.weight == "ui4":
+            return self._nibbles(words[0])
+        return [r for i, w in enumerate(words) for r in self._bytes(w)]
+
+    def _nibbles(self, w: cute.Uint32) -> list[cute.Uint32]:
+        low, high = self.masks
+        if self.half:
+            found = []
+            for x in (w, w >> 8):
+                found.append(_sub("f16x2", (x & low) | 0x64006400, self.first))
+                found.append(_fma_f16x2((x & high) | 0x64006400, 0x2C002C00, self.second))
+            return found
+        by = (self.first, self.second)
+        return [_sub("bf16x2", ((w >> 4 * i) & low) | 0x43004300, by[i % 2]) for i in range(4)]
+
+    def _bytes(self, w: cute.Uint32) -> list[cute.Uint32]:
+        by = (self.first, self.second) if self.half or self.c.zeros else (None, None)
+        if self.half:
+            w = w ^ 0x80808080
+            return [_sub("f16x2", cute.arch.prmt(w, 0x64646464, s), y) for s, y in zip((0x4140, 0x4342), by)]
+        found = []
+        for selector, y in zip((0x4140, 0x4342), by):
+            # 128 + (x mod 128), minus 128 or, for a negative x, 256.
+            x = cute.arch.prmt(w, 0x43434343, selector)
+            x = _sub("bf16x2", x & 0xFF7FFF7F, x & 0xFF80FF80)
+            found.append(x if y is None else _sub("bf16x2", x, y))
+        return found
+
+
+def _opaque(x: int, natural: Int) -> cute.Uint32:
+    """Return a constant as the result of an instruction on a number that is not negative."""
+    text = f"{{ .reg .b32 y; shr.s32 y, $1, 31; or.b32 $0, y, {x}; }}"
+    return cute.arch.inline_ptx(text, natural, result=cute.Uint32, side_effects=False)
+
+
+def _sub(kind: str, x: cute.Uint32, y: cute.Uint32) -> cute.Uint32:
+    # Instructions on pairs do not accept immediates, hence the register.
+    text = f"{{ .reg .b32 y; mov.b32 y, $2; sub.{kind} $0, $1, y; }}"
+    return cute.arch.inline_ptx(text, x, y, result=cute.Uint32, side_effects=False)
+
+
+def _fma_f16x2(x: cute.Uint32, y: int, z: Int) -> cute.Uint32:
+    text = f"{{ .reg .b32 y, z; mov.b32 y, {y}; mov.b32 z, $2; fma.rn.f16x2 $0, $1, y, z; }}"
+    return cute.arch.inline_ptx(text, x, z, result=cute.Uint32, side_effects=False)
+
+
+def _pair_of_bf16(z: Int) -> cute.Uint32:
+    """Return ``z - 128`` as two bf16."""
+    x = (z.to(cute.Int32) - 128).to(cute.Float32)
+    return cute.arch.inline_ptx("cvt.rn.bf16x2.f32 $0, $1, $1;", x, result=cute.Uint32, side_effects=False)
+
+
+class _Store:
+    """Epilogue of a warpgroup, for a piece of 64 x 8 at a time."""
+
+    def __init__(
+        self, c: MixedConfig, D: cute.Tensor, bias: cute.Tensor | None, W: cute.Tensor, group: Int, place: _Place
+    ):
+        self.c, self.D = c, D
+        lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
+        block = place.row * c.consumers + group
+        # Rows of W are columns of D.
+        self.row, self.column = place.column * c.columns + lane % 4 * 2, block * ROWS + warp * 16 + lane // 4
+        self.scales = None
+        if not c.group:
+            tail = W[cute.min(block, W.shape[0] - 1), None].iterator + place.k_tiles * c.chunk.words
+            self.scales = pair_of_scales(c, tail, warp * 8 + lane // 4)
+        self.bias = []
+        if c.bias:
+            for half in cute.range_constexpr(2):
+                value = cute.Float32(0)
+                if self.column + 8 * half < D.shape[1]:
+                    value = bias[self.column + 8 * half].to(cute.Float32)
+                self.bias.append(value)
+
+    def __call__(self, sums: cute.Tensor, piece: int) -> None:
+        """Scale, round and store a piece."""
+        for i in cute.range_constexpr(4):
+            half, x = i // 2, sums[piece * 4 + i]
+            if self.scales is not None:
+                x = x * self.scales[half]
+            if self.c.bias:
+                x = x + self.bias[half]
+            row, column = self.row + piece * 8 + i % 2, self.column + 8 * half
+            if (row < self.D.shape[0]) & (column < self.D.shape[1]):
+                self.D[row, column] = x.to(self.D.element_type)
+
+
+class _Exchange:
+    """Split-K reduction through distributed shared memory. Each piece of 64 x 8 has an owner, which reduces it."""
+
+    def __init__(self, c: MixedConfig, place: _Place):
+        self.c, self.place = c, place
+        size = 512 * c.owned * (c.parts - 1)
+        self.inbox = cute.smem_tensor(cute.Float32, cute.make_layout(size), 16).iterator
+        self.copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
+
+    def _owner(self, group: Int, piece: int) -> Int:
+        """Return the split-K slice whose block finishes a piece."""
+        c = self.c
+        return (group * (c.columns // 8) + piece) * c.parts // c.pieces
+
+    def _slot(self, inbox: cute.Pointer, group: Int, piece: int, sender: Int) -> cute.Tensor:
+        """Return this thread's four values of a piece in an inbox."""
+        c = self.c
+        index = (group * (c.columns // 8) + piece) % c.owned
+        at = inbox + ((sender * c.owned + index) * 128 + cute.arch.thread_idx().x % 128) * 4
+        return cute.make_tensor(at.align(16), cute.make_layout(4))
+
+    def _values(self, sums: cute.Tensor, piece: int) -> cute.Tensor:
+        return cute.make_tensor(sums.iterator + piece * 4, cute.make_layout(4))
+
+    def send(self, sums: cute.Tensor, group: Int) -> None:
+        """Send the pieces that other blocks finish."""
+        c, part = self.c, self.place.part
+        for piece in cute.range_constexpr(c.columns // 8):
+            owner = self._owner(group, piece)
+            if owner != part:
+                # Senders are counted from the owner on.
+                sender = (part + (c.parts - 1) - owner) % c.parts
+                far = cute.arch.map_dsmem_ptr(self.inbox, owner)
+                cute.copy(self.copy, self._values(sums, piece), self._slot(far, group, piece, sender))
+
+    def arrive(self) -> None:
+        """Signal that this block has started."""
+        cute.arch.cluster_arrive_relaxed()
+
+    def wait(self) -> None:
+        """Wait until all blocks of the cluster have started."""
+        cute.arch.cluster_wait()
+
+    def meet(self) -> None:
+        """Wait until all blocks of the cluster have sent their pieces."""
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
+    def receive(self, sums: cute.Tensor, group: Int, store: _Store) -> None:
+        """Add the received partial accumulators in a fixed order, and store the result."""
+        c = self.c
+        for piece in cute.range_constexpr(c.columns // 8):
+            if self._owner(group, piece) == self.place.part:
+                mine = self._values(sums, piece)
+                found = [cute.make_rmem_tensor(4, cute.Float32) for _ in range(c.parts - 1)]
+                for sender in cute.range_constexpr(c.parts - 1):
+                    cute.copy(self.copy, self._slot(self.inbox, group, piece, sender), found[sender])
+                for values in found:
+                    mine.store(mine.load() + values.load())
+                store(sums, piece)
+
+
+@printed
+def mixed_input_text(config: MixedConfig | None = None) -> cute.Compiled:
+    """Trace the kernel ``@mixed_input`` and its host function ``@launch(X, W, D)``, with a bias if there is one."""
+    c = config or DEFAULT
+    c.check()
+    bias = cute.Tensor[number(c.output), "?:1"] if c.bias else None
+    return cute.trace(
+        launch,
+        cute.Tensor[number(c.element), "(?,?):(?{div=8},1)", "align<16>"],
+        cute.Tensor[cute.Int32, "(?,?):(?{div=4},1)", "align<16>"],
+        cute.Tensor[number(c.output), "(?,?):(?{i64},1)"],
+        bias,
+        config=c,
+    )

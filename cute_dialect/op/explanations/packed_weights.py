@@ -1,0 +1,113 @@
+"""Explanation of ``op.mm_packed``, which :func:`cute_dialect.op.explain` returns.
+
+>>> packed = PackedWeight(None, 8192, 8192, "ui4-g128-bf16")
+>>> found = explain_mm_packed(None, (1, 8192), packed, "bf16", None, None)
+>>> found.bytes // packed.n, round(found.bound, 1)
+(4228, 8.5)
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from cute_dialect.kernels.gemm.mixed_input import MixedConfig, mixed_input_text
+from cute_dialect.kernels.gemm.weight_packing import UnpackConfig, unpack_text
+from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.errors import DtypeError, ShapeError
+from cute_dialect.op.execute.array_call import RowKernel
+from cute_dialect.op.explanations.gemm import Explanation, GemmExplanation, Line
+from cute_dialect.op.explanations.rows import DRAM
+from cute_dialect.op.problems.packed_weights import ACTIVATIONS, RESULTS, PackedWeight, checked_packed
+from cute_dialect.op.select.mixed_input import UNPACKED_ROWS, choose_config
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.signature_types import Array
+
+_FLOPS = 800.0
+"""TFLOP/s of 16-bit tensor cores that GEMMs reach on an H200."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedExplanation(Explanation):
+    """The kernel of a GEMM with packed weights, or of unpacking them and of the ordinary GEMM."""
+
+    m: int
+    packed: PackedWeight
+    element: str
+    config: MixedConfig | None  # None if the weights are unpacked
+    gemm: GemmExplanation | None  # explanation of the ordinary GEMM, or None
+
+    def _title(self) -> str:
+        p = self.packed
+        return f"{self.operation} of {self.m} x {p.k} {self.element} and {p.n} x {p.k} {p.format}"
+
+    def _layout(self) -> Iterator[Line]:
+        c = self.config
+        if c is None:
+            yield "then", self.gemm.kernel if self.gemm is not None else "an ordinary GEMM"
+            return
+        split = f", {c.parts} split-K slices" if c.parts > 1 else ""
+        yield "tile", f"{c.rows} rows of w, {c.columns} rows of x{split}, {c.stages} stages of 128"
+
+    def _limits(self) -> str:
+        return f"{self.bytes / 1e9:.3g} GB, {self.flops / 1e9:.3g} GFLOP (an H200)"
+
+
+def explain_mm_packed(
+    mm: Callable[[tuple[int, int], tuple[int, int]], GemmExplanation] | None,
+    x: Array,
+    packed: PackedWeight,
+    element: str,
+    bias: object,
+    dtype: object,
+) -> PackedExplanation:
+    """Explain ``mm_packed``.
+
+    Args:
+        mm: explains the ordinary GEMM, given its operands.
+        x: an array, or its shape.
+        packed: packed weights; ``data`` may be None.
+        element: type of ``x`` if it is a shape.
+        bias: the bias, its shape, or None.
+        dtype: type of the result; None: that of ``x``.
+
+    Raises the errors of the function.
+    """
+    found = checked_packed("mm_packed", packed)
+    shape = tuple(x if isinstance(x, tuple | list) else x.shape)
+    element = element if isinstance(x, tuple | list) else element_name(x.dtype)
+    result = element if dtype is None else element_name(dtype)
+    if not shape or 0 in shape or shape[-1] != packed.k:
+        raise ShapeError(f"mm_packed: x has shape {shape}; pass rows of {packed.k} elements")
+    for name, kind, allowed in (("x", element, ACTIVATIONS), ("the result", result, RESULTS)):
+        if kind not in allowed:
+            raise DtypeError(f"mm_packed: {name} has dtype {kind}; it must have one of {', '.join(allowed)}")
+    m, (n, k) = prod(shape[:-1]), packed.shape
+    size, gemm, c = 4 * prod(found.shape(n, k)) + 2 * m * k + 2 * m * n, None, None
+    if m >= UNPACKED_ROWS and mm is not None:
+        u = UnpackConfig(*found, output=element)
+        gemm = mm((m, k), (n, k))
+        kernels = (RowKernel(u.name, unpack_text, (u,), "unpack"), *(gemm.kernels or ()))
+    else:
+        c = choose_config(m, n, k, found, element, result, bias is not None)
+        kernels = (RowKernel(c.name, mixed_input_text, (c,)),)
+    flops = 2 * m * n * k
+    return PackedExplanation(
+        operation="mm_packed",
+        kernel=kernels[0].name,
+        why="" if c else f"for {UNPACKED_ROWS} rows or more",
+        flops=flops,
+        bytes=size,
+        bound=max(size / DRAM, flops / _FLOPS) / 1e6,
+        kernels=kernels,
+        m=m,
+        packed=packed,
+        element=element,
+        config=c,
+        gemm=gemm,
+    )

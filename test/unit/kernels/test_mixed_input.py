@@ -1,0 +1,84 @@
+"""The GEMM with packed weights on the interpreter, compared with float64, for weights packed by definition."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from quantized_weights import TYPES, packed, weights
+
+from cute_dialect.kernels.gemm.mixed_input import MixedConfig, launch
+
+CHECKS = ["race", "uninit", "oob", "sync"]
+TIGHT = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 1e-6}
+"""Error of a result, relative to its magnitude."""
+
+
+def check(c: MixedConfig, m: int, n: int, k: int, **run: Any) -> None:
+    """Run the kernel on random operands. W is packed for a multiple of 64 x 128, of which N and K may be a part."""
+    c.check()
+    rng = np.random.default_rng([m, n, k])
+    w = weights(-(-n // 64) * 64, -(-k // 128) * 128, 4 if c.weight == "ui4" else 8, c.group, c.scale, zeros=c.zeros)
+    words = packed(w, c.scale)
+    x = rng.standard_normal((m, k)).astype(TYPES[c.element])
+    exact = x.astype(np.float64) @ w.exact()[:n, :k].T
+    d = np.full((m, n), np.nan, TYPES[c.output])
+    more = []
+    if c.bias:
+        bias = rng.standard_normal(n).astype(TYPES[c.output])
+        more, exact = [bias], exact + bias.astype(np.float64)
+    launch(x, words, d, *more, config=c, device="cpu", checks=CHECKS, **run)
+    scale = np.abs(x.astype(np.float64)) @ np.abs(w.exact()[:n, :k]).T
+    assert (np.abs(d.astype(np.float64) - exact) <= TIGHT[c.output] * np.abs(exact) + 1e-5 * scale).all()
+
+
+SMALL = MixedConfig(rows=64, stages=2)
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("ui4-128-False-f16-f16", "ui4-32-True-bf16-f16", "i8-0-True-bf16-f32", every=9)
+@pytest.mark.parametrize(
+    ("weight", "group", "zeros", "element", "scale"),
+    list(product(("ui4", "i8"), (32, 64, 128, 0), (False, True), ("f16", "bf16"), ("f16", "bf16", "f32"))),
+)
+def test_formats(weight: str, group: int, zeros: bool, element: str, scale: str) -> None:
+    check(
+        SMALL._replace(weight=weight, group=group, zeros=zeros, element=element, scale=scale, output="f32"), 7, 64, 256
+    )
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("c1-13-130-456", "c2-3-64-640")
+@pytest.mark.parametrize(
+    ("c", "m", "n", "k"),
+    [
+        (SMALL._replace(columns=16, bias=True, output="bf16", element="bf16"), 17, 100, 384),
+        (MixedConfig(stages=3, columns=16, zeros=True), 13, 130, 456),
+        (SMALL._replace(parts=2, stages=3), 3, 64, 640),
+        (SMALL._replace(parts=8, group=64), 5, 64, 1152),
+        (MixedConfig(stages=2, rows=256, columns=32, parts=4), 40, 256, 1104),
+        (MixedConfig(stages=2, columns=128, zeros=True), 131, 128, 256),
+        (MixedConfig(stages=2, columns=64, group=0, output="f32", hint=False), 65, 192, 256),
+    ],
+)
+def test_tiles(c: MixedConfig, m: int, n: int, k: int) -> None:
+    check(c, m, n, k)
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("schedule", ["adversarial", "reverse", "random"])
+def test_schedules(schedule: str) -> None:
+    check(SMALL._replace(parts=2), 5, 64, 640, schedule=schedule)
+
+
+def test_wrong_configurations() -> None:
+    for given, said in (
+        ({"columns": 24}, "columns is 24; it must be one of 8, 16, 32, 64, 128"),
+        ({"group": 48}, "group is 48; it must be one of 32, 64, 128, 0"),
+        ({"stages": 1}, "stages is 1; it must be at least 2"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            MixedConfig(**given).check()
