@@ -10,10 +10,10 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 672,
-    "lines": 192_653,
+    "files": 679,
+    "lines": 194_416,
     "# fmt: skip": 882,
-    "Any": 6_712,
+    "Any": 6_716,
     f"functions with {MANY} or more parameters": 118,
 }
 
