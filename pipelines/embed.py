@@ -32,7 +32,6 @@ from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, 
 from cute_dialect.ir.parsing import op_name, parse_module
 from cute_dialect.ir.verifier import verify
 from cute_dialect.passes.base import PassContext, run_pass
-from cute_dialect.passes.outside import PassTable
 from cute_dialect.passes.pipeline_text import PipelineTextError, parse_pipeline
 from cute_dialect.passes.strong_atomics import StrongAtomicsPass
 from cute_dialect.pipelines.handoff import handoff_text
@@ -132,6 +131,8 @@ def load_dialects(context: ir.Context) -> None:
 
 
 def _steps(pipeline: str | Sequence[str]) -> list[Step]:
+    from cute_dialect.passes.outside import PassTable  # late: start-up
+
     try:
         if not isinstance(pipeline, str):
             return resolve(parse_pipeline(",".join(pipeline)))
