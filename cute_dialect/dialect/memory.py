@@ -149,6 +149,18 @@ def fragment_vector(tensor: Attribute) -> VectorType:
     return VectorType(tensor.element, [n])
 
 
+def _parse_fragment(cls: type[MemoryOp], parser: Parser) -> tuple[dict[str, Attribute], Attribute, VectorType]:
+    """Parse the attributes and the type of a tensor; also return the type of its vector."""
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    at = parser.pos
+    t = parser.parse_type()
+    try:
+        return attributes, t, fragment_vector(t)
+    except AlgebraError as e:
+        parser.raise_error(f"'{cls.name}' op {e}", at, parser.pos)
+
+
 @cute_op
 class LoadVecOp(MemoryOp):
     """Loads all elements of a tensor of static shape as a vector, in colexicographic order of the coordinates.
@@ -178,14 +190,7 @@ class LoadVecOp(MemoryOp):
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
         operand = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        at = parser.pos
-        t = parser.parse_type()
-        try:
-            result = fragment_vector(t)
-        except AlgebraError as e:
-            parser.raise_error(f"'{cls.name}' op {e}", at, parser.pos)
+        attributes, t, result = _parse_fragment(cls, parser)
         return cls.create(operands=[parser.resolve_operand(operand, t)], result_types=[result], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
@@ -228,14 +233,7 @@ class StoreVecOp(MemoryOp):
         value = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         tensor = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        at = parser.pos
-        t = parser.parse_type()
-        try:
-            vector = fragment_vector(t)
-        except AlgebraError as e:
-            parser.raise_error(f"'{cls.name}' op {e}", at, parser.pos)
+        attributes, t, vector = _parse_fragment(cls, parser)
         operands = [parser.resolve_operand(value, vector), parser.resolve_operand(tensor, t)]
         return cls.create(operands=operands, attributes=attributes)
 

@@ -49,6 +49,8 @@ from cute_dialect.dialect.views import (
     ResultFormOp,
     expect,
     expect_operands,
+    parse_operand_types,
+    print_operand_types,
 )
 
 # --------------------------------------------------------------------------------------------------------------- bounds
@@ -397,14 +399,7 @@ def parse_copy(cls: type[CuteOp], parser: Parser, n: int) -> Operation:
         parser.parse_punctuation("=")
         operands.append(parser.parse_unresolved_operand())
     parser.parse_punctuation(")")
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    at = parser.pos
-    types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-    parser.parse_punctuation("->")
-    parser.parse_punctuation("(")
-    parser.parse_punctuation(")")
-    return cls.create(operands=parser.resolve_operands(operands, types, at), attributes=attributes)
+    return parse_operand_types(cls, parser, operands)
 
 
 def print_copy(op: Operation, printer: Printer, n: int) -> None:
@@ -414,12 +409,7 @@ def print_copy(op: Operation, printer: Printer, n: int) -> None:
         if len(op.operands) > n:
             printer.print_string(", pred = ")
             printer.print_ssa_value(op.operands[n])
-    if op.attributes:
-        printer.print_op_attributes(op.attributes)
-    printer.print_string(" : ")
-    with printer.in_parens():
-        printer.print_list(op.operand_types, printer.print_attribute)
-    printer.print_string(" -> ()")
+    print_operand_types(op, printer)
 
 
 def _shape(tensor: MemRefType) -> IntTuple:

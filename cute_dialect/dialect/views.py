@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
@@ -91,7 +91,11 @@ def print_result_form(op: Operation, printer: Printer) -> None:
 
 def parse_no_result(cls: type[CuteOp], parser: Parser) -> Operation:
     """Parse ``op(%a, %b) : (T, T) -> ()``."""
-    operands = parse_operand_list(parser)
+    return parse_operand_types(cls, parser, parse_operand_list(parser))
+
+
+def parse_operand_types(cls: type[CuteOp], parser: Parser, operands: Sequence[UnresolvedOperand]) -> Operation:
+    """Parse the attributes and ``: (T, T) -> ()`` after the operands of an op without results."""
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     at = parser.pos
@@ -105,6 +109,11 @@ def parse_no_result(cls: type[CuteOp], parser: Parser) -> Operation:
 def print_no_result(op: Operation, printer: Printer) -> None:
     """Print an op in the format that :func:`parse_no_result` reads."""
     print_operand_list(printer, op.operands)
+    print_operand_types(op, printer)
+
+
+def print_operand_types(op: Operation, printer: Printer) -> None:
+    """Print what :func:`parse_operand_types` reads."""
     if op.attributes:
         printer.print_op_attributes(op.attributes)
     printer.print_string(" : ")
