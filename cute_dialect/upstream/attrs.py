@@ -224,93 +224,39 @@ class AsyncTokenType(OpaqueType):
     name = "gpu.async.token"
 
 
-class SparseDnTensorHandleType(OpaqueType):
-    """`!gpu.sparse.dntensor_handle`"""
-
-    name = "gpu.sparse.dntensor_handle"
-
-
-class SparseSpMatHandleType(OpaqueType):
-    """`!gpu.sparse.spmat_handle`"""
-
-    name = "gpu.sparse.spmat_handle"
-
-
-class SparseSpGEMMOpHandleType(OpaqueType):
-    """`!gpu.sparse.spgemmop_handle`"""
-
-    name = "gpu.sparse.spgemmop_handle"
+_NAMES = {
+    "gpu.sparse.dntensor_handle": True,
+    "gpu.sparse.spmat_handle": True,
+    "gpu.sparse.spgemmop_handle": True,
+    "gpu.mma_matrix": False,  # !gpu.mma_matrix<16x16xf16, "AOp">
+    "nvgpu.device.async.token": True,
+    "nvgpu.mbarrier.token": True,
+    "nvgpu.mbarrier.group": False,  # <memorySpace = …, num_barriers = 4>
+    "nvgpu.tensormap.descriptor": False,  # <tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, …>
+    "nvgpu.warpgroup.accumulator": False,  # <fragmented = vector<64x64xf32>>
+    "nvgpu.warpgroup.descriptor": False,  # <tensor = memref<64x64xf16, 3>>
+}
+"""Name of a type -> whether it is plain."""
 
 
-class MMAMatrixType(OpaqueType):
-    """`!gpu.mma_matrix<16x16xf16, "AOp">`"""
-
-    name = "gpu.mma_matrix"
-    plain = False
+def _class_of(name: str, plain: bool) -> type[OpaqueType]:
+    class_name = "".join(word.capitalize() for word in re.split(r"[._]", name)) + "Type"
+    return type(class_name, (OpaqueType,), {"name": name, "plain": plain, "__doc__": f"`!{name}`"})
 
 
-class DeviceAsyncTokenType(OpaqueType):
-    """`!nvgpu.device.async.token`"""
-
-    name = "nvgpu.device.async.token"
-
-
-class MBarrierTokenType(OpaqueType):
-    """`!nvgpu.mbarrier.token`"""
-
-    name = "nvgpu.mbarrier.token"
-
-
-class MBarrierGroupType(OpaqueType):
-    """`!nvgpu.mbarrier.group<memorySpace = …, num_barriers = 4>`"""
-
-    name = "nvgpu.mbarrier.group"
-    plain = False
-
-
-class TensorMapDescriptorType(OpaqueType):
-    """`!nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, …>`"""
-
-    name = "nvgpu.tensormap.descriptor"
-    plain = False
-
-
-class WarpgroupAccumulatorType(OpaqueType):
-    """`!nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>`"""
-
-    name = "nvgpu.warpgroup.accumulator"
-    plain = False
-
-
-class WarpgroupMatrixDescriptorType(OpaqueType):
-    """`!nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, 3>>`"""
-
-    name = "nvgpu.warpgroup.descriptor"
-    plain = False
-
-
-class _Types:
-    all: ClassVar[dict[str, type[OpaqueType]]] = {
-        t.name: t
-        for t in (
-            AsyncTokenType, SparseDnTensorHandleType, SparseSpMatHandleType, SparseSpGEMMOpHandleType, MMAMatrixType,
-            DeviceAsyncTokenType, MBarrierTokenType,
-            MBarrierGroupType, TensorMapDescriptorType, WarpgroupAccumulatorType,
-            WarpgroupMatrixDescriptorType,
-        )
-    }  # fmt: skip
+_OPAQUE = {t.name: t for t in (AsyncTokenType, *(_class_of(*row) for row in _NAMES.items()))}
 
 
 def opaque_class(name: str) -> type[OpaqueType] | None:
     """Return the class of the type `!name`, or None if it is not stored as text."""
-    return _Types.all.get(name)
+    return _OPAQUE.get(name)
 
 
 def opaque_type(name: str) -> Attribute:
     """Build the type `!name` without parameters."""
-    return _Types.all[name]()
+    return _OPAQUE[name]()
 
 
 def opaque_types(dialect: str) -> list[type[OpaqueType]]:
     """Return the types of `dialect` that are stored as text."""
-    return [t for n, t in _Types.all.items() if n.startswith(dialect + ".")]
+    return [t for n, t in _OPAQUE.items() if n.startswith(dialect + ".")]

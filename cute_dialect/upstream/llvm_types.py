@@ -61,6 +61,11 @@ class _PlainType(Data[str], TypeAttribute):
         pass
 
 
+def _plain_type(mnemonic: str) -> type[_PlainType]:
+    """Return the class of a type that only the parser names."""
+    return type(f"LLVM{mnemonic.capitalize()}Type", (_PlainType,), {"name": f"llvm.{mnemonic}"})
+
+
 class LLVMVoidType(_PlainType):
     """`!llvm.void`"""
 
@@ -71,30 +76,6 @@ class LLVMTokenType(_PlainType):
     """`!llvm.token`"""
 
     name = "llvm.token"
-
-
-class LLVMLabelType(_PlainType):
-    """`!llvm.label`"""
-
-    name = "llvm.label"
-
-
-class LLVMMetadataType(_PlainType):
-    """`!llvm.metadata`"""
-
-    name = "llvm.metadata"
-
-
-class LLVMPPCFP128Type(_PlainType):
-    """`!llvm.ppc_fp128`"""
-
-    name = "llvm.ppc_fp128"
-
-
-class LLVMX86AMXType(_PlainType):
-    """`!llvm.x86_amx`"""
-
-    name = "llvm.x86_amx"
 
 
 class LLVMTargetExtType(Data[str], TypeAttribute):
@@ -338,10 +319,7 @@ class _Types:
             LLVMPointerType,
             LLVMVoidType,
             LLVMTokenType,
-            LLVMLabelType,
-            LLVMMetadataType,
-            LLVMPPCFP128Type,
-            LLVMX86AMXType,
+            *(_plain_type(name) for name in ("label", "metadata", "ppc_fp128", "x86_amx")),
             LLVMTargetExtType,
             LLVMArrayType,
             LLVMStructType,
