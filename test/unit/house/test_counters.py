@@ -11,8 +11,8 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 679,
-    "lines": 194_416,
-    "# fmt: skip": 882,
+    "lines": 194_338,
+    "# fmt: skip": 881,
     "Any": 6_716,
     f"functions with {MANY} or more parameters": 118,
 }
