@@ -1,7 +1,9 @@
-"""The operators ``torch.ops.cute.attention``, ``attention_backward`` and ``merge_attention``.
+"""The operators ``torch.ops.cute.attention``, ``attention_backward``, ``merge_attention``, ``rope`` and ``append_kv``.
 
 Gradients on a GPU are those of the kernels of :mod:`cute_dialect.kernels.attention.backward`.  Calls that they do not
 support, and calls on the CPU, use matmuls in f32, in blocks of bounded size (:mod:`.attention_matmuls`).
+
+The gradient of ``rope`` is the inverse rotation.
 """
 
 # torch is not installed where types are checked.
@@ -26,6 +28,7 @@ from cute_dialect.op.execute.attention_backward import (
     missing_feature,
 )
 from cute_dialect.op.functions import attention as functions
+from cute_dialect.op.functions.rope import Rotation, append_kv, rotated
 from cute_dialect.op.operators.attention_matmuls import (
     Gradients,
     Mask,
@@ -188,3 +191,40 @@ def backward_merge(ctx: Context, grad: Tensor | None, grad_lse: Tensor | None) -
     if grad_lse is not None:
         of_lses = weights * grad_lse + (0 if of_lses is None else of_lses)
     return of_outs, of_lses
+
+
+def rotate(
+    x: Tensor, cos: Tensor, sin: Tensor, positions: Tensor | None, offsets: Tensor | None, interleaved: bool,
+    layout: str, inverse: bool,
+) -> Tensor:  # fmt: skip
+    device = "cpu" if x.device.type == "cpu" else None
+    return rotated(x, Rotation(cos, sin, positions, offsets, interleaved, layout, inverse), device=device)
+
+
+def fake_rotate(x: Tensor, *_: object) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def keep_rotate(ctx: Context, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[1:5])
+    ctx.how = inputs[5:]
+
+
+def rotate_back(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
+    interleaved, layout, inverse = ctx.how
+    return CUTE.rope(grad, *ctx.saved_tensors, interleaved, layout, not inverse), *(None,) * 7
+
+
+def append(
+    k_cache: Tensor, v_cache: Tensor, k: Tensor, v: Tensor, seqused_k: Tensor, page_table: Tensor | None,
+    *rotation: Any,
+) -> None:  # fmt: skip
+    cos, sin, interleaved, layout = rotation
+    append_kv(
+        k_cache, v_cache, k, v, seqused_k, page_table=page_table, cos=cos, sin=sin, interleaved=interleaved,
+        layout=layout, device="cpu" if k.device.type == "cpu" else None,
+    )  # fmt: skip
+
+
+def fake_append(*_: object) -> None:
+    return None

@@ -1,4 +1,4 @@
-"""Functions of the operators of row functions, for example ``torch.ops.cute.softmax``.
+"""Operators of row functions, such as ``torch.ops.cute.softmax``, of gated activations, and of quantization.
 
 Tensors in CPU memory run on the interpreter.
 """
@@ -15,8 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cute_dialect.op.functions import rows
-from cute_dialect.op.problems.rows import NUMBERS_BY_KERNEL
+from cute_dialect.op.arrays.dtypes import torch_name
+from cute_dialect.op.functions import gated, rows
+from cute_dialect.op.functions.quantize import dequantized, with_given_scales, with_own_scales
+from cute_dialect.op.problems.rows import NUMBERS_BY_KERNEL, shape_of_scales
 from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.torch.autograd import Context, no_settings
 from cute_dialect.op.torch.registry import CUTE
@@ -233,3 +235,54 @@ def row_gradient(ctx: Context, dy: Tensor) -> tuple[Tensor | None, ...]:
         share = (x == y).to(dy.dtype)
         return None, share * (dy / share.sum(-1, keepdim=True)), None
     return None, dy * torch.where(torch.isinf(y), torch.exp(x - y), CUTE.softmax(x)), None
+
+
+def gated_activation(x: Tensor, activation: str) -> Tensor:
+    return gated.activated(x, activation, _device(x))
+
+
+def fake_gated(x: Tensor, activation: str) -> Tensor:
+    return x.new_empty((*x.shape[:-1], x.shape[-1] // 2))
+
+
+def keep_gated(ctx: Context, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, ctx.activation = inputs
+    ctx.settings = no_settings
+    ctx.save_for_backward(x)
+
+
+def gated_backward(ctx: Context, dy: Tensor) -> tuple[Tensor | None, ...]:
+    return CUTE.gated_backward(dy, *ctx.saved_tensors, ctx.activation), None
+
+
+def gated_gradient(dy: Tensor, x: Tensor, activation: str) -> Tensor:
+    return gated.gated_backward(dy, x, activation, _device(x))
+
+
+def fake_gated_gradient(dy: Tensor, x: Tensor, activation: str) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+def quantize(x: Tensor, dtype: str, regions: str) -> tuple[Tensor, Tensor]:
+    return with_own_scales(x, dtype, regions, _device(x))
+
+
+def fake_quantize(x: Tensor, dtype: str, regions: str) -> tuple[Tensor, Tensor]:
+    scales = shape_of_scales(regions, tuple(x.shape))
+    return fake_converted(x, x, dtype), x.new_empty(scales, dtype=torch.float32)
+
+
+def quantize_scaled(x: Tensor, dtype: str, scale: Tensor) -> Tensor:
+    return with_given_scales(x, dtype, scale, _device(x))
+
+
+def fake_quantize_scaled(x: Tensor, dtype: str, scale: Tensor) -> Tensor:
+    return fake_converted(x, scale, dtype)
+
+
+def dequantize(q: Tensor, scales: Tensor, dtype: str) -> Tensor:
+    return dequantized(q, scales, dtype, _device(q))
+
+
+def fake_converted(x: Tensor, scales: Tensor, dtype: str) -> Tensor:
+    return x.new_empty(x.shape, dtype=getattr(torch, torch_name(dtype)))

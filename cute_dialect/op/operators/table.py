@@ -10,13 +10,10 @@ from __future__ import annotations
 from cute_dialect.op.operators import (
     attention,
     conv,
-    gated,
     gemm,
     grouped,
     linear_cross_entropy,
     packed_weights,
-    quantize,
-    rope,
     routing,
     rows,
 )
@@ -132,22 +129,22 @@ OPERATORS = (
         "rope",
         "(Tensor x, Tensor cos, Tensor sin, Tensor? positions, Tensor? offsets, bool interleaved, str layout, "
         "bool inverse) -> Tensor",
-        rope.forward, rope.fake, rope.keep, rope.backward,
+        attention.rotate, attention.fake_rotate, attention.keep_rotate, attention.rotate_back,
     ),
     Operator(
         "append_kv",
         "(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v, Tensor seqused_k, Tensor? page_table, "
         "Tensor? cos, Tensor? sin, bool interleaved, str layout) -> ()",
-        rope.append, rope.fake_append, mutates=("k_cache", "v_cache"),
+        attention.append, attention.fake_append, mutates=("k_cache", "v_cache"),
     ),
     # Quantization.
-    Operator("quantize", f"(Tensor x, str dtype, str regions) -> {_PAIR}", quantize.quantize, quantize.fake_quantize),
+    Operator("quantize", f"(Tensor x, str dtype, str regions) -> {_PAIR}", rows.quantize, rows.fake_quantize),
     Operator(
-        "quantize_scaled", "(Tensor x, str dtype, Tensor scale) -> Tensor", quantize.quantize_scaled,
-        quantize.fake_quantize_scaled,
+        "quantize_scaled", "(Tensor x, str dtype, Tensor scale) -> Tensor", rows.quantize_scaled,
+        rows.fake_quantize_scaled,
     ),
     Operator(
-        "dequantize", "(Tensor q, Tensor scales, str dtype) -> Tensor", quantize.dequantize, quantize.fake_converted
+        "dequantize", "(Tensor q, Tensor scales, str dtype) -> Tensor", rows.dequantize, rows.fake_converted
     ),
     # Packed weights.
     Operator(
@@ -160,11 +157,12 @@ OPERATORS = (
     ),
     # Gated activations.
     Operator(
-        "gated", "(Tensor x, str activation) -> Tensor", gated.forward, gated.fake, gated.keep, gated.backward
+        "gated", "(Tensor x, str activation) -> Tensor", rows.gated_activation, rows.fake_gated, rows.keep_gated,
+        rows.gated_backward,
     ),
     Operator(
-        "gated_backward", "(Tensor dy, Tensor x, str activation) -> Tensor", gated.forward_gradient,
-        gated.fake_gradient,
+        "gated_backward", "(Tensor dy, Tensor x, str activation) -> Tensor", rows.gated_gradient,
+        rows.fake_gated_gradient,
     ),
     # Routing of a mixture of experts.
     Operator(

@@ -10,10 +10,10 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 679,
-    "lines": 194_338,
+    "files": 676,
+    "lines": 194_280,
     "# fmt: skip": 881,
-    "Any": 6_716,
+    "Any": 6_714,
     f"functions with {MANY} or more parameters": 118,
 }
 
