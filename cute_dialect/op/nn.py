@@ -25,10 +25,11 @@ from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm import linear, mm
 from cute_dialect.op.functions.grouped import grouped_mm
 from cute_dialect.op.functions.rope import rope
+from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.functions.rows import layer_norm, rms_norm
 from cute_dialect.op.keywords import checks_keywords
 
-__all__ = ["MLP", "Attention", "Conv2d", "GroupedLinear", "LayerNorm", "Linear", "RMSNorm"]
+__all__ = ["MLP", "Attention", "Conv2d", "Experts", "GroupedLinear", "LayerNorm", "Linear", "RMSNorm"]
 
 
 @overload
@@ -285,3 +286,40 @@ class MLP(torch.nn.Module):
 
     def extra_repr(self) -> str:
         return f"gate={self.gate}" if self.gate else ""
+
+
+class Experts(torch.nn.Module):
+    """A mixture of experts: each token passes through the ``top_k`` gated MLPs that its router prefers.
+
+    Args:
+        dim: size of a token.
+        hidden: size between the two layers of an expert.
+        experts: number of experts.
+        top_k: experts of a token.
+        activation: as in :func:`cute_dialect.op.gated`.
+        score, normalise: as in :func:`cute_dialect.op.route`.
+        run_on: ``"cpu"`` runs on the interpreter.
+    """
+
+    @checks_keywords
+    def __init__(
+        self, dim: int, hidden: int, experts: int, top_k: int, *, activation: str = "silu", score: str = "softmax",
+        normalise: bool = True, device: Any = None, dtype: Any = None, run_on: str | None = None,
+    ):  # fmt: skip
+        super().__init__()
+        more: dict[str, Any] = {"device": device, "dtype": dtype, "run_on": run_on}
+        self.top_k, self.activation, self.run_on = top_k, activation, run_on
+        self.score, self.normalise = score, normalise
+        self.router = Linear(dim, experts, False, **more)
+        self.up = GroupedLinear(experts, dim, 2 * hidden, False, **more)
+        self.down = GroupedLinear(experts, hidden, dim, False, **more)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (…, dim) for tokens (…, dim): the sum of the results of the experts, times their weights."""
+        kind: dict[str, Any] = {"device": self.run_on}
+        weights, chosen = route(self.router(x), self.top_k, self.score, normalise=self.normalise, **kind)
+        rows, offs, order = dispatch(x, chosen, self.up.groups, **kind)
+        return combine(self.down(gated(self.up(rows, offs), self.activation, **kind), offs), order, weights, **kind)
+
+    def extra_repr(self) -> str:
+        return f"top_k={self.top_k}, activation={self.activation}, score={self.score}"

@@ -91,6 +91,33 @@ def test_mlp(gated: bool) -> None:
     assert relative(layer(x, residual), exact + residual.double()) < 1e-2
 
 
+@pytest.mark.slow
+def test_experts() -> None:
+    torch.manual_seed(4)
+    layer: Any = op.nn.Experts(32, 24, 4, 2, run_on="cpu")
+    x = torch.randn(3, 7, 32).bfloat16().requires_grad_()
+    found = layer(x)
+    grad = torch.randn_like(found)
+    found.backward(grad)
+    logits = (x.detach().double() @ layer.router.weight.detach().bfloat16().double().T).bfloat16().double()
+    chosen = logits.topk(2).indices  # The experts are those of the rounded logits.
+    y = x.detach().double().requires_grad_()
+    scores = (y @ layer.router.weight.double().T).softmax(-1).gather(-1, chosen)
+    exact = torch.zeros(3, 7, 32, dtype=torch.float64)
+    for i in range(2):
+        up, down = layer.up.weight.double()[chosen[..., i]], layer.down.weight.double()[chosen[..., i]]
+        a, b = (up @ y[..., None])[..., 0].chunk(2, -1)
+        weight = (scores[..., i] / scores.sum(-1))[..., None]
+        exact = exact + weight * (down @ (F.silu(a) * b)[..., None])[..., 0]
+    exact_x, exact_up, exact_router = torch.autograd.grad(
+        exact, (y, layer.up.weight, layer.router.weight), grad.double()
+    )
+    assert relative(found, exact) < 1e-2
+    assert relative(x.grad, exact_x) < 2e-2
+    assert relative(layer.up.weight.grad, exact_up.double()) < 2e-2
+    assert relative(layer.router.weight.grad, exact_router.double()) < 3e-2
+
+
 def test_arguments() -> None:
     with pytest.raises(op.ArgumentError, match="heads=4 is not a multiple of kv_heads=3"):
         op.nn.Attention(64, 4, 3)
