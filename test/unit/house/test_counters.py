@@ -11,10 +11,10 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 676,
-    "lines": 194_280,
-    "# fmt: skip": 881,
-    "Any": 6_714,
-    f"functions with {MANY} or more parameters": 118,
+    "lines": 194_318,
+    "# fmt: skip": 882,
+    "Any": 6_718,
+    f"functions with {MANY} or more parameters": 119,
 }
 
 
