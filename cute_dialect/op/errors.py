@@ -12,13 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from cute_dialect.errors import OpError
 from cute_dialect.runtime import call_options, launch_plan
-
-if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.runtime.launch import CallOptions
 
 
 class ArgumentError(OpError, launch_plan.ArgumentError, TypeError):
@@ -55,14 +51,6 @@ class OptionError(OpError, call_options.OptionError):
 
 class EpilogueError(OpError):
     """Invalid activations, hooks, traced epilogues or arguments of an epilogue."""
-
-
-def check_options(call: str, options: CallOptions) -> None:
-    """Check the device and the options of the interpreter.  Raises OptionError, whose message names the call."""
-    try:
-        call_options.check_options({**options, "device": options.get("device", "gpu")})
-    except call_options.OptionError as e:
-        raise OptionError(f"{call}: {e}") from None
 
 
 @contextmanager

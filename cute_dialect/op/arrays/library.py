@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from cute_dialect.lang.calls.options import default_device
 from cute_dialect.op.arrays.dtypes import torch_name
-from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, UnsupportedError
+from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, OptionError, UnsupportedError
+from cute_dialect.runtime import call_options
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, numpy_dtype, stream_of, view_of
 from cute_dialect.runtime.call_options import device_number
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.driver import Driver
 
-__all__ = ["Library", "Where", "aligned_strides", "chosen_device", "gpu_here", "on_stream", "read_all"]
+__all__ = ["Library", "Where", "aligned_strides", "check_options", "chosen_device", "gpu_here", "on_stream", "read_all"]
 
 # --------------------------------------------------------------------------------------------------------- libraries
 
@@ -206,6 +207,14 @@ def gpu_here(call: str = "") -> Driver:
 def chosen_device(device: Any) -> Any:
     """Return the device of a call: ``"cpu"`` if none is given and ``CUTE_DEVICE=cpu`` is set, else the given one."""
     return "cpu" if device is None and default_device() == "cpu" else device
+
+
+def check_options(call: str, device: object, options: Mapping[str, object]) -> None:
+    """Check the device and the options of the interpreter.  Raises OptionError, whose message names the call."""
+    try:
+        call_options.check_options({**options, "device": "gpu" if device is None else device})
+    except call_options.OptionError as e:
+        raise OptionError(f"{call}: {e}") from None
 
 
 _REQUIRED = frozenset(("a", "b", "x", "f", "grad_y", "q", "k", "v", "target"))

@@ -15,7 +15,7 @@ from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.few_results import FewResultsConfig
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.op.arrays.library import Library, Where, chosen_device, read_all
+from cute_dialect.op.arrays.library import Library, Where, check_options, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import (
     aligned_vector,
     as_rows,
@@ -48,7 +48,7 @@ from cute_dialect.op.epilogue.bind import (
 )
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded, operands_of
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import EpilogueError, OpError, check_options
+from cute_dialect.op.errors import EpilogueError, OpError
 from cute_dialect.op.execute.kernels import kernel_of
 from cute_dialect.op.execute.recording import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding, without_padding
@@ -61,7 +61,6 @@ from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Interpreted
-    from cute_dialect.runtime.launch import CallOptions
 
 
 class Call(NamedTuple):
@@ -113,7 +112,7 @@ def convolution(
         alone(name, extras)
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
     device = chosen_device(device)
-    check_options(name, cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
+    check_options(name, device, options)
     where, views = read_all(name, arrays, device, stream)
     on = nullcontext() if stream is None or where.cpu else where.library.on(stream, where.gpu)
     try:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.arrays.library import chosen_device, gpu_here, on_stream
+from cute_dialect.op.arrays.library import check_options, chosen_device, gpu_here, on_stream
 from cute_dialect.op.arrays.memory import NOWHERE, pool_of
-from cute_dialect.op.errors import DeviceError, UnsupportedError, check_options
+from cute_dialect.op.errors import DeviceError, UnsupportedError
 from cute_dialect.op.execute.launch_sequence import Step, combined_steps, steps_of
 from cute_dialect.op.execute.pointer_arrays import Copies, check_results, joined, one_view
 from cute_dialect.op.problems.operands import Operands, check_tma
@@ -42,7 +42,7 @@ class Arguments:
         self.results: dict[str, Any] = {"D": D, **(results or {})}
         if operation.by_tma:
             check_tma(call, operands)
-        check_options(call, options)
+        check_options(call, options.get("device"), options)
         self.stream, self.options = stream, options
         self.on_cpu = on_the_cpu(options)
         self.launched: list[Step] = []

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.rows.config import BITS
 from cute_dialect.kernels.rows.packed import is_packed_length
-from cute_dialect.op.arrays.library import chosen_device, gpu_here, read_all
-from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, check_options
+from cute_dialect.op.arrays.library import check_options, chosen_device, gpu_here, read_all
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.gemm import options_of
 from cute_dialect.op.execute.kernel_cache import compiled_kernel
@@ -30,7 +30,7 @@ from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Interpreted
-    from cute_dialect.runtime.launch import CallOptions, CompiledModule
+    from cute_dialect.runtime.launch import CompiledModule
 
 
 class RowKernel(NamedTuple):
@@ -89,7 +89,7 @@ class RowCall:
         self._made: list[Any] = []
         self._stream, self._run, device = stream, run or {}, chosen_device(device)
         options: dict[str, Any] = {key: value for key, value in self._run.items() if key != "report"}
-        check_options(name, cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
+        check_options(name, device, options)
         self._where, self.views = read_all(name, arrays, device, stream)
         self.cpu, self.gpu, self._library = self._where.cpu, self._where.gpu, self._where.library
         self.first, self.x = next(iter(self.views.items()))

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import FAST, both, element_name, result_of, tf32_allowed
-from cute_dialect.op.arrays.library import Where, chosen_device, read_all
+from cute_dialect.op.arrays.library import Where, check_options, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import (
     copied,
     expanded,
@@ -28,7 +28,7 @@ from cute_dialect.op.arrays.operand_views import (
 from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded, operands_of, unfused
 from cute_dialect.op.epilogue.output_layout import as_array
-from cute_dialect.op.errors import OpError, UnsupportedError, check_options
+from cute_dialect.op.errors import OpError, UnsupportedError
 from cute_dialect.op.execute.kernels import Variant, launcher_of
 from cute_dialect.op.execute.launch_sequence import Step, combined_steps, split_step
 from cute_dialect.op.execute.launcher import transposed_operands
@@ -51,7 +51,7 @@ from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.runtime.launch import CallOptions
+    pass
 
 
 class _Call(NamedTuple):
@@ -85,7 +85,7 @@ def product(
     """
     run, device = run or {}, chosen_device(device)
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
-    check_options(name, cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
+    check_options(name, device, options)
     arrays = {"a": a, "b": b, "out": args.get("D") if out is None else out, "c": extras.c, "bias": extras.bias}
     arrays |= scales
     where, views = read_all(name, arrays, device, stream)

@@ -29,7 +29,7 @@ from cute_dialect.op.arrays.dtypes import (
     result_of,
     tf32_allowed,
 )
-from cute_dialect.op.arrays.library import Library, Where, aligned_strides, chosen_device, read_all
+from cute_dialect.op.arrays.library import Library, Where, aligned_strides, check_options, chosen_device, read_all
 from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
 from cute_dialect.op.epilogue.bind import Apart, Bound, alone, bound, by_name, is_arranged, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, operands_of
@@ -42,7 +42,6 @@ from cute_dialect.op.errors import (
     OpError,
     ShapeError,
     UnsupportedError,
-    check_options,
 )
 from cute_dialect.op.execute.gemm import options_of
 from cute_dialect.op.execute.kernels import kernel_of
@@ -127,7 +126,7 @@ def computed(
     run = cast("Interpreted", run or {})
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
     device = chosen_device(device)
-    check_options(name, cast("Any", {"device": "gpu" if device is None else device, **options}))
+    check_options(name, device, options)
     if g.rest not in RESTS:
         raise UnsupportedError(f"{name}: rest={g.rest!r} is not supported; use {' or '.join(map(repr, RESTS))}")
     on_host = {n: x for n, x in g.groups.items() if isinstance(x, list | tuple)}
