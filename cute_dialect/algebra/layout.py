@@ -185,17 +185,6 @@ def _static_strides(d: Stride, out: list[int]) -> None:
         out.append(d)
 
 
-__all__ = [
-    "basis_like",
-    "concat",
-    "make_identity_layout",
-    "make_layout",
-    "make_layout_like",
-    "make_ordered_layout",
-    "ordered_stride",
-]
-
-
 # --------------------------------------------------------------------------------------------------------- manipulation
 
 
@@ -492,13 +481,20 @@ def _swizzle_base(swizzle: Swizzle, by: int) -> Swizzle:
 
 __all__ = [
     "append_to_rank",
+    "basis_like",
     "coalesce",
     "coalesce_keeping",
+    "concat",
     "downcast",
     "flat_modes",
     "fold_modes",
     "from_modes",
     "group_modes",
+    "make_identity_layout",
+    "make_layout",
+    "make_layout_like",
+    "make_ordered_layout",
+    "ordered_stride",
     "prepend_to_rank",
     "recast_layout",
     "upcast",

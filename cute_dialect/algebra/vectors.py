@@ -20,8 +20,6 @@ from cute_dialect.algebra.tiling import logical_divide
 from cute_dialect.algebra.trees import column_major, leaves
 from cute_dialect.algebra.values import Layout, layout_modes, raw_layout
 
-__all__ = ["Mode", "common_modes"]
-
 
 class Mode(NamedTuple):
     """A common mode of several layouts: one extent, and one stride per layout."""
@@ -182,4 +180,4 @@ def nullspace(layout: Layout) -> Layout:
     return raw_layout(tuple(S), tuple(D)) if S else raw_layout(1, 0)
 
 
-__all__ = ["common_vector", "max_alignment", "max_common_vector", "nullspace", "vector_bits"]
+__all__ = ["Mode", "common_modes", "common_vector", "max_alignment", "max_common_vector", "nullspace", "vector_bits"]

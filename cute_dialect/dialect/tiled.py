@@ -153,9 +153,6 @@ def _before_slice(coord: Attribute, sliced: Sequence[object]) -> list[object]:
     return [next(rest, UNDERSCORE) if part is UNDERSCORE else part if isinstance(part, int) else None for part in data]
 
 
-__all__ = ["PARTIAL", "TilePassed", "check_copied", "check_whole"]
-
-
 # ----------------------------------------------------------------------------------------------------- atoms and copies
 
 

@@ -83,8 +83,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ShapedType
     from xdsl.ir import Attribute
 
-__all__ = ["meant_op", "meant_type", "no_type"]
-
 
 # ---------------------------------------------------------------------------------------------------------- suggestions
 
