@@ -31,9 +31,11 @@ from torch import Tensor
 
 from cute_dialect import op
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.operators.attention import gradients
 from cute_dialect.op.operators.attention_matmuls import Mask, Saved
+from cute_dialect.runtime.settings import flag
 
 __all__ = [
     "flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func", "flash_attn_varlen_func",
@@ -150,7 +152,49 @@ def flash_attn_with_kvcache(
         num_splits: slices of the keys; 0 chooses them.
         q, softmax_scale, causal, window_size, softcap, alibi_slopes, return_softmax_lse: as in FlashAttention.
     """
+    numbers = (
+        softmax_scale, causal, window_size, softcap, rotary_interleaved, num_splits, return_softmax_lse,
+        block_table is not None,
+    )  # fmt: skip
+    arrays = (
+        q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens, cache_batch_idx, cache_leftpad,
+        page_table if block_table is None else block_table, alibi_slopes,
+    )  # fmt: skip
+    # A call with an int of keys is not cached, because the int differs at each step.
+    plain = not more and type(q) is Tensor and isinstance(cache_seqlens, Tensor)
+    if not plain or not _PLAIN.issuperset(map(type, numbers)) or _device(q) or _CACHED.is_traced():
+        return _with_kvcache(arrays, numbers, more)
+    tensors = tuple([t for t in arrays if t is not None])
+    how = (number(softmax_scale or 0.0), number(softcap), numbers, tuple([t is None for t in arrays]))
+    done = _CACHED.again(how, *tensors)
+    if done is None:
+        if flag("CUTE_OP_CHECK", False):  # Replays do not check data.
+            return _with_kvcache(arrays, numbers, more)
+
+        def compute() -> tuple[Any, ...]:
+            found = _with_kvcache(arrays, numbers, more)
+            return (*(found if return_softmax_lse else (found,)), k_cache, v_cache)
+
+        done = _CACHED.recorded(how, tensors, compute)
+    return done[:2] if return_softmax_lse else done[0]
+
+
+_PLAIN = {bool, int, float, tuple, type(None)}
+"""Types of the arguments of :func:`flash_attn_with_kvcache`, other than arrays, that identify a cached call."""
+_CACHED = KnownCalls(tf32=False)
+"""Cached calls of :func:`flash_attn_with_kvcache`.  The caches are among the results, because calls write them."""
+
+
+def _with_kvcache(arrays: tuple[Any, ...], numbers: tuple[Any, ...], more: dict[str, Any]) -> Any:
+    """Compute :func:`flash_attn_with_kvcache`."""
     call = "flash_attn_with_kvcache"
+    (
+        q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens, cache_batch_idx, cache_leftpad, table,
+        alibi_slopes,
+    ) = arrays  # fmt: skip
+    (
+        softmax_scale, causal, window_size, softcap, rotary_interleaved, num_splits, return_softmax_lse, is_block_table,
+    ) = numbers  # fmt: skip
     _check_rank(call, "q", q, "(B, S, H, D)")
     _check_rank(call, "k_cache", k_cache, "(B, S, H, D)")
     sinks = _checked(flash_attn_with_kvcache, 0.0, more)
@@ -161,9 +205,9 @@ def flash_attn_with_kvcache(
             raise UnsupportedError(f"{call}: {given} is given without {missing}; pass both, or neither")
     if cache_leftpad is not None:
         raise UnsupportedError(f"{call}: cache_leftpad is not supported; omit it")
-    table, batch = page_table if block_table is None else block_table, q.shape[0]
+    batch = q.shape[0]
     if table is not None:
-        _check_rank(call, "page_table" if block_table is None else "block_table", table, "(B, pages)")
+        _check_rank(call, "block_table" if is_block_table else "page_table", table, "(B, pages)")
     keys = k_cache.shape[1] if table is None else k_cache.shape[1] * table.shape[1]
     if cache_batch_idx is not None:
         if table is not None:

@@ -11,9 +11,9 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 676,
-    "lines": 194_302,
-    "# fmt: skip": 882,
-    "Any": 6_717,
+    "lines": 194_346,
+    "# fmt: skip": 886,
+    "Any": 6_722,
     f"functions with {MANY} or more parameters": 119,
 }
 

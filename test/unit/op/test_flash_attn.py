@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from launched_here import Seen, here  # noqa: E402
+
 from cute_dialect import flash_attn, op  # noqa: E402
+from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
+from cute_dialect.op.functions import attention as attention_calls  # noqa: E402
 
 
 def normal(*shape: int, seed: int = 0) -> Any:
@@ -82,6 +87,33 @@ def test_decoding(paged: bool) -> None:
         )
         assert close(found[b : b + 1], reference(q1, keys, values, causal=True))
     assert used.tolist() == [20, 3]
+
+
+@pytest.mark.end_to_end  # Two kernels are compiled and run.
+def test_a_step_of_a_key_value_cache() -> None:
+    """``flash_attn_with_kvcache`` is one recording: it appends, adds 1 to the lengths, and attends."""
+    caches = [normal(2, 32, 1, 64, seed=i) for i in range(2)]
+    known = KnownCalls(tf32=False)
+    with (
+        here(Seen()) as seen,
+        patch.object(attention_calls, "_KNOWN", KnownCalls()),
+        patch.object(flash_attn, "_CACHED", known),
+        patch.object(flash_attn, "_device", lambda q: None),
+    ):
+        for number in range(3):
+            q = normal(2, 1, 2, 64, seed=number)
+            k, v = (normal(2, 1, 1, 64, seed=number + i) for i in (9, 20))
+            used = torch.tensor([number + 3, 20 - number], dtype=torch.int32)
+            mine, before = [t.clone() for t in caches], seen.first
+            out, lse = flash_attn.flash_attn_with_kvcache(
+                q, *mine, k, v, cache_seqlens=used, causal=True, return_softmax_lse=True
+            )
+            assert (seen.first == before) == (number > 0) and lse.shape == (2, 2, 1)
+            for b, n in enumerate(used.tolist()):
+                want = [torch.cat([c[b, :n], x[b]]) for c, x in zip(caches, (k, v))]
+                assert all(torch.equal(m[b, : n + 1], w) for m, w in zip(mine, want))
+                assert close(out[b : b + 1], reference(q[b : b + 1], *[w[None] for w in want]))
+    assert len(known) == 1
 
 
 @pytest.mark.slow
