@@ -26,6 +26,7 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
+from cute_dialect.kernels.gemm.mixed_input import MixedConfig, mixed_input_text
 from cute_dialect.kernels.gemm.sgemm import sgemm_text
 from cute_dialect.kernels.rows.config import RowConfig
 from cute_dialect.kernels.rows.dispatch import PAIRS, CombineConfig, SortConfig, combine_gradient_text, sort_text
@@ -41,6 +42,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from attention_backward import forward as attention_forward
 from attention_backward import gradients as attention_gradients
 from attention_backward import visible
+from quantized_weights import packed, weights
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DTYPES = {
@@ -465,6 +467,29 @@ def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, 
     return Subject(name, lambda: backward_text(c), "launch", [make], right, covered=covered)
 
 
+def _mixed(name: str, c: MixedConfig, *shapes: tuple[int, int, int]) -> Subject:
+    """D = X W^T of small integers and scales of 1, whose sums are exact."""
+
+    def make(shape: tuple[int, int, int]) -> list[Any]:
+        m, n, k = shape
+        w = weights(-(-n // 64) * 64, -(-k // 128) * 128, 4, c.group, c.scale, zeros=c.zeros)
+        w = w._replace(scales=np.ones_like(w.scales))
+        x = _integers(np.random.default_rng(k), (m, k), c.element)
+        exact = x.astype(np.float64) @ w.exact()[:n, :k].T
+        return [x, packed(w, c.scale), np.full((m, n), np.nan, np.float32), exact]
+
+    made = {shape: make(shape) for shape in shapes}
+
+    def right(arrays: Sequence[Any]) -> bool:
+        exact = next(x[3] for x in made.values() if x[3].shape == arrays[2].shape and np.array_equal(x[0], arrays[0]))
+        return bool((arrays[2] == exact).all())
+
+    problems = [partial(lambda x: [a.copy() for a in x[:3]], x) for x in made.values()]
+    return Subject(name, lambda: mixed_input_text(c), "launch", problems, right)
+
+
+MIXED = MixedConfig(rows=64, stages=2, output="f32", zeros=True)
+
 BACKWARD = default_backward_config("f16", 64, "right")._replace(ahead=1, sms=1)
 """One block computes a pair of key tiles, with more steps than stages."""
 
@@ -515,6 +540,10 @@ def subjects() -> list[Subject]:
             (5, 1024),
             RowConfig(128, 2, shared=1, groups=1, together=2),
         ),
+        _mixed("GEMM, packed weights", MIXED, (3, 60, 392)),
+        _mixed("GEMM, packed weights, groups of 32", MIXED._replace(group=32, zeros=False), (3, 64, 264)),
+        _mixed("GEMM, packed weights, one scale per row", MIXED._replace(group=0), (3, 64, 264)),
+        _mixed("GEMM, packed weights, split-K", MIXED._replace(parts=2), (5, 64, 648)),
         _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),
         _dense((37, 13), (256, 16), (163, 9)),
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),

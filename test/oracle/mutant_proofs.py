@@ -59,10 +59,9 @@ COMMUTES = (
     ),
     Commutes(
         "nvvm.mbarrier.try_wait.parity",
-        ("nvvm.mbarrier.try_wait.parity", "nvvm.wgmma.fence.aligned"),
-        "what comes after is ordered after both; wgmma.fence orders accesses to registers"
-        " (wgmma.fence), of which a wait"
-        " has none",
+        ("nvvm.mbarrier.try_wait.parity", "nvvm.wgmma.fence.aligned", "nvvm.wgmma.wait.group.sync.aligned"),
+        "what comes after is ordered after both; wgmma.fence and wgmma.wait_group order accesses of MMAs"
+        " (wgmma.fence, wgmma.wait_group), of which a wait for an mbarrier has none",
     ),
     Commutes(
         "nvvm.wgmma.fence.aligned",
@@ -78,6 +77,17 @@ COMMUTES = (
         "nvvm.wgmma.wait.group.sync.aligned",
         ("nvvm.mbarrier.try_wait.parity", "nvvm.elect.sync", "nvvm.wgmma.fence.aligned"),
         "wgmma.wait_group orders the reads and writes of wgmma.mma_async (wgmma.wait_group); a wait has none of either",
+    ),
+    Commutes(
+        "nvvm.wgmma.wait.group.sync.aligned",
+        ("llvm.load",),
+        "wgmma.wait_group orders the reads and writes of wgmma.mma_async (wgmma.wait_group); MMAs write registers only,"
+        " which no load from memory reads",
+    ),
+    Commutes(
+        "nvvm.bar.warp.sync",
+        ("nvvm.wgmma.wait.group.sync.aligned",),
+        "the warp's loads from memory are before both (bar.warp.sync); the arrival after both is after its MMAs",
     ),
     Commutes(
         "nvvm.cp.async.commit.group",
@@ -339,8 +349,15 @@ def _one_group(subject: Subject, mutation: Mutation, op: Operation) -> str:
     commit = "nvvm.wgmma.commit.group.sync.aligned"
     if op.name != commit or (mutation.kind != "drop" and mutation.what != f"{commit} earlier"):
         return ""
-    later, at = 0, op.next_op
+    loop = op.parent_op()
+    following, at = list[Operation](), op.next_op
     while at is not None:
+        following.append(at)
+        at = at.next_op
+    if loop is not None and loop.name in ("scf.for", "scf.while") and op.parent is not None:
+        following += op.parent.ops  # the next iteration
+    later = 0
+    for at in following:
         left = _groups_left(at)
         # The first later commit closes the group; those after it may stay pending.
         if left is not None and later and left < later:
@@ -349,7 +366,6 @@ def _one_group(subject: Subject, mutation: Mutation, op: Operation) -> str:
                 " registers before that wait is reported"
             )
         later += at.name == commit
-        at = at.next_op
     return ""
 
 

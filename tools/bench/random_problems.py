@@ -27,6 +27,7 @@ from cute_dialect.tools.bench.cases.op.attention import Attention
 from cute_dialect.tools.bench.cases.op.conv import Conv
 from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.epilogues import ACTIVATIONS, TextEpilogue
+from cute_dialect.tools.bench.cases.op.mixed import Mixed
 from cute_dialect.tools.bench.cases.op.rows import Rows
 from cute_dialect.tools.bench.runner import Row, Say, Trial, in_processes, is_gpu_alive, ratio_lines, row, speeds
 
@@ -437,10 +438,32 @@ def draw_rows(rng: random.Random, number: int) -> Rows:
     return Rows(function, backward, element, min(rows, 1 << 20), n)
 
 
+def draw_mixed(rng: random.Random, number: int) -> Mixed:
+    """Draw a GEMM with packed weights.
+
+    * Rows: 1 to 4,096, log-uniform.
+    * Weights: N and K 256 to 16,384, log-uniform, three in four rounded to multiples of 128; 4 bits in three of four
+      problems, else 8.
+    * Scales: bf16, f16 or f32 per 32, 64 or 128 columns or per row; zero points in one of two problems.
+    * x and the result: bf16 in two of three problems, else f16; a bias in one of three.
+
+    Integers are uniform, scales between 0.5 and 1.5, and x is normally distributed.  64 rows are compared with float64.
+    The tolerance is 2^-11 (bf16: 2^-8) of the element plus 2^-11 of the root of the sum of squared terms, and five
+    times the former of that from 1,024 rows on, where weights are rounded.
+    """
+    m = log_uniform(rng, 1, 4096)
+    n, k = (log_uniform(rng, 256, 16384, 128 if rng.random() < 0.75 else 8) for _ in "nk")
+    weight = "ui4" if rng.random() < 0.75 else "i8"
+    group = rng.choice(("g128", "g128", "g64", "g32", "row"))
+    form = f"{weight}-{group}-{rng.choice(('bf16', 'f16', 'f32'))}{'-z' * (rng.random() < 0.5)}"
+    return Mixed(m, n, k, form, rng.choice(("bf16", "bf16", "f16")), rng.random() < 1 / 3)
+
+
 DRAW: dict[str, Callable[[random.Random, int], Drawn]] = {
     "conv": draw_conv,
     "rows": draw_rows,
     "epilogue": draw_epilogue,
     "attention": draw_attention,
     "decode": draw_decode,
+    "mixed": draw_mixed,
 }

@@ -234,11 +234,11 @@ def mixed_input(
         num_stages=c.stages, producer_group=1, consumer_group=4 * c.consumers, tx_count=c.stage_bytes, defer_sync=True
     )
     exchange = _Exchange(c, place) if c.parts > 1 else None
+    cute.arch.griddepcontrol_wait()
+    cute.arch.griddepcontrol_launch_dependents()
     cute.arch.sync_threads()
     if exchange is not None:
         exchange.arrive()
-    cute.arch.griddepcontrol_wait()
-    cute.arch.griddepcontrol_launch_dependents()
     group = cute.arch.warpgroup_idx()
     if group == c.consumers:
         if c.takes_registers:
@@ -360,8 +360,10 @@ class _Products:
         """Convert 64 of K to registers, and issue their MMAs. ``before`` is the slot of the previous stage."""
         c = self.c
         chunk = self.words[None, self.group, slot].iterator
-        # The MMAs that read these registers are complete; those of the other half may be in flight.
-        warpgroup.wait_group(1)
+        if c.group == 0 or (c.group == DEPTH and half == 0):
+            # Complete the MMAs that read these registers; those of the other half may be in flight. In smaller groups,
+            # the other half's are the only ones.
+            warpgroup.wait_group(1)
         self._convert(chunk, half)
         size = min(c.group or DEPTH, 64)
         for first in cute.range_constexpr(0, 64, size):

@@ -20,6 +20,7 @@ from cute_dialect.tools.bench.cases import op as bench_op
 from cute_dialect.tools.bench.cases.op import cases_of, groups
 from cute_dialect.tools.bench.cases.op.attention import Attention, named
 from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
+from cute_dialect.tools.bench.cases.op.mixed import Mixed
 from cute_dialect.tools.bench.cases.op.routing import Route
 from cute_dialect.tools.bench.cases.op.routing import Rows as ExpertRows
 from cute_dialect.tools.bench.cases.op.rows import Rows
@@ -267,3 +268,12 @@ def test_names_of_attention() -> None:
 def test_unknown_groups_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["op", "--groups", "x", "--build", "y"]) == 1
     assert "cute-bench: error: --groups: unknown group" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("format", ["ui4-g128-bf16", "i8-row-f32-z"])
+def test_packed_weights_on_the_interpreter(format: str) -> None:
+    case = Mixed(3, 200, 300, format, "bf16", bias=True)
+    trial = case.tiny().trial("cpu")
+    assert 0 < trial.check() < 1 and list(trial.peers) == ["torch"]
+    assert any(name.startswith("mixed-") for name in case.kernels())
+    assert [*case._replace(m=4096).kernels()][1].startswith("unpack-")

@@ -25,7 +25,7 @@ from cute_dialect.tools.bench.random_problems import plan, problems
 from cute_dialect.tools.bench.runner import BenchError, Trial
 from cute_dialect.tools.cute_bench import main
 
-DRAWN = ("conv", "rows", "epilogue", "attention", "decode")
+DRAWN = ("conv", "rows", "epilogue", "attention", "decode", "mixed")
 
 
 @pytest.mark.slow
@@ -208,7 +208,7 @@ def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeyp
         (["op", "--random", "gemm"], "random GEMMs are cute-bench gemm --random N"),
         (
             ["op", "--random", "x"],
-            "--random: 'x' is not a group of op; use one of conv, rows, epilogue, attention, decode, host",
+            "--random: 'x' is not a group of op; use one of conv, rows, epilogue, attention, decode, mixed, host",
         ),
         (["op", "--random", "conv", "--build", "x"], "--random cannot be combined with --groups, --build or --run"),
         (["op", "--random", "host", "--plan"], "cannot measure group host"),

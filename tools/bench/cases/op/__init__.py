@@ -58,7 +58,7 @@ class Case(Protocol):
 _MODULES = {
     **dict.fromkeys(("modes", "products", "scaled", "types"), "gemm"),
     **dict.fromkeys(("elementwise", "rows"), "rows"),
-    **{name: name for name in ("attention", "conv", "decode", "epilogues", "grouped", "routing")},
+    **{name: name for name in ("attention", "conv", "decode", "epilogues", "grouped", "mixed", "routing")},
     "attention_backward": "attention",
 }
 """The module of each group."""
