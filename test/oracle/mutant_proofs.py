@@ -85,9 +85,9 @@ COMMUTES = (
         " which no load from memory reads",
     ),
     Commutes(
-        "nvvm.bar.warp.sync",
-        ("nvvm.wgmma.wait.group.sync.aligned",),
-        "the warp's loads from memory are before both (bar.warp.sync); the arrival after both is after its MMAs",
+        "nvvm.barrier0",
+        ("nvvm.shfl.sync",),
+        "a shuffle moves registers between the lanes of a warp, no memory (shfl.sync), which a barrier orders",
     ),
     Commutes(
         "nvvm.cp.async.commit.group",
@@ -385,6 +385,19 @@ def _waited_again(subject: Subject, mutation: Mutation, op: Operation) -> str:
     )
 
 
+def _loads_before_both(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A barrier of a warp was moved before a wait for MMAs."""
+    if mutation.what != "nvvm.bar.warp.sync earlier":
+        return ""
+    effects = [o for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS]
+    if not effects or any(_groups_left(o) is None for o in effects):
+        return ""
+    return (
+        "the warp's loads from memory are before both (bar.warp.sync), and all its threads execute the wait"
+        " (wgmma.wait_group.sync.aligned) before the arrival"
+    )
+
+
 def _groups_left(op: Operation) -> int | None:
     """Return the number of groups that a wait for MMAs leaves pending, or None for another op."""
     if op.name == "nvvm.wgmma.wait.group.sync.aligned":
@@ -474,6 +487,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _fenced_later,
     _one_group,
     _waited_again,
+    _loads_before_both,
     _converges,
     _covered,
     _known_already,
