@@ -10,10 +10,10 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 676,
-    "lines": 194_346,
+    "files": 677,
+    "lines": 194_506,
     "# fmt: skip": 886,
-    "Any": 6_722,
+    "Any": 6_728,
     f"functions with {MANY} or more parameters": 119,
 }
 
