@@ -27,11 +27,10 @@ from cute_dialect.arch import (
     find_wgmma,
     mma_atom,
 )
-from cute_dialect.arch.__main__ import main
+from cute_dialect.arch.__main__ import grid, holders, main
 from cute_dialect.arch.copies import sized
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.fragments import fragment
-from cute_dialect.arch.listing import grid, holders
 from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES
 
 # ------------------------------------------------------------------------------------------------------------- contents
