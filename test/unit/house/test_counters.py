@@ -10,8 +10,8 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 677,
-    "lines": 194_506,
+    "files": 676,
+    "lines": 194_503,
     "# fmt: skip": 886,
     "Any": 6_728,
     f"functions with {MANY} or more parameters": 119,
