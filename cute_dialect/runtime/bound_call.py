@@ -149,6 +149,43 @@ class Ready:
             self.failed(run, code)
         self.frames.append(frame)
 
+    @property
+    def launch_address(self) -> int:
+        """Address of ``cuLaunchKernelEx``, or 0."""
+        return self._gpu.launch_address
+
+    def native_kernels(self) -> list[tuple[object, ...]]:
+        """Return the launches as the arguments of ``Kernels`` (:mod:`cute_dialect.runtime.native`)."""
+        made: list[tuple[object, ...]] = []
+        for plan, function in zip(self._launched(), self.functions):
+            maps = [(p, m.address.argument, self._encoder(EncodedMaps(self._gpu, m))) for p, m in plan.packed.maps]
+            shape, packed = plan.shape, plan.packed
+            made.append((
+                int(function), shape.grid, shape.block, shape.smem, shape.cluster, shape.cooperative, shape.pdl,
+                packed.buffers, packed.patches, maps,
+            ))  # fmt: skip
+        return made
+
+    def _encoder(self, maps: EncodedMaps) -> Callable[[int], int]:
+        def encode(address: int) -> int:
+            previous = self._gpu.enter(self.device)
+            try:
+                return maps.at(address)
+            finally:
+                if previous:
+                    self._gpu.set_context(previous)
+
+        return encode
+
+    def native_failed(self, index: int, code: int, stream: int, addresses: Sequence[int]) -> None:
+        """Launch once more after an error of the first launch (``index`` 0), as :meth:`failed` does.
+
+        Raises ``CudaError``.
+        """
+        if index:
+            self._gpu.check("cuLaunchKernelEx", code)
+        self.launch(addresses, stream)
+
     def failed(self, run: cuda.Launch, code: int) -> None:
         """Launch once more in the kernel's context if ``run()`` failed under another context or none.
 

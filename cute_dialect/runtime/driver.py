@@ -9,9 +9,11 @@ Names follow the CUDA driver API, version 12 and later.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from ctypes import CDLL, Array, addressof, c_void_p
-from functools import lru_cache, partial
+from ctypes import cast as cast_pointer
+from functools import cached_property, lru_cache, partial
 from importlib import import_module
 from typing import Any, SupportsInt, TypeAlias, cast
 
@@ -209,6 +211,16 @@ class Driver:
         config = self._config(shape)
         config.hStream = c.CUstream(stream)
         return partial(c.cuLaunchKernelEx, config, c.CUfunction(int(function)), addressof(parameters), 0)
+
+    @cached_property
+    def launch_address(self) -> int:
+        """Address of ``cuLaunchKernelEx``; 0 if cuda-python calls another function of the driver."""
+        if os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0") not in ("", "0"):
+            return 0
+        try:
+            return cast_pointer(CDLL("libcuda.so.1").cuLaunchKernelEx, c_void_p).value or 0
+        except (OSError, AttributeError):
+            return 0
 
     def active_clusters(self, function: Handle, shape: LaunchShape) -> int:
         """Return the number of clusters of a launch that run at once."""

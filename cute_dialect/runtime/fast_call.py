@@ -61,6 +61,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from cute_dialect.runtime import native
 from cute_dialect.runtime.arrays import current_stream_of_torch, stream_of
 from cute_dialect.runtime.bound_call import Ready, Word
 
@@ -93,6 +94,9 @@ class QuickCall(NamedTuple):
 
 MISSING = object()
 """Placeholder for an argument that was not given."""
+
+_NATIVE_ARGUMENTS = 60
+"""Maximum number of arguments of a launch in C++."""
 
 _STREAM = "raw = stream_now(device) if stream is None else stream if type(stream) is int else stream_of(stream)"
 _TEXT, _NUMBER, _CONTIGUOUS, _STRIDED = "text", "number", "contiguous", "strided"
@@ -285,7 +289,21 @@ def address_call(ready: Ready, arguments: int) -> Callable[..., None]:
     It takes ``arguments`` addresses.  Numbers keep their values; pass 0 as their address.  ``stream`` is the driver's
     handle.
     """
+    extension = native.loaded()
+    if extension is not None:
+        launch = _native_launch(extension, ready, arguments)
+        if launch is not None:
+            return launch
     return _address_maker(ready.words, arguments)(ready.frames, ready.frame, ready.write, ready.failed)
+
+
+def _native_launch(extension: Any, ready: Ready, arguments: int) -> Callable[..., None] | None:
+    """Return a launch in C++, or None if the driver's function has no address or the launch is too large."""
+    launch, longest = ready.launch_address, max([arguments, *[len(plan.packed.buffers) for plan in ready.plans]])
+    if not launch or longest > _NATIVE_ARGUMENTS:
+        return None
+    kernels = ready.native_kernels()
+    return cast("Callable[..., None]", extension.Kernels(launch, kernels, arguments, ready.native_failed))
 
 
 @lru_cache(maxsize=256)

@@ -26,6 +26,7 @@ from weakref import WeakSet
 
 from cute_dialect.op.arrays.dtypes import tf32_allowed
 from cute_dialect.op.execute.recording import CURRENT, Recording, is_eager, is_transformed, recorded
+from cute_dialect.runtime import native
 from cute_dialect.runtime.fast_call import guard_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -81,8 +82,11 @@ class CachedCall(NamedTuple):
     """Whether torch allowed TF32 when the call was recorded, if its first tensor is f32."""
     gradients: bool | None = None
     """Whether gradients were enabled, if a tensor requires them.  Not all releases of torch guard this."""
-    direct: Callable[..., Any] | None = None
-    """:attr:`KnownCalls.again` while this is the last call: generated code, which tries the first of ``runs``."""
+    direct: Any = None
+    """:attr:`KnownCalls.again` while this is the last call: generated code, which tries the first of ``runs``.
+
+    With the C++ extension it is an entry of :attr:`KnownCalls.again`, which tries several calls.
+    """
 
 
 class AddressMismatch(Exception):
@@ -151,7 +155,7 @@ class KnownCalls:
             return None
         if known is None:
             return None
-        self.again = known.direct or self._again
+        self._use(known)
         if (known.allowed is not None and known.allowed is not tf32_allowed()) or CURRENT.recording is not None:
             return None
         for run in known.runs:
@@ -162,6 +166,17 @@ class KnownCalls:
             if done is not None:
                 return done
         return None
+
+    def _use(self, known: CachedCall) -> None:
+        """Try a call first from now on."""
+        extension = native.loaded()
+        if extension is None or type(known.direct) is not extension.Call:
+            self.again = known.direct or self._again
+            return
+        again: Any = self.again
+        if type(again) is not extension.Calls:
+            self.again = again = extension.Calls(self._again)
+        again.add(known.direct)
 
     def _recent_call(self, how: object, tensors: Sequence[Any]) -> CachedCall | None:
         """Return one of the last calls that were looked up, if its guard holds: faster than a key."""
@@ -198,7 +213,7 @@ class KnownCalls:
                 if found is not None and found.runs:
                     needed = any([t.requires_grad for t in tensors])
                     found = found._replace(guard=_guard_of(tensors), gradients=learns if needed else None)
-                    self._found[how, key_of(tensors), learns] = found = self._with_direct(found, len(tensors))
+                    self._found[how, key_of(tensors), learns] = found = self._with_direct(found, tensors)
                     return found
         return None
 
@@ -268,6 +283,8 @@ class KnownCalls:
         """
         import torch
 
+        if tensors[0].is_cuda:
+            native.prepare()
         if len(self._found) >= _LIMIT or len(self._failed) >= _LIMIT:
             self.clear()
         if run is None and key not in self._failed:
@@ -280,14 +297,19 @@ class KnownCalls:
             runs += old.runs[: _RUNS - 1]
         gradients = self._grad() if any([t.requires_grad for t in tensors]) else None
         known = CachedCall(how, _guard_of(tensors), runs, allowed, gradients)
-        self._found[key] = self._with_direct(known, len(tensors))
+        self._found[key] = self._with_direct(known, tensors)
         self.again, self._recent = self._again, ()
 
-    def _with_direct(self, known: CachedCall, tensors: int) -> CachedCall:
-        """Add the code that replays a call of this number of tensors while it is the last one."""
+    def _with_direct(self, known: CachedCall, tensors: Sequence[Any]) -> CachedCall:
+        """Add the code that replays a call of these tensors while it is the last one."""
         if known.guard is _never or not known.runs:
             return known._replace(direct=None)
-        make = _direct_maker(tensors, known.gradients, known.allowed)
+        extension = native.loaded()
+        if extension is not None:
+            settings = known.gradients, known.allowed, tf32_allowed, CURRENT
+            call = extension.Call(known.how, tensors, known.runs[0], *settings, AddressMismatch)
+            return known._replace(direct=call)
+        make = _direct_maker(len(tensors), known.gradients, known.allowed)
         settings = self._grad, tf32_allowed, CURRENT
         direct = make(known.how, known.guard, known.runs[0], *settings, AddressMismatch, self._again)
         return known._replace(direct=direct)

@@ -30,6 +30,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+from cute_dialect.runtime import native
+
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
@@ -94,6 +96,9 @@ class AddressGuard(NamedTuple):
 
 _NOTHING = AddressGuard()
 
+_NATIVE_ARGUMENTS = 48
+"""Maximum number of arguments of a launch in C++, without those of the workspace."""
+
 
 def repeating(
     tensors: int, steps: Sequence[Step], made: Sequence[Allocation], device: torch.device,
@@ -109,6 +114,11 @@ def repeating(
         returned: index of a tensor, of an allocation, or of a result of :class:`Called`; a :class:`Slice`; None; or a
             tuple or dictionary of these.
     """
+    extension = native.loaded()
+    if extension is not None:
+        run = _native_run(extension, tensors, steps, made, device, mask, stream_of, returned, stayed)
+        if run is not None:
+            return run
     values = [x for one in made for x in one]
     forms = tuple([_form_of(x, values) for x in steps])
     names = _names(tensors, len(made), forms)
@@ -121,6 +131,42 @@ def repeating(
     )  # fmt: skip
     values += [n for x in (*stayed.tied, *stayed.apart) for n in x[2:]]
     return _maker(form)(maker_of(device), stream_of, device.index or 0, mask, *values)
+
+
+def _native_run(
+    extension: Any, tensors: int, steps: Sequence[Step], made: Sequence[Allocation], device: torch.device, mask: int,
+    stream_of: Callable[[int], int], returned: object, stayed: AddressGuard,
+) -> Callable[..., Any] | None:  # fmt: skip
+    """Return :func:`repeating` in C++; None if the call returns nested results."""
+    results = returned if type(returned) is tuple else (returned,)
+    if any([not (x is None or isinstance(x, int | Slice)) for x in results]):
+        return None
+    torch = sys.modules["torch"]
+    done: list[tuple[object, ...]] = []
+    used: set[int] = set()
+    for x in steps:
+        match x:
+            case Repeated():
+                done.append((x.launch, x.order, x.offsets, x.more, x.behind))
+                used |= set(x.order)
+            case Copied():
+                done.append((x.to, x.of))
+                used |= {x.to.place, x.of.place}
+            case Filled():
+                done.append((x.to, x.value, None))
+                used.add(x.to.place)
+            case Called():
+                taken = [*x.given, *[value for _, value in x.named]]
+                parts = [(isinstance(value, Slice), value) for value in taken]
+                done.append((x.operator, parts, tuple([name for name, _ in x.named]), x.results))
+    if any([len(x.order) > _NATIVE_ARGUMENTS for x in steps if isinstance(x, Repeated)]):
+        return None
+    lows = stayed.lows or (0,) * tensors
+    return extension.Run(
+        tensors, done, [(shape, strides, torch.empty(0, dtype=dtype)) for shape, strides, dtype in made],
+        torch.empty(1, device=device), stream_of, mask, results, type(returned) is tuple,
+        [lows[i] if i in used else -1 for i in range(tensors)], stayed.tied, stayed.apart,
+    )  # fmt: skip
 
 
 class _Form(NamedTuple):

@@ -26,6 +26,7 @@ from cute_dialect.op.arrays.dtypes import tf32_allowed
 from cute_dialect.op.execute.call_cache import AddressMismatch, KnownCalls
 from cute_dialect.op.execute.recording import CURRENT, Recording
 from cute_dialect.op.problems.conv import tf32_of_convolutions
+from cute_dialect.runtime import native
 
 
 class Context:
@@ -112,27 +113,52 @@ class Node(NamedTuple):
         lost = any([place < 0 and t.requires_grad for place, t in zip(places, tensors)])
         if form is None or lost or any([x.requires_grad for x in others]):
             return None
-        names = [(x, f"a{i}") for i, x in enumerate(tensors)]
-        names += [(x, f"found[{i}]" if isinstance(self.outputs, tuple) else "found") for i, x in enumerate(outputs)]
-        saved, more = list[str](), list[Any]()
+        places_of = [*enumerate(tensors), *[(-1 - i, x) for i, x in enumerate(outputs)]]
+        saved, more = list[int](), list[Any]()
         for t in self.saved:
-            name = next((name for x, name in names if x is t), "")
             if t is not None:
-                saved.append(name or f"more[{len(more)}]")
-                more += [] if name else [t]
+                place = next((i for i, x in places_of if x is t), None)
+                saved.append(-1 - len(outputs) - len(more) if place is None else place)
+                more += [t] if place is None else []
         constants = tuple([i for i, x in enumerate(outputs) if any([x is t for t in self.constants])])
-        run = recording.again((self.outputs, tuple(more)) if more else self.outputs)
+        extension = native.loaded()
+        if any([x is t for x in outputs for t in tensors]) or (constants and self.context.materializes):
+            extension = None  # Nodes in C++ have neither arguments among their outputs nor zeros for constants.
+        flat = (*outputs, *more)
+        run = recording.again(flat if extension is not None else (self.outputs, tuple(more)) if more else self.outputs)
         if run is None:
             return None
         kept = tuple([i for i, t in enumerate(self.saved) if t is not None])
         dropped = [x for i, x in enumerate(outputs) if i not in returned]
         inner = tuple([any([t is x for x in dropped]) for t in self.saved if t is not None])
         replay = self.context.replay = _Replay(self, tuple(places), kept, inner)
-        apply = _apply_of(run, replay, len(tensors), tuple(saved), constants, returned)
+        if extension is not None:
+            return self._native(extension, run, replay, tensors, saved, constants, returned, form)
+        text = _text_of(saved, len(outputs) if isinstance(self.outputs, tuple) else 0)
+        apply = _apply_of(run, replay, len(tensors), text, constants, returned)
         if form == "found":
             return apply
         pick = _pick_of(form)
         return lambda *given: pick(apply(*given))
+
+    def _native(
+        self, extension: Any, run: Callable[..., Any], replay: _Replay, tensors: Sequence[Any], saved: Sequence[int],
+        constants: Sequence[int], returned: tuple[int, ...], form: str,
+    ) -> Callable[..., Any]:  # fmt: skip
+        """Return :meth:`replayed` in C++: ``run(*tensors)``, which returns None if the addresses do not match."""
+        outputs = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
+        needs = tuple([t.requires_grad for t in tensors])
+        absent = tuple([i not in returned for i in range(len(outputs))])
+        how = (needs, absent) if any(absent) else needs
+        is_single = not isinstance(self.outputs, tuple) or (any(absent) and len(returned) == 1)
+        pick: object = None if form == "found" else _pick_of(form)
+        if isinstance(pick, itemgetter):
+            pick = int(form[len("found[") : -1])
+        return extension.Node(
+            len(tensors), run, saved, [i in constants or not outputs[i].is_floating_point() for i in returned],
+            returned, len(outputs), is_single, pick, replay.materializes, replay.aliases, needs,
+            how if replay.is_direct else None, replay.calls, replay.gradients,
+        )  # fmt: skip
 
     def _returned(self, result: Any) -> tuple[int, ...]:
         """Return the indices of the outputs that the replayed node has.
@@ -271,6 +297,18 @@ def no_settings() -> None:
 
 def _tf32_settings() -> object:
     return tf32_allowed(), tf32_of_convolutions()
+
+
+def _text_of(saved: Sequence[int], outputs: int) -> tuple[str, ...]:
+    """Return saved tensors as code: arguments (i >= 0), or outputs and then ``more`` tensors (-1 - i).
+
+    Args:
+        outputs: number of outputs in a tuple; 0 for a single tensor.
+    """
+    made = [f"found[{i}]" for i in range(outputs)] or ["found"]
+    return tuple([
+        f"a{i}" if i >= 0 else made[-1 - i] if -1 - i < len(made) else f"more[{-1 - i - len(made)}]" for i in saved
+    ])  # fmt: skip
 
 
 def _parts_of(result: Any) -> list[Any]:

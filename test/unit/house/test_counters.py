@@ -10,10 +10,10 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 676,
-    "lines": 194_503,
-    "# fmt: skip": 886,
-    "Any": 6_728,
+    "files": 677,
+    "lines": 194_912,
+    "# fmt: skip": 894,
+    "Any": 6_747,
     f"functions with {MANY} or more parameters": 119,
 }
 

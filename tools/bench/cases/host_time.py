@@ -39,7 +39,9 @@ from cute_dialect.op.execute.kernels import text_of
 from cute_dialect.op.rows.kernels import row_kernel, sum_kernel
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.timing import host_overhead
+from cute_dialect.runtime import native
 from cute_dialect.runtime.progress import track
+from cute_dialect.runtime.settings import flag
 from cute_dialect.tools.bench.cases.gemm import chosen
 from cute_dialect.tools.bench.cases.op import Case
 from cute_dialect.tools.bench.cases.op.conv import named as conv
@@ -456,8 +458,14 @@ def host_time(call: Callable[[], object], calls: int = 40) -> float:
 def random_rows(count: int, seed: int, say: Say) -> tuple[list[Row], list[str]]:
     """Measure ``count`` calls in random order, so that cached calls alternate as in a program.
 
-    Returns the rows of the calls that succeeded, and the errors of the others.
+    Calls are replayed in C++ with ``CUTE_NATIVE=1``.  Returns the rows of the calls that succeeded, and the errors of
+    the others.
     """
+    if flag("CUTE_NATIVE", False):
+        try:
+            native.build()
+        except native.BuildError as e:
+            say(f"  replay in Python, because {e}")
     random, drawn = Random(seed), list[tuple[HostCase, _Way]]()
     ways = [(case, way) for case in host_cases() for way in _ways(case)]
     while len(drawn) < count:
