@@ -14,8 +14,8 @@ __all__ = ["calc_packed_f32x2_op", "mbarrier_init_arrive_cnt", "mbarrier_init_tx
 
 
 def calc_packed_f32x2_op(
-    src_a: Any, src_b: Any, src_c: Any, calc_func: Callable[..., Any], *, rnd: Any = None, ftz: bool = False
-) -> Any:
+    src_a: Any, src_b: Any, src_c: Any, calc_func: Callable[..., object], *, rnd: object = None, ftz: bool = False
+) -> object:
     """Apply a function of :mod:`cute_dialect.compat.mlir.llvm` to pairs of Float32."""
     return calc_func(*(p for p in (src_a, src_b, src_c) if p is not None), rnd=rnd, ftz=ftz)
 

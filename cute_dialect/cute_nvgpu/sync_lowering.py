@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from math import prod
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, f32, f64, i1, i32, i64
@@ -40,11 +40,11 @@ _SCOPES = {"cta": "block", "cluster": "cluster", "gpu": "device", "sys": None}
 _ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 
 
-def _effect(name: str) -> Lower:
-    """Lower to ``nvvm.NAME`` on the same operands, without a result."""
+def _effect(name: str, properties: Callable[[ArchOp], Mapping[str, Any]] = lambda op: {}) -> Lower:
+    """Lower to ``nvvm.NAME`` on the same operands, without a result; ``properties`` returns its properties."""
 
     def lower(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
-        low.build.add(nvvm.OPS[name](*operands, result_types=[]))
+        low.build.add(nvvm.OPS[name](*operands, **properties(op), result_types=[]))
 
     return lower
 
@@ -109,19 +109,6 @@ def _fence_acq_rel(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     low.build.add(llvm.OPS["fence"](ordering="acq_rel", syncscope=_SCOPES[op.word("scope")], result_types=[]))
 
 
-def _wait_group(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
-    low.build.add(nvvm.OPS["cp.async.wait.group"](n=op.number("n"), result_types=[]))
-
-
-def _bulk_wait_group(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
-    read = op.flag("read") or None
-    low.build.add(nvvm.OPS["cp.async.bulk.wait_group"](group=op.number("n"), read=read, result_types=[]))
-
-
-def _cp_async_arrive(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
-    low.build.add(nvvm.OPS["cp.async.mbarrier.arrive"](*operands, noinc=op.flag("noinc"), result_types=[]))
-
-
 # ---------------------------------------------------------------------------------------------------- barriers, cluster
 
 
@@ -132,17 +119,6 @@ def _syncwarp(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
 def _cluster_arrive(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     name = "cluster.arrive.relaxed" if op.flag("relaxed") else "cluster.arrive"
     low.build.add(nvvm.OPS[name](aligned=True, result_types=[]))
-
-
-def _cluster_wait(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
-    low.build.add(nvvm.OPS["cluster.wait"](aligned=True, result_types=[]))
-
-
-def _griddepcontrol(kind: str) -> Lower:
-    def lower(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
-        low.build.add(nvvm.OPS["griddepcontrol"](kind=kind, result_types=[]))
-
-    return lower
 
 
 def _sreg(cls: type[nvvm.SRegOp], bound: int | None = None) -> Lower:
@@ -350,7 +326,7 @@ LOWER: Mapping[str, Lower] = {
     "named_barrier_arrive": _intrinsic("barrier.cta.arrive.aligned.count"),
     "syncwarp": _syncwarp,
     "cluster_arrive": _cluster_arrive,
-    "cluster_wait": _cluster_wait,
+    "cluster_wait": _effect("cluster.wait", lambda op: {"aligned": True}),
     "cluster_rank": _sreg(nvvm.ClusterRankOp),
     "cluster_size": _sreg(nvvm.ClusterSizeOp),
     "elect_one": _value("elect.sync", i1),
@@ -360,13 +336,15 @@ LOWER: Mapping[str, Lower] = {
     "store_async": _store_async,
     **{f"reduce_async_{k}": _reduce_async(*v) for k, v in _REDUCTIONS.items()},
     "setmaxnreg": _setmaxnreg,
-    "griddepcontrol_wait": _griddepcontrol("wait"),
-    "griddepcontrol_launch_dependents": _griddepcontrol("launch_dependents"),
+    "griddepcontrol_wait": _effect("griddepcontrol", lambda op: {"kind": "wait"}),
+    "griddepcontrol_launch_dependents": _effect("griddepcontrol", lambda op: {"kind": "launch_dependents"}),
     "cp_async_commit_group": _effect("cp.async.commit.group"),
-    "cp_async_wait_group": _wait_group,
-    "cp_async_mbarrier_arrive": _cp_async_arrive,
+    "cp_async_wait_group": _effect("cp.async.wait.group", lambda op: {"n": op.number("n")}),
+    "cp_async_mbarrier_arrive": _effect("cp.async.mbarrier.arrive", lambda op: {"noinc": op.flag("noinc")}),
     "bulk_commit_group": _effect("cp.async.bulk.commit.group"),
-    "bulk_wait_group": _bulk_wait_group,
+    "bulk_wait_group": _effect(
+        "cp.async.bulk.wait_group", lambda op: {"group": op.number("n"), "read": op.flag("read") or None}
+    ),
     "shfl_sync": _shfl_sync,
     "vote_any": _vote("any", i1),
     "vote_all": _vote("all", i1),

@@ -11,6 +11,7 @@ barrier as a whole.
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -570,24 +571,17 @@ def run_function(
         if gen is not None:
             for wait in gen:
                 raise InterpError("unsupported", f"a host function cannot block, but this one {wait.text}")
-    leaves = [regs[s] for s in fn.out]
-    out: list[Result] = []
-    at = 0
-    for t in fn.result_types:
-        n = len(t.leaves)
-        out.append(_result(t, leaves[at : at + n]))
-        at += n
-    return tuple(out)
+    return _results(fn.result_types, [regs[s] for s in fn.out])
+
+
+def _results(types: Sequence[Type], values: list[Value]) -> tuple[Result, ...]:
+    """Return the results whose leaves are these values."""
+    ends = itertools.accumulate(len(t.leaves) for t in types)
+    return tuple([_result(t, values[end - len(t.leaves) : end]) for t, end in zip(types, ends)])
 
 
 def _result(t: Type, values: list[Value]) -> Result:
     if not t.children and len(t.leaves) == 1:
         v = values[0]
         return None if v is POISON else v  # type: ignore[return-value]
-    out: list[Result] = []
-    at = 0
-    for child in t.children:
-        n = len(child.leaves)
-        out.append(_result(child, values[at : at + n]))
-        at += n
-    return tuple(out)
+    return _results(t.children, values)

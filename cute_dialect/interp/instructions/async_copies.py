@@ -501,10 +501,6 @@ def wait(text: Text, s: Statement, loops: bool, used: bool) -> None:
     )
 
 
-def _ptx_wait(text: Text, s: Statement) -> None:
-    wait(text, s, loops=False, used=text.reads(s, s.operands[0]))
-
-
 _REDUCTIONS = {
     **{
         f"{op}.u32": kind for op, kind in (("inc", "uinc_wrap"), ("dec", "udec_wrap"), ("min", "umin"), ("max", "umax"))
@@ -586,21 +582,20 @@ def _ptx_cp_async(text: Text, s: Statement) -> None:
     text.emit(s, step)
 
 
-def _cp_commit(text: Text, s: Statement) -> None:
-    text.emit(s, commit_step)
-
-
 def _cp_wait(text: Text, s: Statement) -> None:
     keep = int(number(s.operands[0]) or 0) if s.operands else None
     text.emit(s, lambda R, g: finish_copies(g, keep))
 
 
 TABLE: Sequence[tuple[str, Handler]] = (
-    (r"mbarrier\.(try_wait|test_wait).*", _ptx_wait),
+    (
+        r"mbarrier\.(try_wait|test_wait).*",
+        lambda text, s: wait(text, s, loops=False, used=text.reads(s, s.operands[0])),
+    ),
     (r"mbarrier\..*", _ptx_mbarrier),
     (r"st\.async.*", _st_async),
     (r"red\.async.*", _red_async),
     (r"cp\.async\.(ca|cg)\.shared.*", _ptx_cp_async),
-    (r"cp\.async\.commit_group", _cp_commit),
+    (r"cp\.async\.commit_group", lambda text, s: text.emit(s, commit_step)),
     (r"cp\.async\.wait_(group|all)", _cp_wait),
 )

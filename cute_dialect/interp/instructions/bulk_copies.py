@@ -691,18 +691,13 @@ def _bulk(text: Text, s: Statement) -> None:
     emit_bulk_load(text.op, k)
 
 
-def _bulk_commit(text: Text, s: Statement) -> None:
-    emit_commit(text.c, text.op)
-
-
-def _bulk_wait(text: Text, s: Statement) -> None:
-    emit_wait(text.c, text.op, int(number(s.operands[0]) or 0), ".read" in s.opcode)
-
-
 TABLE: Sequence[tuple[str, Handler]] = (
     (r"cp\.(reduce\.)?async\.bulk\.tensor.*", _bulk_tensor),
-    (r"cp\.async\.bulk\.commit_group", _bulk_commit),
-    (r"cp\.async\.bulk\.wait_group.*", _bulk_wait),
+    (r"cp\.async\.bulk\.commit_group", lambda text, s: emit_commit(text.c, text.op)),
+    (
+        r"cp\.async\.bulk\.wait_group.*",
+        lambda text, s: emit_wait(text.c, text.op, int(number(s.operands[0]) or 0), ".read" in s.opcode),
+    ),
     (r"cp\.async\.bulk\.prefetch.*", no_effect),
     (r"cp\.(reduce\.)?async\.bulk\..*", _bulk),
 )

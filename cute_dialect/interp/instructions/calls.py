@@ -287,33 +287,17 @@ def _nvvm_barrier(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
     gpu.emit_barrier(c, op, f"llvm.nvvm.{m[0]}", ident, slots[1] if count else None, arrive_only=kind == "arrive")
 
 
-def _nvvm_sreg(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    gpu.emit_sreg(c, op, m[1])
-
-
-def _nvvm_barrier0(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    gpu.emit_barrier(c, op, "llvm.nvvm.barrier0", None, None)
-
-
-def _nvvm_pack(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    """Compile ff2f16x2 or ff2bf16x2, whose first operand goes to the upper half."""
-    emit_cvt(c, op, f"cvt{m[2]}.{m[1]}.f32")
-
-
-def _nvvm_mma(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    mma_by_name(c, op, m)
-
-
 _INTRINSICS: tuple[tuple[str, Match], ...] = (
     (
         r"(?:ex2|lg2|rsqrt|sqrt|rcp|sin|cos|tanh|fabs|floor|ceil|round|trunc|div|add|mul|fmax|fmin|fma)(?:\.[\w]+)*",
         _nvvm_float,
     ),
     (r"barrier\.cta\.(sync|arrive)(?:\.aligned)?(?:\.all|\.count)?", _nvvm_barrier),
-    (r"barrier0", _nvvm_barrier0),
-    (r"read\.ptx\.sreg\.(.*)", _nvvm_sreg),
-    (r"ff2(b?f16x2)((?:\.\w+)+)", _nvvm_pack),
-    (r"mma\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", _nvvm_mma),
+    (r"barrier0", lambda c, op, m: gpu.emit_barrier(c, op, "llvm.nvvm.barrier0", None, None)),
+    (r"read\.ptx\.sreg\.(.*)", lambda c, op, m: gpu.emit_sreg(c, op, m[1])),
+    # The first operand goes to the upper half.
+    (r"ff2(b?f16x2)((?:\.\w+)+)", lambda c, op, m: emit_cvt(c, op, f"cvt{m[2]}.{m[1]}.f32")),
+    (r"mma\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", mma_by_name),
     (r"mma\.sp\.ordered\.metadata\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", mma_sp_by_name),
 )
 

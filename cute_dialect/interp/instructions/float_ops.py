@@ -103,14 +103,19 @@ def unary(f: Callable[[Array], Array]) -> Builder:
     return build
 
 
-def _neg(c: FnCompiler, op: Operation) -> None:
-    a = c.use(op.operands[0])
-    d = c.define(op.results[0])
+def exact(f: Callable[[Value], Value]) -> Builder:
+    """Return the builder of a function that is exact in the type of its operand."""
 
-    def step(R: Regs, g: Group) -> None:
-        R[d] = -R[a]  # type: ignore[operator]
+    def build(c: FnCompiler, op: Operation) -> None:
+        a = c.use(op.operands[0])
+        d = c.define(op.results[0])
 
-    c.emit(op, step)
+        def step(R: Regs, g: Group) -> None:
+            R[d] = f(R[a])
+
+        c.emit(op, step)
+
+    return build
 
 
 def _ordered(largest: bool, nan_wins: bool) -> Callable[[Value, Value], object]:
@@ -196,6 +201,10 @@ def _convert(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step)
 
 
+def _abs(v: Value) -> Value:
+    return abs(_real(v))  # type: ignore[arg-type]
+
+
 def _real(v: Value) -> Value:
     _ = v == v  # Raises for poison.
     return v
@@ -252,17 +261,6 @@ def _to_int(is_signed: bool) -> Builder:
         c.emit(op, step)
 
     return build
-
-
-def _absf(c: FnCompiler, op: Operation) -> None:
-    a = c.use(op.operands[0])
-    d = c.define(op.results[0])
-
-    def step(R: Regs, g: Group) -> None:
-        v = R[a]
-        R[d] = abs(_real(v))  # type: ignore[arg-type]
-
-    c.emit(op, step)
 
 
 def _powi(c: FnCompiler, op: Operation) -> None:
@@ -337,8 +335,8 @@ _PLAIN: dict[str, Builder] = {
     "llvm.fdiv": _float_binary("div"),
     "arith.remf": _binary_wide(np.fmod),
     "llvm.frem": _binary_wide(np.fmod),
-    "arith.negf": _neg,
-    "llvm.fneg": _neg,
+    "arith.negf": exact(operator.neg),
+    "llvm.fneg": exact(operator.neg),
     "arith.maximumf": _binary(_ordered(True, True)),
     "arith.minimumf": _binary(_ordered(False, True)),
     "arith.maxnumf": _binary(_ordered(True, False)),
@@ -365,8 +363,8 @@ _PLAIN: dict[str, Builder] = {
     "llvm.intr.fma": _fma,
     "llvm.intr.fmuladd": _fma,
     "vector.fma": _fma,
-    "math.absf": _absf,
-    "llvm.intr.fabs": _absf,
+    "math.absf": exact(_abs),
+    "llvm.intr.fabs": exact(_abs),
     "math.copysign": _binary_wide(np.copysign),
     "llvm.intr.copysign": _binary_wide(np.copysign),
     "math.powf": _binary_wide(np.power),

@@ -30,10 +30,6 @@ Gen = Generator[Wait, None, None]
 _SREG = "nvvm.read.ptx.sreg."
 
 
-def _read_sreg(c: FnCompiler, op: Operation) -> None:
-    emit_sreg(c, op, op_name(op)[len(_SREG) :])
-
-
 def emit_sreg(c: FnCompiler, op: Operation, name: str) -> None:
     """Define the op's result as a special register."""
     d = c.define(op.results[0])
@@ -177,14 +173,6 @@ def emit_barrier(
 
 def _reduce(kind: str, hits: int, total: int) -> int:
     return hits if kind == "popc" else int(hits == total) if kind == "and" else int(hits > 0)
-
-
-def _barrier0(c: FnCompiler, op: Operation) -> None:
-    emit_barrier(c, op, "nvvm.barrier0", None, None)
-
-
-def _gpu_barrier(c: FnCompiler, op: Operation) -> None:
-    emit_barrier(c, op, "gpu.barrier", None, None)
 
 
 def _barrier(c: FnCompiler, op: Operation) -> None:
@@ -472,9 +460,9 @@ OPS: dict[str, Builder] = {
     "gpu.subgroup_id": _gpu_plain("warpid"),
     "gpu.subgroup_size": _gpu_plain("warpsize"),
     "gpu.num_subgroups": _gpu_plain("nwarpid"),
-    "gpu.barrier": _gpu_barrier,
+    "gpu.barrier": lambda c, op: emit_barrier(c, op, "gpu.barrier", None, None),
     "cf.assert": _assert,
-    "nvvm.barrier0": _barrier0,
+    "nvvm.barrier0": lambda c, op: emit_barrier(c, op, "nvvm.barrier0", None, None),
     "nvvm.barrier": _barrier,
     "nvvm.barrier.arrive": _barrier_arrive,
     "nvvm.cluster.arrive": _cluster_arrive,
@@ -494,7 +482,10 @@ OPS: dict[str, Builder] = {
     "nvvm.setmaxregister": _setmaxregister,
 }
 
-PREFIXES: tuple[tuple[str, Builder], ...] = ((_SREG, _read_sreg), ("nvvm.fence.", _fence))
+PREFIXES: tuple[tuple[str, Builder], ...] = (
+    (_SREG, lambda c, op: emit_sreg(c, op, op_name(op).removeprefix(_SREG))),
+    ("nvvm.fence.", _fence),
+)
 
 
 # -- inline PTX -------------------------------------------------------------------------------------------------------
@@ -528,29 +519,23 @@ def _ptx_fence(text: Text, s: Statement) -> None:
     text.emit(s, fence_step(text.c, fence_of_ptx(s.opcode), *address))
 
 
-def _ptx_grid_control(text: Text, s: Statement) -> None:
-    emit_grid_control(text.c, text.op, s.opcode.endswith(".wait"))
-
-
-def _setmaxnreg(text: Text, s: Statement) -> None:
-    emit_setmaxnreg(text.c, text.op, int(number(s.operands[0]) or 0), ".inc" in s.opcode)
-
-
 def _cluster(text: Text, s: Statement) -> None:
-    build = OPS["nvvm.cluster.wait" if ".wait" in s.opcode else _arrive_name(s.opcode)]
-    build(text.c, text.op)
-
-
-def _arrive_name(opcode: str) -> str:
-    return "nvvm.cluster.arrive.relaxed" if "relaxed" in opcode else "nvvm.cluster.arrive"
+    what = "wait" if ".wait" in s.opcode else "arrive.relaxed" if "relaxed" in s.opcode else "arrive"
+    OPS[f"nvvm.cluster.{what}"](text.c, text.op)
 
 
 TABLE: Sequence[tuple[str, Handler]] = (
     (r"mapa\.shared::cluster\.u32", _ptx_mapa),
     (r"(bar|barrier)(\.cta)?\.(sync|arrive).*", _ptx_barrier),
     (r"barrier\.cluster.*", _cluster),
-    (r"griddepcontrol\.(wait|launch_dependents)", _ptx_grid_control),
+    (
+        r"griddepcontrol\.(wait|launch_dependents)",
+        lambda text, s: emit_grid_control(text.c, text.op, s.opcode.endswith(".wait")),
+    ),
     (r"(fence|membar).*", _ptx_fence),
-    (r"setmaxnreg.*", _setmaxnreg),
+    (
+        r"setmaxnreg.*",
+        lambda text, s: emit_setmaxnreg(text.c, text.op, int(number(s.operands[0]) or 0), ".inc" in s.opcode),
+    ),
     (r"prefetch.*|applypriority.*|nanosleep.*", no_effect),
 )

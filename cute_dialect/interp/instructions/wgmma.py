@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
@@ -88,24 +88,13 @@ def emit_mma(
     c.emit(op, step, pure=False, track=False)
 
 
-def emit_fence(c: FnCompiler, op: Operation) -> None:
-    """Emit `wgmma.fence.sync.aligned` (PTX ISA, "wgmma.fence")."""
+def _emit(c: FnCompiler, op: Operation, run: Callable[[Group], None]) -> None:
+    """Emit `wgmma.fence` or `wgmma.commit_group`, which are computed by ``run``."""
     c.fn.needs_warp.append("a wgmma")
 
     def step(R: Regs, g: Group) -> None:
         if g.mask.n:
-            wgmma.fence(g)
-
-    c.emit(op, step, pure=False)
-
-
-def emit_commit(c: FnCompiler, op: Operation) -> None:
-    """Emit `wgmma.commit_group.sync.aligned` (PTX ISA, "wgmma.commit_group")."""
-    c.fn.needs_warp.append("a wgmma")
-
-    def step(R: Regs, g: Group) -> None:
-        if g.mask.n:
-            wgmma.commit(g)
+            run(g)
 
     c.emit(op, step, pure=False)
 
@@ -130,22 +119,14 @@ def emit_wait(c: FnCompiler, op: Operation, keep: int) -> None:
     c.emit_blocking(op, gen, info)
 
 
-def _fence(c: FnCompiler, op: Operation) -> None:
-    emit_fence(c, op)
-
-
-def _commit(c: FnCompiler, op: Operation) -> None:
-    emit_commit(c, op)
-
-
 def _wait(c: FnCompiler, op: Operation) -> None:
     emit_wait(c, op, getattr(getattr(attr_of(op, "group"), "value", None), "data", 0))
 
 
 OPS: dict[str, Builder] = {
     "nvvm.wgmma.mma_async": _mma_async,
-    "nvvm.wgmma.fence.aligned": _fence,
-    "nvvm.wgmma.commit.group.sync.aligned": _commit,
+    "nvvm.wgmma.fence.aligned": lambda c, op: _emit(c, op, wgmma.fence),
+    "nvvm.wgmma.commit.group.sync.aligned": lambda c, op: _emit(c, op, wgmma.commit),
     "nvvm.wgmma.wait.group.sync.aligned": _wait,
 }
 
@@ -192,21 +173,9 @@ def _ptx_mma_async(text: Text, s: Statement) -> None:
     emit_mma(text.c, text.op, shape, a, b, outs, outs, scale, not flag.startswith("!"), metadata)
 
 
-def _wgmma_fence(text: Text, s: Statement) -> None:
-    emit_fence(text.c, text.op)
-
-
-def _wgmma_commit(text: Text, s: Statement) -> None:
-    emit_commit(text.c, text.op)
-
-
-def _wgmma_wait(text: Text, s: Statement) -> None:
-    emit_wait(text.c, text.op, int(number(s.operands[0]) or 0))
-
-
 TABLE: Sequence[tuple[str, Handler]] = (
     (r"wgmma\.mma_async.*", _ptx_mma_async),
-    (r"wgmma\.fence.*", _wgmma_fence),
-    (r"wgmma\.commit_group.*", _wgmma_commit),
-    (r"wgmma\.wait_group.*", _wgmma_wait),
+    (r"wgmma\.fence.*", lambda text, s: _emit(text.c, text.op, wgmma.fence)),
+    (r"wgmma\.commit_group.*", lambda text, s: _emit(text.c, text.op, wgmma.commit)),
+    (r"wgmma\.wait_group.*", lambda text, s: emit_wait(text.c, text.op, int(number(s.operands[0]) or 0))),
 )
