@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.settings import program
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
 
 __all__ = [
     "INSTALL_HINT",
@@ -35,6 +38,12 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------------------------- programs
+
+
+def _run(command: Sequence[str]) -> CompletedProcess[str]:
+    import subprocess
+
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
 
 
 INSTALL_HINT = (
@@ -139,7 +148,7 @@ def disassemble(cubin: bytes, *options: str) -> str:
         f.write(cubin)
         f.flush()
         command = [path, "-c", *options, f.name]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        done = _run(command)
     if done.returncode != 0:
         raise PtxasError(f"{path}: {(done.stderr or done.stdout).strip() or f'exited with status {done.returncode}'}")
     return done.stdout
@@ -148,7 +157,7 @@ def disassemble(cubin: bytes, *options: str) -> str:
 @lru_cache(maxsize=8)
 def version(path: str) -> str:
     """Return the version of the ptxas at ``path``, e.g. ``13.0.88``; ``unknown`` if it does not print one."""
-    out = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    out = _run([path, "--version"]).stdout
     found = re.search(r"V(\d+(?:\.\d+)+)", out) or re.search(r"release (\d+(?:\.\d+)+)", out)
     return found.group(1) if found else "unknown"
 
@@ -187,7 +196,7 @@ def _run(path: str, ptx: str, chip: str, options: Sequence[str]) -> tuple[str, b
         with open(source, "w", encoding="utf-8") as f:
             f.write(ptx)
         command = [path, "-v", f"-arch={chip}", *options, source, "-o", image]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        done = _run(command)
         output = (done.stdout + done.stderr).replace(source, "kernel.ptx")
         if done.returncode != 0:
             errors = [line.strip() for line in output.splitlines() if re.search(r"error|fatal", line)]
