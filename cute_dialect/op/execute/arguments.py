@@ -128,9 +128,10 @@ class Arguments:
 
 def wait_for(device: int, stream: int) -> Callable[[], None]:
     """Return a function that waits for all launches on a stream."""
-    from cute_dialect.runtime.driver import driver
 
     def wait() -> None:
+        from cute_dialect.runtime.driver import driver  # here, because a replayed call may not wait
+
         gpu = driver()
         with CurrentContext(gpu, device):
             gpu.synchronize(stream)

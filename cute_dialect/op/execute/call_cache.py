@@ -19,7 +19,7 @@ Costs on one core of a shared virtual machine with torch 2.13, in ns: the guard 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakSet
@@ -49,19 +49,21 @@ def number(x: float) -> tuple[object, object]:
     return type(x), x or repr(x)
 
 
-def key_and_arrays(how: tuple[object, ...], given: Mapping[str, Any]) -> tuple[tuple[object, ...], list[Any]]:
+def key_and_arrays(how: tuple[object, ...], given: Iterable[Any]) -> tuple[tuple[object, ...], list[Any]]:
     """Return the cache key of a call, and its arrays.
 
     Args:
         how: arguments that are part of the key.
-        given: arrays and numbers by name, or None.
+        given: arrays and numbers, None for one that was not passed; always the same ones for equal ``how``.
     """
     key, arrays = [*how], list[Any]()
-    for name, x in given.items():
-        if x is None or isinstance(x, bool | int | float):
-            key += (name, x if x is None else number(x))
+    for x in given:
+        if type(x) is float:
+            key.append(x or repr(x))
+        elif x is None or isinstance(x, int | float):
+            key.append((type(x), x))
         else:
-            key.append(name)
+            key.append("array")
             arrays.append(x)
     return tuple(key), arrays
 

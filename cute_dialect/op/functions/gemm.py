@@ -285,7 +285,7 @@ def _fused_key(dtype: object, out: object, given: LinearCombination) -> tuple[ob
 
 def graph_key(a: Any, b: Any, out: Any, how: tuple[object, ...], args: Mapping[str, Any]) -> tuple[Any, list[Any]]:
     """Return the cache key of a call with an epilogue, and its arrays."""
-    key, arrays = key_and_arrays((*how, out is None), args)
+    key, arrays = key_and_arrays((*how, out is None, *args), args.values())
     return key, [a, b, *arrays] if out is None else [a, b, out, *arrays]
 
 

@@ -89,8 +89,7 @@ def scaled_mm(
         check_keywords("scaled_mm", scaled_mm, run)
     how, tensors = None, list[Any]()
     if device is None and stream is None and not run and not KNOWN.is_traced():
-        given = {"a": a, "b": b, "out": out, "bias": bias, "scale_out": scale_out}
-        given |= {"scale_a": scale_a, "scale_b": scale_b}
+        given = a, b, out, bias, scale_out, scale_a, scale_b
         how, tensors = key_and_arrays((recipe, dtype, fast), given)
         done = KNOWN.again(how, *tensors)
         if done is not None:

@@ -83,7 +83,7 @@ class _Bound(_Planned):
         if self.x.device < 0:
             raise DeviceError(f"{name}: the arrays are in CPU memory; pass arrays on a GPU")
 
-    def _copied(self, view: ArrayView) -> ArrayView:
+    def _copied(self, view: ArrayView, strides: tuple[int, ...] | None = None) -> ArrayView:
         """Raise LayoutError, because a copy would keep the values of now."""
         name = next(n for n, x in self.views.items() if x is view)
         raise LayoutError(f"{self.name}: {name} has strides {view.strides}, which the kernel cannot read; pass a copy")
@@ -197,7 +197,7 @@ class Attention(Recorded):
         if device is None and stream is None and not run:
             how = (self.element, self.head_size, self.causal, self.scale, self.window, self.softcap, self.lse)
             how += (self.layout, self.kernel, self.split_keys, max_seqlen_q)
-        done = self._run(how, arrays, launch, replay, result_of)
+        done = self._run(how, arrays.values(), launch, replay, result_of)
         if sync:
             done.sync()
         return done

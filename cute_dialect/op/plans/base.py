@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache
 from operator import attrgetter
@@ -168,14 +168,14 @@ class Recorded:
     # ------------------------------------------------------------------------------------------------------ cached runs
 
     def _run(
-        self, how: tuple[object, ...] | None, given: Mapping[str, Any], launch: Callable[[], _R],
+        self, how: tuple[object, ...] | None, given: Iterable[Any], launch: Callable[[], _R],
         replay: Callable[[Any], _R], result_of: Callable[[_R], Any] = attrgetter("D"),
     ) -> _R:  # fmt: skip
         """Launch a call and return its arguments; a call of torch tensors that was recorded is replayed.
 
         Args:
             how: settings that can change; None for a call that is not cached.
-            given: the call's arrays and numbers by name.
+            given: the call's arrays and numbers, None for those that are not passed.
             launch: checks the call, launches it and returns its arguments.
             replay: returns the arguments of a replayed call, for its results.
             result_of: returns the arrays of the results.
@@ -374,15 +374,20 @@ class Settings(Tiled):
         return a, b, c, d
 
     def _cached_run(
-        self, how: tuple[object, ...] | None, factors: tuple[Any, Any], given: Mapping[str, Any],
+        self, how: tuple[object, ...] | None, factors: tuple[Any, Any], c: Any, given: tuple[Any, ...],
         launch: Callable[[], _R], replay: Callable[[Any], _R],
     ) -> _R:  # fmt: skip
-        """Run a call with numbers for alpha and beta, as :meth:`_run` does; ``C`` does not matter if beta is 0."""
+        """Run a call with numbers for alpha and beta, as :meth:`_run` does.  C does not matter if beta is 0.
+
+        Args:
+            factors: alpha and beta.
+            c: C or None.
+            given: the other arrays and numbers.
+        """
         alpha, beta = factors
         if how is None or not (isinstance(alpha, int | float) and isinstance(beta, int | float)):
             return launch()
-        given = {**given, "alpha": alpha, "beta": beta, "C": given["C"] if beta != 0.0 else None}
-        return self._run(how, given, launch, replay)
+        return self._run(how, (*given, alpha, beta, c if beta != 0.0 else None), launch, replay)
 
     def _factors(self, alpha: Any, beta: Any) -> tuple[Any, Any]:
         """Return alpha and beta of a call, with the plan's factors as defaults."""

@@ -374,8 +374,8 @@ class Conv2d(Settings):
         a, b, c, d = self._arrays(A, B, C, D)
         factors = self._factors(alpha, beta)
         usual = not (options or self._visitor or visitor_args) and stream is None and split_k is None
-        given = {"A": a, "B": b, "C": c, "D": d, "bias": bias}
-        found = self._cached_run((self.kind, how) if usual else None, factors, given, launch, replay)
+        given, key = (a, b, d, bias), (self.kind, how) if usual else None
+        found = self._cached_run(key, factors, c, given, launch, replay)
         self._last = found
         if print_module:
             print(self.ir())

@@ -426,8 +426,7 @@ class Gemm(MatrixPlan):
         def replay(done: Any) -> Arguments:
             return replayed(Arguments, lambda: self.arguments(a, b, c, done, *factors, bias=bias), done)
 
-        given = {"A": a, "B": b, "C": c, "D": d, "bias": bias}
-        found = self._cached_run(() if usual else None, factors, given, launch, replay)
+        found = self._cached_run(() if usual else None, factors, c, (a, b, d, bias), launch, replay)
         self._last = found
         if sync:
             found.sync()

@@ -380,9 +380,9 @@ class GroupedGemm(Tiled):
 
         # The kernels of lists read a table of addresses, which a replay would have to write again.
         usual = not (options or print_module or self.epilogue_visitor or visitor_args or isinstance(a, list | tuple))
-        given = {"A": a, "B": b, "C": None if beta == 0.0 else c, "D": d, "alpha": alpha, "beta": beta, "bias": bias}
+        given = a, b, None if beta == 0.0 else c, d, alpha, beta, bias, *groups.values()
         how = (rest,) if usual and stream is None else None
-        found = self._run(how, given | groups, launch, replay)
+        found = self._run(how, given, launch, replay)
         self._last = found
         if sync:
             found.sync()

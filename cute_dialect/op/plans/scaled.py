@@ -260,9 +260,8 @@ class ScaledGemm(MatrixPlan):
 
         usual = not (options or print_module) and stream is None
         how = (self.recipe, self.fast, self.element_scale) if usual else None
-        given = {"A": a, "B": b, "C": c, "D": d, "bias": bias}
-        given |= {"scale_a": scale_a, "scale_b": scale_b, "scale_out": scale_out}
-        found = self._cached_run(how, factors, given, launch, replay)
+        given = a, b, d, bias, scale_a, scale_b, scale_out
+        found = self._cached_run(how, factors, c, given, launch, replay)
         self._last = found
         if sync:
             found.sync()
