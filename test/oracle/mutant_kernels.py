@@ -425,9 +425,10 @@ def _dense(*shapes: tuple[int, int]) -> Subject:
     return Subject("rows without gaps", dense_text, "launch_dense", [partial(make, x) for x in shapes], right)
 
 
-def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, keys: int) -> Subject:
-    """Main kernel of the backward of attention, for tiles of 128 queries and one key head."""
+def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, keys: int, parts: int = 1) -> Subject:
+    """Main kernel of the backward of attention for one key head, with ``parts`` slices."""
     size, scale, tiles = c.head, float(np.float32(c.head**-0.5)), -(-queries // c.tile_m)
+    key_tiles = -(-keys // c.tile_n)
     rng = np.random.default_rng(queries)
     q, dout = (rng.standard_normal((queries, heads, size)).astype(np.float16) for _ in range(2))
     k, v = (rng.standard_normal((keys, 1, size)).astype(np.float16) for _ in range(2))
@@ -446,16 +447,26 @@ def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, 
             x: np.array(y).transpose(0, 2, 1)[..., None] for x, y in (("q", q), ("k", k), ("v", v), ("dout", dout))
         }
         given |= {x: np.full(given[x[1:]].shape, np.nan, np.float16) for x in ("dk", "dv")}
+        given |= {"kv_sum": np.zeros((2, key_tiles, c.tile_n * size), np.float32), "parts": parts}
         given |= {"stats": stats.reshape(heads, tiles, -1).copy(), "queries": queries, "keys": keys, "scale": scale}
         given |= {"dq_sum": np.zeros((heads, tiles, c.tile_m * size), np.float32), "left": 0, "right": 0}
         return [given[x] for x in backward_launches(c)[1].operands]
 
     def right(arrays: Sequence[Any]) -> bool:
         given = dict(zip(backward_launches(c)[1].operands, arrays))
-        # Accumulators of a tile: consumer, register / 4, thread, register % 4.
-        sums = given["dq_sum"].reshape(heads, tiles, 2, size // 8, 4, 8, 4, 2, 2)
-        dq = sums.transpose(1, 2, 4, 7, 5, 0, 3, 6, 8).reshape(tiles * c.tile_m, heads, size)[:queries] * scale
-        found = [dq, *(given[x][..., 0].transpose(0, 2, 1) for x in ("dk", "dv"))]
+
+        def rows(sums: Any, count: int) -> Any:
+            # Accumulators of a tile: consumer, register / 4, thread, register % 4.
+            order = (1, 4, 7, 5, 0, 2, 3, 6, 8) if c.splits_head else (1, 2, 4, 7, 5, 0, 3, 6, 8)
+            sums = sums.reshape(*sums.shape[:2], 2, -1, 4, 8, 4, 2, 2)
+            return sums.transpose(order).reshape(-1, len(sums), size)[:count]
+
+        found = [rows(given["dq_sum"], queries) * scale]
+        if c.split:
+            both = rows(given["kv_sum"], keys)
+            found += [both[:, :1] * scale, both[:, 1:]]
+        else:
+            found += [given[x][..., 0].transpose(0, 2, 1) for x in ("dk", "dv")]
         return all(
             [bool(np.abs(x.astype(np.float64) - y).max() <= 2e-3 * np.abs(y).max()) for x, y in zip(found, wanted)]
         )
@@ -492,6 +503,7 @@ MIXED = MixedConfig(rows=64, stages=2, output="f32", zeros=True)
 
 BACKWARD = default_backward_config("f16", 64, "right")._replace(ahead=1, sms=1)
 """One block computes a pair of key tiles, with more steps than stages."""
+HALVES = default_backward_config("f16", 192, "right")._replace(sms=1)
 
 
 def _partials(m: int, n: int, parts: int) -> Callable[[], list[np.ndarray]]:
@@ -548,6 +560,8 @@ def subjects() -> list[Subject]:
         _dense((37, 13), (256, 16), (163, 9)),
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _attention_backward("attention backward", BACKWARD, 1, 270, 200),
+        _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
+        _attention_backward("attention backward, halves", HALVES, 1, 130, 100),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
         _gemm("GEMM sm_90", lambda: gemm_text(SMALL), (256, 256, 320)),
         _gemm("GEMM sm_90, one block", lambda: gemm_text(SINGLE), (100, 200, 200)),

@@ -111,12 +111,22 @@ def launch(
     modes, source = warpgroup.OperandMajorMode, warpgroup.OperandSource
     # The consumers split the keys, or the head dimension; for dq, the queries of a tile or the head dimension.
     by_rows, by_columns, columns = (c.consumers, 1, 1), (1, c.consumers, 1), c.head // c.consumers
-    one = (1, 1, 1) if c.splits_head else by_rows
+    scores = (by_rows, (64, c.tile_m))
+    if c.splits_head:
+        scores = (by_columns, (64, c.tile_m // c.consumers)) if c.halves else ((1, 1, 1), (64, c.tile_m))
     kv = (by_columns, (64, columns)) if c.splits_head else (by_rows, (64, c.head))
     dq = (by_rows, (64, c.head)) if c.dq_by_rows else (by_columns, (64, columns))
     mmas = (
-        hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.K, cute.Float32, one, (64, c.tile_m)),
-        hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.MN, cute.Float32, *kv, source.RMEM),
+        hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.K, cute.Float32, *scores),
+        hopper.make_trivial_tiled_mma(
+            dtype,
+            dtype,
+            modes.MN if c.halves else modes.K,
+            modes.MN,
+            cute.Float32,
+            *kv,
+            source.SMEM if c.halves else source.RMEM,
+        ),
         hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.MN, cute.Float32, *dq),
     )
     of_kv, of_dq = kv[1][1], dq[1][1]  # columns of a consumer
@@ -175,6 +185,10 @@ def backward(
     x_layout = hopper.make_smem_layout_a(utils.LayoutEnum.ROW_MAJOR, (c.tile_m, None, c.tile_n), dtype, c.ds_stages)
     sX = cute.smem_tensor(dtype, x_layout.outer, 1024, x_layout.inner)
     sXt = cute.make_tensor(sX.iterator, cute.select(x_layout.outer, [1, 0, 2]))
+    sPt = sXt
+    if c.halves:
+        sP = cute.smem_tensor(dtype, x_layout.outer, 1024, x_layout.inner)
+        sPt = cute.make_tensor(sP.iterator, cute.select(x_layout.outer, [1, 0, 2]))
     s_dq = cute.smem_tensor(cute.Float32, cute.make_layout((4, 128, c.piece // 4, c.consumers)), 128)
     s_stats = cute.smem_tensor(cute.Float32, cute.make_layout((2 * c.tile_m, c.q_stages)), 128)
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
@@ -209,7 +223,7 @@ def backward(
     else:
         cute.arch.setmaxregister_increase(_REGISTERS[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
-        smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, s_stats, s_dq)
+        smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, sPt, s_stats, s_dq)
         BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, factor, scale).run()
 
 

@@ -34,9 +34,13 @@ class BackwardConfig(NamedTuple):
     # Buffers of dS; with one, consumers synchronize twice in a step. On an H200, measured once, heads of 64 were
     # 2 % faster with one buffer if the mask was "right". Without a mask they were 2 to 4 % slower.
     ds_stages: int = 2
+    dq_parts: int = 1  # parts in which a consumer passes its part of dq through shared memory
     # Start of the scores of a step: 0, at its begin; 1 or 2, before dq of the previous step is stored. The last step
     # then starts scores in vain (1), or is a copy of the step in the code (2).
     ahead: int = 0
+    # The consumers of large heads split the queries of the scores, and exchange P and dS through shared memory.
+    # Otherwise both compute all scores of a step; heads of 256 are then 8 to 10 % slower (an H200, 16,384 keys).
+    halves: bool = False
     late: bool = False  # start the MMAs of dv after dS is computed, not before
     # With a mask on one side, a block takes key tiles in pairs of equal total length.
     pairs: bool = True
@@ -51,7 +55,7 @@ class BackwardConfig(NamedTuple):
     def splits_head(self) -> bool:
         """Return True if the consumers split the head dimension of dk and dv, not the keys.
 
-        Both then compute the scores of all keys, because the accumulators of 64 keys need the registers of both.
+        The accumulators of 64 keys need the registers of both.
         """
         return self.head > 128
 
@@ -59,11 +63,6 @@ class BackwardConfig(NamedTuple):
     def dq_by_rows(self) -> bool:
         """Return True if the consumers split the queries of a tile of dq, not the head dimension."""
         return self.tile_m == 128
-
-    @property
-    def dq_parts(self) -> int:
-        """Number of parts in which a consumer passes its part of dq through shared memory."""
-        return 2 if self.splits_head else 1
 
     @property
     def threads(self) -> int:
@@ -109,7 +108,7 @@ class BackwardConfig(NamedTuple):
         """Shared memory of a block in bytes, without barriers."""
         staged = 2 * self.query_bytes // self.dq_parts
         stats = self.q_stages * 2 * self.tile_m * 4
-        ds = self.ds_stages * self.tile_m * self.tile_n * 2
+        ds = self.ds_stages * self.tile_m * self.tile_n * 2 * (2 if self.halves else 1)
         return 2 * self.key_bytes + (self.q_stages + self.grad_stages) * self.query_bytes + stats + ds + staged
 
     @property
@@ -191,6 +190,8 @@ class BackwardConfig(NamedTuple):
                 f"q_stages, grad_stages and ds_stages are {self.q_stages}, {self.grad_stages} and {self.ds_stages}; "
                 "they must be at least 2, at least 1, and 1 or 2"
             )
+        if self.halves and not (self.splits_head and self.ds_stages == 2 and not self.late):
+            raise ValueError("halves=True needs a head of 192 or 256, ds_stages=2 and late=False")
         if self.split and self.deterministic:
             raise ValueError("split=True adds dk and dv in any order; deterministic=True needs split=False")
         if self.smem_bytes + 256 > SMEM:
@@ -210,7 +211,7 @@ def default_backward_config(element: str = "bf16", head: int = 128, mask: str = 
     if head == 64:  # dk and dv leave room for scores of 128 queries, and of the next step
         return config._replace(tile_m=128, ahead=1 if mask == "full" else 2)
     if config.splits_head:
-        return config._replace(tile_n=64, grad_stages=1 if head == 256 else 2)
+        return config._replace(tile_n=64, grad_stages=1 if head == 256 else 2, dq_parts=2, halves=True)
     return config if mask == "full" else config._replace(late=True)
 
 
@@ -222,7 +223,9 @@ _NAMES = KernelNames(
         "q": "q_stages",
         "g": "grad_stages",
         "x": "ds_stages",
+        "d": "dq_parts",
         "a": "ahead",
+        "h": "halves",
         "l": "late",
         "pairs": "pairs",
         "sms": "sms",

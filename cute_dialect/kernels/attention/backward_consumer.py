@@ -44,8 +44,8 @@ class BackwardConsumer:
         tiles: Scheduler.
         group: Index of the consumer.
         mmas: Tiled MMAs of the scores, of dk and dv, and of dq.
-        smem: K, V, Q and dO in shared memory; K, Q and dO transposed; dS, and dS transposed; the statistics; the
-            buffers of dq.
+        smem: K, V, Q and dO in shared memory; K, Q and dO transposed; dS, and dS transposed; P transposed, if
+            consumers exchange it; the statistics; the buffers of dq.
         rings: Those of K, V, Q and dO.
         results: dk and dv in global memory, or None if the writers add them.
         factor, scale: Factor of the scores in powers of two, and of the gradients.
@@ -60,9 +60,10 @@ class BackwardConsumer:
         self.c, self.tiles, self.group, self.results, self.factor, self.scale = c, tiles, group, results, factor, scale
         self.mma_s, self.mma_kv, self.mma_dq = mma_s, mma_kv, mma_dq = mmas
         self.of_k, self.of_v, self.of_q, self.of_grad = rings
-        sK, sV, sQ, sG, sKt, sQt, sGt, sX, sXt, self.s_stats, self.s_dq = smem
+        sK, sV, sQ, sG, sKt, sQt, sGt, sX, sXt, sPt, self.s_stats, self.s_dq = smem
         rows = 0 if c.splits_head else group
-        part_s, part_kv, part_dq = (mma.get_slice(g * 128) for mma, g in zip(mmas, (rows, group, group)))
+        of_scores = group if c.halves else rows
+        part_s, part_kv, part_dq = (mma.get_slice(g * 128) for mma, g in zip(mmas, (of_scores, group, group)))
         self.k = mma_s.make_fragment_A(part_s.partition_A(_of_two_slots(sK)))
         self.v = mma_s.make_fragment_A(part_s.partition_A(_of_two_slots(sV)))
         self.q = mma_s.make_fragment_B(part_s.partition_B(sQ))
@@ -73,10 +74,15 @@ class BackwardConsumer:
         self.kt = mma_dq.make_fragment_B(part_dq.partition_B(_of_two_slots(sKt)))
         self.thread = cute.arch.thread_idx().x % 128
         store = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(True, 4), sX.element_type)
-        self.store_ds = cute.make_tiled_copy_C(store, mma_s).get_slice(rows * 128 + self.thread)
+        self.store_ds = cute.make_tiled_copy_C(store, mma_s).get_slice(of_scores * 128 + self.thread)
         self.stored_ds = self.store_ds.partition_D(sXt)
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
-        self.rows, self.column = rows, lane % 4 * 2
+        self.rows, self.column, self.columns = rows, lane % 4 * 2, c.tile_m
+        if c.halves:
+            self.columns = c.tile_m // c.consumers
+            self.column = self.column + group * self.columns
+            self.stored_p = self.store_ds.partition_D(sPt)
+            self.p, self.xt = (mma_kv.make_fragment_A(part_kv.partition_A(x)) for x in (sPt, sXt))
         self.row = rows * 64 + warp * 16 + lane // 4
         self.buffer = cute.Int32(0)
 
@@ -112,15 +118,23 @@ class BackwardConsumer:
             else:
                 warpgroup.wait_group(0, scores)
         else:
-            v = self.of_v.wait_and_advance()
+            v, last = self.of_v.wait_and_advance(), q
             for i in range(steps):
                 if i > 0:
                     q = self.of_q.wait_and_advance()
                 scores = self._accumulator()
                 warpgroup.fence()
                 self._multiply_keys(scores, q, tile)
+                if c.halves:  # the MMAs of dk of the previous step may still run
+                    warpgroup.wait_group(0, scores)
+                    if i > 0:
+                        last.release()
                 self._step(place, q, head, tile, Accumulators(scores, dk, dv), i > 0, False, starts=False)
                 head, tile = place.following(head, tile)
+                last = q
+            if c.halves:
+                warpgroup.wait_group(0, dk)
+                last.release()
         k.release()
         v.release()
         if c.split:
@@ -160,6 +174,8 @@ class BackwardConsumer:
         Returns:
             The slot of the next step.
         """
+        if self.c.halves:
+            return self._step_of_halves(place, q, tile, sums, adds, more, starts=starts)
         c, at = self.c, (None, None, None)
         scores, dk, dv = sums
         dp, weights, ds = self._accumulator(), self._operand(), self._operand()
@@ -224,6 +240,60 @@ class BackwardConsumer:
             self.buffer = self.buffer ^ 1
         return following
 
+    def _step_of_halves(
+        self, place: KeyPlace, q: Slot, tile: Int, sums: Accumulators, adds: Condition, more: Condition, *, starts: bool
+    ) -> Slot:  # fmt: skip
+        """Process a tile of queries, of which each consumer has half. The arguments are those of :meth:`_step`."""
+        at = (None, None, None)
+        scores, dk, dv = sums
+        dp, element = self._accumulator(), self.stored_ds.element_type
+        weights, ds = (cute.make_rmem_tensor(cute.size(dp), element) for _ in range(2))
+        grad = self.of_grad.wait_and_advance()
+        if self.c.ahead:
+            warpgroup.wait_group(0, scores)
+        warpgroup.fence()
+        cute.gemm(self.mma_s, dp, self.v[(*at, nothing_of(tile))], self.grad[(*at, grad.index)], accumulate=False)
+        warpgroup.commit_group()
+        powers = self._powers(scores, self._statistic(q, 0))
+        self._mask(powers, place, tile)
+        _round(powers, weights)
+        self._store_half(weights, scores.layout, self.stored_p)
+        warpgroup.wait_group(0, dp)
+        _round(self._gradients(powers, dp, self._statistic(q, 1)), ds)
+        self._store_half(ds, scores.layout, self.stored_ds)
+        cute.arch.fence_proxy("async.shared", space="cta")
+        following = q
+        if more:
+            following = self.of_q.wait_and_advance()
+        # A consumer that passes the barrier has waited for its MMAs of the previous step, which read the other buffer.
+        cute.arch.barrier(_DS, 128 * self.c.consumers)
+        dq = self.mma_dq.make_fragment_C(self.mma_dq.partition_shape_C((self.c.tile_m, self.c.head)))
+        buffer = (*at, self.buffer)
+        warpgroup.fence()
+        cute.gemm(self.mma_kv, dv, self.p[buffer], self.gradt[(*at, grad.index)], accumulate=adds)
+        warpgroup.commit_group()
+        cute.gemm(self.mma_dq, dq, self.x[buffer], self.kt[(*at, nothing_of(tile))], accumulate=False)
+        warpgroup.commit_group()
+        cute.gemm(self.mma_kv, dk, self.xt[buffer], self.qt[(*at, q.index)], accumulate=adds)
+        warpgroup.commit_group()
+        if starts:
+            self._multiply_keys(scores, following, tile)
+        later = 1 if starts else 0
+        warpgroup.wait_group(2 + later, dv)
+        grad.release()
+        warpgroup.wait_group(1 + later, dq)
+        self._pass(dq)
+        if self.c.ahead:
+            warpgroup.wait_group(later, dk)
+            q.release()
+        self.buffer = self.buffer ^ 1
+        return following
+
+    def _store_half(self, values: cute.Tensor, layout: cute.Layout, target: cute.Tensor) -> None:
+        """Store this consumer's half of P or dS transposed to shared memory. ``layout`` is that of its accumulator."""
+        plain = cute.make_tensor(values.iterator, layout)
+        cute.copy(self.store_ds, self.store_ds.retile(plain), target[None, None, None, self.buffer])
+
     def _add(self, sums: cute.Tensor, weights: cute.Tensor, ring: cute.Tensor, slot: Slot, adds: Condition) -> None:
         """Start the MMAs of dk or dv."""
         warpgroup.fence()
@@ -233,10 +303,10 @@ class BackwardConsumer:
     def _statistic(self, q: Slot, which: int) -> cute.Tensor:
         """Return the log-sum-exps (0) or deltas (1) of this thread's columns: two of every eight."""
         c = self.c
-        found = cute.make_rmem_tensor((2, c.tile_m // 8), cute.Float32)
+        found = cute.make_rmem_tensor((2, self.columns // 8), cute.Float32)
         here = cute.make_tensor(
             self.s_stats.iterator + (q.index * (2 * c.tile_m) + which * c.tile_m + self.column),
-            cute.make_layout((2, c.tile_m // 8), stride=(1, 8)),
+            cute.make_layout((2, self.columns // 8), stride=(1, 8)),
         )
         cute.autovec_copy(here, found)
         return found
@@ -274,7 +344,7 @@ class BackwardConsumer:
                 low = at - own - self.column - p.right if right else cute.Int32(0)
                 low = cute.Int32(c.tile_m) if at >= place.keys else low
                 high = at - own - self.column + p.left if left else None
-                for column in cute.range_constexpr(c.tile_m // 4):
+                for column in cute.range_constexpr(self.columns // 4):
                     i, x = column // 2 * 4 + half * 2 + column % 2, column // 2 * 8 + column % 2
                     value = powers[i]
                     value = value if x >= low else cute.Float32(0.0)

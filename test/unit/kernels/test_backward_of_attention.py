@@ -75,6 +75,9 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
         {"parts": 2, "schedule": "reverse"},
     ),
     ("attention-backward-bf16-192-both-dlse-split-64x64-sms3", (1, 1, 1, 130, 70, 136), (30, 20), {"parts": 2}),
+    ("attention-backward-f16-256-right-64x64-h0-sms1", (1, 2, 1, 70, 130, 192), (0, 0), {"schedule": "adversarial"}),
+    ("attention-backward-f16-192-right-64x64-a2-sms1", (1, 2, 1, 130, 130, 192), (0, 0), {"schedule": "random"}),
+    ("attention-backward-bf16-256-left-64x64-a1-sms1", (1, 2, 1, 130, 190, 256), (40, 0), {"schedule": "reverse"}),
     # More slices than steps.
     ("attention-backward-bf16-64-left-split-128x128-sms2", (1, 2, 1, 200, 330, 64), (30, 20), {"parts": 5}),
 ]
@@ -151,7 +154,7 @@ def test_names_of_configurations() -> None:
     others = [default._replace(**{field: other}) for field, other in (
         ("element", "f16"), ("head", 64), ("mask", "left"), ("from_end", True), ("packed", True), ("dlse", True),
         ("deterministic", True), ("split", True), ("tile_m", 128), ("q_stages", 3), ("grad_stages", 1),
-        ("ds_stages", 1), ("ahead", 1), ("late", True), ("pairs", False), ("sms", 1),
+        ("ds_stages", 1), ("dq_parts", 2), ("ahead", 1), ("halves", True), ("late", True), ("pairs", False), ("sms", 1),
     )]  # fmt: skip
     assert {next(f for f in default._fields if getattr(default, f) != getattr(c, f)) for c in others} == {
         *default._fields
@@ -168,6 +171,7 @@ def test_names_of_configurations() -> None:
         ({"tile_n": 64}, "the tile is 64x64"), ({"q_stages": 1}, "at least 2"), ({"grad_stages": 5}, "shared memory"),
         ({"split": True, "deterministic": True}, "needs split=False"),
         ({"tile_m": 128}, "the tile is 128x128"), ({"head": 64, "tile_m": 64}, "the tile is 64x128"),
+        ({"halves": True}, "halves=True needs a head of 192"),
     ],
 )  # fmt: skip
 def test_configurations_that_no_kernel_supports(fields: dict[str, Any], message: str) -> None:
