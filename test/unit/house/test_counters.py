@@ -12,7 +12,7 @@ from import_graph import MANY, Source, counters, parse
 CEILINGS = {
     "files": 677,
     "lines": 194_912,
-    "# fmt: skip": 894,
+    "# fmt: skip": 895,
     "Any": 6_747,
     f"functions with {MANY} or more parameters": 119,
 }
