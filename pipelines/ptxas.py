@@ -40,7 +40,7 @@ __all__ = [
 # ------------------------------------------------------------------------------------------------------------- programs
 
 
-def _run(command: Sequence[str]) -> CompletedProcess[str]:
+def _execute(command: Sequence[str]) -> CompletedProcess[str]:
     import subprocess
 
     return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
@@ -148,7 +148,7 @@ def disassemble(cubin: bytes, *options: str) -> str:
         f.write(cubin)
         f.flush()
         command = [path, "-c", *options, f.name]
-        done = _run(command)
+        done = _execute(command)
     if done.returncode != 0:
         raise PtxasError(f"{path}: {(done.stderr or done.stdout).strip() or f'exited with status {done.returncode}'}")
     return done.stdout
@@ -157,7 +157,7 @@ def disassemble(cubin: bytes, *options: str) -> str:
 @lru_cache(maxsize=8)
 def version(path: str) -> str:
     """Return the version of the ptxas at ``path``, e.g. ``13.0.88``; ``unknown`` if it does not print one."""
-    out = _run([path, "--version"]).stdout
+    out = _execute([path, "--version"]).stdout
     found = re.search(r"V(\d+(?:\.\d+)+)", out) or re.search(r"release (\d+(?:\.\d+)+)", out)
     return found.group(1) if found else "unknown"
 
@@ -196,7 +196,7 @@ def _run(path: str, ptx: str, chip: str, options: Sequence[str]) -> tuple[str, b
         with open(source, "w", encoding="utf-8") as f:
             f.write(ptx)
         command = [path, "-v", f"-arch={chip}", *options, source, "-o", image]
-        done = _run(command)
+        done = _execute(command)
         output = (done.stdout + done.stderr).replace(source, "kernel.ptx")
         if done.returncode != 0:
             errors = [line.strip() for line in output.splitlines() if re.search(r"error|fatal", line)]
