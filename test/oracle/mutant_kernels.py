@@ -31,6 +31,7 @@ from cute_dialect.kernels.gemm.sgemm import sgemm_text
 from cute_dialect.kernels.rows.config import RowConfig
 from cute_dialect.kernels.rows.dispatch import PAIRS, CombineConfig, SortConfig, combine_gradient_text, sort_text
 from cute_dialect.kernels.rows.forward import row_text
+from cute_dialect.kernels.rows.norm_quantize import NormQuantizeConfig, norm_quantize_text
 from cute_dialect.kernels.rows.packed import packed_text
 from cute_dialect.kernels.rows.packed_norm_gradients import packed_norm_text
 from cute_dialect.kernels.rows.route import RouteConfig, route_text
@@ -345,6 +346,23 @@ def _combine_gradient(*columns: int) -> Subject:
     return Subject("gradient of the sums of rows", text, host, problems, right)
 
 
+def _norm_quantize(rows: int, n: int) -> Subject:
+    """Layer norm with int8 results, whose rows are shared by two warps."""
+
+    def make() -> list[Any]:
+        x = np.random.default_rng(n).standard_normal((rows, n)).astype(np.float32)
+        return [x, np.full((rows, n), -128, np.int8), np.full((rows, 1), np.nan, np.float32), 1e-5]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        x, q, scales = (a.astype(np.float64) for a in arrays[:3])
+        exact = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+        wanted = np.abs(exact).max(1, keepdims=True) / 127
+        return bool(np.abs(scales / wanted - 1).max() < 1e-5 and np.abs(q - exact / wanted).max() < 0.501)
+
+    text = partial(norm_quantize_text, NormQuantizeConfig("layer_norm", "f32", "i8", "row", "", 64, 2))
+    return Subject(f"LayerNorm of {n} columns to int8", text, "launch", [make], right)
+
+
 def _tma_copy() -> Subject:
     def make() -> list[np.ndarray]:
         a = _integers(np.random.default_rng(0), (72, 136), "f16")
@@ -526,6 +544,8 @@ def subjects() -> list[Subject]:
         _dispatch_sort(40, True, 900, 2 * PAIRS),
         _dispatch_sort(40, False, 2 * PAIRS + 1, 4 * PAIRS),
         _combine_gradient(36, 256, 13),
+        _norm_quantize(2, 500),
+        _norm_quantize(2, 501),
         _tma_copy(),
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
         _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),

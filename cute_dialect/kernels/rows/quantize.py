@@ -17,6 +17,7 @@ rows, which are read element by element.
 # Traced values define operators and element types that pyright cannot check.
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
@@ -25,7 +26,9 @@ from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.functions import LARGEST
 from cute_dialect.kernels.rows.memory import combined, part, widened
 
-__all__ = ["BLOCK", "QuantizeConfig", "choose_config", "launch", "quantize_text"]
+__all__ = [
+    "BLOCK", "QuantizeConfig", "choose_config", "launch", "over_threads", "quantize_text", "scales_of", "vector_of",
+]  # fmt: skip
 
 BLOCK = 128
 """Columns of a block, and rows and columns of a tile."""
@@ -150,7 +153,7 @@ def _pieces(region: _Region, c: QuantizeConfig, w: int) -> list[tuple[Any, Any]]
     return [(row + i * (c.threads // across), column) for i in range(count)]
 
 
-def _vector_of(t: Any, row: Any, column: Any, w: int) -> Any:
+def vector_of(t: Any, row: Any, column: Any, w: int) -> Any:
     """Return ``w`` elements of a row, which are aligned if there are several."""
     at = t[row, None].iterator + column
     return cute.make_tensor(at.align(w * t.element_type.width // 8), cute.make_layout(w))
@@ -162,7 +165,7 @@ def _load(t: Any, region: _Region, c: QuantizeConfig, w: int) -> Any:
     held.fill(0)
     for i, (row, column) in enumerate(_pieces(region, c, w)):
         if (row < t.shape[0]) & (column < region.end):
-            cute.autovec_copy(_vector_of(t, row, column, w), part(held, i * w, w))
+            cute.autovec_copy(vector_of(t, row, column, w), part(held, i * w, w))
     return held
 
 
@@ -176,7 +179,7 @@ def _store(held: Any, factor: Any, t: Any, region: _Region, c: QuantizeConfig, w
         made = cute.make_rmem_tensor(w, t.element_type)
         made.store(rounded(wide, t.element_type))
         if (row < t.shape[0]) & (column < region.end):
-            cute.autovec_copy(made, _vector_of(t, row, column, w))
+            cute.autovec_copy(made, vector_of(t, row, column, w))
 
 
 def _largest(held: Any) -> Any:
@@ -184,29 +187,29 @@ def _largest(held: Any) -> Any:
     return combined(held, cute.max, lambda v: cute.math.absf(v.to(cute.Float32)))
 
 
-def _over_threads(x: Any, c: QuantizeConfig) -> Any:
-    """Return the maximum over the threads of a region."""
-    x = cute.arch.warp_reduction(x, cute.max, min(32, c.threads))
-    if c.threads <= 32:
+def over_threads(x: Any, combine: Callable[..., Any], threads: int) -> Any:
+    """Return a reduction over the threads of a region, which are a part of a warp or a block."""
+    x = cute.arch.warp_reduction(x, combine, min(32, threads))
+    if threads <= 32:
         return x
-    warps, warp, lane = c.threads // 32, cute.arch.canonical_warp_idx_sync(), cute.arch.lane_idx()
+    warps, warp, lane = threads // 32, cute.arch.canonical_warp_idx_sync(), cute.arch.lane_idx()
     table = cute.smem_tensor(cute.Float32, cute.make_layout(warps), byte_alignment=4)
     if lane == 0:
         table[warp] = x
     cute.arch.sync_threads()
-    return cute.arch.warp_reduction(table[lane % warps], cute.max, warps)
+    return cute.arch.warp_reduction(table[lane % warps], combine, warps)
 
 
-def _scales_of(amax: Any, c: QuantizeConfig) -> tuple[Any, Any]:
+def scales_of(amax: Any, result: str) -> tuple[Any, Any]:
     """Return the scale of a region and its inverse. They are NaN if the maximum is."""
     is_small = amax <= _LEAST
-    scale = cute.where(is_small, 1.0, amax / LARGEST[c.result])
+    scale = cute.where(is_small, 1.0, amax / LARGEST[result])
     return scale, cute.where(is_small, 1.0, 1.0 / scale)
 
 
 def _finish(region: _Region, amax: Any, held: Any, x: Any, q: Any, s: Any, c: QuantizeConfig, w: int) -> Any:
     """Store the scale of a region, and its elements if they are in registers. Return the inverse scale."""
-    scale, inverse = (amax, amax) if c.task == "maximum" else _scales_of(amax, c)
+    scale, inverse = (amax, amax) if c.task == "maximum" else scales_of(amax, c.result)
     if (region.thread == 0) & (region.row < x.shape[0]):
         s[region.row // c.rows, region.column] = scale
     if held is not None and c.task == "quantize":
@@ -231,7 +234,7 @@ def _stream(region: _Region, x: Any, q: Any, s: Any, c: QuantizeConfig, w: int) 
     own = cute.Float32(0)
     for i in range(steps):
         own = cute.max(own, _largest(_load(x, region._replace(begin=i * step), c, w)))
-    inverse = _finish(region, _over_threads(own, c), None, x, q, s, c, w)
+    inverse = _finish(region, over_threads(own, cute.max, c.threads), None, x, q, s, c, w)
     if c.task == "quantize":
         for i in range(steps):
             there = region._replace(begin=i * step)
@@ -250,7 +253,7 @@ def _process(x: Any, q: Any, s: Any, c: QuantizeConfig, w: int) -> None:
         held = [_load(source, region, c, w) for region in regions]
         for region, values in zip(regions, held):
             if c.reduces:
-                _finish(region, _over_threads(_largest(values), c), values, x, q, s, c, w)
+                _finish(region, over_threads(_largest(values), cute.max, c.threads), values, x, q, s, c, w)
             else:
                 _convert(region, values, x, q, s, c, w)
 

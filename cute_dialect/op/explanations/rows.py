@@ -31,6 +31,7 @@ from typing import Any
 
 from cute_dialect.kernels.elementwise.graph import elementwise_text
 from cute_dialect.kernels.rows.config import BITS, RowConfig, width
+from cute_dialect.kernels.rows.norm_quantize import choose_config as choose_norm_config
 from cute_dialect.kernels.rows.packed import rows_per_thread
 from cute_dialect.kernels.rows.quantize import BLOCK, quantize_text
 from cute_dialect.op.arrays.dtypes import element_name
@@ -43,6 +44,7 @@ from cute_dialect.op.problems.rows import (
     MAPS,
     QUANTIZED,
     WIDE,
+    NormQuantization,
     QuantizeProblem,
     RowProblem,
     check_activation,
@@ -51,7 +53,7 @@ from cute_dialect.op.problems.rows import (
     regions_of_scales,
     shape_of_scales,
 )
-from cute_dialect.op.rows.kernels import choose_kernels, entropy_kernel
+from cute_dialect.op.rows.kernels import choose_kernels, entropy_kernel, norm_quantize_kernel
 from cute_dialect.runtime.arrays import view_of
 
 DRAM = 4.092
@@ -347,4 +349,56 @@ def explain_linear_cross_entropy(
         operation=CALL, gpu=steps[0][1].gpu, kernel=steps[0][1].kernel, element=element, shape=(rows, k, classes),
         chunk=count, steps=steps, flops=6 * rows * k * classes, bound=chunks * sum([s.bound for _, s in steps]),
         microseconds=chunks * sum([_time_of(s) for _, s in steps]),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormQuantizeExplanation(Explanation):
+    """The kernel of a norm with 8-bit results."""
+
+    to: NormQuantization
+    element: str
+    rows: int
+    n: int  # length of a row
+
+    def _title(self) -> str:
+        return f"{self.operation} of {self.rows} x {self.n} {self.element} to {self.to.element}"
+
+    def _layout(self) -> Iterator[Line]:
+        yield "a scale", _REGIONS[self.to.regions]
+
+    def _limits(self) -> str:
+        return f"{self.bytes / 1e9:.3g} GB (DRAM, an H200)"
+
+
+def explain_norm_quantize(
+    call: str, x: Any, takes: str, dtype: object, block: object, element: str
+) -> NormQuantizeExplanation:
+    """Explain a norm with 8-bit results.  Raises the errors of the function, and UnsupportedError for long rows.
+
+    Args:
+        x: the array, or its shape.
+        takes: operands: w (weight), b (bias), r (residual).
+        element: type of ``x`` if it is a shape.
+    """
+    is_shape = isinstance(x, tuple | list)
+    shape = tuple(x if is_shape else x.shape)
+    element = element if is_shape else element_name(x.dtype)
+    if not shape or 0 in shape:
+        raise ShapeError(f"{call}: x has shape {shape}; it must not be empty")
+    if element not in WIDE:
+        raise DtypeError(f"{call}: x has dtype {element}; it must have one of {', '.join(WIDE)}")
+    to, rows, n = NormQuantization.of(call, dtype, block), prod(shape[:-1]), shape[-1]
+    c = choose_norm_config(call, element, to.element, to.regions, n, takes)
+    if c is None:
+        raise UnsupportedError(
+            f"{call}: rows of {n} elements are normalized and quantized by separate kernels; explain these calls"
+        )
+    vectors = len(takes.strip("r"))
+    size = (rows * (3 if "r" in takes else 1) + vectors) * n * BITS[element] // 8
+    size += rows * n + 4 * prod(shape_of_scales(to.regions, shape))
+    kernel = norm_quantize_kernel(c)
+    return NormQuantizeExplanation(
+        operation=f"{call} with quantize", kernel=c.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,), to=to,
+        element=element, rows=rows, n=n,
     )  # fmt: skip

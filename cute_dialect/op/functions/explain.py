@@ -41,6 +41,7 @@ from cute_dialect.op.explanations.routing import explain_route, explain_token_co
 from cute_dialect.op.explanations.rows import (
     explain_gated,
     explain_linear_cross_entropy,
+    explain_norm_quantize,
     explain_quantize,
     explain_rows,
 )
@@ -111,8 +112,8 @@ def explain(
         gpu: name of the GPU; default: the current one, or an H200 if there is none.
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
-            ``row_groups`` as arrays or shapes; of ``op.quantize`` ``block`` and ``scale``; of
-            ``op.linear_cross_entropy`` ``chunk``; and those of ``op.route``.
+            ``row_groups`` as arrays or shapes; of ``op.quantize`` ``block`` and ``scale``; of norms
+            ``quantize`` and ``block``; of ``op.linear_cross_entropy`` ``chunk``; and those of ``op.route``.
         alpha, beta, c, bias, activation, hook, epilogue, dtype, math, accumulator: as in the function.
 
     Raises the errors of the function.
@@ -160,6 +161,10 @@ def explain(
             return explain(gemm.mm, x, transposed, element=element, gpu=gpu, others=0, dtype=dtype)
 
         return explain_mm_packed(of_gemm, a, b, element, bias, dtype)
+    if function in (rows.rms_norm, rows.layer_norm) and "quantize" in more:
+        operands = (("w", b), ("b", bias), ("r", residual))
+        takes = "".join([letter for letter, t in operands if t is not None])
+        return explain_norm_quantize(name, a, takes, more["quantize"], more.get("block"), element)
     if function in (quantize, dequantize):
         return explain_quantize(name, a, more.get("scale", b), element, dtype, more.get("block"))
     chunk = more.pop("chunk", None) if function is linear_cross_entropy else None

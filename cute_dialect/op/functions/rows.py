@@ -23,6 +23,7 @@ from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, Unsupp
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
+from cute_dialect.op.functions.norm_quantize import Operands, norm_quantized
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.rows import FUNCTIONS, RowProblem
 from cute_dialect.op.rows.arguments import as_rows, check_number, norm_arguments, one_dimension
@@ -135,20 +136,21 @@ def mapped(call: str, x: Array, dim: int = -1, out: Array = None, device: object
 @overload
 def rms_norm(
     x: Array, weight: Array = None, eps: float | None = None, *, residual: Array = None, out: Array = None,
-    device: object = None,
+    quantize: object = None, block: object = None, device: object = None,
 ) -> Array: ...  # fmt: skip
 
 
 @overload
 def rms_norm(
     x: Array, normalized_shape: int | Sequence[int], weight: Array = None, eps: float | None = None, *,
-    residual: Array = None, out: Array = None, device: object = None,
+    residual: Array = None, out: Array = None, quantize: object = None, block: object = None, device: object = None,
 ) -> Array: ...  # fmt: skip
 
 
 def rms_norm(
     x: Array, *given: Any, normalized_shape: Sizes = None, weight: Array = None, eps: float | None = None,
-    residual: Array = None, out: Array = None, device: object = None, **unknown: Any,
+    residual: Array = None, out: Array = None, quantize: object = None, block: object = None, device: object = None,
+    **unknown: Any,
 ) -> Array:  # fmt: skip
     """Return ``x / sqrt(mean(x^2) + eps) * weight`` along the last dimension, like ``torch.nn.functional.rms_norm``.
 
@@ -160,17 +162,22 @@ def rms_norm(
         eps: 2^-23 by default, as in torch for f32 accumulators.
         residual: an array like ``x`` that is added to ``x`` first. The result is then a pair: the norm and the sum.
         out: memory for the norm; may be ``x``.
+        quantize: 8-bit type of the result: e4m3 (``"f8E4M3FN"``), e5m2 or int8.  The results are then the quantized
+            norm and its scales, as of :func:`cute_dialect.op.quantize`, and the sum with a residual.  They have no
+            gradient.
+        block: elements that share a scale: None or ``"row"`` for a row, 128 for 128 columns of a row.
         device: ``"cpu"`` runs on the interpreter.
     """
     if len(given) == 1 and hasattr(given[0], "data_ptr"):  # the usual call: only a weight
         others = normalized_shape is None and weight is None and residual is None and out is None and device is None
-        if others and not unknown and not _KNOWN["rms_norm"].is_traced():
+        if others and quantize is None and block is None and not unknown and not _KNOWN["rms_norm"].is_traced():
             done = _KNOWN["rms_norm"].again((eps, "w"), x, *given)
             if done is not None:
                 return done
     return _norm(
-        rms_norm, ("weight", "eps"), x, given, normalized_shape, weight, None, eps, residual, out, device, unknown
-    )
+        rms_norm, ("weight", "eps"), x, given, normalized_shape, weight, None, eps, residual, out, device, unknown,
+        (quantize, block),
+    )  # fmt: skip
 
 
 @overload
@@ -182,6 +189,8 @@ def layer_norm(
     *,
     residual: Array = None,
     out: Array = None,
+    quantize: object = None,
+    block: object = None,
     device: object = None,
 ) -> Array: ...
 
@@ -196,13 +205,16 @@ def layer_norm(
     *,
     residual: Array = None,
     out: Array = None,
+    quantize: object = None,
+    block: object = None,
     device: object = None,
 ) -> Array: ...
 
 
 def layer_norm(
     x: Array, *given: Any, normalized_shape: Sizes = None, weight: Array = None, bias: Array = None,
-    eps: float | None = None, residual: Array = None, out: Array = None, device: object = None, **unknown: Any,
+    eps: float | None = None, residual: Array = None, out: Array = None, quantize: object = None,
+    block: object = None, device: object = None, **unknown: Any,
 ) -> Array:  # fmt: skip
     """Return ``(x - mean) / sqrt(variance + eps) * weight + bias`` along the last dimension.
 
@@ -215,16 +227,24 @@ def layer_norm(
         eps: 1e-5 by default.
         residual: an array like ``x`` that is added to ``x`` first. The result is then a pair: the norm and the sum.
         out: memory for the norm; may be ``x``.
+        quantize: 8-bit type of the result: e4m3 (``"f8E4M3FN"``), e5m2 or int8.  The results are then the quantized
+            norm and its scales, as of :func:`cute_dialect.op.quantize`, and the sum with a residual.  They have no
+            gradient.
+        block: elements that share a scale: None or ``"row"`` for a row, 128 for 128 columns of a row.
         device: ``"cpu"`` runs on the interpreter.
     """
     if len(given) == 2 and hasattr(given[0], "data_ptr") and hasattr(given[1], "data_ptr"):  # the usual call
         others = normalized_shape is None and weight is None and bias is None and residual is None and out is None
+        others = others and quantize is None and block is None
         if others and device is None and not unknown and not _KNOWN["layer_norm"].is_traced():
             done = _KNOWN["layer_norm"].again((1e-5 if eps is None else eps, "wb"), x, *given)
             if done is not None:
                 return done
     names = ("weight", "bias", "eps")
-    return _norm(layer_norm, names, x, given, normalized_shape, weight, bias, eps, residual, out, device, unknown)
+    return _norm(
+        layer_norm, names, x, given, normalized_shape, weight, bias, eps, residual, out, device, unknown,
+        (quantize, block),
+    )  # fmt: skip
 
 
 _EPS = {"rms_norm": None, "layer_norm": 1e-5}
@@ -235,6 +255,7 @@ _EPS_OF_F32 = 2.0**-23
 def _norm(
     function: Callable[..., Any], names: Sequence[str], x: Any, given: Sequence[Any], normalized_shape: Any,
     weight: Any, bias: Any, eps: float | None, residual: Any, out: Any, device: object, unknown: Mapping[str, Any],
+    quantization: tuple[object, object] = (None, None),
 ) -> Any:  # fmt: skip
     """Compute a norm.
 
@@ -243,10 +264,13 @@ def _norm(
         names: its arguments after ``x`` that may be positional, without the normalized shape.
         given: its positional arguments after ``x``.
         unknown: its further arguments.
+        quantization: its arguments ``quantize`` and ``block``.
     """
     call = function.__name__
     if unknown:
         check_keywords(call, function, unknown, interpreted=False)
+    if quantization[0] is None and quantization[1] is not None:
+        raise ArgumentError(f"{call}: block={quantization[1]!r} needs quantize; pass the 8-bit type as well")
     if given or normalized_shape is not None:
         by_name = _given(weight=weight, bias=bias, eps=eps)
         shape, by = norm_arguments(call, names, given, normalized_shape, by_name)
@@ -254,9 +278,16 @@ def _norm(
         if shape is not None:
             arrays = {"x": x, "weight": weight, "bias": bias, "residual": residual, "out": out}
             flat = as_rows(call, shape, x, arrays)
+            if flat is not None and quantization[0] is not None:
+                raise UnsupportedError(
+                    f"{call}: quantize is not supported with a normalized_shape of several dimensions, {shape}; "
+                    "reshape x to rows"
+                )
             if flat is not None:
                 return _shaped(function(**flat, eps=eps, device=device), x, out)
     eps = _EPS[call] if eps is None else eps
+    if quantization[0] is not None:
+        return _norm_quantized(call, Operands(x, residual, weight, bias), eps, out, device, quantization)
     if out is None and device is None:
         done = _normed_again(call, x, weight, bias, eps, residual)
         if done is not None:
@@ -274,6 +305,22 @@ def _norm(
         return operator(*rows, *vectors, _EPS_OF_F32 if eps is None else eps)
 
     return _differentiable(_KNOWN[call], *_norm_key(x, weight, bias, eps, residual), device, compute)
+
+
+def _norm_quantized(
+    call: str, operands: Operands, eps: float | None, out: Any, device: object, quantization: tuple[object, object]
+) -> Any:
+    """Compute a norm with 8-bit results."""
+    if out is not None:
+        raise UnsupportedError(f"{call}: out is not supported with quantize; omit it")
+    if eps is not None:
+        check_number(call, "eps", eps)
+    x, residual, weight, bias = operands
+
+    def norm() -> Any:
+        return normed(call, x, weight, bias, eps, residual, None, device)
+
+    return norm_quantized(call, operands, _EPS_OF_F32 if eps is None else eps, *quantization, norm, device)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from cute_dialect.op.arrays.dtypes import torch_name
 from cute_dialect.op.functions import gated, rows
+from cute_dialect.op.functions.norm_quantize import Operands, computed
 from cute_dialect.op.functions.quantize import dequantized, with_given_scales, with_own_scales
-from cute_dialect.op.problems.rows import NUMBERS_BY_KERNEL, shape_of_scales
+from cute_dialect.op.problems.rows import NUMBERS_BY_KERNEL, NormQuantization, shape_of_scales
 from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.torch.autograd import Context, no_settings
 from cute_dialect.op.torch.registry import CUTE
@@ -286,3 +287,22 @@ def dequantize(q: Tensor, scales: Tensor, dtype: str) -> Tensor:
 
 def fake_converted(x: Tensor, scales: Tensor, dtype: str) -> Tensor:
     return x.new_empty(x.shape, dtype=getattr(torch, torch_name(dtype)))
+
+
+def norm_quantize(
+    call: str, x: Tensor, residual: Tensor | None, weight: Tensor | None, bias: Tensor | None, eps: float, *to: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the quantized norm, its scales, and the sum with the residual, which is empty without one."""
+    device = _device(x)
+
+    def norm() -> Tensor:
+        return rows.normed(call, x, weight, bias, eps, residual, None, device)
+
+    found = computed(call, Operands(x, residual, weight, bias), eps, NormQuantization(*to), norm, device, None)
+    return found if residual is not None else (*found, x.new_empty(0))
+
+
+def fake_norm_quantize(
+    call: str, x: Tensor, residual: Tensor | None, weight: Tensor | None, bias: Tensor | None, eps: float, *to: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    return *fake_quantize(x, *to), x.new_empty(0 if residual is None else x.shape)

@@ -155,6 +155,12 @@ OPERATORS = (
         "unpack_weight", "(Tensor data, SymInt n, SymInt k, str format, str dtype) -> Tensor", packed_weights.unpack,
         packed_weights.fake_unpack,
     ),
+    Operator(
+        "norm_quantize",
+        "(str call, Tensor x, Tensor? residual, Tensor? weight, Tensor? bias, float eps, str dtype, str regions) -> "
+        f"{_TRIPLE}",
+        rows.norm_quantize, rows.fake_norm_quantize,
+    ),
     # Gated activations.
     Operator(
         "gated", "(Tensor x, str activation) -> Tensor", rows.gated_activation, rows.fake_gated, rows.keep_gated,

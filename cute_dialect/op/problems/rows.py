@@ -30,7 +30,8 @@ from cute_dialect.kernels.rows.packed import MAPPED, is_packed_length
 from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
 from cute_dialect.kernels.rows.quantize import BLOCK, QuantizeConfig, choose_config
 from cute_dialect.kernels.rows.streamed import OPERATIONS
-from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
+from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 
 
 class RowFunction(NamedTuple):
@@ -220,3 +221,25 @@ def checked_plan(activation: str, element: str, rows: int, n: int, *, is_gradien
     if rows * -(-n // plan.vector) >= _MOST:
         raise UnsupportedError(f"gated: {rows} rows of {n} elements exceed the limit of {_MOST} vectors of 16 bytes")
     return plan
+
+
+class NormQuantization(NamedTuple):
+    """The 8-bit type of the result of a norm, and the elements that share a scale.
+
+    >>> NormQuantization.of("rms_norm", "int8", 128)
+    NormQuantization(element='i8', regions='block')
+    """
+
+    element: str
+    regions: str  # "row" or "block"
+
+    @classmethod
+    def of(cls, call: str, dtype: object, block: object) -> NormQuantization:
+        """Return the quantization that arguments select.  Raises DtypeError, UnsupportedError."""
+        element = element_name(dtype)
+        if element not in QUANTIZED:
+            raise DtypeError(f"{call}: quantize={element} is not supported; use one of {', '.join(QUANTIZED)}")
+        for value, regions in ((None, "row"), ("row", "row"), (BLOCK, "block")):
+            if type(block) is type(value) and block == value:
+                return cls(element, regions)
+        raise UnsupportedError(f"{call}: block={block!r} is not supported with quantize; use None, 'row' or {BLOCK}")

@@ -31,6 +31,7 @@ from cute_dialect.kernels.rows.gradients import (
     part_columns,
     resident,
 )
+from cute_dialect.kernels.rows.norm_quantize import NormQuantizeConfig, norm_quantize_text
 from cute_dialect.kernels.rows.packed import packed_entropy_text, packed_text
 from cute_dialect.kernels.rows.packed_norm_gradients import MOST_COLUMNS, SHARING, packed_norm_blocks, packed_norm_text
 from cute_dialect.kernels.rows.streamed import MOST_SPLITS, StreamedPlan, elements_text, statistics_text
@@ -156,6 +157,11 @@ def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
     config = gradient_class(element, n, takes)
     name = f"rows-{op}_backward{'-' + takes if takes else ''}-{element}-{config.name}"
     return RowKernel(name, norm_backward_text, (op, element, n, takes, config))
+
+
+def norm_quantize_kernel(c: NormQuantizeConfig) -> RowKernel:
+    """Return the kernel of a norm with 8-bit results."""
+    return RowKernel(c.name, norm_quantize_text, (c,))
 
 
 def norm_blocks(element: str, n: int, takes: str, rows: int, processors: int | None = PROCESSORS) -> int:

@@ -23,7 +23,7 @@ from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.mixed import Mixed
 from cute_dialect.tools.bench.cases.op.routing import Route
 from cute_dialect.tools.bench.cases.op.routing import Rows as ExpertRows
-from cute_dialect.tools.bench.cases.op.rows import Rows
+from cute_dialect.tools.bench.cases.op.rows import NormQuantize, Rows
 from cute_dialect.tools.bench.runner import BenchError, Trial
 from cute_dialect.tools.cute_bench import main
 
@@ -244,6 +244,13 @@ def test_attention_launches_only_kernels_of_its_case(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("backward", [False, True])
 def test_routing_is_checked(backward: bool) -> None:
     case = Route("f32", 5, 16, 3, "sigmoid", None if backward else 4, None if backward else 2, backward)
+    assert 0 <= case.trial("cpu").check() <= 1
+    assert len(case.kernels()) == 1
+
+
+@pytest.mark.parametrize("block", [None, 128])
+def test_norms_to_8_bits_are_checked(block: int | None) -> None:
+    case = NormQuantize("bf16", 3, 256, block)
     assert 0 <= case.trial("cpu").check() <= 1
     assert len(case.kernels()) == 1
 

@@ -1,4 +1,5 @@
-"""Row functions and memory-bound elementwise functions for ``cute-bench op``: groups ``rows`` and ``elementwise``.
+"""Row functions and memory-bound elementwise functions for ``cute-bench op``: groups ``rows``, ``norm_quantize`` and
+``elementwise``.
 
 TB/s counts each input and output once.  Row functions are measured forward and backward.
 """
@@ -23,6 +24,7 @@ from cute_dialect.tools.bench.runner import (
     Trial,
     can_compile,
     check_close,
+    check_limit,
     compiled,
     dtype,
     normal,
@@ -397,4 +399,75 @@ ELEMENTWISE = [
     *(Elements(f, "bf16", 8191, 5003) for f in FUNCTIONS),
 ]
 
-GROUPS = {"rows": CASES, "elementwise": ELEMENTWISE}
+# ------------------------------------------------------------------------------------------- norms with 8-bit results
+
+
+class NormQuantize(NamedTuple):
+    """RMSNorm of the sum with a residual, to e4m3 with a scale per row, or per 128 columns (``block``)."""
+
+    element: str
+    rows: int
+    n: int
+    block: int | None = None
+
+    @property
+    def operation(self) -> str:
+        return "rms_norm + residual to e4m3"
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation} {self.element} {self.rows}x{self.n} {'blocks' if self.block else 'rows'}"
+
+    def _explained(self) -> Any:
+        shape = (self.rows, self.n)
+        how: dict[str, Any] = {"quantize": "f8E4M3FN", "block": self.block, "element": self.element}
+        return op.explain(op.rms_norm, shape, (self.n,), residual=shape, **how)
+
+    def kernels(self) -> Mapping[str, Text]:
+        return {kernel.name: kernel.text for kernel in self._explained().kernels}
+
+    def trial(self, device: str = "cuda") -> Trial:
+        import torch
+
+        torch.manual_seed(self.n)
+        x, residual = (normal(self.element, self.rows, self.n, device=device) for _ in range(2))
+        weight = normal(self.element, self.n, device=device)
+        columns, kind = self.block or self.n, torch.float8_e4m3fn
+        run: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
+
+        def ours() -> tuple[Any, ...]:
+            how: dict[str, Any] = {"quantize": kind, "block": self.block, **run}
+            return op.rms_norm(x, weight, EPS, residual=residual, **how)
+
+        def with_torch(x: Any, residual: Any, weight: Any) -> tuple[Any, ...]:
+            total = x + residual
+            y = torch.nn.functional.rms_norm(total.float(), (self.n,), weight.float(), EPS)
+            blocks = y.view(self.rows, -1, columns)
+            scales = blocks.abs().amax(-1, keepdim=True) / 448.0
+            return (blocks / scales).to(kind).view(self.rows, self.n), scales[..., 0], total
+
+        def check() -> float:
+            q, scales, total = ours()
+            if not bool((total == x + residual).all()):
+                raise BenchError(f"{self.name}: the sum with the residual is wrong")
+            exact = torch.nn.functional.rms_norm(total.double(), (self.n,), weight.double(), EPS)
+            blocks = exact.view(self.rows, -1, columns)
+            wanted = blocks.abs().amax(-1) / 448.0
+            check_close(f"{self.name}: scales", scales, wanted, 4e-6)
+            # Half a unit in the last place of e4m3, relative to elements and, for subnormal ones, to the scale.
+            limit = 2.0**-4 * 1.001 * blocks.abs() + 2.0**-10 * 1.01 * wanted[..., None]
+            found = q.double().view(blocks.shape) * scales.double()[..., None]
+            return check_limit(self.name, found, blocks, limit)
+
+        peers = compiled(with_torch, x, residual, weight) if device == "cuda" else {}
+        traffic = int(self._explained().bytes)
+        return Trial(check, ours, peers, traffic, float(traffic), "TB/s")
+
+
+NORM_QUANTIZE = [
+    NormQuantize("bf16", rows, n, block)
+    for rows, n in ((16384, 4096), (8192, 7168), (16384, 8192), (64, 4096))
+    for block in (None, 128)
+]
+
+GROUPS = {"rows": CASES, "norm_quantize": NORM_QUANTIZE, "elementwise": ELEMENTWISE}
