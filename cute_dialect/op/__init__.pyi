@@ -43,6 +43,9 @@ from cute_dialect.op.functions.routing import (
     dispatch as dispatch,
     route as route,
 )
+from cute_dialect.op.functions.sampling import (
+    sample as sample,
+)
 from cute_dialect.op.functions.rope import (
     append_kv as append_kv,
     rope as rope,

@@ -14,6 +14,7 @@ import numpy as np
 
 from cute_dialect.kernels.attention.backward import backward_launches, backward_text
 from cute_dialect.kernels.attention.backward_config import BackwardConfig, default_backward_config
+from cute_dialect.kernels.common.philox import drawn_of_arrays
 from cute_dialect.kernels.conv.config import Window
 from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
 from cute_dialect.kernels.conv.few_results import FewResultsConfig, few_results_text
@@ -35,6 +36,7 @@ from cute_dialect.kernels.rows.norm_quantize import NormQuantizeConfig, norm_qua
 from cute_dialect.kernels.rows.packed import packed_text
 from cute_dialect.kernels.rows.packed_norm_gradients import packed_norm_text
 from cute_dialect.kernels.rows.route import RouteConfig, route_text
+from cute_dialect.kernels.rows.sample import SampleConfig, sample_text
 from cute_dialect.kernels.rows.streamed import elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import sum_text
 
@@ -363,6 +365,24 @@ def _norm_quantize(rows: int, n: int) -> Subject:
     return Subject(f"LayerNorm of {n} columns to int8", text, "launch", [make], right)
 
 
+def _sample(n: int) -> Subject:
+    """Draw tokens of two rows with two warps."""
+
+    def make() -> list[Any]:
+        x = (np.random.default_rng(n).integers(-6, 7, (2, n)) / 4).astype(np.float32)
+        return [x, np.full(2, -1, np.int32), 1.0, 0, 1.0, 0.0, 5, 2]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        x, tokens = arrays[:2]
+        powers = np.exp(x.astype(np.float64))
+        up_to = np.cumsum(powers, -1) / powers.sum(-1, keepdims=True)
+        drawn = drawn_of_arrays(np.zeros((2, 1)), 5, 2)
+        return bool((tokens == (up_to <= drawn).sum(-1)).all())
+
+    text = partial(sample_text, SampleConfig("f32", 64, 64))
+    return Subject(f"sample of {n} logits", text, "launch", [make], right)
+
+
 def _tma_copy() -> Subject:
     def make() -> list[np.ndarray]:
         a = _integers(np.random.default_rng(0), (72, 136), "f16")
@@ -544,6 +564,7 @@ def subjects() -> list[Subject]:
         _dispatch_sort(40, True, 900, 2 * PAIRS),
         _dispatch_sort(40, False, 2 * PAIRS + 1, 4 * PAIRS),
         _combine_gradient(36, 256, 13),
+        _sample(1300),
         _norm_quantize(2, 500),
         _norm_quantize(2, 501),
         _tma_copy(),

@@ -591,7 +591,7 @@ PAGES: Mapping[str, Page] = {
             _op("Convolution", "functions.conv"),
             _op("Attention", "functions.attention", "functions.flex_attention", "functions.rope"),
             _op("Row operations", "functions.rows", "functions.linear_cross_entropy", "functions.quantize"),
-            _op("Mixtures of experts", "functions.routing"),
+            _op("Mixtures of experts and sampling", "functions.routing", "functions.sampling"),
             _op("Elementwise operations", "functions.elementwise", "functions.element_functions", "functions.gated"),
             _op("Selection and tuning of kernels", "functions.explain", "explanations.gemm", "select.kernel_choice",
                 "select.gemm_dispatch", "tuning", "functions.tune", "kernel_prefetch"),

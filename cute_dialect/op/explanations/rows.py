@@ -34,6 +34,8 @@ from cute_dialect.kernels.rows.config import BITS, RowConfig, width
 from cute_dialect.kernels.rows.norm_quantize import choose_config as choose_norm_config
 from cute_dialect.kernels.rows.packed import rows_per_thread
 from cute_dialect.kernels.rows.quantize import BLOCK, quantize_text
+from cute_dialect.kernels.rows.sample import choose_config as choose_sample_config
+from cute_dialect.kernels.rows.sample import passes_of
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
@@ -53,7 +55,7 @@ from cute_dialect.op.problems.rows import (
     regions_of_scales,
     shape_of_scales,
 )
-from cute_dialect.op.rows.kernels import choose_kernels, entropy_kernel, norm_quantize_kernel
+from cute_dialect.op.rows.kernels import choose_kernels, entropy_kernel, norm_quantize_kernel, sample_kernel
 from cute_dialect.runtime.arrays import view_of
 
 DRAM = 4.092
@@ -401,4 +403,50 @@ def explain_norm_quantize(
     return NormQuantizeExplanation(
         operation=f"{call} with quantize", kernel=c.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,), to=to,
         element=element, rows=rows, n=n,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleExplanation(Explanation):
+    """The kernel that draws tokens."""
+
+    element: str
+    rows: int
+    n: int  # length of a row
+    passes: int  # over the rows, the first one from DRAM
+
+    def _title(self) -> str:
+        return f"{self.operation} of {self.rows} x {self.n} {self.element}"
+
+    def _layout(self) -> Iterator[Line]:
+        more = f", then {self.passes - 1} more passes for the filters" if self.passes > 1 else ""
+        yield "a row", "by a block, in one pass" + more
+
+    def _limits(self) -> str:
+        return f"{self.bytes / 1e9:.3g} GB (DRAM, an H200)"
+
+
+def explain_sample(logits: Any, filters: str, element: str) -> SampleExplanation:
+    """Explain ``sample``.  Raises the errors of the function.
+
+    Args:
+        logits: the array, or its shape.
+        filters: k (top-k), p (top-p), m (min-p).
+        element: type of ``logits`` if it is a shape.
+    """
+    is_shape = isinstance(logits, tuple | list)
+    shape = tuple(logits if is_shape else logits.shape)
+    element = element if is_shape else element_name(logits.dtype)
+    if not shape or 0 in shape:
+        raise ShapeError(f"sample: logits has shape {shape}; it must not be empty")
+    if element not in WIDE:
+        raise DtypeError(f"sample: logits has dtype {element}; it must have one of {', '.join(WIDE)}")
+    rows, n = prod(shape[:-1]), shape[-1]
+    c = choose_sample_config(element, n, filters, (), rows)
+    if c is None:
+        raise UnsupportedError(f"sample: rows of {n} logits are too long; pass at most {1 << 21} elements of 16 bits")
+    size, kernel = rows * (n * BITS[element] // 8 + 4), sample_kernel(c)
+    return SampleExplanation(
+        operation="sample", kernel=c.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,), element=element,
+        rows=rows, n=n, passes=passes_of(c),
     )  # fmt: skip

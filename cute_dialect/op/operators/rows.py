@@ -19,6 +19,7 @@ from cute_dialect.op.arrays.dtypes import torch_name
 from cute_dialect.op.functions import gated, rows
 from cute_dialect.op.functions.norm_quantize import Operands, computed
 from cute_dialect.op.functions.quantize import dequantized, with_given_scales, with_own_scales
+from cute_dialect.op.functions.sampling import sampled
 from cute_dialect.op.problems.rows import NUMBERS_BY_KERNEL, NormQuantization, shape_of_scales
 from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.torch.autograd import Context, no_settings
@@ -306,3 +307,12 @@ def fake_norm_quantize(
     call: str, x: Tensor, residual: Tensor | None, weight: Tensor | None, bias: Tensor | None, eps: float, *to: str
 ) -> tuple[Tensor, Tensor, Tensor]:
     return *fake_quantize(x, *to), x.new_empty(0 if residual is None else x.shape)
+
+
+def sample(logits: Tensor, *settings: Any) -> Tensor:
+    """Draw tokens; the settings are the arrays and then the numbers."""
+    return sampled(logits, settings[:6], settings[6:], _device(logits))
+
+
+def fake_sample(logits: Tensor, *settings: Any) -> Tensor:
+    return logits.new_empty(logits.shape[:-1], dtype=torch.int32)

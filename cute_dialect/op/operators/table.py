@@ -161,6 +161,14 @@ OPERATORS = (
         f"{_TRIPLE}",
         rows.norm_quantize, rows.fake_norm_quantize,
     ),
+    # Sampling.
+    Operator(
+        "sample",
+        "(Tensor logits, Tensor? temperatures, Tensor? top_ks, Tensor? top_ps, Tensor? min_ps, Tensor? seeds, "
+        "Tensor? offsets, float temperature, SymInt top_k, float top_p, float min_p, SymInt seed, SymInt offset) -> "
+        "Tensor",
+        rows.sample, rows.fake_sample,
+    ),
     # Gated activations.
     Operator(
         "gated", "(Tensor x, str activation) -> Tensor", rows.gated_activation, rows.fake_gated, rows.keep_gated,

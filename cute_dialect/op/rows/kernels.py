@@ -34,6 +34,7 @@ from cute_dialect.kernels.rows.gradients import (
 from cute_dialect.kernels.rows.norm_quantize import NormQuantizeConfig, norm_quantize_text
 from cute_dialect.kernels.rows.packed import packed_entropy_text, packed_text
 from cute_dialect.kernels.rows.packed_norm_gradients import MOST_COLUMNS, SHARING, packed_norm_blocks, packed_norm_text
+from cute_dialect.kernels.rows.sample import SampleConfig, sample_text
 from cute_dialect.kernels.rows.streamed import MOST_SPLITS, StreamedPlan, elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import SUMS, loss_parts, loss_text, sum_class, sum_text
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
@@ -157,6 +158,11 @@ def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
     config = gradient_class(element, n, takes)
     name = f"rows-{op}_backward{'-' + takes if takes else ''}-{element}-{config.name}"
     return RowKernel(name, norm_backward_text, (op, element, n, takes, config))
+
+
+def sample_kernel(c: SampleConfig) -> RowKernel:
+    """Return the kernel that draws tokens."""
+    return RowKernel(c.name, sample_text, (c,))
 
 
 def norm_quantize_kernel(c: NormQuantizeConfig) -> RowKernel:

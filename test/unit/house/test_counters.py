@@ -10,11 +10,11 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 677,
-    "lines": 194_912,
-    "# fmt: skip": 895,
-    "Any": 6_747,
-    f"functions with {MANY} or more parameters": 119,
+    "files": 681,
+    "lines": 196_300,
+    "# fmt: skip": 909,
+    "Any": 6_918,
+    f"functions with {MANY} or more parameters": 122,
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("torch")
 
 from cute_dialect.op.execute import kernel_cache
-from cute_dialect.op.select.timing import Sample
+from cute_dialect.op.select import timing
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.cases import op as bench_op
 from cute_dialect.tools.bench.cases.op import cases_of, groups
@@ -23,7 +23,7 @@ from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.mixed import Mixed
 from cute_dialect.tools.bench.cases.op.routing import Route
 from cute_dialect.tools.bench.cases.op.routing import Rows as ExpertRows
-from cute_dialect.tools.bench.cases.op.rows import NormQuantize, Rows
+from cute_dialect.tools.bench.cases.op.rows import NormQuantize, Rows, Sample
 from cute_dialect.tools.bench.runner import BenchError, Trial
 from cute_dialect.tools.cute_bench import main
 
@@ -59,8 +59,8 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Install one group of three fake cases with known times, of which the second gives a wrong result."""
     times = {"ours": 2.0, "torch": 4.0, "compiled": 3.0}
 
-    def compare(contestants: Sequence[tuple[str, object]], **_: object) -> dict[str, Sample]:
-        return {name: Sample(times[name], 0, 0, 1) for name, _ in contestants}
+    def compare(contestants: Sequence[tuple[str, object]], **_: object) -> dict[str, timing.Sample]:
+        return {name: timing.Sample(times[name], 0, 0, 1) for name, _ in contestants}
 
     monkeypatch.setattr(runner, "compare", compare)
     monkeypatch.setattr(bench_op, "groups", lambda: ["fakes"])
@@ -244,6 +244,13 @@ def test_attention_launches_only_kernels_of_its_case(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("backward", [False, True])
 def test_routing_is_checked(backward: bool) -> None:
     case = Route("f32", 5, 16, 3, "sigmoid", None if backward else 4, None if backward else 2, backward)
+    assert 0 <= case.trial("cpu").check() <= 1
+    assert len(case.kernels()) == 1
+
+
+@pytest.mark.parametrize("filters", [(0, 1.0), (3, 0.8)])
+def test_samples_are_checked(filters: tuple[int, float]) -> None:
+    case = Sample("bf16", 3, 40, *filters)
     assert 0 <= case.trial("cpu").check() <= 1
     assert len(case.kernels()) == 1
 

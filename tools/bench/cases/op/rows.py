@@ -1,5 +1,5 @@
-"""Row functions and memory-bound elementwise functions for ``cute-bench op``: groups ``rows``, ``norm_quantize`` and
-``elementwise``.
+"""Row functions and memory-bound elementwise functions for ``cute-bench op``: groups ``rows``, ``norm_quantize``,
+``sampling`` and ``elementwise``.
 
 TB/s counts each input and output once.  Row functions are measured forward and backward.
 """
@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from cute_dialect import op
+from cute_dialect.kernels.common.philox import drawn_of_arrays
 from cute_dialect.kernels.rows.sums import loss_parts
 from cute_dialect.op import epilogue
 from cute_dialect.op.execute.array_call import RowKernel
@@ -470,4 +471,111 @@ NORM_QUANTIZE = [
     for block in (None, 128)
 ]
 
-GROUPS = {"rows": CASES, "norm_quantize": NORM_QUANTIZE, "elementwise": ELEMENTWISE}
+# ------------------------------------------------------------------------------------------------------------ sampling
+
+
+class Sample(NamedTuple):
+    """A token of each row, with filters."""
+
+    element: str
+    rows: int
+    n: int
+    top_k: int = 0
+    top_p: float = 1.0
+
+    @property
+    def operation(self) -> str:
+        return "sample"
+
+    @property
+    def name(self) -> str:
+        filters = f" top_k={self.top_k}" * bool(self.top_k) + f" top_p={self.top_p}" * (self.top_p < 1)
+        return f"sample {self.element} {self.rows}x{self.n}{filters}"
+
+    def kernels(self) -> Mapping[str, Text]:
+        how: dict[str, Any] = {"top_k": self.top_k, "top_p": self.top_p, "element": self.element}
+        return {k.name: k.text for k in op.explain(op.sample, (self.rows, self.n), **how).kernels}
+
+    def trial(self, device: str = "cuda") -> Trial:
+        import torch
+
+        torch.manual_seed(self.n)
+        x = normal(self.element, self.rows, self.n, device=device, scale=3.0)
+        seed, offset = (torch.tensor([i], device=device) for i in (5, 2))
+        how: dict[str, Any] = {"top_k": self.top_k, "top_p": self.top_p, "seed": seed, "offset": offset}
+        how |= {"device": "cpu"} if device == "cpu" else {}
+
+        def ours() -> torch.Tensor:
+            return op.sample(x, **how)
+
+        def with_torch() -> torch.Tensor:
+            if not self.top_k and self.top_p == 1:
+                return torch.multinomial(torch.softmax(x.float(), -1), 1)[:, 0]
+            if self.top_p == 1:
+                values, places = x.float().topk(self.top_k, -1)
+                return places.gather(-1, torch.multinomial(torch.softmax(values, -1), 1))[:, 0]
+            values, places = x.float().sort(-1, descending=True)
+            if self.top_k:
+                values[:, self.top_k :] = float("-inf")
+            shares = torch.softmax(values, -1)
+            shares = shares * (shares.cumsum(-1) - shares < self.top_p)
+            return places.gather(-1, torch.multinomial(shares, 1))[:, 0]
+
+        def check() -> float:
+            tokens = ours().long()
+            if not torch.equal(tokens, ours().long()):
+                raise BenchError(f"{self.name}: equal calls give different tokens")
+            worst = 0.0
+            for part in self._parts():
+                worst = max(worst, self._check(x[part].double(), tokens[part], part))
+            return worst
+
+        traffic = self.rows * (self.n * (4 if self.element == "f32" else 2) + 4)
+        return Trial(check, ours, {"torch": with_torch}, traffic, float(traffic), "TB/s")
+
+    def _parts(self) -> Iterator[slice]:
+        step = max(1, (1 << 24) // self.n)
+        return (slice(start, min(start + step, self.rows)) for start in range(0, self.rows, step))
+
+    def _check(self, x: torch.Tensor, tokens: torch.Tensor, part: slice) -> float:
+        """Compare tokens with the inverse of the exact distribution function of the kept tokens."""
+        import torch
+
+        order = x.sort(dim=-1, descending=True, stable=True)[1]
+        powers = (x - x.amax(-1, keepdim=True)).exp()
+        ordered = powers.gather(-1, order)
+        if self.top_k:
+            ordered[:, self.top_k :] = 0
+        sums = ordered.cumsum(-1)
+        # A token at the edge of top-p may be kept or not, by roundings.
+        ordered[sums - ordered > (self.top_p + 1e-5) * sums[:, -1:]] = 0
+        powers = torch.zeros_like(powers).scatter(-1, order, ordered)
+        up_to = powers.cumsum(-1)
+        of_all, at = up_to[:, -1:], tokens[:, None]
+        drawn = drawn_of_arrays(x.new_zeros(self.rows, 1), 5, 2)[part]
+        high, own = up_to.gather(-1, at) / of_all, powers.gather(-1, at) / of_all
+        if bool((own == 0).any()):
+            raise BenchError(f"{self.name}: {int((own == 0).sum())} tokens are not kept")
+        edge = ordered.amin(-1, keepdim=True) / of_all if self.top_p < 1 else 0.0
+        far = torch.maximum(drawn - high, high - own - drawn).clamp(min=0) - edge
+        if float(far.max()) > 1e-4:
+            raise BenchError(
+                f"{self.name}: the random number is {float(far.max()):.1e} outside of the token's interval"
+            )
+        return max(0.0, float(far.max()) / 1e-4)
+
+
+SAMPLING = [
+    Sample("f32", 4096, 32000),
+    Sample("bf16", 4096, 32000),
+    Sample("bf16", 256, 128256),
+    Sample("bf16", 64, 151936),
+    Sample("f32", 8, 128256),
+    Sample("bf16", 1024, 50257),
+    Sample("f32", 4096, 32000, 50),
+    Sample("bf16", 256, 128256, 50),
+    Sample("bf16", 256, 128256, 50, 0.9),
+    Sample("bf16", 256, 128256, 0, 0.9),
+]
+
+GROUPS = {"rows": CASES, "norm_quantize": NORM_QUANTIZE, "sampling": SAMPLING, "elementwise": ELEMENTWISE}

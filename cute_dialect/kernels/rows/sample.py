@@ -1,0 +1,485 @@
+"""Sampling of a token from each row of logits, with temperature, top-k, top-p and min-p.
+
+A block has a row and divides it into segments of consecutive elements, one per warp at a time. The first pass computes
+the maximum of each segment and the sum of its exponentials. Without filters there is no other pass: a scan of these
+numbers finds the segment of the drawn number, which is read again to find the token.
+
+Filters keep a prefix of the elements in the order of value and then index. It ends at a threshold. Only the first ones
+of the elements that are equal to the threshold are kept. Each further pass decides two bits of the threshold: it counts
+the elements that are not less than three candidates, or adds their exponentials.
+
+    launch(logits, tokens, numbers, arrays)
+"""
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic
+
+from math import log2
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.common.elements import BITS, number
+from cute_dialect.kernels.common.philox import drawn
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.rows.memory import part
+from cute_dialect.kernels.rows.quantize import over_threads, vector_of
+from cute_dialect.kernels.rows.route import ordered, unordered
+
+__all__ = ["SETTINGS", "SampleConfig", "choose_config", "passes_of", "sample_text"]
+
+SETTINGS = ("temperature", "top_k", "top_p", "min_p", "seed", "offset")
+"""Settings, which are numbers or arrays."""
+
+_THREADS, _FEW_ROWS = 512, 132
+"""Threads of a block; up to this number of rows, a block has twice as many."""
+
+_AT_ONCE = 4
+"""Vectors of a lane in a segment."""
+
+_MOST_SEGMENTS = 4096
+
+_SHIFTS = {"f32": 0, "f16": 12, "bf16": 16}
+"""Low bits of an f32 integer that are equal for all elements of a sign, and need not be compared."""
+
+
+class SampleConfig(NamedTuple):
+    """Configuration of the kernel.
+
+    >>> SampleConfig().name, SampleConfig(filters="kp", arrays=("temperature",)).name
+    ('sample-bf16-64-512', 'sample-bf16-64-512-kp-temperature')
+    """
+
+    element: str = "bf16"  # of the logits
+    segments: int = 64  # entries of the table of segments, at least as many as a row has
+    threads: int = _THREADS  # threads of a block
+    filters: str = ""  # k (top-k), p (top-p), m (min-p)
+    arrays: tuple[str, ...] = ()  # settings that are arrays; the others are numbers
+
+    @property
+    def vector(self) -> int:
+        """Elements of a vector of 16 bytes."""
+        return 128 // BITS[self.element]
+
+    @property
+    def segment(self) -> int:
+        """Elements of a segment."""
+        return 32 * self.vector * _AT_ONCE
+
+    @property
+    def name(self) -> str:
+        """Unique name of the kernel."""
+        words = ["sample", self.element, str(self.segments), str(self.threads), self.filters, *self.arrays]
+        return "-".join([x for x in words if x])
+
+
+DEFAULT = SampleConfig()
+
+
+def choose_config(
+    element: str, n: int, filters: str = "", arrays: tuple[str, ...] = (), rows: int = 1 << 20
+) -> SampleConfig | None:
+    """Return the configuration for ``rows`` rows of ``n`` elements; None if they are too long.
+
+    >>> [choose_config("bf16", n, rows=rows).name for n, rows in ((700, 99), (32000, 4096), (128256, 64))]
+    ['sample-bf16-64-64', 'sample-bf16-64-512', 'sample-bf16-128-1024']
+    """
+    c = SampleConfig(element, filters=filters, arrays=arrays)
+    segments = -(-n // c.segment)
+    while c.segments < segments:
+        c = c._replace(segments=2 * c.segments)
+    most = _THREADS if rows > _FEW_ROWS else 2 * _THREADS
+    threads = 32
+    while threads < most and threads < 32 * segments:
+        threads *= 2
+    return c._replace(threads=threads) if c.segments <= _MOST_SEGMENTS else None
+
+
+def passes_of(c: SampleConfig) -> int:
+    """Return the number of passes over a row.
+
+    >>> [passes_of(SampleConfig("bf16", filters=x)) for x in ("", "m", "k", "kp")]
+    [1, 2, 11, 21]
+    """
+    of_threshold = (32 - _SHIFTS[c.element]) // 2
+    sums = "p" in c.filters
+    found = (of_threshold + 1 + sums) * ("k" in c.filters) + (of_threshold + 2) * sums
+    return 1 + (found + 1 + (sums and "k" not in c.filters) if c.filters else 0)
+
+
+class _Row(NamedTuple):
+    """A row, from the view of one of its threads."""
+
+    logits: Any
+    row: Any
+    n: Any
+    count: Any  # segments
+    w: int  # elements that are loaded at once
+    config: SampleConfig
+    factor: Any  # log2(e) / temperature
+
+
+class _Prefix(NamedTuple):
+    """The elements that are kept: those greater than the threshold, and the first ones of those equal to it."""
+
+    key: Any  # the threshold
+    ties: Any  # number of kept elements equal to it
+    least: Any  # least exponential of a kept element, which min-p determines
+
+
+def _load(own: _Row, segment: Any) -> Any:
+    """Load the elements of a lane as f32; those past the end of the row are -inf."""
+    c, lane = own.config, cute.arch.lane_idx()
+    held = cute.make_rmem_tensor(_AT_ONCE * c.vector, own.logits.element_type)
+    held.fill(-float("inf"))
+    for u in cute.range_constexpr(_AT_ONCE):
+        column = segment * c.segment + (u * 32 + lane) * c.vector
+        for k in cute.range_constexpr(0, c.vector, own.w):
+            if column + k < own.n:
+                cute.autovec_copy(
+                    vector_of(own.logits, own.row, column + k, own.w), part(held, u * c.vector + k, own.w)
+                )
+    wide = cute.make_rmem_tensor(_AT_ONCE * c.vector, cute.Float32)
+    wide.store(held.load().to(cute.Float32))
+    return wide
+
+
+def _add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def _warp_sum(x: Any) -> Any:
+    return cute.arch.warp_reduction(x, _add)
+
+
+def _key(x: Any, c: SampleConfig) -> Any:
+    """Return an integer with the order of the elements."""
+    return ordered(x) >> _SHIFTS[c.element]
+
+
+def _power(x: Any, most: Any, own: _Row) -> Any:
+    """Return the exponential of an element, divided by that of the largest one."""
+    return cute.math.exp2((x - most) * own.factor)
+
+
+def _finite(x: Any) -> Any:
+    """Return a maximum, or 0 if it is -inf, so that differences from it are not NaN."""
+    return cute.where(x == -float("inf"), 0.0, x)
+
+
+def _first_pass(own: _Row, most: Any, sums: Any) -> Any:
+    """Fill the tables of the maxima and sums of segments, and return the largest element."""
+    lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
+    largest = cute.Float32(-float("inf"))
+    for s in range(warp, own.count, own.config.threads // 32):
+        wide = _load(own, s)
+        top = cute.arch.warp_reduction(wide.load().reduce(cute.max), cute.max)
+        total = _warp_sum(_power(wide.load(), _finite(top), own).reduce(_add))
+        if lane == 0:
+            most[s] = top
+            sums[s] = total
+        largest = cute.max(largest, top)
+    return over_threads(largest, cute.max, own.config.threads)
+
+
+def _counts(own: _Row, most: Any, candidates: list[Any], is_sum: bool) -> list[Any]:
+    """Return the numbers of elements that are not less than candidates, or the sums of their exponentials."""
+    kind: Any = cute.Float32 if is_sum else cute.Int32
+    found = [kind(0) for _ in candidates]
+    for s in range(cute.arch.warp_idx(), own.count, own.config.threads // 32):
+        x = _load(own, s).load()
+        keys, terms = _key(x, own.config), _power(x, most, own) if is_sum else cute.full(x.size, 1, cute.Int32)
+        zeros = cute.full(x.size, 0, kind)
+        found = [n + cute.where(keys >= c, terms, zeros).reduce(_add) for n, c in zip(found, candidates)]
+    return [over_threads(n, _add, own.config.threads) for n in found]
+
+
+def _bisected(own: _Row, most: Any, wanted: Any, is_sum: bool, floor: Any) -> Any:
+    """Return the largest key of which at least a wanted count or sum is not less; keys up to ``floor`` are so, too."""
+    bits = 32 - _SHIFTS[own.config.element]
+    found, step = cute.Uint32(0), cute.Uint32(1 << (bits - 2))
+    for _ in range(bits // 2):
+        # The reductions use the tables of the last iteration again.
+        cute.arch.sync_threads()
+        candidates = [found + step, found + step * 2, found + step * 3]
+        for c, reached in zip(candidates, _counts(own, most, candidates, is_sum)):
+            found = cute.where((reached >= wanted) | (c <= floor), c, found)
+        step = step >> 2
+    return found
+
+
+class _Edge(NamedTuple):
+    """Elements at a threshold."""
+
+    above: Any  # number of greater elements
+    equal: Any  # number of equal elements
+    mass: Any  # sum of the exponentials of greater elements
+    each: Any  # exponential of an equal element
+
+
+def _edge(own: _Row, most: Any, key: Any) -> _Edge:
+    above, all_of = _counts(own, most, [key + 1, key], False)
+    mass, with_equal = _counts(own, most, [key + 1, key], True) if "p" in own.config.filters else (0.0, 0.0)
+    equal = all_of - above
+    return _Edge(above, equal, mass, (with_equal - mass) / cute.max(equal, 1).to(cute.Float32))
+
+
+def _filtered(own: _Row, most: Any, top_k: Any, top_p: Any, least: Any) -> _Prefix:
+    """Return the prefix that top-k and top-p keep."""
+    c, n = own.config, own.n
+    key, ties, total = cute.Uint32(0), cute.Int32(0), cute.Float32(0)
+    if "k" in c.filters:
+        k = cute.where((top_k <= 0) | (top_k > n), n, top_k)
+        key = _bisected(own, most, k, False, cute.Uint32(0))
+        edge = _edge(own, most, key)
+        ties = k - edge.above
+        total = edge.mass + edge.each * ties.to(cute.Float32)
+    elif "p" in c.filters:
+        total = _counts(own, most, [key], True)[0]
+    if "p" in c.filters:
+        wanted = total * top_p
+        other = _bisected(own, most, wanted, True, key)
+        edge = _edge(own, most, other)
+        needed = cute.max(cute.math.ceil((wanted - edge.mass) / edge.each).to(cute.Int32), 1)
+        # All equals are kept unless top-k has kept fewer.
+        limit = cute.where(other == key, ties, edge.equal)
+        is_all = top_p >= 1.0
+        ties = cute.where(is_all, ties, cute.min(needed, limit))
+        key = cute.where(is_all, key, other)
+    return _Prefix(key, ties, least)
+
+
+def _kept_pass(own: _Row, most: Any, kept: _Prefix, sums: Any, equals: Any) -> None:
+    """Fill the tables of the sums of elements greater than the threshold, and of the numbers of those equal to it."""
+    lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
+    for s in range(warp, own.count, own.config.threads // 32):
+        x = _load(own, s).load()
+        keys, powers, zeros = _key(x, own.config), _power(x, most, own), cute.full(x.size, 0.0, cute.Float32)
+        powers = cute.where(powers >= kept.least, powers, zeros)
+        total = cute.where(keys > kept.key, powers, zeros).reduce(_add)
+        ones = cute.full(x.size, 1, cute.Int32)
+        is_equal = (keys == kept.key) & (powers > 0.0)
+        count = cute.where(is_equal, ones, cute.full(x.size, 0, cute.Int32)).reduce(_add)
+        total, count = _warp_sum(total), cute.arch.warp_redux_sync(count, "add")
+        if lane == 0:
+            sums[s] = total
+            equals[s] = count
+
+
+def _scan(x: Any, lane: Any) -> Any:
+    """Return the inclusive prefix sums of the lanes."""
+    for distance in (1, 2, 4, 8, 16):
+        other = cute.arch.shuffle_sync_up(x, distance)
+        x = x + cute.where(lane >= distance, other, type(x)(0))
+    return x
+
+
+def _before(x: Any, lane: Any) -> Any:
+    """Return the exclusive prefix sums, given the inclusive ones."""
+    other = cute.arch.shuffle_sync_up(x, 1)
+    return cute.where(lane >= 1, other, type(x)(0))
+
+
+def _first_lane(ballot: Any) -> Any:
+    """Return the lowest set bit of a ballot."""
+    return cute.math.popc((ballot & (cute.Uint32(0) - ballot)) - 1).to(cute.Int32)
+
+
+def _found(own: _Row, most: Any, kept: _Prefix, tables: tuple[Any, Any, Any], u: Any) -> Any:
+    """Return the token of a drawn number. One warp computes it.
+
+    Args:
+        tables: Maxima, sums and numbers of equal elements of the segments.
+        u: the number, in [0, 1).
+    """
+    c, lane, (maxima, sums, equals) = own.config, cute.arch.lane_idx(), tables
+    total, ties = cute.Float32(0), cute.Int32(0)
+    of_tie = _power_of_key(kept.key, most, own) if c.filters else cute.Float32(0)
+    for start in range(0, own.count, 32):
+        s = start + lane
+        mass, equal = cute.Float32(0), cute.Int32(0)
+        if s < own.count:
+            mass = sums[s]
+            if c.filters:
+                equal = equals[s]
+            else:
+                mass = mass * _power(maxima[s], most, own)
+        if c.filters:
+            up_to = _scan(equal, lane)
+            before = ties + up_to - equal
+            mass = mass + of_tie * cute.min(cute.max(kept.ties - before, 0), equal).to(cute.Float32)
+            ties = ties + cute.arch.shuffle_sync(up_to, 31)
+            if s < own.count:
+                sums[s] = mass
+                equals[s] = before
+        total = total + cute.arch.shuffle_sync(_scan(mass, lane), 31)
+    if c.filters:
+        cute.arch.sync_warp()
+    target = cute.min(u * total, total * (1.0 - 2.0**-23))
+    base, before, segment, last = cute.Float32(0), cute.Float32(0), cute.Int32(-1), cute.Int32(0)
+    for start in range(0, own.count, 32):
+        s = start + lane
+        mass = cute.Float32(0)
+        if s < own.count:
+            mass = sums[s]
+            if not c.filters:
+                mass = mass * _power(maxima[s], most, own)
+        up_to = _scan(mass, lane)
+        hits = cute.arch.vote_ballot_sync(base + up_to > target)
+        used = cute.arch.warp_redux_sync(cute.where(mass > 0.0, s, 0), "max")
+        last = cute.max(last, used)
+        at = _first_lane(hits)
+        here = base + cute.arch.shuffle_sync(_before(up_to, lane), at & 31)
+        is_first = (segment < 0) & (hits != 0)
+        before = cute.where(is_first, here, before)
+        segment = cute.where(is_first, start + at, segment)
+        base = base + cute.arch.shuffle_sync(up_to, 31)
+    # Roundings may leave the number above all sums: the token is then the last one that is kept.
+    is_over = segment < 0
+    segment = cute.where(is_over, last, segment)
+    before = cute.where(is_over, cute.Float32(0), before)
+    ties = equals[segment] if c.filters else cute.Int32(0)
+    return _found_in_segment(own, most, kept, segment, before, ties, cute.where(is_over, float("inf"), target))
+
+
+def _power_of_key(key: Any, most: Any, own: _Row) -> Any:
+    """Return the exponential of the element that has a key."""
+    bits = key << _SHIFTS[own.config.element]
+    # The low bits of negative numbers are ones.
+    low = cute.Uint32((1 << _SHIFTS[own.config.element]) - 1)
+    bits = cute.where(bits >> 31 != 0, bits, bits | low)
+    return _power(unordered(bits), most, own)
+
+
+def _found_in_segment(own: _Row, most: Any, kept: _Prefix, segment: Any, base: Any, ties: Any, target: Any) -> Any:
+    """Return the first token of a segment whose prefix sum exceeds the target, or the last one that is kept."""
+    c, lane = own.config, cute.arch.lane_idx()
+    wide = _load(own, segment)
+    token, last = cute.Int32(-1), cute.Int32(0)
+    for v in cute.range_constexpr(_AT_ONCE):
+        powers, keys, equal = [], [], cute.Int32(0)
+        for i in range(c.vector):
+            x = wide[v * c.vector + i]
+            power, key = _power(x, most, own), _key(x, c) if c.filters else None
+            if c.filters:
+                is_kept = power >= kept.least
+                is_equal = (key == kept.key) & is_kept & (power > 0.0)
+                power = cute.where((key >= kept.key) & is_kept, power, 0.0)
+                keys.append(is_equal)
+                equal = equal + cute.where(is_equal, 1, 0)
+            powers.append(power)
+        if c.filters:
+            up_to = _scan(equal, lane)
+            rank = ties + up_to - equal
+            ties = ties + cute.arch.shuffle_sync(up_to, 31)
+            for i, is_equal in enumerate(keys):
+                powers[i] = cute.where(is_equal & (rank >= kept.ties), 0.0, powers[i])
+                rank = rank + cute.where(is_equal, 1, 0)
+        own_sum = powers[0]
+        for power in powers[1:]:
+            own_sum = own_sum + power
+        sums = _scan(own_sum, lane)
+        first = segment * c.segment + (v * 32 + lane) * c.vector
+        up_to, mine, used = base + _before(sums, lane), cute.Int32(-1), cute.Int32(-1)
+        for i, power in enumerate(powers):
+            up_to = up_to + power
+            mine = cute.where((mine < 0) & (up_to > target) & (power > 0.0), first + i, mine)
+            used = cute.where(power > 0.0, first + i, used)
+        last = cute.max(last, cute.arch.warp_redux_sync(used, "max"))
+        hits = cute.arch.vote_ballot_sync((base + sums > target) & (used >= 0))
+        chosen = cute.arch.shuffle_sync(cute.where(mine < 0, used, mine), _first_lane(hits) & 31)
+        token = cute.where((token < 0) & (hits != 0), chosen, token)
+        base = base + cute.arch.shuffle_sync(sums, 31)
+    return cute.where(token < 0, last, token)
+
+
+def _process(logits: Any, tokens: Any, numbers: Any, arrays: Any, c: SampleConfig, w: int) -> None:
+    row, n = cute.arch.block_idx().x, logits.shape[1].to(cute.Int32)
+    # Arrays have an element per row, those of the random numbers one element.
+    chosen = [
+        number if array is None else array[0 if name in ("seed", "offset") else row]
+        for name, number, array in zip(SETTINGS, numbers, arrays)
+    ]
+    temperature, top_k, top_p, min_p, seed, offset = chosen
+    if "temperature" in c.arrays:
+        # A temperature of 0 selects the most probable token.
+        top_k = cute.where(temperature == 0.0, 1, top_k)
+        temperature = cute.where(temperature == 0.0, 1.0, temperature)
+    own = _Row(logits, row, n, cute.ceil_div(n, c.segment), w, c, log2(2.718281828459045) / temperature)
+    maxima = cute.smem_tensor(cute.Float32, cute.make_layout(c.segments))
+    sums = cute.smem_tensor(cute.Float32, cute.make_layout(c.segments))
+    equals = cute.smem_tensor(cute.Int32, cute.make_layout(c.segments)) if c.filters else None
+    most = _finite(_first_pass(own, maxima, sums))
+    if c.threads == 32:
+        cute.arch.sync_warp()  # The reduction over several warps has a barrier.
+    kept = _Prefix(cute.Uint32(0), cute.Int32(0), cute.Float32(0))
+    if c.filters:
+        kept = _filtered(own, most, top_k, top_p, min_p)
+        _kept_pass(own, most, kept, sums, equals)
+        cute.arch.sync_threads()
+    if cute.arch.warp_idx() == 0:
+        token = _found(own, most, kept, (maxima, sums, equals), drawn(row, cute.Int32(0), None, seed, offset))
+        if cute.arch.lane_idx() == 0:
+            tokens[row] = cute.max(0, cute.min(token, n - 1))
+
+
+class Numbers(NamedTuple):
+    """Settings that are the same for all rows."""
+
+    temperature: cute.Float32  # greater than 0
+    top_k: cute.Int32  # 0 for all tokens
+    top_p: cute.Float32  # 1 for all tokens
+    min_p: cute.Float32  # 0 for all tokens
+    seed: cute.Int64
+    offset: cute.Int64
+
+
+class Arrays(NamedTuple):
+    """Settings that are arrays, in place of numbers, or None."""
+
+    temperature: cute.Tensor | None  # 0 selects the most probable token
+    top_k: cute.Tensor | None
+    top_p: cute.Tensor | None
+    min_p: cute.Tensor | None
+    seed: cute.Tensor | None
+    offset: cute.Tensor | None
+
+
+@cute.kernel(name="sample_v")
+def by_vector(
+    logits: cute.Tensor, tokens: cute.Tensor, numbers: Numbers, arrays: Arrays, config: cute.Constexpr[SampleConfig]
+):
+    _process(logits, tokens, numbers, arrays, config, config.vector)
+
+
+@cute.kernel(name="sample")
+def by_element(
+    logits: cute.Tensor, tokens: cute.Tensor, numbers: Numbers, arrays: Arrays, config: cute.Constexpr[SampleConfig]
+):
+    _process(logits, tokens, numbers, arrays, config, 1)
+
+
+@cute.jit
+def launch(
+    logits: cute.Tensor, tokens: cute.Tensor, numbers: Numbers, arrays: Arrays,
+    config: cute.Constexpr[SampleConfig] = DEFAULT,
+):  # fmt: skip
+    """Launch a block per row.
+
+    Args:
+        logits: (T, V).
+        tokens: (T,), i32, the result.
+        numbers, arrays: The settings. Arrays have an element per row, those of the random numbers one element.
+    """
+    by_vector(cute.promise_vectors(logits, config.vector), tokens, numbers, arrays, config).launch(
+        grid=logits.shape[0], block=config.threads, fallback=by_element(logits, tokens, numbers, arrays, config)
+    )
+
+
+@printed
+def sample_text(config: SampleConfig | None = None) -> cute.Compiled:
+    """Trace the kernels ``@sample_v`` and ``@sample``, and their host function ``@launch``."""
+    c = config or DEFAULT
+    kinds: Any = (cute.Float32, cute.Int32, cute.Float32, cute.Float32, cute.Int64, cute.Int64)
+    arrays: Any = [cute.Tensor[kind, "?:1"] if name in c.arrays else None for name, kind in zip(SETTINGS, kinds)]
+    logits = cute.Tensor[number(c.element), "(?,?):(?{i64},1)"]
+    return cute.trace(launch, logits, cute.Tensor[cute.Int32, "?:1"], Numbers(*kinds), Arrays(*arrays), config=c)

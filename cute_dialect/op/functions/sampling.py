@@ -1,0 +1,145 @@
+"""Sampling of tokens from rows of logits, ``op.sample``."""
+
+# torch is not installed where types are checked; arrays may belong to any library.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.kernels.rows.sample import SETTINGS, choose_config
+from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.array_call import RowCall
+from cute_dialect.op.execute.call_cache import KnownCalls, number
+from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.rows import WIDE
+from cute_dialect.op.rows.kernels import sample_kernel
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.signature_types import Array
+
+_KNOWN = KnownCalls(tf32=False)
+"""Cached calls, whose seed and offset are arrays."""
+
+_TYPES = ("f32", "i32", "f32", "f32", "i64", "i64")
+"""Types of the settings that are arrays."""
+
+_LIMITS: dict[str, tuple[float, float, str]] = {
+    "temperature": (0, 3e38, "0 or a positive number"), "top_k": (0, 2**31 - 1, "the number of tokens, or 0 for all"),
+    "top_p": (0, 1, "a number from 0 to 1"), "min_p": (0, 1, "a number from 0 to 1"),
+    "seed": (-(2**63), 2**63 - 1, "an integer of 64 bits"), "offset": (-(2**63), 2**63 - 1, "an integer of 64 bits"),
+}  # fmt: skip
+"""Least and greatest value of each setting, in words for errors."""
+
+
+def sample(
+    logits: Array, *, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0, seed: Any = 0,
+    offset: Any = 0, device: object = None, stream: object = None, **run: Any,
+) -> Array:  # fmt: skip
+    """Return a token of each row, drawn from ``softmax(logits / temperature)`` with one random number per row.
+
+    The filters keep the most probable tokens; of equally probable ones the first ones precede.  ``top_p`` counts
+    probabilities after ``top_k``.  Equal seeds and offsets give equal tokens, on a GPU and on the CPU up to roundings.
+
+    Args:
+        logits: (…, V), f16, bf16 or f32.
+        temperature: a positive number, or 0 for the most probable token.
+        top_k: number of tokens to keep; 0: all.
+        top_p: keep the fewest tokens whose probabilities reach this sum.
+        min_p: keep tokens of at least this share of the greatest probability.
+        seed, offset: integers, or i64 arrays of one element, that determine the random numbers.  Change one of them for
+            each call.
+        device, stream, run: as in :func:`cute_dialect.op.mm`, without its ``seed``.
+
+    The filters and the temperature may be arrays of one element per row, of f32 (``top_k`` of i32).
+
+    Returns:
+        (…), i32.  A row with NaN or an infinite maximum gives any token.
+
+    Raises:
+        OpError: if the arguments are not supported.
+    """
+    given = (temperature, top_k, top_p, min_p, seed, offset)
+    if run:
+        check_keywords("sample", sample, run)
+    arrays = tuple([x if hasattr(x, "shape") and not isinstance(x, int | float) else None for x in given])
+    numbers = tuple([
+        _number(name, x) if array is None else default
+        for name, x, array, default in zip(SETTINGS, given, arrays, (1.0, 0, 1.0, 0.0, 0, 0))
+    ])  # fmt: skip
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.compiler.is_compiling():
+        from cute_dialect.op.torch.dispatch import CUTE  # late: torch
+
+        return CUTE.sample(logits, *arrays, *numbers)
+    return sampled(logits, arrays, numbers, device, stream, run)
+
+
+def _number(name: str, x: Any) -> float | int:
+    """Return a setting.  Raises ArgumentError."""
+    least, most, words = _LIMITS[name]
+    is_whole = name in ("top_k", "seed", "offset")
+    kinds = (int,) if is_whole else (int, float)
+    if type(x) not in kinds or not least <= x <= most:
+        raise ArgumentError(f"sample: {name} is {x!r}; pass {words}, or an array")
+    return x if is_whole else float(x)
+
+
+def filters_of(numbers: Sequence[Any], arrays: Sequence[Any]) -> str:
+    """Return the filters of a call, as letters."""
+    temperature, top_k, top_p, min_p = (None if a is not None else n for n, a in zip(numbers[:4], arrays[:4]))
+    has_k = not temperature or top_k is None or top_k > 0
+    return "k" * has_k + "p" * (top_p is None or top_p < 1) + "m" * (min_p is None or min_p > 0)
+
+
+def sampled(
+    logits: Array, arrays: tuple[Any, ...], numbers: tuple[Any, ...], device: object = None, stream: object = None,
+    run: Any = None,
+) -> Any:  # fmt: skip
+    """Compute :func:`sample`.
+
+    Args:
+        arrays: settings that are arrays, or None.
+        numbers: the other settings; those of arrays are not used.
+    """
+    present = tuple([t for t in arrays if t is not None])
+    how = (tuple([t is not None for t in arrays]), tuple([number(x) for x in numbers[:4]]))
+    # The random numbers of a cached call must be arrays: another number would be another call.
+    usual = device is None and stream is None and not run and not _KNOWN.is_traced() and None not in arrays[4:]
+    if usual:
+        done = _KNOWN.again(how, logits, *present)
+        if done is not None:
+            return done
+    names = dict(zip(SETTINGS, arrays))
+    one = RowCall("sample", {"logits": logits, **names}, device, SETTINGS, WIDE, stream=stream, run=run)
+    n, shape = one.length(), one.x.shape[:-1]
+    if not n:
+        raise ShapeError(f"sample: logits has shape {one.x.shape}; rows must have at least one element")
+    for (name, array), kind in zip(names.items(), _TYPES):
+        if array is None:
+            continue
+        if one.views[name].dtype != kind:
+            raise one.wrong_type(name, kind)
+        if name in SETTINGS[4:] and one.views[name].shape not in ((), (1,)):
+            raise ShapeError(f"sample: {name} has shape {one.views[name].shape}; it must have one element")
+        if name in SETTINGS[:4]:
+            one.expect(name, shape)
+    filters = filters_of(numbers, arrays)
+    c = choose_config(one.element, n, filters, tuple([x for x, t in names.items() if t is not None]), one.count)
+    if c is None:
+        raise UnsupportedError(f"sample: rows of {n} logits are too long; pass at most {1 << 21} elements of 16 bits")
+    temperature, top_k, *others = numbers
+    if arrays[0] is None and temperature == 0:
+        temperature, top_k = 1.0, 1
+    with one.on():
+        tokens = one.result(shape, "i32")
+        if one.count:
+            flat = [None if t is None else one.flat(name) for name, t in names.items()]
+            written = one.numbers(tokens)
+            one.launch(sample_kernel(c), one.matrix("logits"), written, temperature, top_k, *others, *flat)
+    if usual:
+        one.remember(_KNOWN, how, (logits, *present), tokens)
+    return tokens

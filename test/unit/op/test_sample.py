@@ -1,0 +1,163 @@
+"""``op.sample`` on the interpreter, compared with float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.kernels.common.philox import drawn_of_arrays
+from cute_dialect.kernels.rows.sample import choose_config
+from cute_dialect.op.rows.kernels import sample_kernel
+
+BF16 = ml_dtypes.bfloat16
+
+
+def logits_of(rows: int, n: int, dtype: Any = np.float32) -> Any:
+    """Multiples of 1/4, so that many are equal."""
+    x = np.random.default_rng([rows, n]).standard_normal((rows, n)) * 2
+    return (np.round(x * 4) / 4).astype(dtype)
+
+
+def kept_powers(x: Any, temperature: Any, top_k: Any, top_p: Any, min_p: Any) -> Any:
+    """Return the exponentials of the tokens of a row that are kept, and 0 for the others."""
+    if temperature == 0:
+        temperature, top_k = 1.0, 1
+    x = x.astype(np.float64)
+    powers: Any = np.exp((x - x.max()) / temperature)
+    order = np.argsort(-x, kind="stable")
+    ordered = powers[order]
+    count = min(top_k or len(x), len(x))
+    reached = np.cumsum(ordered[:count])
+    if top_p < 1:
+        count = min(count, int(np.searchsorted(reached, top_p * reached[-1] * (1 - 1e-6))) + 1)
+    kept = order[:count]
+    found = np.zeros(len(x))
+    found[kept] = powers[kept]
+    return np.where(found >= min_p, found, 0)
+
+
+def check(x: Any, seed: int = 7, offset: int = 3, **settings: Any) -> Any:
+    """Compare the tokens with the inverse of the exact distribution function."""
+    tokens = op.sample(x, seed=seed, offset=offset, device="cpu", checks="all", **settings)
+    how: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, **settings}
+    drawn = drawn_of_arrays(np.zeros((len(x), 1), np.float64), seed, offset)[:, 0]
+    assert tokens.dtype == np.int32
+    for i, token in enumerate(tokens):
+        powers = kept_powers(x[i], *[v[i] if hasattr(v, "shape") else v for v in how.values()])
+        up_to = np.cumsum(powers) / powers.sum()
+        assert powers[token] > 0, "a token that is not kept"
+        assert up_to[token] - powers[token] / powers.sum() - 1e-5 <= drawn[i] <= up_to[token] + 1e-5
+    return tokens
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("x0-settings0", "x1-settings5")
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"temperature": 0.5}, {"min_p": 0.1}, {"top_k": 3}, {"top_p": 0.6}, {"top_k": 20, "top_p": 0.7, "min_p": 0.05},
+     {"temperature": 0}, {"top_k": 10**6, "top_p": 0.0}],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "x", [logits_of(5, 700), logits_of(4, 50, BF16), logits_of(3, 1100, np.float16)[:, 5:], logits_of(7, 3).T.copy()]
+)
+def test_tokens(x: Any, settings: dict[str, Any]) -> None:
+    """Several segments, parts of one, unaligned rows, and more rows than columns."""
+    check(x, **settings)
+
+
+@pytest.mark.end_to_end
+def test_settings_of_rows() -> None:
+    """Arrays with an element per row, and arrays of seed and offset."""
+    x = logits_of(4, 64, BF16)
+    settings: dict[str, Any] = {
+        "temperature": np.array([1, 0, 0.5, 2], np.float32), "top_k": np.array([0, 5, 2, 64], np.int32),
+        "top_p": np.array([0.5, 1, 1, 0.9], np.float32), "min_p": np.array([0, 0, 0, 0.1], np.float32),
+    }  # fmt: skip
+    tokens = check(x, **settings)
+    arrays: dict[str, Any] = {"seed": np.array([7], np.int64), "offset": np.array(3, np.int64)}
+    np.testing.assert_array_equal(tokens, op.sample(x, device="cpu", **settings, **arrays))
+
+
+@pytest.mark.end_to_end
+def test_frequencies() -> None:
+    """4096 draws from one distribution: each frequency is within 4.5 standard deviations."""
+    p = np.array([0.4, 0.3, 0.2, 0.05, 0.05])
+    x = np.broadcast_to(np.log(p).astype(np.float32), (4096, 5))
+    found = np.bincount(op.sample(x, seed=1, device="cpu"), minlength=5) / 4096
+    assert (np.abs(found - p) < 4.5 * np.sqrt(p * (1 - p) / 4096)).all()
+    kept = np.bincount(op.sample(x[:512], seed=1, top_k=4, device="cpu"), minlength=5)
+    assert kept[4] == 0 and kept[3] > 0, "of equal probabilities the first one is kept"
+
+
+def test_special_values() -> None:
+    inf = np.inf
+    x = np.array([[-inf, -inf, 3.0, -inf], [-inf, 0, -inf, -inf]], np.float32)
+    np.testing.assert_array_equal(op.sample(x, device="cpu"), [2, 1])
+    wrong = np.array([[np.nan, 1, 2], [inf, 0, inf], [-inf, -inf, -inf]], np.float32)
+    assert ((op.sample(wrong, device="cpu") >= 0) & (op.sample(wrong, device="cpu") < 3)).all()
+    assert op.sample(np.zeros((0, 4), np.float32), device="cpu").shape == (0,)
+    assert op.sample(np.zeros(4, np.float32), device="cpu").shape == ()
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("schedule", ["adversarial", "reverse", "random"])
+def test_schedules(schedule: str) -> None:
+    x, c = logits_of(2, 2100, BF16), choose_config("bf16", 2100, "kp")
+    assert c is not None and c.threads == 96 + 32
+    tokens = np.full(2, -1, np.int32)
+    kernel: Any = sample_kernel(c).compiled(cpu=True).kernel("launch")
+    how: dict[str, Any] = {"device": "cpu", "checks": ("race", "uninit"), "schedule": schedule, "seed": 5}
+    kernel(x, tokens, 1.0, 9, 0.8, 0.0, 7, 3, **how)
+    np.testing.assert_array_equal(tokens, op.sample(x, top_k=9, top_p=0.8, seed=7, offset=3, device="cpu"))
+
+
+@pytest.mark.end_to_end
+def test_operator() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(logits_of(3, 40))
+
+    def draw(x: Any, offset: Any) -> Any:
+        return op.sample(x, temperature=0.7, seed=5, offset=offset)
+
+    compiled, offset = torch.compile(draw, fullgraph=True, backend="aot_eager"), torch.tensor([9])
+    assert torch.equal(compiled(x, offset), op.sample(x, temperature=0.7, seed=5, offset=9, device="cpu"))
+    given = (x, *[None] * 5, offset, 0.7, 0, 1.0, 0.0, 5, 0)
+    torch.library.opcheck(torch.ops.cute.sample.default, given, test_utils=("test_schema", "test_faketensor"))
+
+
+def test_explanation() -> None:
+    found = op.explain(op.sample, (4096, 32000), element="f32", top_k=50)
+    assert found.kernel == "sample-f32-64-512-k" and found.bytes == 4096 * 32001 * 4
+    assert str(found).startswith("sample of 4096 x 32000 f32\n") and "18 more passes" in str(found)
+    assert "in one pass" in str(op.explain(op.sample, logits_of(2, 30)))
+
+
+X = np.zeros((3, 8), np.float32)
+BAD: dict[str, Any] = {"k": 3}
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: op.sample(X, temperature=-1.0, device="cpu"), op.ArgumentError, "temperature is -1.0; pass 0 or a"),
+        (lambda: op.sample(X, top_k=-1, device="cpu"), op.ArgumentError, "top_k is -1; pass the number of tokens"),
+        (lambda: op.sample(X, top_p=1.5, device="cpu"), op.ArgumentError, "top_p is 1.5; pass a number from 0 to 1"),
+        (lambda: op.sample(X, min_p=None, device="cpu"), op.ArgumentError, "min_p is None; pass a number from 0 to 1"),
+        (lambda: op.sample(X, seed=1.0, device="cpu"), op.ArgumentError, "seed is 1.0; pass an integer of 64 bits"),
+        (lambda: op.sample(X[:, :0], device="cpu"), op.ShapeError, "rows must have at least one element"),
+        (lambda: op.sample(X, top_p=X[0], device="cpu"), op.ShapeError, r"top_p has shape \(8,\); it must have \(3,\)"),
+        (lambda: op.sample(X, top_k=X[:, 0], device="cpu"), op.DtypeError, "top_k has dtype f32; it must have i32"),
+        (lambda: op.sample(X, seed=np.zeros(2, "i8"), device="cpu"), op.ShapeError, "seed has shape"),
+        (lambda: op.sample(X.astype("i4"), device="cpu"), op.DtypeError, "logits has dtype i32; it must have one of"),
+        (lambda: op.sample(X, device="cpu", **BAD), op.ArgumentError, r"sample\(\) has no argument 'k'"),
+        (lambda: op.explain(op.sample, (1, 1 << 23)), op.UnsupportedError, "rows of 8388608 logits are too long"),
+        (lambda: op.explain(op.sample, (0, 8)), op.ShapeError, "must not be empty"),
+    ],
+)  # fmt: skip
+def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
