@@ -39,7 +39,7 @@ class BackwardConfig(NamedTuple):
     # then starts scores in vain (1), or is a copy of the step in the code (2).
     ahead: int = 0
     # The consumers of large heads split the queries of the scores, and exchange P and dS through shared memory.
-    # Otherwise both compute all scores of a step; heads of 256 are then 8 to 10 % slower (an H200, 16,384 keys).
+    # Otherwise both compute all scores of a step; heads of 192 and 256 are then 5 to 15 % slower (an H200).
     halves: bool = False
     late: bool = False  # start the MMAs of dv after dS is computed, not before
     # With a mask on one side, a block takes key tiles in pairs of equal total length.
@@ -211,7 +211,8 @@ def default_backward_config(element: str = "bf16", head: int = 128, mask: str = 
     if head == 64:  # dk and dv leave room for scores of 128 queries, and of the next step
         return config._replace(tile_m=128, ahead=1 if mask == "full" else 2)
     if config.splits_head:
-        return config._replace(tile_n=64, grad_stages=1 if head == 256 else 2, dq_parts=2, halves=True)
+        stages, parts = (1, 2) if head == 256 else (2, 1)
+        return config._replace(tile_n=64, grad_stages=stages, dq_parts=parts, halves=True)
     return config if mask == "full" else config._replace(late=True)
 
 
