@@ -11,7 +11,7 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 681,
-    "lines": 196_300,
+    "lines": 196_304,
     "# fmt: skip": 909,
     "Any": 6_918,
     f"functions with {MANY} or more parameters": 122,
