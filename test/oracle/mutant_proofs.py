@@ -116,7 +116,7 @@ COMMUTES = (
     ),
     Commutes(
         "nvvm.cluster.arrive.relaxed",
-        ("llvm.load", "nvvm.mbarrier.arrive.expect_tx", "nvvm.elect.sync", *LOADS),
+        ("llvm.load", "nvvm.barrier0", "nvvm.shfl.sync", "nvvm.mbarrier.arrive.expect_tx", "nvvm.elect.sync", *LOADS),
         "barrier.cluster.arrive.relaxed orders no accesses to memory (barrier.cluster), and the"
         " first loads are of the block's"
         " own, whose mbarriers it has initialized itself",
@@ -398,6 +398,26 @@ def _loads_before_both(subject: Subject, mutation: Mutation, op: Operation) -> s
     )
 
 
+def _all_start(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A wait for the blocks of a cluster that have started."""
+    if mutation.what != "nvvm.cluster.wait earlier":
+        return ""
+    at: Operation | None = op
+    while at is not None:
+        before = at.prev_op
+        while before is not None and not before.name.startswith("nvvm.cluster"):
+            before = before.prev_op
+        if before is not None:
+            if before.name != "nvvm.cluster.arrive.relaxed":
+                return ""
+            return (
+                "a wait orders what is after it (barrier.cluster.wait): earlier it orders more, and each block arrives"
+                " when it starts, before it waits for anything"
+            )
+        at = at.parent_op()
+    return ""
+
+
 def _groups_left(op: Operation) -> int | None:
     """Return the number of groups that a wait for MMAs leaves pending, or None for another op."""
     if op.name == "nvvm.wgmma.wait.group.sync.aligned":
@@ -488,6 +508,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _one_group,
     _waited_again,
     _loads_before_both,
+    _all_start,
     _converges,
     _covered,
     _known_already,

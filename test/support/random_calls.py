@@ -774,6 +774,126 @@ def _dequantize(d: Draw) -> Call:
     )  # fmt: skip
 
 
+class _Quantized(NamedTuple):
+    """Shape and format of drawn weights."""
+
+    n: int
+    k: int
+    bits: int
+    group: int  # 0: a row
+    scale: torch.dtype
+
+    @property
+    def groups(self) -> int:
+        return -(-self.k // self.group) if self.group else 1
+
+    def exact(self, q: Any, scales: Any, zeros: Any = 0) -> Any:
+        """Return the weights (N, K), given integers (N, K), scales and zero points (N, groups)."""
+        at = torch.arange(self.k, device=q.device) // (self.group or self.k)
+        return (q - (zeros[:, at] if torch.is_tensor(zeros) else zeros)) * scales[:, at]
+
+
+def _quantized_weights(d: Draw, step: int = 1, bits: int = 0) -> _Quantized:
+    n, k = (-(-d.size(1, 7, 33, 64, 130, 264, zero=False) // step) * step for _ in "nk")
+    group = d.rng.choice([g for g in (0, 32, 64, 128) if not g or k > g or k % g == 0])
+    return _Quantized(n, k, bits or d.rng.choice((4, 8)), group, d.rng.choice((F16, BF16, F32)))
+
+
+def _words(x: torch.Tensor, bits: int, order: Sequence[int]) -> torch.Tensor:
+    """Return integers packed along rows to 32-bit words."""
+    per = 32 // bits
+    words = sum(x[:, order[i] :: per].long() << bits * i for i in range(per))
+    return torch.where(words >= 2**31, words - 2**32, words).to(I32)
+
+
+def _integers_of(words: Any, bits: int, order: Sequence[int]) -> Any:
+    """Return the integers of :func:`_words`."""
+    found = [(words.long() >> bits * order.index(i)) & ((1 << bits) - 1) for i in range(32 // bits)]
+    return torch.stack(found, -1).flatten(-2).double()
+
+
+@_family("pack_weight", 2)
+def _pack_weight(d: Draw) -> Call:
+    w = _quantized_weights(d)
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    low = -(1 << w.bits - 1)
+    q, zeros = (torch.randint(low, -low, s, generator=d.generator) for s in ((w.n, w.k), (w.n, w.groups)))
+    tensors = {"q": d.memory((w.n, w.k), I8, q.to(I8)), "scales": d.memory((w.n, w.groups), w.scale)}
+    if d.rng.random() < 0.5:
+        tensors["zeros"] = d.memory((w.n, w.groups), I8, zeros.to(I8))
+
+    def ours(q: Any, scales: Any, zeros: Any = None) -> Any:
+        packed = op.pack_weight(q, scales, zeros, bits=w.bits, group=w.group or None, **run)
+        return op.unpack_weight(packed, F32, **run)
+
+    return _simple(d, f"op.pack_weight({w})", tensors, ours, w.exact)
+
+
+@_family("unpack_weight", 1)
+def _unpack_weight(d: Draw) -> Call:
+    call = _pack_weight(d)
+    call.text = call.text.replace("op.pack_weight", "op.unpack_weight")
+    return call
+
+
+def _checkpoint(d: Draw, layout: str) -> Call:
+    """Draw a call of pack_gptq or pack_awq."""
+    awq = layout == "awq"
+    w = _quantized_weights(d, 8, 4 if awq else 0)
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    order = (0, 2, 4, 6, 1, 3, 5, 7) if awq else range(32 // w.bits)
+    q = torch.randint(0, 1 << w.bits, (w.k, w.n), generator=d.generator)
+    zeros = torch.randint(0, (1 << w.bits) - 1, (w.groups, w.n), generator=d.generator)
+    words = _words(q, w.bits, order) if awq else _words(q.T, w.bits, order).T
+    tensors = {"qweight": d.memory(words.shape, I32, words), "scales": d.memory((w.groups, w.n), w.scale)}
+    points = _words(zeros, w.bits, order)
+    tensors["qzeros"] = d.memory(points.shape, I32, points)
+
+    def ours(qweight: Any, scales: Any, qzeros: Any) -> Any:
+        how: Any = {} if awq else {"bits": w.bits}
+        made = getattr(op, f"pack_{layout}")(qweight, scales, qzeros, group=w.group or None, **how, **run)
+        return op.unpack_weight(made, F32, **run)
+
+    def exact(qweight: Any, scales: Any, qzeros: Any) -> Any:
+        q = _integers_of(qweight, w.bits, order).T if awq else _integers_of(qweight.T, w.bits, order)
+        return w.exact(q, scales.T, _integers_of(qzeros, w.bits, order).T + (0 if awq else 1))
+
+    return _simple(d, f"op.pack_{layout}({w})", tensors, ours, exact)
+
+
+@_family("pack_gptq", 1)
+def _pack_gptq(d: Draw) -> Call:
+    return _checkpoint(d, "gptq")
+
+
+@_family("pack_awq", 1)
+def _pack_awq(d: Draw) -> Call:
+    return _checkpoint(d, "awq")
+
+
+@_family("mm_packed", 3)
+def _mm_packed(d: Draw) -> Call:
+    w, m, dtype = _quantized_weights(d), d.size(1, 5, 17, 40, 130), d.rng.choice((F16, BF16))
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    low = -(1 << w.bits - 1)
+    q = torch.randint(low, -low, (w.n, w.k), generator=d.generator).to(I8)
+    tensors = {"x": d.memory((m, w.k), dtype), "q": d.memory(q.shape, I8, q), "scales": _scales(d, (w.n, w.groups))}
+    if d.rng.random() < 0.5:
+        tensors["bias"] = d.memory((w.n,), dtype)
+
+    def ours(x: Any, q: Any, scales: Any, bias: Any = None) -> Any:
+        packed = op.pack_weight(q, scales, bits=w.bits, group=w.group or None, **run)
+        return op.mm_packed(x, packed, bias, **run)
+
+    def exact(x: Any, q: Any, scales: Any, bias: Any = 0.0) -> Any:
+        return x @ w.exact(q, scales).T + bias
+
+    def slack(x: Any, q: Any, scales: Any, bias: Any = 0.0) -> Any:
+        return accumulation(F16, w.k) * (x.abs() @ w.exact(q, scales).abs().T)
+
+    return _simple(d, f"op.mm_packed({w._replace(scale=F32)})", tensors, ours, exact, slack)
+
+
 @_family("transpose", 2)
 def _transpose(d: Draw) -> Call:
     shape, dtype = (d.size(1, 33, 64, 300), d.size(1, 33, 64, 257)), d.rng.choice((F16, BF16, F32))

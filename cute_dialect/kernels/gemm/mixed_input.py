@@ -247,7 +247,7 @@ def mixed_input(
             _produce(c, tma, W, sX, sW, pipe.make_producer(), place)
         if exchange is not None:
             exchange.wait()
-            exchange.meet()
+            exchange.meet(sends=False)
     else:
         if c.takes_registers:
             cute.arch.setmaxregister_increase(232)
@@ -360,9 +360,9 @@ class _Products:
         """Convert 64 of K to registers, and issue their MMAs. ``before`` is the slot of the previous stage."""
         c = self.c
         chunk = self.words[None, self.group, slot].iterator
-        if c.group == 0 or (c.group == DEPTH and half == 0):
-            # Complete the MMAs that read these registers; those of the other half may be in flight. In smaller groups,
-            # the other half's are the only ones.
+        if half == 0 and c.group in (0, DEPTH):
+            # Complete the MMAs that read these registers. Those of the other half may be in flight; otherwise, they are
+            # the only ones.
             warpgroup.wait_group(1)
         self._convert(chunk, half)
         size = min(c.group or DEPTH, 64)
@@ -589,9 +589,9 @@ class _Exchange:
         """Wait until all blocks of the cluster have started."""
         cute.arch.cluster_wait()
 
-    def meet(self) -> None:
-        """Wait until all blocks of the cluster have sent their pieces."""
-        cute.arch.cluster_arrive()
+    def meet(self, *, sends: bool = True) -> None:
+        """Wait until all blocks of the cluster have sent their pieces; ``sends``: this thread has sent some."""
+        cute.arch.cluster_arrive(relaxed=not sends)
         cute.arch.cluster_wait()
 
     def receive(self, sums: cute.Tensor, group: Int, store: _Store) -> None:

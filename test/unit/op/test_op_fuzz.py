@@ -22,7 +22,7 @@ SAMPLE = (
     "grouped_mm bf16 rows", "scaled_mm", "softmax bf16", "layer_norm f16", "logsumexp f32", "transpose",
     "cross_entropy", "elementwise", "conv2d dgrad f16", "conv1d fprop f16", "attention f16 full", "attention packed",
     "gated", "rope", "append_kv", "merge_attention", "quantize", "dequantize", "attention_backward",
-    "scaled_dot_product_attention", "linear_cross_entropy",
+    "scaled_dot_product_attention", "linear_cross_entropy", "mm_packed", "pack_weight", "pack_gptq", "pack_awq",
 )  # fmt: skip
 
 
