@@ -86,8 +86,9 @@ COMMUTES = (
     ),
     Commutes(
         "nvvm.barrier0",
-        ("nvvm.shfl.sync",),
-        "a shuffle moves registers between the lanes of a warp, no memory (shfl.sync), which a barrier orders",
+        ("nvvm.shfl.sync", "nvvm.cluster.arrive.relaxed"),
+        "a shuffle moves registers between the lanes of a warp, no memory (shfl.sync), and"
+        " barrier.cluster.arrive.relaxed orders no accesses to memory (barrier.cluster), which a barrier orders",
     ),
     Commutes(
         "nvvm.cp.async.commit.group",
