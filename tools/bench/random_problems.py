@@ -449,7 +449,7 @@ def draw_mixed(rng: random.Random, number: int) -> Mixed:
 
     Integers are uniform, scales between 0.5 and 1.5, and x is normally distributed.  64 rows are compared with float64.
     The tolerance is 2^-11 (bf16: 2^-8) of the element plus 2^-11 of the root of the sum of squared terms, and five
-    times the former of that from 1,024 rows on, where weights are rounded.
+    times the former of that from 1,536 rows on, where weights are rounded.
     """
     m = log_uniform(rng, 1, 4096)
     n, k = (log_uniform(rng, 256, 16384, 128 if rng.random() < 0.75 else 8) for _ in "nk")

@@ -294,7 +294,7 @@ def mm_packed(
 ) -> Array:
     """Return ``x @ w.T + bias`` for packed weights ``w``.
 
-    Weights are converted to the type of ``x`` without rounding, and scales multiply f32 sums of groups.  From 1024 rows
+    Weights are converted to the type of ``x`` without rounding, and scales multiply f32 sums of groups.  From 1536 rows
     of ``x`` on, the weights are unpacked to the type of ``x`` first, for an ordinary GEMM.
 
     Args:

@@ -11,7 +11,10 @@ import pytest
 from quantized_weights import awq, gptq, weights
 
 from cute_dialect import op
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.op.functions import packed_weights
+from cute_dialect.op.problems.packed_weights import format_of
+from cute_dialect.op.select.mixed_input import choose_config
 
 BF16 = ml_dtypes.bfloat16
 W = weights(72, 200, 4, 128, "f16", zeros=False)
@@ -137,6 +140,20 @@ def test_explanation() -> None:
     assert found.config.columns == 8 and found.kernels[0].name == found.kernel
     many = op.explain(op.mm_packed, (4096, 8192), PACKED, element="bf16", bias=(8192,))
     assert many.kernel == "unpack-ui4-g128-bf16-bf16" and len(many.kernels) == 2 and many.gemm.kernel in str(many)
+
+
+@pytest.mark.parametrize("format", ["ui4-g128-bf16", "ui4-g32-f32-z", "i8-row-f32", "i8-g64-f16-z"])
+@pytest.mark.parametrize(
+    ("n", "k"), [(8192, 8192), (14336, 4096), (4096, 14336), (64, 128), (1000, 1000), (128256, 4096)]
+)
+def test_chosen_kernels_fit_a_block(format: str, n: int, k: int) -> None:
+    for m in (1, 9, 17, 33, 64, 65, 129, 1535):
+        c = choose_config(m, n, k, format_of("", format), "bf16", "bf16")
+        c.check()
+        assert c.smem_bytes + 1024 <= DEFAULT_TARGET.shared and c.columns >= min(m, 128)
+        assert -(-k // 128) >= c.parts
+        blocks = -(-n // c.rows) * -(-m // c.columns) * c.parts
+        assert c.parts == 1 or blocks <= 264
 
 
 X = normal(2, 200)

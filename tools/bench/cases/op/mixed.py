@@ -14,6 +14,7 @@ from cute_dialect import op
 from cute_dialect.kernels.gemm.weight_packing import PackConfig, pack_text
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.problems.packed_weights import PackedWeight, format_of
+from cute_dialect.op.select.mixed_input import UNPACKED_ROWS
 from cute_dialect.tools.bench.runner import Text, Trial, check_limit, dtype
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -81,7 +82,7 @@ class Mixed(NamedTuple):
             found, worst, wide = ours(), 0.0, x[:: max(1, self.m // 64)].double()
             unit = 2.0**-8 if self.element == "bf16" else 2.0**-11
             # Many rows are multiplied by unpacked weights, which are rounded.
-            rounds = 1.0 if self.m < 1024 else 6.0
+            rounds = 1.0 if self.m < UNPACKED_ROWS else 6.0
             for start in range(0, self.n, 2048):
                 part = slice(start, min(self.n, start + 2048))
                 w = exact(part)
