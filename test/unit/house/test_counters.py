@@ -11,8 +11,8 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 681,
-    "lines": 196_304,
-    "# fmt: skip": 909,
+    "lines": 196_325,
+    "# fmt: skip": 910,
     "Any": 6_918,
     f"functions with {MANY} or more parameters": 122,
 }
