@@ -9,7 +9,7 @@
     CUTE_AUTOTUNE=0          @cute.autotune uses the stored table, or else the first candidate, and measures nothing
     CUTE_CHIP=sm_90a         target chip of kernels in Python on a machine without a GPU
     CUTE_ASSERT=1            GPU code of kernels in Python also checks promises, coordinates and steps; 0: no asserts
-    CUTE_NATIVE=1            calls of op are replayed in C++, which is compiled at first need (docs/performance/host.md)
+    CUTE_NATIVE=0            calls of op are replayed in Python; no C++ extension is compiled (docs/performance/host.md)
     CUTE_OP_CHECK=1          operations check data in GPU memory (e.g. group offsets), which waits for the GPU
     CUTE_DEVICE=cpu          default device of kernels in Python and of op: gpu or cpu (the interpreter)
     CUTE_CHECKS=race,uninit  checks of runs on the interpreter: race, uninit, oob, sync; or all, auto, none

@@ -69,8 +69,8 @@ def loaded() -> Any:
 def prepare() -> None:
     """Load the extension from the cache, or else compile it in the background; once per process.
 
-    Only ``CUTE_NATIVE=1`` turns it on, and ``CUTE_CACHE=0`` turns it off.  An extension that could not be compiled is
-    not tried again until the cache is cleared.
+    ``CUTE_NATIVE=0`` turns it off, and so does ``CUTE_CACHE=0``.  An extension that could not be compiled is not tried
+    again until the cache is cleared.
     """
     if _State.is_prepared:
         return
@@ -78,7 +78,7 @@ def prepare() -> None:
         if _State.is_prepared:
             return
         _State.is_prepared = True
-    if not flag("CUTE_NATIVE", False) or not flag("CUTE_CACHE", True):
+    if not flag("CUTE_NATIVE", True) or not flag("CUTE_CACHE", True):
         return
     try:
         path = _path()

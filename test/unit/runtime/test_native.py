@@ -30,8 +30,7 @@ torch = pytest.importorskip("torch")
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A process without the extension, and an empty cache."""
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("CUTE_NATIVE", "1")
-    for name in ("CUTE_CACHE", "CXX"):
+    for name in ("CUTE_CACHE", "CUTE_NATIVE", "CXX"):
         monkeypatch.delenv(name, raising=False)
     with patch.object(native._State, "module", None), patch.object(native._State, "is_prepared", False):
         yield tmp_path

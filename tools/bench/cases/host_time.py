@@ -458,10 +458,10 @@ def host_time(call: Callable[[], object], calls: int = 40) -> float:
 def random_rows(count: int, seed: int, say: Say) -> tuple[list[Row], list[str]]:
     """Measure ``count`` calls in random order, so that cached calls alternate as in a program.
 
-    Calls are replayed in C++ with ``CUTE_NATIVE=1``.  Returns the rows of the calls that succeeded, and the errors of
+    Calls are replayed in C++ unless ``CUTE_NATIVE=0``.  Returns the rows of the calls that succeeded, and the errors of
     the others.
     """
-    if flag("CUTE_NATIVE", False):
+    if flag("CUTE_NATIVE", True):
         try:
             native.build()
         except native.BuildError as e:
