@@ -21,6 +21,10 @@ Operands by name, in the order of a launch. A launch lists only those that the c
 ``keys``                      keys of a sequence; the largest number for packed sequences
 ``parts``                     slices of the steps of a key tile; only read if the configuration is ``split``
 ``scale``                     factor of the scores
+``captured 0``, …             inputs of the functions of scores: numbers, and arrays of any strides
+``sums 0``, …                 f32 accumulators of the gradients of captured arrays, zeroed, for each of
+                              :attr:`.backward_config.BackwardConfig.learned`
+``q_num_blocks``, …           the arrays of :class:`.tiles.BlockLists` with queries and keys exchanged
 ``left``, ``right``           keys that a query sees before and after its own; only bounded sides are read
 ============================  =========================================================================================
 
@@ -32,7 +36,7 @@ The caller handles empty arrays itself: each of B, Hq, Sq and Sk must be positiv
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
@@ -52,6 +56,8 @@ from cute_dialect.kernels.attention.backward_rows import (
 )
 from cute_dialect.kernels.attention.backward_tiles import KeyProblem, KeyTiles
 from cute_dialect.kernels.attention.producer import TmaMatrix
+from cute_dialect.kernels.attention.score_graph import captured_types
+from cute_dialect.kernels.attention.tiles import BlockLists
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang import hopper, pipeline, utils
@@ -62,6 +68,9 @@ DEFAULT = BackwardConfig()
 
 _REGISTERS = (24, 240)
 """Registers per thread of the producer warpgroup and of a consumer."""
+
+_LISTED = (40, 232)
+"""Registers with a block mask, whose lists the producer and the writers read, too."""
 
 
 class BackwardLaunch(NamedTuple):
@@ -86,13 +95,16 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
     first = ("out", "dout", "lse", *dlse, "stats", "dq_sum", *turns, *kv_sum, *of_queries, "queries")
     main = ("q", "k", "v", "dout", "stats", "dq_sum", *turns, *(kv_sum or ("dk", "dv")), *of_queries, *of_keys)
     numbers = ("queries", "keys", *parts, "scale", "left", "right")
+    inputs = 0 if c.functions is None else len(c.functions.graph.inputs)
+    others = [f"captured {i}" for i in range(inputs)] + [f"sums {i}" for i in c.learned]
+    others += ["q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices"] if c.block_n else []
     last = ("dq_sum", "dq", *of_queries, "queries", "scale")
     if c.split:
         last = ("dq_sum", "kv_sum", "dq", "dk", "dv", *of_queries, *of_keys, "queries", "keys", "scale")
     return (
-        BackwardLaunch(f"{c.name}-delta", delta_text, "launch_delta", first),
-        BackwardLaunch(c.name, backward_text, "launch", (*main, *numbers)),
-        BackwardLaunch(f"{c.name}-dq", dq_text, "launch_dq", last),
+        BackwardLaunch(f"{c.plain.name}-delta", delta_text, "launch_delta", first),
+        BackwardLaunch(c.name, backward_text, "launch", (*main, *numbers, *others)),
+        BackwardLaunch(f"{c.plain.name}-dq", dq_text, "launch_dq", last),
     )
 
 
@@ -102,7 +114,8 @@ def launch(
     turns: cute.Tensor | None, kv_sum: cute.Tensor | None, dK: cute.Tensor | None, dV: cute.Tensor | None,
     of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32,
     parts: cute.Int32 | None, scale: cute.Float32, left: cute.Int32, right: cute.Int32,
-    config: cute.Constexpr[BackwardConfig] = DEFAULT,
+    captured: tuple[Any, ...] | None = None, sums: tuple[cute.Tensor, ...] | None = None,
+    blocks: tuple[cute.Tensor, ...] | None = None, config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the main kernel of a configuration. The module describes the arguments."""
     c = config
@@ -141,9 +154,19 @@ def launch(
     problem = KeyProblem(
         queries, keys, K.shape[2], Q.shape[2] // K.shape[2], (of_queries, of_keys), left, right,
         count, KeyProblem.units_of(c, count, K.shape[2], batch, parts), parts,
+        None if blocks is None else BlockLists(*blocks),
     )  # fmt: skip
     backward(
-        tmas, rings, mmas, Workspaces(stats, dq_sum, turns, kv_sum), (dK, dV), problem, scale * LOG2_E, scale, config
+        tmas,
+        rings,
+        mmas,
+        Workspaces(stats, dq_sum, turns, kv_sum),
+        (dK, dV),
+        problem,
+        scale * LOG2_E,
+        scale,
+        (captured, sums),
+        config,
     ).launch(grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True)
 
 
@@ -172,10 +195,11 @@ def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMat
 def backward(
     tmas: tuple[TmaMatrix, ...], rings: tuple[LayoutLike, ...], mmas: tuple[cute.TiledMma, ...], spaces: Workspaces,
     results: tuple[cute.Tensor | None, cute.Tensor | None], problem: KeyProblem, factor: cute.Float32,
-    scale: cute.Float32, config: cute.Constexpr[BackwardConfig],
+    scale: cute.Float32, captured: tuple[Any, Any], config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
     c, tiles = config, KeyTiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
+    registers = _LISTED if c.block_n else _REGISTERS
     if cute.arch.thread_idx().x == 0:
         for atom, _ in tmas:
             cpasync.prefetch_descriptor(atom)
@@ -191,6 +215,7 @@ def backward(
         sPt = cute.make_tensor(sP.iterator, cute.select(x_layout.outer, [1, 0, 2]))
     s_dq = cute.smem_tensor(cute.Float32, cute.make_layout((4, 128, c.piece // 4, c.consumers)), 128)
     s_stats = cute.smem_tensor(cute.Float32, cute.make_layout((2 * c.tile_m, c.q_stages)), 128)
+    s_steps = cute.smem_tensor(cute.Int32, cute.make_layout((2, c.q_stages)), 8) if c.block_n else None
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
     pipes = [
         pipeline.PipelineTmaAsync.create(
@@ -212,19 +237,19 @@ def backward(
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
     if warp_group == 0:
-        cute.arch.setmaxregister_decrease(_REGISTERS[0])
+        cute.arch.setmaxregister_decrease(registers[0])
         if warp == 0:
             producers = [pipe.make_producer() for pipe in pipes]
-            producer = BackwardProducer(c, tiles, tmas, operands, producers, spaces.stats, s_stats, own)
+            producer = BackwardProducer(c, tiles, tmas, operands, producers, spaces.stats, s_stats, own, s_steps)
             if c.packed or cute.arch.elect_one():
                 producer.run()
         elif warp <= c.consumers:
             DqWriter(c, tiles, warp - 1, s_dq, spaces.dq_sum, spaces.turns, spaces.kv_sum).run()
     else:
-        cute.arch.setmaxregister_increase(_REGISTERS[1])
+        cute.arch.setmaxregister_increase(registers[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, sPt, s_stats, s_dq)
-        BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, factor, scale).run()
+        BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, factor, scale, captured, s_steps).run()
 
 
 def _transposed(x: cute.Tensor) -> cute.Tensor:
@@ -241,5 +266,18 @@ def backward_text(config: BackwardConfig | None = None) -> cute.Compiled:
     return cute.trace(
         launch, matrix, matrix, matrix, matrix, stats_type(c), dq_sum_type(c), turns_type(c), kv_sum_type(c), result,
         result, begins, begins, cute.Int32, cute.Int32, cute.Int32 if c.split else None, cute.Float32, cute.Int32,
-        cute.Int32, config=c,
+        cute.Int32, captured_types(c.functions), _sums_types(c), _lists_types(c), config=c,
     )  # fmt: skip
+
+
+def _sums_types(c: BackwardConfig) -> object:
+    """Return the annotations of the accumulators of captured arrays, or None without any."""
+    ranks = () if c.functions is None else c.functions.ranks
+    modes = [",".join("?" * ranks[i]) for i in c.learned]
+    return tuple([cute.Tensor[cute.Float32, f"({x}):({x})"] for x in modes]) or None
+
+
+def _lists_types(c: BackwardConfig) -> object:
+    """Return the annotations of the lists of a block mask, or None."""
+    counts, indices = (cute.Tensor[cute.Int32, f"({x}):({x})"] for x in ("?,?,?", "?,?,?,?"))
+    return (counts, indices, counts, indices) if c.block_n else None

@@ -7,9 +7,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.attention.config import MASKS, SMEM, KernelNames
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
 BACKWARD_HEADS = (64, 96, 128, 192, 256)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
@@ -45,6 +48,21 @@ class BackwardConfig(NamedTuple):
     # With a mask on one side, a block takes key tiles in pairs of equal total length.
     pairs: bool = True
     sms: int = 132  # multiprocessors of the GPU
+    functions: ScoreGraph | None = None  # functions of scores and of visible keys, with their slopes
+    # A block mask: lists of the blocks of queries that see a block of keys; 0 for none.
+    block_m: int = 0  # queries of a block, a multiple of tile_m
+    block_n: int = 0  # keys of a block, a multiple of tile_n
+
+    @property
+    def learned(self) -> tuple[int, ...]:
+        """Inputs of the functions that have gradients."""
+        names = () if self.functions is None else self.functions.names
+        return tuple([int(name.split()[1]) for name in names if name.startswith("slope ")])
+
+    @property
+    def plain(self) -> BackwardConfig:
+        """The configuration of the kernels that do not compute scores."""
+        return self._replace(functions=None, block_m=0, block_n=0)
 
     @property
     def consumers(self) -> int:
@@ -194,6 +212,13 @@ class BackwardConfig(NamedTuple):
             raise ValueError("halves=True needs a head of 192 or 256, ds_stages=2 and late=False")
         if self.split and self.deterministic:
             raise ValueError("split=True adds dk and dv in any order; deterministic=True needs split=False")
+        if self.block_n and (self.block_m % self.tile_m or self.block_n % self.tile_n):
+            raise ValueError(
+                f"the tile is {self.tile_m}x{self.tile_n}; it must divide the blocks of the mask, "
+                f"{self.block_m}x{self.block_n}"
+            )
+        if self.block_n and (self.masked or self.packed or self.split or self.deterministic):
+            raise ValueError("a block mask needs mask='full', and no packed, split or deterministic")
         if self.smem_bytes + 256 > SMEM:
             raise ValueError(
                 f"the kernel needs {self.smem_bytes} bytes of shared memory; at most {SMEM - 256} are "
@@ -230,7 +255,10 @@ _NAMES = KernelNames(
         "l": "late",
         "pairs": "pairs",
         "sms": "sms",
+        "bm": "block_m",
+        "bn": "block_n",
     },
+    elements=("functions",),
 )
 
 

@@ -14,11 +14,12 @@ Only dq needs dS in shared memory, because it adds over the keys of all consumer
 # pyright: basic, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_producer import DQ_EMPTY, DQ_FULL
-from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles
+from cute_dialect.kernels.attention.backward_scores import BackwardScores, Limits
+from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
 from cute_dialect.kernels.attention.tiles import nothing_of
 from cute_dialect.lang.nvgpu import warpgroup
@@ -49,12 +50,14 @@ class BackwardConsumer:
         rings: Those of K, V, Q and dO.
         results: dk and dv in global memory, or None if the writers add them.
         factor, scale: Factor of the scores in powers of two, and of the gradients.
+        captured: Inputs of the functions of scores, and accumulators of their gradients.
+        s_steps: With a block mask, the head and the tile of each slot of Q in shared memory; else None.
     """
 
     def __init__(
         self, tiles: KeyTiles, group: Int, mmas: Sequence[cute.TiledMma], smem: Sequence[cute.Tensor],
         rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor | None, cute.Tensor | None], factor: cute.Float32,
-        scale: cute.Float32,
+        scale: cute.Float32, captured: tuple[Any, Any], s_steps: cute.Tensor | None,
     ):  # fmt: skip
         c = tiles.c
         self.c, self.tiles, self.group, self.results, self.factor, self.scale = c, tiles, group, results, factor, scale
@@ -84,7 +87,9 @@ class BackwardConsumer:
             self.stored_p = self.store_ds.partition_D(sPt)
             self.p, self.xt = (mma_kv.make_fragment_A(part_kv.partition_A(x)) for x in (sPt, sXt))
         self.row = rows * 64 + warp * 16 + lane // 4
-        self.buffer = cute.Int32(0)
+        self.buffer, self.s_steps = cute.Int32(0), s_steps
+        columns = self.column, self.columns
+        self.functions = None if c.functions is None else BackwardScores(c, *captured, scale, self.row, columns)
 
     def run(self) -> None:
         """Compute dk and dv of all tiles of this block."""
@@ -112,7 +117,7 @@ class BackwardConsumer:
             for i in range(steps - (c.ahead == 2)):
                 more = True if c.ahead == 2 else i + 1 < steps
                 q = self._step(place, q, head, tile, Accumulators(scores, dk, dv), i > 0, more, starts=True)
-                head, tile = place.following(head, tile)
+                head, tile = self._following(place, head, tile)
             if c.ahead == 2:
                 self._step(place, q, head, tile, Accumulators(scores, dk, dv), steps > 1, False, starts=False)
             else:
@@ -130,7 +135,7 @@ class BackwardConsumer:
                     if i > 0:
                         last.release()
                 self._step(place, q, head, tile, Accumulators(scores, dk, dv), i > 0, False, starts=False)
-                head, tile = place.following(head, tile)
+                head, tile = self._following(place, head, tile)
                 last = q
             if c.halves:
                 warpgroup.wait_group(0, dk)
@@ -142,6 +147,12 @@ class BackwardConsumer:
             self._pass(dv)
         else:
             self._store(place, dk, dv)
+
+    def _following(self, place: KeyPlace, head: Int, tile: Int) -> tuple[Int, Int]:
+        """Return the head and the query tile of the next step. With a block mask, the producer passes them, and this
+        tile is the number of the step.
+        """
+        return (head, tile + 1) if self.c.block_n else place.following(head, tile)
 
     def _accumulator(self) -> cute.Tensor:
         """Return an accumulator of this consumer's scores."""
@@ -174,8 +185,11 @@ class BackwardConsumer:
         Returns:
             The slot of the next step.
         """
+        here = place.query_tile(head, tile) if self.s_steps is None else QueryTile.unpacked(self.s_steps[1, q.index])
+        if self.s_steps is not None:
+            head = self.s_steps[0, q.index]
         if self.c.halves:
-            return self._step_of_halves(place, q, tile, sums, adds, more, starts=starts)
+            return self._step_of_halves(place, q, (head, tile, here), sums, adds, more, starts=starts)
         c, at = self.c, (None, None, None)
         scores, dk, dv = sums
         dp, weights, ds = self._accumulator(), self._operand(), self._operand()
@@ -188,9 +202,7 @@ class BackwardConsumer:
         logs = self._statistic(q, 0)
         if not c.ahead:
             warpgroup.wait_group(1, scores)
-        powers = self._powers(scores, logs)
-        self._mask(powers, place, tile)
-        _round(powers, weights)
+        powers = self._weigh(scores, logs, weights, place, head, here)
         if not c.late:
             self._add(dv, weights, self.gradt, grad, adds)
             warpgroup.wait_group(1, dp)
@@ -199,6 +211,9 @@ class BackwardConsumer:
         grads = self._gradients(powers, dp, self._statistic(q, 1))
         if (c.ahead or c.splits_head) and not c.late:
             warpgroup.wait_group(0, dv)
+        # If consumers split the head, both have these gradients.
+        if len(c.learned) > 0 and (not c.splits_head or self.group == 0):
+            self.functions.add_captured(grads, place, head, here.tile)
         _round(grads, ds)
         if c.ds_stages == 1:
             # The consumers have passed the last barrier, but may still read dS.
@@ -241,10 +256,14 @@ class BackwardConsumer:
         return following
 
     def _step_of_halves(
-        self, place: KeyPlace, q: Slot, tile: Int, sums: Accumulators, adds: Condition, more: Condition, *, starts: bool
+        self, place: KeyPlace, q: Slot, step: tuple[Int, Int, QueryTile], sums: Accumulators, adds: Condition,
+        more: Condition, *, starts: bool,
     ) -> Slot:  # fmt: skip
-        """Process a tile of queries, of which each consumer has half. The arguments are those of :meth:`_step`."""
-        at = (None, None, None)
+        """Process a tile of queries, of which each consumer has half.
+
+        The arguments are those of :meth:`_step`; ``step`` is the head, the tile, and the tile of queries.
+        """
+        at, (head, tile, here) = (None, None, None), step
         scores, dk, dv = sums
         dp, element = self._accumulator(), self.stored_ds.element_type
         weights, ds = (cute.make_rmem_tensor(cute.size(dp), element) for _ in range(2))
@@ -254,12 +273,13 @@ class BackwardConsumer:
         warpgroup.fence()
         cute.gemm(self.mma_s, dp, self.v[(*at, nothing_of(tile))], self.grad[(*at, grad.index)], accumulate=False)
         warpgroup.commit_group()
-        powers = self._powers(scores, self._statistic(q, 0))
-        self._mask(powers, place, tile)
-        _round(powers, weights)
+        powers = self._weigh(scores, self._statistic(q, 0), weights, place, head, here)
         self._store_half(weights, scores.layout, self.stored_p)
         warpgroup.wait_group(0, dp)
-        _round(self._gradients(powers, dp, self._statistic(q, 1)), ds)
+        grads = self._gradients(powers, dp, self._statistic(q, 1))
+        if len(self.c.learned) > 0:
+            self.functions.add_captured(grads, place, head, here.tile)
+        _round(grads, ds)
         self._store_half(ds, scores.layout, self.stored_ds)
         cute.arch.fence_proxy("async.shared", space="cta")
         following = q
@@ -311,6 +331,25 @@ class BackwardConsumer:
         cute.autovec_copy(here, found)
         return found
 
+    def _weigh(
+        self, scores: cute.Tensor, logs: cute.Tensor, weights: cute.Tensor, place: KeyPlace, head: Int, here: QueryTile
+    ) -> cute.Tensor:
+        """Round the probabilities to the A operand of dv, and return them times the slopes of the scores."""
+        c = self.c
+        if c.functions is None:
+            powers = self._powers(scores, logs)
+            plain = powers
+        else:
+            within = self._limits(place, here.tile) if c.functions.has("slope") else None
+            plain, powers = self.functions.powers(scores, logs, place, head, here.tile, here.partial, within)
+        if c.functions is None or not c.functions.has("slope"):
+            self._mask(plain, place, here.tile)
+        if here.past is not None and here.past:
+            plain.fill(0.0)
+            powers.fill(0.0)
+        _round(plain, weights)
+        return powers
+
     def _powers(self, scores: cute.Tensor, logs: cute.Tensor) -> cute.Tensor:
         """Return the probabilities."""
         found = cute.make_rmem_tensor(cute.size(scores), cute.Float32)
@@ -326,6 +365,19 @@ class BackwardConsumer:
             found[i] = powers[i] * (dp[i] - deltas[i % 2 + i // 4 * 2])
         return found
 
+    def _limits(self, place: KeyPlace, tile: Int) -> Limits:
+        """Return the queries that see this thread's keys, none for keys past the end."""
+        c, p = self.c, self.tiles.problem
+        left, right = c.bounded
+        own, lows, highs = tile * c.tile_m + self.tiles.shift(place), [], []
+        for half in cute.range_constexpr(2):
+            at = place.row + self.row + 8 * half
+            # Columns of this thread are counted from its first one.
+            low = at - own - self.column - p.right if right else cute.Int32(0)
+            lows.append(cute.Int32(c.tile_m) if at >= place.keys else low)
+            highs.append(at - own - self.column + p.left)
+        return Limits(lows, highs if left else None)
+
     def _mask(self, powers: cute.Tensor, place: KeyPlace, tile: Int) -> None:
         """Set the probabilities of keys that a query does not see, and of keys past the end, to 0."""
         c, p = self.c, self.tiles.problem
@@ -338,12 +390,9 @@ class BackwardConsumer:
         if left:
             cut = cut | (key < own + c.tile_m - 1 - p.left)
         if cut:
+            limits = self._limits(place, tile)
             for half in cute.range_constexpr(2):
-                at = place.row + self.row + 8 * half
-                # Columns of this thread are counted from its first one.
-                low = at - own - self.column - p.right if right else cute.Int32(0)
-                low = cute.Int32(c.tile_m) if at >= place.keys else low
-                high = at - own - self.column + p.left if left else None
+                low, high = limits.low[half], limits.high[half] if limits.high is not None else None
                 for column in cute.range_constexpr(self.columns // 4):
                     i, x = column // 2 * 4 + half * 2 + column % 2, column // 2 * 8 + column % 2
                     value = powers[i]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.backward_order import blocks_before
-from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles
+from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile
 from cute_dialect.kernels.attention.producer import Loaded, TmaMatrix
 from cute_dialect.lang.nvgpu import cpasync
 from cute_dialect.lang.pipeline import PipelineProducer
@@ -35,14 +35,16 @@ class BackwardProducer:
         stats: Row statistics in global memory.
         s_stats: Their ring in shared memory, with the stages of Q.
         own: Barrier of the producer for packed sequences, or None.
+        s_steps: With a block mask, the head and the tile of each slot of Q, for the consumers; else None.
     """
 
     def __init__(
         self, c: BackwardConfig, tiles: KeyTiles, tmas: Sequence[TmaMatrix], smem: Sequence[cute.Tensor],
         rings: Sequence[PipelineProducer], stats: cute.Tensor, s_stats: cute.Tensor, own: cute.Pointer | None,
+        s_steps: cute.Tensor | None,
     ):  # fmt: skip
         self.c, self.tiles, self.stats, self.s_stats = c, tiles, stats, s_stats
-        self.own, self.phase = own, cute.Int32(0)
+        self.own, self.phase, self.s_steps = own, cute.Int32(0), s_steps
         sizes = (c.tile_n, c.tile_n, c.tile_m, c.tile_m)
         self.k, self.v, self.q, self.grad = (
             Loaded(tma, tensor, (rows, c.head), 0) for tma, tensor, rows in zip(tmas, smem, sizes)
@@ -61,20 +63,28 @@ class BackwardProducer:
 
     def _tile(self, place: KeyPlace) -> None:
         head, tile = self.tiles.start(place)
+        here = place.query_tile(head, tile)
         self._keys(self.k, self.of_k, place)
-        self._queries(place, head, tile)
+        self._queries(place, head, here)
         self._keys(self.v, self.of_v, place)
-        self._grads(place, head, tile)
+        self._grads(place, head, here.tile)
         for _ in range(self.tiles.steps(place) - 1):
             head, tile = place.following(head, tile)
-            self._queries(place, head, tile)
-            self._grads(place, head, tile)
+            here = place.query_tile(head, tile)
+            self._queries(place, head, here)
+            self._grads(place, head, here.tile)
 
     def _keys(self, matrix: Loaded, ring: PipelineProducer, place: KeyPlace) -> None:
         at = (place.key_start + place.row, place.head, place.matrix)
         self._bring(matrix, ring, at, place.keys - place.row)
 
-    def _queries(self, place: KeyPlace, head: Int, tile: Int) -> None:
+    def _queries(self, place: KeyPlace, head: Int, here: QueryTile) -> None:
+        tile = here.tile
+        if self.c.block_n:
+            state, pipe = self.of_q.state, self.of_q.pipe
+            cute.arch.mbarrier_wait(pipe.empty(state.index), state.phase)
+            self.s_steps[0, state.index] = head
+            self.s_steps[1, state.index] = here.packed()
         row = tile * self.c.tile_m
         source = self.stats[head, place.tile + tile, None]
         self._bring(self.q, self.of_q, (place.query_start + row, head, place.matrix), place.queries - row, source)
@@ -198,7 +208,7 @@ class DqWriter:
             cute.arch.cp_async_bulk_wait_group(0)
 
     def _step(self, at: Int, place: KeyPlace, head: Int, tile: Int) -> None:
-        parts, line = self.c.dq_parts, self.dq_sum[head, place.tile + tile, None]
+        parts, line = self.c.dq_parts, self.dq_sum[head, place.tile + place.query_tile(head, tile).tile, None]
         for part in cute.range_constexpr(parts):
             # With a fixed order, the writes of the previous step are complete.
             self._wait_for_piece(part > 0 or not self.c.deterministic)

@@ -1,13 +1,13 @@
 """Tile scheduler of the backward of attention: the keys and heads of each block, and the queries that see them."""
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic, reportOptionalSubscript=false
+# pyright: basic, reportOptionalSubscript=false, reportArgumentType=false
 
 from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.kernels.attention.tiles import TileSchedule
+from cute_dialect.kernels.attention.tiles import BlockLists, TileSchedule, nothing_of
 from cute_dialect.lang.values.signature_types import Condition, Int
 
 
@@ -24,12 +24,81 @@ class KeyProblem(NamedTuple):
     tiles: Int  # tiles of keys of a head
     units: Int  # work items: tiles of all heads or pairs of tiles, times slices of their steps
     parts: Int | None  # slices of the steps of a tile, or None
+    blocks: BlockLists | None  # of a block mask, or None; with queries and keys exchanged
 
     @staticmethod
     def units_of(c: BackwardConfig, tiles: Int, heads: Int, batch: Int, parts: Int | None) -> Int:
         """Return the number of work items: tiles or pairs of tiles, times slices of their steps."""
         units = (cute.ceil_div(tiles, 2) if c.takes_pairs else tiles) * heads * batch
         return units * parts if c.split else units
+
+
+class QueryTile(NamedTuple):
+    """A tile of queries."""
+
+    tile: Int
+    partial: Condition | None = None  # True if the mask function applies; None without a block mask
+    past: Condition | None = None  # True if a step of a block mask has no queries
+
+    def packed(self) -> Int:
+        """Return the tile as a number, from which :meth:`unpacked` returns it."""
+        return self.tile * 4 + cute.where(self.partial, 2, 0) + cute.where(self.past, 1, 0)
+
+    @staticmethod
+    def unpacked(number: Int) -> "QueryTile":
+        """Return the tile of a number of :meth:`packed`."""
+        return QueryTile(number >> 2, (number & 2) != 0, (number & 1) != 0)
+
+
+class QueryLists(NamedTuple):
+    """The lists of a block of keys in a block mask. A step's tile is then its place in the lists of its head.
+
+    The first entries are blocks to which the mask function applies.
+    """
+
+    c: BackwardConfig
+    lists: BlockLists
+    block: Int  # block of keys
+    batch: Int
+    tiles: Int  # tiles of queries of a sequence
+    end: Int  # end of the query heads
+
+    def counts(self, head: Int, zero: Int = 0) -> tuple[Int, Int]:
+        """Return the numbers of listed blocks of a head: those to which the mask function applies, and all.
+
+        Args:
+            head: Query head.
+            zero: 0 at run time, see :func:`.tiles.nothing_of`.
+        """
+        at = self.block + zero, head, self.batch + zero
+        partial, full = self.lists.counts[at], self.lists.full_counts[at]
+        return partial, partial + full
+
+    def total(self, head: Int) -> Int:
+        """Return the number of steps of all heads from ``head`` on. If there are any, each head has one or more."""
+        each, real, found = self.c.block_m // self.c.tile_m, cute.Int32(0), cute.Int32(0)
+        for at in range(head, self.end):
+            count = self.counts(at)[1]
+            real, found = real + count, found + cute.max(count * each, 1)
+        return found if real > 0 else cute.Int32(0)
+
+    def following(self, head: Int, at: Int) -> tuple[Int, Int]:
+        """Return the head and the place in its lists of the step after a step."""
+        is_last = at + 1 >= self.counts(head, nothing_of(at))[1] * (self.c.block_m // self.c.tile_m)
+        return cute.where(is_last, head + 1, head), cute.where(is_last, 0, at + 1)
+
+    def tile(self, head: Int, at: Int) -> QueryTile:
+        """Return the tile of queries of a step. The one step of a head without blocks has no queries."""
+        each, lists, zero = self.c.block_m // self.c.tile_m, self.lists, nothing_of(at)
+        at = cute.assume(at, range=(0, None))
+        entry, (partial, count) = at // each, self.counts(head, zero)
+        is_partial = entry < partial
+        found = []
+        for indices, place in ((lists.indices, entry), (lists.full_indices, cute.max(entry - partial, 0))):
+            within = cute.min(place, indices.shape[0] - 1)
+            found.append(indices[within, self.block + zero, head, self.batch + zero])
+        tile = cute.where(is_partial, *found) * each + at % each
+        return QueryTile(cute.min(tile, self.tiles - 1), is_partial, (tile >= self.tiles) | (entry >= count))
 
 
 class KeyPlace(NamedTuple):
@@ -49,12 +118,20 @@ class KeyPlace(NamedTuple):
     first: Int  # first query tile that sees the keys
     last: Int  # end of these query tiles
     begin: Int  # the query tile at which each head begins; its steps go on from the last tile to the first
-    low: Int = 0  # with slices, first step of the slice
-    high: Int = 0  # with slices, end of the slice; no steps if it is ``low``
+    low: Int = 0  # with slices or a block mask, first step of this block
+    high: Int = 0  # end of these steps; no steps if it is ``low``
     sums: Int = 0  # with slices, index of the tile in the workspace of dk and dv
+    batch: Int = 0
+    lists: QueryLists | None = None  # of a block mask
+
+    def query_tile(self, head: Int, tile: Int) -> QueryTile:
+        """Return the tile of queries of a step."""
+        return QueryTile(tile) if self.lists is None else self.lists.tile(head, tile)
 
     def following(self, head: Int, tile: Int) -> tuple[Int, Int]:
         """Return the head and the query tile of the step after a step."""
+        if self.lists is not None:
+            return self.lists.following(head, tile)
         after = tile + 1
         after = self.first if after == self.last else after
         return head + 1 if after == self.begin else head, after
@@ -109,8 +186,13 @@ class KeyTiles(TileSchedule):
             # Blocks that start at once add to different tiles of dq.
             begin = first + tile % cute.max(last - first, 1)
         place = KeyPlace(
-            head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last, begin
-        )
+            head, row, where.queries, keys, where.query_start, key_start, where.matrix, where.tile, first, last, begin,
+            batch=batch,
+        )  # fmt: skip
+        if c.block_n:
+            head, tiles = head * p.sharing, cute.ceil_div(place.queries, c.tile_m)
+            lists = QueryLists(c, p.blocks, row // c.block_n, batch, tiles, head + p.sharing)
+            return place._replace(high=lists.total(head), lists=lists)
         if not c.split:
             return place
         low, high = ((last - first) * p.sharing * x // p.parts for x in (part, part + 1))
@@ -118,15 +200,19 @@ class KeyTiles(TileSchedule):
 
     def has_steps(self, place: KeyPlace) -> Condition:
         """Return True if this block has steps of a tile."""
-        return place.low < place.high if self.c.split else place.first < place.last
+        return place.low < place.high if self.c.split or self.c.block_n else place.first < place.last
 
     def steps(self, place: KeyPlace) -> Int:
         """Return the number of steps of this block."""
-        return place.high - place.low if self.c.split else (place.last - place.first) * self.problem.sharing
+        if self.c.split or self.c.block_n:
+            return place.high - place.low
+        return (place.last - place.first) * self.problem.sharing
 
     def start(self, place: KeyPlace) -> tuple[Int, Int]:
         """Return the query head and the query tile of this block's first step."""
         head = place.head * self.problem.sharing
+        if self.c.block_n:
+            return head, cute.Int32(0)
         if not self.c.split:
             return head, place.begin
         seen = cute.assume(cute.max(place.last - place.first, 1), range=(1, None))

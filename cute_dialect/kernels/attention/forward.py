@@ -45,7 +45,7 @@ REGISTERS = {1: (56, 256), 2: (24, 240), 3: (32, 160)}
 which the block is launched, or the last consumer waits for registers forever."""
 
 _PACKED = {**REGISTERS, 2: (40, 232)}
-"""Registers for packed sequences, whose producer does more work."""
+"""Registers for packed sequences and block masks, whose producer does more work."""
 
 _GATHERED = {**_PACKED, 1: (152, 256)}
 """Registers for keys that a warpgroup gathers, many rows per thread."""
@@ -200,7 +200,7 @@ def registers_of(c: AttentionConfig) -> tuple[int, int]:
     """Return the registers per thread of the producer and of a consumer."""
     if c.gathers:
         return _GATHERED[c.consumers]
-    return (_PACKED if c.clears else REGISTERS)[c.consumers]
+    return (_PACKED if c.clears or c.block_n else REGISTERS)[c.consumers]
 
 
 class Queries(NamedTuple):

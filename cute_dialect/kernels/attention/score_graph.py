@@ -147,15 +147,12 @@ class Scored:
         self._compute(node, ("", "row", "column", "both"), score, place, known)
         return known[node]
 
-    def indices(self, index: int, place: dict[str, Any], known: dict[int, Any]) -> list[list[Any]]:
-        """Return the indices at which the graph reads an input, for each of its reads."""
-        found = []
-        for node in self.of.graph.nodes:
-            if node.op == "element" and node.value == index:
-                for i in node.operands:
-                    self._compute(i, ("", "row", "column", "both"), None, place, known)
-                found.append([self._within(i, x, known) for x, i in enumerate(node.operands)])
-        return found
+    def indices(self, index: int, place: dict[str, Any], known: dict[int, Any]) -> list[Any]:
+        """Return the indices at which the graph reads an input that it reads once."""
+        node = next(x for x in self.of.graph.nodes if x.op == "element" and x.value == index)
+        for i in node.operands:
+            self._compute(i, ("", "row", "column", "both"), None, place, known)
+        return self._within(node, self.inputs[index], known)
 
     def _compute(
         self, top: int, along: tuple[str, ...], score: Any, place: dict[str, Any], found: dict[int, Any]
@@ -173,8 +170,7 @@ class Scored:
         operands = [found[i] for i in node.operands]
         if node.op == "element":
             array, element = self.inputs[node.value], self.of.graph.inputs[node.value].element
-            at = [self._within(i, x, found, array.shape[x]) for x, i in enumerate(node.operands)]
-            held = array[tuple(at) if at else (0,)]
+            held = array[tuple(self._within(node, array, found))]
             if element == "i1":
                 return held != 0
             return held.to(cute.Float32 if element in ("f16", "bf16", "f32") else cute.Int32)
@@ -189,14 +185,18 @@ class Scored:
             return cute.Float32(operands[0]) * (1.0 / operands[1])
         return value_of(node, score, None, operands, place)
 
-    def _within(self, index: int, mode: int, found: dict[int, Any], extent: Any = None) -> Any:
-        """Return an index, counted from the end if it is negative, as in Python."""
-        node, value = self.of.graph.nodes[index], found[index]
-        if node.op in PLACES or extent is None:
-            return value
-        if isinstance(value, int):
-            return value + extent if value < 0 else value
-        return value + extent if value < 0 else value
+    def _within(self, node: Node, array: cute.Tensor, found: dict[int, Any]) -> list[Any]:
+        """Return the indices of an element, counted from the end if they are negative, as in Python."""
+        at: list[Any] = []
+        for mode, i in enumerate(node.operands):
+            index = found[i]
+            extent = array.shape[mode]
+            if isinstance(index, int):
+                index = extent + index if index < 0 else cute.Int32(index)
+            elif self.of.graph.nodes[i].op not in PLACES:
+                index = cute.where(index < 0, index + extent, index)
+            at.append(index)
+        return at or [0]
 
 
 def captured_types(of: ScoreGraph | None) -> Any:
@@ -206,7 +206,7 @@ def captured_types(of: ScoreGraph | None) -> Any:
     found = []
     for x, rank in zip(of.graph.inputs, of.ranks):
         if rank == 0:
-            found.append(cute.Float32)
+            found.append(cute.Float32(0.0))
         else:
             modes = ",".join("?" * rank)
             found.append(cute.Tensor[cute.Uint8 if x.element == "i1" else number(x.element), f"({modes}):({modes})"])

@@ -178,14 +178,13 @@ class Tiles(TileSchedule):
             return Step(at * c.tile_n, None)
         each = c.block_n // c.tile_n
         at = cute.assume(at, range=(0, None))
-        is_partial = at < place.partial
-        block, row = cute.Int32(0), place.row // c.block_m
-        if place.seen > 0:
-            entry = at // each
-            if is_partial:
-                block = lists.indices[entry, row, place.head, place.batch]
-            else:
-                block = lists.full_indices[entry - place.partial // each, row, place.head, place.batch]
+        is_partial, row = at < place.partial, place.row // c.block_m
+        entry, found = at // each, []
+        for indices, place_in in ((lists.indices, entry), (lists.full_indices, entry - place.partial // each)):
+            inside = cute.max(cute.min(place_in, indices.shape[0] - 1), 0)
+            found.append(indices[inside, row, place.head, place.batch])
+        # A tile without blocks has one step, of which no key is seen.
+        block = cute.where(place.seen > 0, cute.where(is_partial, *found), 0)
         return Step(block * c.block_n + at % each * c.tile_n, is_partial)
 
     def query(self, row: Int) -> Int:

@@ -31,7 +31,7 @@ from cute_dialect.op.epilogue.tracer_values import Proxy, call
 from cute_dialect.op.epilogue.tracing import add_place, name_of
 from cute_dialect.op.errors import EpilogueError
 
-__all__ = ["TracedScores", "constant_slope", "trace_scores", "with_slopes"]
+__all__ = ["NativeScores", "TracedScores", "native_scores", "trace_scores", "with_slopes"]
 
 SIGNATURES = {"score_mod": "(score, b, h, q_idx, kv_idx)", "mask_mod": "(b, h, q_idx, kv_idx)"}
 """Parameters of the functions."""
@@ -323,6 +323,58 @@ _RULES: dict[str, Callable[..., Sequence[Any]]] = {"tanh": lambda g, r, x: (g - 
 """Rules that need no further exponential.  Their absolute error of 1e-7 is enough for a score."""
 
 
+class NativeScores(NamedTuple):
+    """The graph of soft cap, ALiBi and mask, None without them, and the names of its inputs."""
+
+    graph: ScoreGraph | None
+    inputs: tuple[str, ...]  # "softcap", "1 / softcap", "alibi_slopes", "mask"
+
+
+@lru_cache(maxsize=64)
+def native_scores(softcap: bool, alibi: bool, bias: str) -> NativeScores:
+    """Return the functions of scores of ``op.attention`` as a graph.
+
+    Args:
+        softcap: ``softcap tanh(score / softcap)``.
+        alibi: subtract ``slope |q_idx + keys - queries - kv_idx|``.
+        bias: element type of the mask, "" for none; "i1" for a mask of visible keys.
+
+    >>> native_scores(True, False, "").inputs, native_scores(False, False, "").graph
+    (('softcap', '1 / softcap'), None)
+    """
+    make, names = _Making("attention"), list[str]()
+
+    def number(name: str) -> int:
+        names.append(name)
+        return make.load(Input("scalar", number=True))
+
+    def element(name: str, kind: str, *indices: str) -> int:
+        names.append(name)
+        return make.element(make.array(Input("captured", kind)), *[make.place(x) for x in indices])
+
+    score, outputs = make.accum(), dict[str, int]()
+    if softcap:
+        cap, inverse = number("softcap"), number("1 / softcap")
+        score = make.call("multiply", make.call("tanh", make.call("multiply", score, inverse)), cap)
+    if alibi:
+        own = make.call("add", make.place("row"), make.call("subtract", make.place("keys"), make.place("queries")))
+        away = make.call("abs", make.call("subtract", own, make.place("column")))
+        slope = element("alibi_slopes", "f32", "head", "matrix")
+        score = make.call("subtract", score, make.call("multiply", slope, away))
+    if bias:
+        held = element("mask", bias, "row", "column", "head", "matrix")
+        if bias == "i1":
+            outputs["visible"] = held
+        else:
+            score = make.call("add", score, held)
+    if score != make.accum():
+        outputs = {"score": score, **outputs}
+    if not outputs:
+        return NativeScores(None, ())
+    graph = make.graph([Output(x) for x in outputs.values()])
+    return NativeScores(ScoreGraph(graph, tuple(outputs)), tuple([names[i] for i in make.kept]))
+
+
 @lru_cache(maxsize=256)
 def with_slopes(of: ScoreGraph | None, inputs: tuple[int, ...] = ()) -> ScoreGraph | None:
     """Return a graph that also has the derivatives of its score; they are absent where they are 1.
@@ -331,7 +383,8 @@ def with_slopes(of: ScoreGraph | None, inputs: tuple[int, ...] = ()) -> ScoreGra
         of: the graph.
         inputs: captured tensors that need gradients; their slopes are always there.
 
-    Raises EpilogueError if a function has no derivative.
+    Raises EpilogueError if a function has no derivative, or if gradients of captured tensors are not supported: the
+    derivative of the score must be 1, and the function must read such a tensor once.
     """
     if of is None or not of.has("score"):
         return of
@@ -344,6 +397,11 @@ def with_slopes(of: ScoreGraph | None, inputs: tuple[int, ...] = ()) -> ScoreGra
         if name != "slope" or not isinstance(value, int | float) or value != 1:
             names.append(name)
             outputs.append(Output(_node(make, value)))
+    if inputs and "slope" in names:
+        raise EpilogueError(
+            f"{make.what}: gradients of captured tensors are supported if they are added to the score, but this "
+            "function also scales it; pass tensor.detach(), or add the tensor last in a function that is score + f(…)"
+        )
     graph = make.graph(outputs)
     if make.kept != tuple(range(len(of.graph.inputs))):  # inputs keep their order, which launches rely on
         order = {old: new for new, old in enumerate(make.kept)}
@@ -351,15 +409,6 @@ def with_slopes(of: ScoreGraph | None, inputs: tuple[int, ...] = ()) -> ScoreGra
         nodes = [n._replace(value=back[n.value]) if n.op in ("load", "element") else n for n in graph.nodes]
         graph = graph._replace(nodes=tuple(nodes), inputs=of.graph.inputs)
     return ScoreGraph(graph, tuple(names))
-
-
-def constant_slope(of: ScoreGraph) -> bool:
-    """Return True if the derivative of the score with respect to the accumulator is 1.
-
-    Gradients of captured tensors need it, because the kernel then has the gradient of the score.
-    """
-    found = with_slopes(of)
-    return found is None or not found.has("slope")
 
 
 def _node(make: _Making, value: Any) -> int:
@@ -402,9 +451,16 @@ def _slopes(make: _Making, of: ScoreGraph, inputs: tuple[int, ...]) -> tuple[lis
         for k, x in zip(node.operands, found):
             if x is not None and needed[k]:
                 gradients[k] = x if gradients[k] is None else gradients[k] + x
-    slopes: dict[str, Any] = {"slope": 0.0}
-    slopes |= {f"slope {n}": 0.0 for n in inputs}
-    for i, node in enumerate(graph.nodes):
-        if gradients[i] is not None and node.op == "accum":
-            slopes["slope"] = gradients[i]
+    slopes: dict[str, Any] = {"slope": 0.0, **{f"slope {n}": 0.0 for n in inputs}}
+    for n in inputs:
+        if sum([node.op == "element" and node.value == n for node in graph.nodes]) > 1:
+            raise EpilogueError(
+                f"{what}: a captured tensor that needs a gradient is read at several indices; read it once, or pass "
+                "tensor.detach()"
+            )
+    for node, gradient in zip(graph.nodes, gradients):
+        if gradient is not None and node.op == "accum":
+            slopes["slope"] = gradient
+        elif gradient is not None and node.op == "element" and node.value in inputs:
+            slopes[f"slope {node.value}"] = gradient
     return values, slopes

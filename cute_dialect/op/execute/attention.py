@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
@@ -38,8 +39,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
 __all__ = [
-    "OPTIONAL_ARRAYS", "AttentionDispatch", "captured_operands", "check_call", "computed", "head_matrix", "log_matrix",
-    "readable_matrix", "tiles_of", "way_of",
+    "OPTIONAL_ARRAYS", "AttentionDispatch", "block_lists", "captured_array", "captured_operands", "check_call",
+    "computed", "expanded_mask", "expanded_slopes", "head_matrix", "log_matrix", "readable_matrix", "tiles_of",
+    "way_of",
 ]  # fmt: skip
 
 OPTIONAL_ARRAYS = ("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask", "seqused_k", "page_table")
@@ -317,7 +319,7 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
             *_score_operands(one, f),
             *_lengths(one, f),
             *captured_operands(one, f.functions),
-            *_block_lists(one, f),
+            *block_lists(one, f, KEY_LISTS),
         ]
         if way.combine is None:
             one.launch(way.kernels[0], q, k, v, out, lines, *begins, *numbers, *scores)
@@ -349,35 +351,45 @@ def _score_operands(one: RowCall, form: Form) -> list[Any]:
     """Return the operands of the functions of scores that the kernel takes."""
     found: list[Any] = [form.softcap * LOG2_E] if form.softcap else []
     if form.alibi:
-        view = one.views["alibi_slopes"]
-        strides = expanded_strides(view, (form.batch, form.heads)) or (0, 0)
-        found.append(view._replace(shape=(form.heads, form.batch), strides=strides[::-1]))
+        found.append(expanded_slopes(one.views["alibi_slopes"], form))
     if form.bias:
-        view, shape = one.views["mask"], (form.batch, form.heads, form.queries, form.keys)
-        b, h, i, j = expanded_strides(view, shape) or (0, 0, 0, 0)
-        element = "ui8" if form.bias == "i1" else form.bias
-        found.append(view._replace(shape=(*shape[2:], *shape[1::-1]), strides=(i, j, h, b), dtype=element))
+        found.append(expanded_mask(one.views["mask"], form))
     if form.sinks:
         found.append(one.flat("sinks"))
     return found
 
 
+def expanded_slopes(view: ArrayView, form: Form) -> ArrayView:
+    """Return the slopes of ALiBi as (H, B)."""
+    strides = expanded_strides(view, (form.batch, form.heads)) or (0, 0)
+    return view._replace(shape=(form.heads, form.batch), strides=strides[::-1])
+
+
+def expanded_mask(view: ArrayView, form: Form) -> ArrayView:
+    """Return the mask, or an array of its shape, as (queries, keys, H, B)."""
+    shape = (form.batch, form.heads, form.queries, form.keys)
+    b, h, i, j = expanded_strides(view, shape) or (0, 0, 0, 0)
+    element = "ui8" if view.dtype == "i1" else view.dtype
+    return view._replace(shape=(*shape[2:], *shape[1::-1]), strides=(i, j, h, b), dtype=element)
+
+
 def captured_operands(one: RowCall, functions: ScoreGraph | None) -> list[Any]:
     """Return the inputs of the functions of scores: the arrays ``captured 0``, ``captured 1``, …"""
     count = 0 if functions is None else len(functions.graph.inputs)
-    found: list[Any] = []
-    for i in range(count):
-        view = one.views[f"captured {i}"]
-        if not view.shape:
-            view = view._replace(shape=(1,), strides=(1,))
-        found.append(view._replace(dtype="ui8") if view.dtype == "i1" else view)
-    return found
+    return [captured_array(one.views[f"captured {i}"]) for i in range(count)]
 
 
-def _block_lists(one: RowCall, form: Form) -> list[Any]:
-    """Return the lists of key blocks: counts (blocks, H, B), and indices (blocks of keys, blocks, H, B)."""
+def captured_array(view: ArrayView) -> ArrayView:
+    """Return an array as an input of the functions of scores."""
+    if not view.shape:
+        view = view._replace(shape=(1,), strides=(1,))
+    return view._replace(dtype="ui8") if view.dtype == "i1" else view
+
+
+def block_lists(one: RowCall, form: Form, names: Sequence[str]) -> list[Any]:
+    """Return the lists of a block mask: counts (blocks, H, B), and indices (listed blocks, blocks, H, B)."""
     found: list[Any] = []
-    for name in KEY_LISTS if form.blocks[1] else ():
+    for name in names if form.blocks[1] else ():
         view = one.views[name]
         shape = (form.batch, form.heads, *view.shape[2:])
         strides = expanded_strides(view, shape) or ()

@@ -11,9 +11,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.attention.backward import backward_launches
 from cute_dialect.kernels.attention.backward_config import (
@@ -22,21 +22,36 @@ from cute_dialect.kernels.attention.backward_config import (
     backward_config_named,
     default_backward_config,
 )
+from cute_dialect.op.epilogue.score_functions import native_scores, with_slopes
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
-from cute_dialect.op.execute.attention import check_call, head_matrix, log_matrix, readable_matrix
+from cute_dialect.op.execute.attention import (
+    block_lists,
+    captured_array,
+    captured_operands,
+    check_call,
+    expanded_mask,
+    expanded_slopes,
+    head_matrix,
+    log_matrix,
+    readable_matrix,
+)
 from cute_dialect.op.problems.attention import Form, form_of, is_readable
+from cute_dialect.op.problems.flex_attention import QUERY_LISTS
 from cute_dialect.op.problems.operands import check_overlap
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.driver import driver
 
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.attention.score_graph import ScoreGraph
+
 __all__ = [
-    "BACKWARD_CALL", "BACKWARD_OTHERS", "GRADIENTS", "AttentionBackwardProblem", "BackwardDispatch",
-    "backward_form", "choose_backward", "computed_gradients", "launch_backward", "missing_feature",
+    "BACKWARD_CALL", "BACKWARD_OTHERS", "GRADIENTS", "AttentionBackwardProblem", "BackwardArrays",
+    "BackwardDispatch", "backward_form", "choose_backward", "computed_gradients", "launch_backward", "missing_feature",
 ]  # fmt: skip
 
 BACKWARD_CALL = "attention_backward"
-BACKWARD_OTHERS = ("lse", "dlse", "cu_seqlens_q", "cu_seqlens_k")
+BACKWARD_OTHERS = ("lse", "dlse", "cu_seqlens_q", "cu_seqlens_k", "alibi_slopes", "mask", "sinks")
 """Arrays that are not of the type of q."""
 GRADIENTS = ("dq", "dk", "dv")
 """Names of the results."""
@@ -75,6 +90,21 @@ class AttentionBackwardProblem(NamedTuple):
     of_lse: bool = False  # lse has a gradient, too
     deterministic: bool = False  # add the parts of dq in a fixed order
     longest_keys: int | None = None  # keys of the longest packed sequence, if known
+    # Inputs of the functions of scores that need gradients: indices of captured tensors, or "mask".
+    learned: tuple[int | str, ...] = ()
+
+    def functions(self) -> tuple[ScoreGraph | None, tuple[str, ...]]:
+        """Return the graph of the functions of scores with its slopes, and the names of the inputs of soft cap, ALiBi
+        and mask.
+
+        Raises EpilogueError if there is no derivative.
+        """
+        f = self.form
+        if f.functions is not None:
+            return with_slopes(f.functions, tuple([i for i in self.learned if isinstance(i, int)])), ()
+        native = native_scores(f.softcap > 0, f.alibi, f.bias)
+        learned = tuple([i for i, name in enumerate(native.inputs) if name in self.learned])
+        return with_slopes(native.graph, learned), native.inputs
 
 
 class BackwardDispatch(NamedTuple):
@@ -107,10 +137,6 @@ def missing_feature(problem: AttentionBackwardProblem) -> str:
     features = {
         f"v with head size {f.values}, other than that of q,": f.values != f.size,
         "scale 0": f.scale == 0,
-        "softcap": f.softcap > 0,
-        "alibi_slopes": f.alibi,
-        "mask": bool(f.bias),
-        "sinks": bool(f.sinks),
         "seqused_k": f.used,
         "page_table": f.page > 0,
     }
@@ -140,7 +166,8 @@ def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | 
             raise ValueError(f"kernel is {kernel!r}; pass a kernel name or a BackwardConfig")
         config = found._replace(
             element=f.element, head=head, mask=f.mask, from_end=f.from_end, packed=f.packed, dlse=problem.of_lse,
-            deterministic=problem.deterministic,
+            deterministic=problem.deterministic, functions=problem.functions()[0], block_m=f.blocks[0],
+            block_n=f.blocks[1],
         )  # fmt: skip
         parts = slices_of(problem, config) if (kernel is None or config.split) and not problem.deterministic else 1
         if config.split:
@@ -173,7 +200,7 @@ def slices_of(problem: AttentionBackwardProblem, config: BackwardConfig) -> int:
     key_heads, longest = f.heads // f.sharing, f.keys if problem.longest_keys is None else problem.longest_keys
     tiles = -(-min(longest, f.keys) // c.tile_n)
     units = (-(-tiles // 2) if c.takes_pairs else tiles) * key_heads * f.batch
-    if not 0 < units < _MOST_WAVES * c.sms or f.rows == 0:
+    if not 0 < units < _MOST_WAVES * c.sms or f.rows == 0 or f.blocks[1]:
         return 1
     steps, per_unit = _most_steps(f, c, tiles), 2 if c.takes_pairs else 1
     sums = 2 * 4 * key_heads * c.tiles(f.keys, f.batch, of_keys=True) * c.tile_n * c.head
@@ -210,11 +237,19 @@ def _most_steps(f: Form, c: BackwardConfig, tiles: int) -> int:
     return max(map(steps, range(tiles)))
 
 
-def launch_backward(one: RowCall, way: BackwardDispatch, results: tuple[Any, Any, Any]) -> None:
+class BackwardArrays(NamedTuple):
+    """Arrays that a backward pass leaves."""
+
+    stats: Any  # log-sum-exps times log2(e) and deltas of rows, (H, tiles, 2 tile_m)
+    sums: dict[int | str, Any]  # gradients of captured tensors in f32
+
+
+def launch_backward(one: RowCall, way: BackwardDispatch, results: tuple[Any, Any, Any]) -> BackwardArrays:
     """Compute the gradients of q, k and v to ``results``, which are readable by TMA.
 
     Args:
-        one: a call on q, k, v, out, dout, lse and, if they are used, dlse, cu_seqlens_q and cu_seqlens_k.
+        one: a call on q, k, v, out, dout, lse and, if they are used, dlse, cu_seqlens_q, cu_seqlens_k and the arrays of
+            the functions of scores.
         way: the kernels.
         results: dq, dk and dv, like q, k and v.
     """
@@ -231,8 +266,32 @@ def launch_backward(one: RowCall, way: BackwardDispatch, results: tuple[Any, Any
     keys = f.keys if longest is None else min(longest, f.keys)
     operands |= {"queries": f.rows, "keys": keys, "parts": way.parts}
     operands |= {"scale": f.scale, "left": f.left, "right": f.right}
+    _, names = way.problem.functions()
+    inputs = _native_inputs(one, f, names) if f.functions is None else captured_operands(one, f.functions)
+    operands |= {f"captured {i}": x for i, x in enumerate(inputs)}
+    operands |= dict(zip(QUERY_LISTS, block_lists(one, f, QUERY_LISTS)))
+    sums: dict[int | str, Any] = {}
+    for name, i in zip(way.problem.learned, c.learned):
+        source = one.views["mask" if isinstance(name, str) else f"captured {i}"]
+        sums[name] = made = one.result(source.shape, "f32")
+        made[...] = 0
+        view = one.view_of(made)
+        operands[f"sums {i}"] = expanded_mask(view, f) if isinstance(name, str) else captured_array(view)
+    if f.sinks and f.packed:  # the workspace has rows of no sequence
+        operands["stats"][...] = 0
     for kernel, launch in zip(way.kernels, backward_launches(c)):
         one.launch(kernel, *[operands[name] for name in launch.operands])
+    return BackwardArrays(operands["stats"], sums)
+
+
+def _native_inputs(one: RowCall, form: Form, names: Sequence[str]) -> list[Any]:
+    """Return the inputs of the graph of soft cap, ALiBi and mask."""
+    found: dict[str, Any] = {"softcap": form.softcap, "1 / softcap": 1 / form.softcap if form.softcap else 0.0}
+    if form.alibi:
+        found["alibi_slopes"] = expanded_slopes(one.views["alibi_slopes"], form)
+    if form.bias:
+        found["mask"] = expanded_mask(one.views["mask"], form)
+    return [found[name] for name in names]
 
 
 def computed_gradients(one: RowCall, way: BackwardDispatch) -> tuple[Any, Any, Any]:
@@ -264,12 +323,13 @@ def computed_gradients(one: RowCall, way: BackwardDispatch) -> tuple[Any, Any, A
 
 
 def backward_form(
-    views: Mapping[str, ArrayView], causal: object, scale: object, window: Any, layout: str, longest: object
-) -> Form:
+    views: Mapping[str, ArrayView], causal: object, scale: object, window: Any, layout: str, longest: object,
+    softcap: object = 0.0,
+) -> Form:  # fmt: skip
     """Return the checked call whose gradients are computed.  Raises OpError."""
     if "lse" not in views:
         raise ShapeError(f"{BACKWARD_CALL}: lse is None; pass the lse of op.attention(…, lse=True)")
-    form = form_of(views, causal, scale, window, True, layout, longest, views["q"].dtype)
+    form = form_of(views, causal, scale, window, True, layout, longest, views["q"].dtype, softcap)
     wanted = {"out": (*views["q"].shape[:-1], form.values), "lse": form.logs, "dlse": form.logs}
     for key, shape in wanted.items():
         view = views.get(key)

@@ -24,11 +24,18 @@ from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.epilogue.score_functions import trace_scores
+from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.execute.attention import AttentionDispatch, tiles_of, way_of
-from cute_dialect.op.execute.attention_backward import AttentionBackwardProblem, BackwardDispatch, choose_backward
+from cute_dialect.op.execute.attention_backward import (
+    AttentionBackwardProblem,
+    BackwardDispatch,
+    choose_backward,
+    missing_feature,
+)
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.problems.attention import Form, form_of, is_readable, numbers_of
+from cute_dialect.op.problems.flex_attention import FLEX, fields_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 _ELEMENTS = {"sinks": "f32", "alibi_slopes": "f32", "mask": "f32"}
@@ -51,6 +58,8 @@ class AttentionExplanation(Explanation):
     form: Form  # the call, checked
     way: AttentionDispatch  # the kernels and their configurations
     copied: tuple[str, ...]  # arrays that are copied first
+    seen: float = 1.0  # share of the blocks of queries and keys that a block mask lists
+    backward: BackwardDispatch | None = None  # kernels of the gradients of flex attention, if there are any
 
     @property
     def config(self) -> AttentionConfig:
@@ -85,6 +94,11 @@ class AttentionExplanation(Explanation):
             yield "split", f"keys in {self.way.parts} slices, combined by {self.way.kernels[1].name}"
         if self.config.pack or self.way.form.heads != self.form.heads:
             yield "packed", "the query heads that share keys are the rows of one tile"
+        if self.form.blocks[1]:
+            m, n = self.form.blocks
+            yield "blocks", f"{self.seen:.1%} of those of {m} queries and {n} keys are listed"
+        if self.backward is not None:
+            yield "gradients", self.backward.config.name
         for name in self.copied:
             yield "copied", f"{name}: its heads are not contiguous and aligned to 16 bytes"
 
@@ -118,6 +132,38 @@ def explain_attention(
     return AttentionExplanation(
         operation="attention", kernel=way.config.name, flops=flops, bytes=moved, bound=bound,
         kernels=way.kernels, form=form, way=way, copied=copied,
+    )  # fmt: skip
+
+
+def explain_flex(
+    query: Shaped, key: Shaped, value: Shaped = None, score_mod: Any = None, block_mask: Any = None,
+    scale: float | None = None, enable_gqa: bool = True, return_lse: bool = False, *,
+    kernel: AttentionConfig | str | None = None, element: str = "f16",
+) -> AttentionExplanation:  # fmt: skip
+    """Return the explanation of a call of flex attention, with the kernel of its gradients if it has any.
+
+    The lists of a block mask are read, also those on a GPU.  The FLOPs are those of the listed blocks.
+    """
+    mask = fields_of(block_mask)
+    plain = explain_attention(query, key, value, scale=scale, lse=return_lse, element=element)
+    functions = trace_scores(FLEX, score_mod, mask.mask_mod, keeps_score=scale is not None and scale <= 0).graph
+    form = plain.form._replace(functions=functions, blocks=mask.sizes)
+    way = way_of(form, kernel)
+    seen = 1.0
+    if mask.sizes[1]:
+        counts = [x for x in (mask.lists[0], mask.lists[2]) if x is not None]
+        blocks = -(-form.queries // mask.sizes[0]) * -(-form.keys // mask.sizes[1])
+        seen = sum([float(x.sum()) for x in counts]) / (prod(counts[0].shape[:-1]) * blocks)
+    problem = AttentionBackwardProblem(form._replace(lse=True))
+    try:
+        backward = None if missing_feature(problem) else choose_backward(problem)
+    except EpilogueError:  # a function without a derivative
+        backward = None
+    flops = int(plain.flops * seen)
+    return AttentionExplanation(
+        operation=FLEX, kernel=way.config.name, flops=flops, bytes=plain.bytes,
+        bound=max(flops / _PEAK / 1e6, plain.bytes / _BANDWIDTH / 1e6), kernels=way.kernels, form=form, way=way,
+        copied=plain.copied, seen=seen, backward=backward,
     )  # fmt: skip
 
 
@@ -187,6 +233,10 @@ def _title(f: Form) -> str:
 def _functions(form: Form) -> str:
     """Return the functions of scores as text."""
     names = {"soft cap": form.softcap, "ALiBi": form.alibi, "sinks": form.sinks}
+    functions = form.functions
+    names["a function of scores"] = functions is not None and functions.has("score")
+    names["a function of masks"] = functions is not None and functions.has("visible")
+    names["a block mask"] = form.blocks[1]
     names["mask" if form.bias == "i1" else "bias"] = form.bias
     found = [name for name, used in names.items() if used]
     return f", with {', '.join(found)}" if found else ""

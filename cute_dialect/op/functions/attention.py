@@ -273,7 +273,8 @@ _GRADIENTS = KnownCalls(tf32=False)
 def attention_backward(
     dout: Array, q: Array, k: Array, v: Array, out: Array, lse: Array, dlse: Array = None, *,
     causal: bool | str = False, scale: float | None = None, window: tuple[int | None, int | None] | None = None,
-    layout: str = "bhsd", cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
+    softcap: float = 0.0, alibi_slopes: Array = None, mask: Array = None, layout: str = "bhsd",
+    cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
     max_seqlen_k: int | None = None, deterministic: bool | None = None, kernel: BackwardConfig | str | None = None,
     device: object = None, stream: object = None, **run: Unpack[Interpreted],
 ) -> tuple[Array, Array, Array]:  # fmt: skip
@@ -289,11 +290,11 @@ def attention_backward(
         deterministic: add the parts of ``dq`` in a fixed order; None follows
             ``torch.are_deterministic_algorithms_enabled()``.
         kernel: a name as reported by :func:`cute_dialect.op.explain`, or a ``BackwardConfig``.
-        q, k, v, causal, scale, window, layout, cu_seqlens_q, cu_seqlens_k, max_seqlen_q: as in the call.
+        q, k, v, causal, scale, window, softcap, alibi_slopes, mask, layout, cu_seqlens_q, cu_seqlens_k, max_seqlen_q:
+            as in the call.  Calls with sinks need no argument, because ``lse`` includes them.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
-    Raises UnsupportedError for calls that the kernels do not support: heads of v of another size, scale 0, and
-    functions of scores.
+    Raises UnsupportedError for calls that the kernels do not support: heads of v of another size, and scale 0.
     """
     if run:
         check_keywords(BACKWARD_CALL, attention_backward, run)
@@ -301,18 +302,20 @@ def attention_backward(
     if deterministic is None:
         deterministic = torch is not None and torch.are_deterministic_algorithms_enabled()
     bounds: object = tuple(window) if isinstance(window, list) else window
-    how = (causal, scale, bounds, layout, max_seqlen_q, max_seqlen_k, deterministic, kernel, dlse is None)
+    how = (causal, scale, bounds, softcap, layout, max_seqlen_q, max_seqlen_k, deterministic, kernel)
     offsets = () if cu_seqlens_q is None or cu_seqlens_k is None else (cu_seqlens_q, cu_seqlens_k)
-    tensors = (dout, q, k, v, out, lse, *(() if dlse is None else (dlse,)), *offsets)
+    given = (dlse, alibi_slopes, mask)
+    how += tuple([x is None for x in given])
+    tensors = (dout, q, k, v, out, lse, *[x for x in given if x is not None], *offsets)
     usual = device is None and stream is None and not run
     if usual:
         done = _GRADIENTS.again((how, len(offsets)), *tensors)
         if done is not None:
             return done
     arrays = {"q": q, "k": k, "v": v, "out": out, "dout": dout, "lse": lse, "dlse": dlse}
-    arrays |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
+    arrays |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "alibi_slopes": alibi_slopes, "mask": mask}
     one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS, ("bf16", "f16"), stream=stream, run=run)
-    form = backward_form(one.views, causal, scale, bounds, layout, max_seqlen_q)
+    form = backward_form(one.views, causal, scale, bounds, layout, max_seqlen_q, softcap)
     problem = AttentionBackwardProblem(form, dlse is not None, bool(deterministic), max_seqlen_k)
     results = computed_gradients(one, choose_backward(problem, kernel))
     if usual and not form.packed:

@@ -27,7 +27,7 @@ from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
-from cute_dialect.op.explanations.attention import explain_attention, explain_backward
+from cute_dialect.op.explanations.attention import explain_attention, explain_backward, explain_flex
 from cute_dialect.op.explanations.conv import explain_convolution
 from cute_dialect.op.explanations.gemm import (
     GemmExplanation,
@@ -102,9 +102,9 @@ def explain(
 
     Args:
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.mm_packed``, ``op.attention``,
-            ``op.attention_backward``, ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``,
-            ``op.route``, ``op.dispatch``, ``op.combine``, ``op.sample``, a convolution, or a function on rows such as
-            ``op.softmax``.
+            ``op.attention_backward``, ``op.flex_attention``, ``op.linear_cross_entropy``, ``op.quantize``,
+            ``op.dequantize``, ``op.gated``, ``op.route``, ``op.dispatch``, ``op.combine``, ``op.sample``, a
+            convolution, or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
             they are q, k and v; for functions on rows and ``op.linear_cross_entropy`` ``b`` is the weight, for
             ``op.dequantize`` the scales, for ``op.route`` ``k``, and for ``op.mm_packed`` a ``PackedWeight``, whose
@@ -136,7 +136,7 @@ def explain(
         without = [n for n in signature(explain).parameters if n not in options]
         spellings = SPELLINGS if name.startswith("attention") else None
         check_keywords(name, function, more, also=explain, without=without, interpreted=False, spellings=spellings)
-    if name in ("attention", "attention_backward"):
+    if name in ("attention", "attention_backward", "flex_attention"):
         of_gemms = {"c": c, "bias": bias, "residual": residual, "activation": applied or None, "epilogue": epilogue}
         given = {key: value for key, value in of_gemms.items() if value is not None}
         return _explained_attention(name, a, b, out, element, {**given, **more})
@@ -198,21 +198,21 @@ def explain(
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
-            "op.mm_packed, op.attention, op.attention_backward, op.linear_cross_entropy, op.quantize, op.route, a "
-            "convolution or a function on rows"
+            "op.mm_packed, op.attention, op.attention_backward, op.flex_attention, op.linear_cross_entropy, "
+            "op.quantize, op.route, a convolution or a function on rows"
         )
     return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **given)
 
 
 def _explained_attention(name: str, q: Any, k: Any, v: Any, element: str, more: Mapping[str, Any]) -> Any:
-    """Return the explanation of ``attention`` or ``attention_backward``."""
-    known = set(signature(explain_attention).parameters)
+    """Return the explanation of ``attention``, ``attention_backward`` or ``flex_attention``."""
+    function = {"attention": explain_attention, "attention_backward": explain_backward}.get(name, explain_flex)
+    known = set(signature(function).parameters)
     if name == "attention_backward":
-        known = known - {"lse"} | set(signature(explain_backward).parameters)
+        known |= set(signature(explain_attention).parameters) - {"lse"}
     for key in more:
         if key not in known:
             raise ArgumentError(f"explain: {name} is not explained with {key}; omit it")
-    function = explain_attention if name == "attention" else explain_backward
     return function(q, k, v, element=element, **more)
 
 

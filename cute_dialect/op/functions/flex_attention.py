@@ -11,7 +11,8 @@ mask lists the blocks of keys that each block of queries sees; the kernel skips 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.attention.block_mask import block_counts_text
@@ -21,11 +22,24 @@ from cute_dialect.op.epilogue.score_functions import TracedScores, trace_scores
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.attention import captured_operands, check_call, computed, way_of
+from cute_dialect.op.execute.attention_backward import (
+    AttentionBackwardProblem,
+    choose_backward,
+    launch_backward,
+    missing_feature,
+)
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.attention import Form, form_of
-from cute_dialect.op.problems.flex_attention import FLEX, KEY_LISTS, BlockMaskFields, check_lists, fields_of
+from cute_dialect.op.problems.flex_attention import (
+    FLEX,
+    KEY_LISTS,
+    QUERY_LISTS,
+    BlockMaskFields,
+    check_lists,
+    fields_of,
+)
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -33,7 +47,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Array, Interpreted
 
-__all__ = ["FlexCall", "create_block_mask", "flex_attended", "flex_attention"]
+__all__ = ["FlexCall", "create_block_mask", "flex_attention"]
 
 _KNOWN = KnownCalls()
 """Cached calls."""
@@ -43,9 +57,87 @@ class FlexCall(NamedTuple):
     """The arguments of a call other than arrays."""
 
     functions: ScoreGraph | None
+    captured: int  # number of captured tensors
     blocks: tuple[int, int]  # queries and keys of a block of the mask; 0 without lists
+    lengths: tuple[int, int]  # queries and keys of the block mask
     scale: float | None
     kernel: AttentionConfig | str | None = None
+    device: object = None
+    # Inputs of the functions that need gradients; None if the call needs none.
+    learned: tuple[int, ...] | None = None
+
+    def arrays(self, tensors: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+        """Return arrays by name: query, key, value, captured tensors and then ``names``."""
+        return dict(zip(("q", "k", "v", *self.inputs, *names), tensors))
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the captured tensors."""
+        return [f"captured {i}" for i in range(self.captured)]
+
+    def form(self, one: RowCall, lse: bool) -> Form:
+        """Return the checked call.  Raises OpError."""
+        form = form_of(one.views, False, self.scale, None, lse, "bhsd", None, one.element)
+        if self.blocks[1]:
+            if self.lengths != (form.queries, form.keys):
+                raise ShapeError(
+                    f"{FLEX}: the block mask is for {self.lengths[0]} queries and {self.lengths[1]} keys, but the "
+                    f"arrays have {form.queries} and {form.keys}; create a mask for these lengths"
+                )
+            names = KEY_LISTS if QUERY_LISTS[0] not in one.views else (*KEY_LISTS, *QUERY_LISTS)
+            check_lists(one.views, names, self.blocks, (form.batch, form.heads, form.queries, form.keys))
+        return form._replace(functions=self.functions, blocks=self.blocks)
+
+    # --------------------------------------------------------------------------------------------- calls with gradients
+
+    def computed(self, tensors: Sequence[Any]) -> tuple[Any, Any]:
+        """Return the result and ``lse`` of tensors and the lists of key blocks and of blocks of queries."""
+        arrays = self.arrays(tensors, (*KEY_LISTS, *QUERY_LISTS))
+        others = (*self.inputs, *KEY_LISTS, *QUERY_LISTS)
+        one = RowCall(FLEX, arrays, self.device, others, ("bf16", "f16"))
+        form = self.form(one, True)
+        self.problem(form, False)  # raises if there are no gradients
+        check_call(one, form)
+        out, lse, *_ = computed(one, form, way_of(form, self.kernel))
+        return out, lse
+
+    def problem(self, form: Form, of_lse: bool) -> AttentionBackwardProblem:
+        """Return the backward of the call.  Raises OpError if it is not supported."""
+        ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
+        found = AttentionBackwardProblem(form, of_lse, ordered, None, self.learned or ())
+        missing = missing_feature(found)
+        if missing:
+            raise UnsupportedError(
+                f"{FLEX}: gradients are not supported with {missing.rstrip(',')}; use torch.no_grad()"
+            )
+        found.functions()
+        if ordered and (self.blocks[1] or self.learned):
+            raise UnsupportedError(
+                f"{FLEX}: deterministic gradients are not supported with a block mask or with gradients of captured "
+                "tensors; use torch.use_deterministic_algorithms(False)"
+            )
+        return found
+
+    def gradients(self, saved: Sequence[Any], grad: Any, grad_lse: Any, needs: Sequence[bool]) -> list[Any]:
+        """Return the gradients of the tensors of :meth:`computed`."""
+        *tensors, out, lse = saved
+        arrays = self.arrays(tensors, (*KEY_LISTS, *QUERY_LISTS))
+        arrays |= {"out": out, "lse": lse, "dout": grad, "dlse": grad_lse}
+        others = (*self.inputs, *KEY_LISTS, *QUERY_LISTS, "lse", "dlse")
+        one = RowCall(FLEX, arrays, self.device, others)
+        form = self.form(one, True)
+        found: list[Any] = [one.result(one.views[name].shape) for name in ("q", "k", "v")]
+        sums: dict[int | str, Any] = {}
+        if 0 in (form.batch, form.heads, form.queries, form.keys):
+            for x in found:
+                x[...] = 0
+        else:
+            way = choose_backward(self.problem(form, grad_lse is not None))
+            sums = launch_backward(one, way, (found[0], found[1], found[2])).sums
+        for i, tensor in enumerate(tensors[3:]):
+            known = sums.get(i) if needs[3 + i] else None
+            found.append(None if known is None else known.to(tensor.dtype))
+        return found
 
 
 def flex_attention(
@@ -87,21 +179,20 @@ def flex_attention(
         )
     mask = fields_of(block_mask)
     traced = trace_scores(FLEX, score_mod, mask.mask_mod, keeps_score=scale is not None and scale <= 0)
-    call = FlexCall(traced.graph, mask.sizes, scale, kernel)
-    lists = _with_full_lists(mask)
+    call = FlexCall(traced.graph, len(traced.captured), mask.sizes, mask.lengths, scale, kernel)
     lse = return_lse or aux is not None
     arrays = (query, key, value, *traced.captured)
-    if needs_gradients(*arrays):
-        raise UnsupportedError(f"{FLEX}: gradients are not supported; use torch.no_grad()")
-    usual = device is None and stream is None and not run
-    found = None
-    if usual:
-        found = _KNOWN.again((call, lse, mask.lengths), *arrays, *lists)
-    if found is None:
-        found = flex_attended(call, arrays, lists, lse, mask.lengths, device, stream, run)
-    if aux is not None:
-        return found[0], aux(lse=found[1])
-    return found
+    learns = needs_gradients(*arrays)
+    lists = _with_full_lists(mask, learns)
+    usual = device is None and stream is None and not run and not flag("CUTE_OP_CHECK", False)
+    if learns:
+        learned = tuple([i for i, x in enumerate(traced.captured) if x.requires_grad])
+        found = _with_gradients(call._replace(learned=learned), (*arrays, *lists), lse, device, stream, run)
+    else:
+        found = _KNOWN.again((call, lse), *arrays, *lists) if usual else None
+        if found is None:
+            found = _without_gradients(call, (*arrays, *lists), lse, device, stream, run)
+    return (found[0], aux(lse=found[1])) if aux is not None else found
 
 
 def _wanted_aux(request: Any) -> Any:
@@ -113,55 +204,63 @@ def _wanted_aux(request: Any) -> Any:
     return getattr(sys.modules[type(request).__module__], "AuxOutput")  # noqa: B009
 
 
-def _with_full_lists(mask: BlockMaskFields) -> tuple[Any, ...]:
-    """Return the lists of key blocks.  A mask without lists of full blocks has none that are full."""
-    if not mask.lists:
-        return ()
-    counts, indices, full_counts, full_indices = mask.lists[:4]
-    if full_counts is None or full_indices is None:
-        full_counts, full_indices = counts * 0, indices
-    return counts, indices, full_counts, full_indices
+def _with_full_lists(mask: BlockMaskFields, of_queries: bool) -> tuple[Any, ...]:
+    """Return the lists of key blocks, and those of blocks of queries if gradients need them.
 
-
-def flex_attended(
-    call: FlexCall, arrays: tuple[Any, ...], lists: tuple[Any, ...], lse: bool, lengths: tuple[int, int],
-    device: object = None, stream: object = None, run: Interpreted | None = None,
-) -> Any:  # fmt: skip
-    """Compute :func:`flex_attention` without gradients.
-
-    Args:
-        call: the arguments other than arrays.
-        arrays: query, key and value, and the captured tensors.
-        lists: the lists of key blocks, or nothing.
-        lse: also return ``lse``.
-        lengths: queries and keys of the block mask.
+    A mask without lists of full blocks has none that are full.
     """
-    query, key, value, *captured = arrays
-    names = [f"captured {i}" for i in range(len(captured))]
-    given = {"q": query, "k": key, "v": value, **dict(zip(names, captured)), **dict(zip(KEY_LISTS, lists))}
-    one = RowCall(FLEX, given, device, (*names, *KEY_LISTS), ("bf16", "f16"), stream=stream, run=run)
-    form = flex_form(one, call, lengths, lse)
+    found: list[Any] = []
+    for i in (0, 4) if of_queries else (0,):
+        counts, indices, full_counts, full_indices = mask.lists[i : i + 4] or (None,) * 4
+        if mask.lists and (counts is None or indices is None):
+            raise UnsupportedError(
+                f"{FLEX}: the block mask has no {QUERY_LISTS[0]}, which gradients need; create it with "
+                "compute_q_blocks=True"
+            )
+        if mask.lists and (full_counts is None or full_indices is None):
+            full_counts, full_indices = 0 * counts, indices  # pyright: ignore[reportOptionalOperand]
+        found += [counts, indices, full_counts, full_indices] if mask.lists else []
+    return tuple(found)
+
+
+def _without_gradients(
+    call: FlexCall, tensors: tuple[Any, ...], lse: bool, device: object, stream: object, run: Interpreted
+) -> Any:
+    """Compute a call on arrays, and cache it."""
+    others = (*call.inputs, *KEY_LISTS)
+    one = RowCall(FLEX, call.arrays(tensors, KEY_LISTS), device, others, ("bf16", "f16"), stream=stream, run=run)
+    form = call.form(one, lse)
     check_call(one, form)
     way = way_of(form, call.kernel)
     with one.on():
         results = computed(one, form, way)
     result = tuple(results[:2]) if lse else results[0]
     if device is None and stream is None and not run and not flag("CUTE_OP_CHECK", False):
-        one.remember(_KNOWN, (call, lse, lengths), (*arrays, *lists), result)
+        one.remember(_KNOWN, (call, lse), tensors, result)
     return result
 
 
-def flex_form(one: RowCall, call: FlexCall, lengths: tuple[int, int], lse: bool) -> Form:
-    """Return the checked call.  Raises OpError."""
-    form = form_of(one.views, False, call.scale, None, lse, "bhsd", None, one.element)
-    if call.blocks[1]:
-        if lengths != (form.queries, form.keys):
-            raise ShapeError(
-                f"{FLEX}: the block mask is for {lengths[0]} queries and {lengths[1]} keys, but the arrays have "
-                f"{form.queries} and {form.keys}; create a mask for these lengths"
-            )
-        check_lists(one.views, KEY_LISTS, call.blocks, (form.batch, form.heads, form.queries, form.keys))
-    return form._replace(functions=call.functions, blocks=call.blocks)
+def _with_gradients(
+    call: FlexCall, tensors: tuple[Any, ...], lse: bool, device: object, stream: object, run: Interpreted
+) -> Any:
+    """Compute a call on torch tensors, and record it for autograd."""
+    if run:
+        raise UnsupportedError(
+            f"{FLEX}: {', '.join(run)} is not supported with gradients; omit it, or use torch.no_grad()"
+        )
+    from cute_dialect.op.torch.flex_attention import attend  # late: torch
+
+    call = call._replace(device=device)
+
+    def compute() -> Any:
+        found = attend(call, *tensors)
+        return tuple(found) if lse else found[0]
+
+    if device is None and stream is None and not flag("CUTE_OP_CHECK", False):
+        found = _KNOWN.again((call, lse), *tensors)
+        return _KNOWN.differentiable((call, lse), tensors, compute) if found is None else found
+    with nullcontext() if stream is None else sys.modules["torch"].cuda.stream(stream):
+        return compute()
 
 
 # ---------------------------------------------------------------------------------------------------------- block masks

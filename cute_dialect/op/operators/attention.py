@@ -12,6 +12,7 @@ The gradient of ``rope`` is the inverse rotation.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -48,29 +49,48 @@ def gradients(
     saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask, of_bias: bool = False
 ) -> Gradients:
     """Return the gradients, in the types of the tensors, from those of the result and of ``lse`` (None for zero)."""
-    found = gradients_by_kernels(saved, grad, grad_lse, mask)
+    found = gradients_by_kernels(saved, grad, grad_lse, mask, of_bias)
     return gradients_by_matmuls(saved, grad, grad_lse, mask, of_bias) if found is None else found
 
 
-def gradients_by_kernels(saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask) -> Gradients | None:
-    """Return the gradients by the library's kernels, or None for calls that they do not support."""
+def gradients_by_kernels(
+    saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask, of_bias: bool, device: str | None = None
+) -> Gradients | None:
+    """Return the gradients by the library's kernels, or None for calls that they do not support.
+
+    Args:
+        device: "cpu" for the interpreter.
+    """
     q, k, v, begins_q, begins_k, out, lse = saved[:7]
-    if not q.is_cuda or saved.has_functions or mask.softcap or 0 in (q.numel(), k.numel(), lse.numel()):
+    if (not q.is_cuda and device is None) or 0 in (q.numel(), k.numel(), lse.numel()):
         return None
     grad = torch.zeros_like(out) if grad is None else grad
     arrays = {"q": q, "k": k, "v": v, "out": out, "dout": grad, "lse": lse, "dlse": grad_lse}
-    one = RowCall(BACKWARD_CALL, arrays | {"cu_seqlens_q": begins_q, "cu_seqlens_k": begins_k}, None, BACKWARD_OTHERS)
-    form = backward_form(one.views, mask.causal or False, mask.scale, mask.window, mask.layout, mask.longest)
+    arrays |= {"cu_seqlens_q": begins_q, "cu_seqlens_k": begins_k}
+    arrays |= {"sinks": saved.sinks, "alibi_slopes": saved.slopes, "mask": saved.bias}
+    one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS)
+    form = backward_form(
+        one.views, mask.causal or False, mask.scale, mask.window, mask.layout, mask.longest, mask.softcap
+    )
     ordered = torch.are_deterministic_algorithms_enabled() if mask.deterministic is None else mask.deterministic
     longest = mask.longest if begins_q is begins_k else mask.longest_keys
-    problem = AttentionBackwardProblem(form, grad_lse is not None, ordered, longest)
-    if missing_feature(problem):
+    problem = AttentionBackwardProblem(form, grad_lse is not None, ordered, longest, ("mask",) if of_bias else ())
+    if missing_feature(problem) or (of_bias and (ordered or mask.softcap)):
         return None
     results = empty_gradients(q, k, v, mask.layout)
     if begins_q is not None:  # padding rows have no gradient
         results = results[0].zero_(), results[1].zero_(), results[2].zero_()
-    launch_backward(one, choose_backward(problem), results)
-    return Gradients(*results)
+    made = launch_backward(one, choose_backward(problem), results)
+    sinks = None if saved.sinks is None else _gradient_of_sinks(saved.sinks, made.stats)
+    bias = made.sums["mask"].to(saved.bias.dtype) if of_bias and saved.bias is not None else None
+    return Gradients(*results, sinks, bias)
+
+
+def _gradient_of_sinks(sinks: Tensor, stats: Tensor) -> Tensor:
+    """Return ``-sum of e^(sink - lse) delta`` over the rows of each head."""
+    logs, deltas = stats.unflatten(-1, (2, -1)).unbind(-2)
+    weights = torch.exp(sinks.float()[:, None, None] - logs * math.log(2))
+    return (weights * deltas).sum((1, 2)).neg().to(sinks.dtype)
 
 
 # ------------------------------------------------------------------------------------------- functions of the operators

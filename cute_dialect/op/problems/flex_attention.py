@@ -68,17 +68,15 @@ def check_lists(
 
     Args:
         views: views of the lists.
-        names: KEY_LISTS or QUERY_LISTS.
+        names: KEY_LISTS, or KEY_LISTS and QUERY_LISTS.
         sizes: queries and keys of a block.
         shape: sequences, heads, queries and keys of the call.
 
     Raises OpError.
     """
-    by_query = names == KEY_LISTS
-    rows, columns = (-(-n // size) for n, size in zip(shape[2:], sizes))
-    rows, columns = (rows, columns) if by_query else (columns, rows)
+    blocks = tuple([-(-n // size) for n, size in zip(shape[2:], sizes)])
     for i, name in enumerate(names):
-        view = views[name]
+        view, (rows, columns) = views[name], blocks if name in KEY_LISTS else blocks[::-1]
         wanted = (*shape[:2], rows) if i % 2 == 0 else (*shape[:2], rows, columns)
         if view.dtype != "i32":
             raise DtypeError(f"{FLEX}: {name} of the block mask has dtype {view.dtype}; it must have i32")

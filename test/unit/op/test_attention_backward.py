@@ -19,6 +19,13 @@ from cute_dialect.op.execute.attention_backward import (  # noqa: E402
     computed_gradients,
     missing_feature,
 )
+from cute_dialect.op.operators.attention import gradients_by_kernels  # noqa: E402
+from cute_dialect.op.operators.attention_matmuls import (  # noqa: E402
+    Mask,
+    Saved,
+    attention_of,
+    gradients_by_matmuls,
+)
 from cute_dialect.op.plans import attention  # noqa: E402
 from cute_dialect.op.problems.attention import Form  # noqa: E402
 
@@ -53,9 +60,49 @@ def test_calls_that_kernels_support() -> None:
     assert not missing_feature(AttentionBackwardProblem(form, of_lse=True))
     for name, fields in {
         "v with head size 32": {"size_v": 32}, "page_table": {"page": 64},
-        "scale 0": {"scale": 0.0}, "softcap": {"softcap": 1.0}, "mask": {"bias": "i1"}, "sinks": {"sinks": "f32"},
+        "scale 0": {"scale": 0.0}, "seqused_k": {"used": True},
     }.items():  # fmt: skip
         assert missing_feature(AttentionBackwardProblem(form._replace(**fields))).startswith(name)
+
+
+FEATURES: dict[str, dict[str, Any]] = {
+    "softcap and ALiBi, packed": {"softcap": 2.0, "slopes": torch.rand(3, 2), "packed": True, "causal": "bottom_right"},
+    "bias": {"bias": torch.randn(2, 1, 100).half(), "of_bias": True},
+    "mask, sinks and softcap": {
+        "bias": torch.rand(2, 1, 70, 100) > 0.3, "sinks": torch.randn(2).half(), "softcap": 1.5, "left": 40,
+        "right": 20,
+    },
+    "sinks, packed": {"sinks": torch.randn(2), "packed": True},
+}  # fmt: skip
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("sinks, packed")
+@pytest.mark.parametrize("name", FEATURES)
+def test_functions_of_scores(name: str) -> None:
+    """The kernels' gradients of soft cap, ALiBi, mask and sinks equal those of f32 matmuls."""
+    given = dict(FEATURES[name])
+    begins: list[Any] = [None, None]
+    shapes = [(2, 2, 70, 64), (2, 1, 100, 64), (2, 1, 100, 64)]
+    if given.pop("packed", False):
+        begins = [torch.tensor(x, dtype=torch.int32) for x in ([0, 30, 30, 70], [0, 50, 60, 100])]
+        shapes = [(70, 2, 64), (100, 1, 64), (100, 1, 64)]
+    torch.manual_seed(2)
+    q, k, v = (torch.randn(shape).half() for shape in shapes)
+    of_bias = given.pop("of_bias", False)
+    arrays = {name: given.pop(name, None) for name in ("sinks", "slopes", "bias")}
+    mask = Mask(**{"causal": "", "left": -1, "right": -1, "scale": None, "layout": "bhsd", "longest": None, **given})
+    saved = Saved(q, k, v, *begins, q, torch.empty(0), **arrays)
+    out, lse = attention_of(saved, mask)
+    saved = saved._replace(out=out, lse=lse)
+    grad, grad_lse = torch.randn_like(out), torch.randn_like(lse)
+    found = gradients_by_kernels(saved, grad, grad_lse, mask, of_bias, "cpu")
+    assert found is not None
+    for x, y in zip(found, gradients_by_matmuls(saved, grad, grad_lse, mask, of_bias), strict=True):
+        assert (x is None) == (y is None)
+        if x is not None and y is not None:
+            assert x.dtype == y.dtype and x.shape == y.shape
+            assert float((x.float() - y.float()).norm()) < 1e-3 * float(y.float().norm())
 
 
 Q, LSE = torch.zeros(1, 2, 8, 64).half(), torch.zeros(1, 2, 8)

@@ -177,6 +177,96 @@ def test_a_mask_that_hides_nothing_lists_full_blocks() -> None:
     assert full is not None and torch.equal(mask.full_kv_num_blocks, full)
 
 
+# ------------------------------------------------------------------------------------------------------------ gradients
+
+
+RELATIVE = torch.linspace(-1, 1, HEADS * 2 * S).reshape(HEADS, -1).cos()
+
+
+def added(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score + RELATIVE[h, q_idx - kv_idx]
+
+
+GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    # score_mod, mask_mod, and the block mask
+    "captured": (added, per_head, {"BLOCK_SIZE": 128}),
+    "softcap": (softcap, causal, {"BLOCK_SIZE": (128, 256), "separate_full_blocks": False}),
+    "tanh": (tanh, document, {"BLOCK_SIZE": 128}),
+    "dense": (alibi, None, {}),
+}
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("dense")
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(name: str) -> None:
+    """Gradients of the result and of lse, for two query heads with masks of their own that share keys."""
+    score_mod, mask_mod, blocks = GRADIENTS[name]
+    leaves = [x.requires_grad_() for x in arrays(1, 2, 1)]
+    RELATIVE.requires_grad_(name == "captured").grad = None
+    mask = None
+    if mask_mod is not None:
+        mask = op.create_block_mask(mask_mod, 1, HEADS, S, S, "cpu", **blocks)
+    found = op.flex_attention(*leaves, score_mod, mask, enable_gqa=True, return_lse=True, device="cpu")
+    torch.manual_seed(1)
+    grads = [torch.randn_like(x) for x in found]
+    torch.autograd.backward(found, grads)
+    wide = [x.detach().double().requires_grad_() for x in leaves]
+    b, h, i, j = (torch.arange(n).reshape(-1, *[1] * (3 - at)) for at, n in enumerate((1, HEADS, S, S)))
+    visible = torch.ones(S, S, dtype=torch.bool) if mask_mod is None else mask_mod(b, h, i, j)
+    bias = RELATIVE.grad
+    RELATIVE.grad = None
+    results = exact(*wide, score_mod, visible)
+    torch.autograd.backward(results, [x.double() for x in grads])
+    pairs = [*zip(found, results), *[(x.grad, y.grad) for x, y in zip(leaves, wide)]]
+    pairs += [(bias, RELATIVE.grad)] if name == "captured" else []
+    RELATIVE.requires_grad_(False)
+    for x, y in pairs:
+        assert x is not None and y is not None
+        assert float((x.double() - y).norm()) < 2e-3 * float(y.norm())
+
+
+@pytest.mark.slow
+def test_a_call_that_is_replayed_has_the_lists_of_its_mask() -> None:
+    """The node of a call saves its tensors, so that another mask with lists of equal shapes has its own."""
+    leaves = [x.requires_grad_() for x in arrays(1, 2, 2)]
+    masks = [op.create_block_mask(f, None, None, S, S, "cpu", 128) for f in (causal, document)]
+    found = [op.flex_attention(*leaves, None, mask, device="cpu") for mask in masks]
+    rows, keys = torch.arange(S)[:, None], torch.arange(S)
+    for out, visible in zip(found, (rows >= keys, DOCUMENT[rows] == DOCUMENT[keys])):
+        wide = [x.detach().double().requires_grad_() for x in leaves]
+        wanted = torch.autograd.grad(exact(*wide, None, visible)[0].sum(), wide)
+        for x, y in zip(torch.autograd.grad(out.sum(), leaves), wanted):
+            torch.testing.assert_close(x.double(), y, rtol=1e-2, atol=2e-3)
+
+
+def test_errors_of_gradients() -> None:
+    leaves = [torch.zeros(1, 2, 130, 64, dtype=torch.float16, requires_grad=True) for _ in range(3)]
+    mask = torch_block_mask(causal, None, None, S, S, "cpu", 128)
+    bias = torch.zeros(S, requires_grad=True)
+    without = torch_block_mask(causal, None, None, S, S, "cpu", 128)
+    without.q_num_blocks = None
+    calls: list[tuple[dict[str, Any], str]] = [
+        ({"block_mask": without}, "the block mask has no q_num_blocks, which gradients need"),
+        ({"checks": ("race",)}, "checks is not supported with gradients"),
+        ({"score_mod": lambda s, b, h, i, j: 2 * s + bias[i]}, "gradients of captured tensors are supported if they"),
+        ({"score_mod": lambda s, b, h, i, j: s + bias[i] + bias[j]}, "is read at several indices; read it once"),
+        ({"score_mod": lambda s, b, h, i, j: s % 3.0}, "remainder() has no derivative"),
+        ({"scale": 0.0}, "gradients are not supported with scale 0; use torch.no_grad()"),
+        ({"value": leaves[2][..., :32]}, "gradients are not supported with v with head size 32"),
+    ]
+    for given, message in calls:
+        with pytest.raises(OpError) as caught:
+            CALL(**{**dict(zip(("query", "key", "value"), leaves)), "device": "cpu", **given})
+        assert message in str(caught.value), str(caught.value)
+    torch.use_deterministic_algorithms(True)
+    try:
+        with pytest.raises(OpError, match="deterministic gradients are not supported with a block mask"):
+            CALL(*leaves, None, mask, device="cpu")
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 # --------------------------------------------------------------------------------------------------------------- graphs
 
 
