@@ -308,7 +308,7 @@ def create_block_mask(
         names = [f"captured {i}" for i in range(len(traced.captured))]
         given = {"q": counts, **dict(zip(names, traced.captured))}
         one = RowCall(_CREATE, given, "cpu" if where.type == "cpu" else None, names, ("i32",), run=run)
-        kernel = RowKernel(f"attention-block-mask-{traced.graph}", block_counts_text, (traced.graph,))
+        kernel = block_mask_kernel(traced.graph)
         view = one.x._replace(shape=shape[::-1], strides=one.x.strides[::-1])
         one.launch(kernel, view, Q_LEN, KV_LEN, m, n, *captured_operands(one, traced.graph))
     full = counts == m * n
@@ -318,6 +318,11 @@ def create_block_mask(
     return BlockMask.from_kv_blocks(
         *lists, *full_lists, BLOCK_SIZE=(m, n), mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN)
     )
+
+
+def block_mask_kernel(graph: ScoreGraph) -> RowKernel:
+    """Return the kernel that counts the visible pairs in the blocks of a mask."""
+    return RowKernel(f"attention-block-mask-{graph}", block_counts_text, (graph,))
 
 
 def _ordered(blocks: Any) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from cute_dialect.tools.bench.cases import op as bench_op
 from cute_dialect.tools.bench.cases.op import cases_of, groups
 from cute_dialect.tools.bench.cases.op.attention import Attention, named
 from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
+from cute_dialect.tools.bench.cases.op.flex import Flex
 from cute_dialect.tools.bench.cases.op.mixed import Mixed
 from cute_dialect.tools.bench.cases.op.routing import Route
 from cute_dialect.tools.bench.cases.op.routing import Rows as ExpertRows
@@ -220,6 +221,23 @@ def test_calls_launch_only_kernels_of_their_case(operation: str, monkeypatch: py
     monkeypatch.setattr(kernel_cache, "LIBRARIES", type(kernel_cache.LIBRARIES)())
     case = Rows(operation.split()[0], "backward" in operation, "bf16", 2, 264)
     case.trial("cpu", False).check()
+    assert names and set(names) <= set(case.kernels())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backward", [False, True])
+def test_flex_attention_launches_only_kernels_of_its_case(backward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+    load = kernel_cache.load_or_compile
+
+    def noted(name: str, text: partial[str], **options: Any) -> Any:
+        names.append(name)
+        return load(name, text, **options)
+
+    monkeypatch.setattr(kernel_cache, "load_or_compile", noted)
+    monkeypatch.setattr(kernel_cache, "LIBRARIES", type(kernel_cache.LIBRARIES)())
+    case = Flex("alibi", 64, backward).tiny()
+    assert case.trial("cpu").check() < 0.5
     assert names and set(names) <= set(case.kernels())
 
 
