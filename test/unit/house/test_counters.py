@@ -10,11 +10,11 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 681,
-    "lines": 196_325,
-    "# fmt: skip": 910,
-    "Any": 6_918,
-    f"functions with {MANY} or more parameters": 122,
+    "files": 684,
+    "lines": 197_221,
+    "# fmt: skip": 917,
+    "Any": 6_992,
+    f"functions with {MANY} or more parameters": 126,
 }
 
 
