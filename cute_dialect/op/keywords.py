@@ -162,6 +162,7 @@ class Missing:
         self._raise()
 
     __bool__ = __getitem__ = __iter__ = __len__ = __float__ = __index__ = _raise
+    __lt__ = __le__ = __gt__ = __ge__ = _raise
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise
 
 

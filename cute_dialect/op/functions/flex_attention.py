@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.kernels.attention.block_mask import block_counts_text
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.score_graph import ScoreGraph
+from cute_dialect.op.arrays.library import chosen_device, gpu_here
 from cute_dialect.op.epilogue.score_functions import TracedScores, trace_scores
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
@@ -297,7 +298,10 @@ def create_block_mask(
     if min(Q_LEN, KV_LEN) < 1:
         raise ShapeError(f"{_CREATE}: Q_LEN is {Q_LEN} and KV_LEN {KV_LEN}; both must be 1 or more")
     traced: TracedScores = trace_scores(_CREATE, None, mask_mod)
-    where = torch.device("cuda" if device is None else device)
+    chosen = chosen_device(device)
+    where = torch.device("cuda" if chosen is None else chosen)
+    if where.type == "cuda":
+        gpu_here(_CREATE)
     shape = (B or 1, H or 1, -(-Q_LEN // m), -(-KV_LEN // n))
     if traced.graph is None:  # all keys are visible
         counts = torch.full(shape, m * n, dtype=torch.int32, device=where)

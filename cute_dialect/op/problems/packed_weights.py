@@ -91,7 +91,7 @@ class PackedWeight(NamedTuple):
 
 def checked_packed(call: str, packed: object) -> Format:
     """Return the format of an argument, whose data may be None.  Raises DtypeError, ShapeError, ArgumentError."""
-    if not isinstance(packed, PackedWeight):
+    if not hasattr(packed, "data") or not isinstance(packed, PackedWeight):
         raise DtypeError(
             f"{call}: packed is of type {type(packed).__name__}; pass the result of op.pack_weight, op.pack_gptq or "
             "op.pack_awq"

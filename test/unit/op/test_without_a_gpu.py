@@ -23,6 +23,7 @@ EXPERTS, OFFS = np.ones((2, 64, 48), np.float16), np.array([16, 32], np.int32)
 A8, B8 = A.astype(ml_dtypes.float8_e4m3fn), np.ones((48, 64), ml_dtypes.float8_e4m3fn).T
 EXPERTS8, ONE = np.ones((2, 48, 64), ml_dtypes.float8_e4m3fn).swapaxes(1, 2), np.ones((1,), np.float32)
 LSE, USED, ANGLES = np.ones((1, 2, 64), np.float32), np.zeros((1,), np.int32), np.ones((64, 32), np.float32)
+PACKED = op.PackedWeight(np.zeros((1, 1056), np.int32), 64, 128, "ui4-g128-f16")
 HEADS, TARGETS = np.ones((1, 2, 64, 64), np.float16), np.zeros((8,), np.int64)
 
 
@@ -65,13 +66,15 @@ CALLS: dict[str, Callable[[], object]] = {
     "scaled_dot_product_attention": lambda: op.scaled_dot_product_attention(HEADS, HEADS, HEADS),
     "attention_backward": lambda: op.attention_backward(HEADS, HEADS, HEADS, HEADS, HEADS, LSE),
     "merge_attention": lambda: op.merge_attention(HEADS[None], LSE[None]),
+    "flex_attention": lambda: op.flex_attention(HEADS, HEADS, HEADS),
+    "create_block_mask": lambda: op.create_block_mask(lambda b, h, i, j: i >= j, None, None, 128, 128),
     "rope": lambda: op.rope(HEADS, ANGLES, ANGLES),
-    "append_kv": lambda: op.append_kv(HEADS, HEADS, HEADS[:, :, :1], HEADS[:, :, :1], USED),
-    "mm_packed": lambda: op.mm_packed(ROWS, op.PackedWeight(np.zeros((1, 1056), np.int32), 64, 128, "ui4-g128-f16")),
+    "append_kv": lambda: op.append_kv(HEADS, HEADS.copy(), HEADS[:, :, :1], HEADS[:, :, :1], USED),
+    "mm_packed": lambda: op.mm_packed(A.repeat(2, 1), PACKED),
     "pack_awq": lambda: op.pack_awq(np.zeros((128, 8), np.int32), np.ones((1, 64), np.float16)),
     "pack_gptq": lambda: op.pack_gptq(np.zeros((16, 64), np.int32), np.ones((1, 64), np.float16)),
     "pack_weight": lambda: op.pack_weight(np.zeros((64, 128), np.int8), np.ones((64, 1), np.float16)),
-    "unpack_weight": lambda: op.unpack_weight(op.PackedWeight(np.zeros((1, 1056), np.int32), 64, 128, "ui4-g128-f16")),
+    "unpack_weight": lambda: op.unpack_weight(PACKED),
     "quantize": lambda: op.quantize(ROWS),
     "dequantize": lambda: op.dequantize(ROWS.astype(ml_dtypes.float8_e4m3fn), ONE),
     "gated": lambda: op.gated(ROWS),
