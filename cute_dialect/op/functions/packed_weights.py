@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from cute_dialect.kernels.gemm.mixed_input import mixed_input_text
 from cute_dialect.kernels.gemm.weight_packing import PackConfig, UnpackConfig, pack_text, unpack_text
 from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.library import gpu_here
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -376,6 +377,8 @@ def multiplied(
             )
             return y
         if m:
+            if not one.cpu:
+                gpu_here("mm_packed")
             sms = 132 if one.cpu else gpu_of(one.gpu)[1]
             c = choose_config(m, n, k, found, one.element, element, bias is not None, sms)
             kernel = RowKernel(c.name, mixed_input_text, (c,))
