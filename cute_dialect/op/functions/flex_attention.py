@@ -166,8 +166,14 @@ def flex_attention(
         kernel: a name as reported by :func:`cute_dialect.op.explain`, or an ``AttentionConfig``.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
-    A row that sees no key is 0, with an ``lse`` of minus infinity.
+    A row that sees no key is 0, with an ``lse`` of minus infinity.  Inside ``torch.compile``, torch's own operator
+    computes the call.
     """
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.compiler.is_compiling():  # it cannot trace the tracing of the functions
+        from torch.nn.attention.flex_attention import flex_attention as of_torch
+
+        return of_torch(query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options)
     if run:
         check_keywords(FLEX, flex_attention, run)
     if kernel_options is not None:
@@ -219,7 +225,7 @@ def _with_full_lists(mask: BlockMaskFields, of_queries: bool) -> tuple[Any, ...]
                 "compute_q_blocks=True"
             )
         if mask.lists and (full_counts is None or full_indices is None):
-            full_counts, full_indices = 0 * counts, indices  # pyright: ignore[reportOptionalOperand]
+            full_counts, full_indices = counts * 0, indices  # type: ignore[operator]
         found += [counts, indices, full_counts, full_indices] if mask.lists else []
     return tuple(found)
 
