@@ -14,6 +14,8 @@ import numpy as np
 
 from cute_dialect.kernels.attention.backward import backward_launches, backward_text
 from cute_dialect.kernels.attention.backward_config import BackwardConfig, default_backward_config
+from cute_dialect.kernels.attention.block_mask import block_counts_text
+from cute_dialect.kernels.attention.score_graph import ScoreGraph
 from cute_dialect.kernels.common.philox import drawn_of_arrays
 from cute_dialect.kernels.conv.config import Window
 from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
@@ -23,6 +25,7 @@ from cute_dialect.kernels.copies.transpose import transpose_text
 from cute_dialect.kernels.copies.transpose_narrow import narrow_text
 from cute_dialect.kernels.copies.transpose_unaligned import UnalignedPlan, unaligned_text
 from cute_dialect.kernels.elementwise.add import elementwise_add_text, seed_tile
+from cute_dialect.kernels.epilogue.graph import Builder, Output
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig
@@ -539,6 +542,26 @@ def _mixed(name: str, c: MixedConfig, *shapes: tuple[int, int, int]) -> Subject:
 
 MIXED = MixedConfig(rows=64, stages=2, output="f32", zeros=True)
 
+
+def _block_counts(queries: int, keys: int) -> Subject:
+    """Visible pairs in the blocks of a causal mask."""
+    make = Builder()
+    visible = make.call("greater_equal", make.place("row"), make.place("column"))
+    functions = ScoreGraph(make.graph([Output(visible)]), ("visible",))
+    shape = (-(-keys // 64), -(-queries // 64), 1, 1)
+    pairs = np.zeros((shape[1] * 64, shape[0] * 64), np.int32)
+    pairs[:queries, :keys] = np.tri(queries, keys, dtype=np.int32)
+    wanted = pairs.reshape(shape[1], 64, shape[0], 64).sum((1, 3))
+
+    def arguments() -> list[Any]:
+        return [np.full(shape, -1, np.int32, order="F"), queries, keys, 64, 64]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        return bool(np.array_equal(arrays[0][:, :, 0, 0].T, wanted))
+
+    return Subject("block counts", lambda: block_counts_text(functions), "launch", [arguments], right)
+
+
 BACKWARD = default_backward_config("f16", 64, "right")._replace(ahead=1, sms=1)
 """One block computes a pair of key tiles, with more steps than stages."""
 HALVES = default_backward_config("f16", 192, "right")._replace(sms=1)
@@ -601,6 +624,7 @@ def subjects() -> list[Subject]:
         _dense((37, 13), (256, 16), (163, 9)),
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _attention_backward("attention backward", BACKWARD, 1, 270, 200),
+        _block_counts(150, 90),
         _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
         _attention_backward("attention backward, halves", HALVES, 1, 130, 100),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
