@@ -236,7 +236,7 @@ def _filtered(own: _Row, most: Any, top_k: Any, top_p: Any, least: Any) -> _Pref
     elif "p" in c.filters:
         total = _counts(own, most, [key], True)[0]
     if "p" in c.filters:
-        wanted = total * top_p
+        wanted = cute.max(total * top_p, 2.0**-100)  # keeps the most probable token if top_p is 0
         other = _bisected(own, most, wanted, True, key)
         edge = _edge(own, most, other)
         needed = cute.max(cute.math.ceil((wanted - edge.mass) / edge.each).to(cute.Int32), 1)
@@ -293,7 +293,7 @@ def _found(own: _Row, most: Any, kept: _Prefix, tables: tuple[Any, Any, Any], u:
     """
     c, lane, (maxima, sums, equals) = own.config, cute.arch.lane_idx(), tables
     total, ties = cute.Float32(0), cute.Int32(0)
-    of_tie = _power_of_key(kept.key, most, own) if c.filters else cute.Float32(0)
+    of_tie = cute.where(kept.ties > 0, _power_of_key(kept.key, most, own), 0.0) if c.filters else cute.Float32(0)
     for start in range(0, own.count, 32):
         s = start + lane
         mass, equal = cute.Float32(0), cute.Int32(0)

@@ -55,7 +55,7 @@ def check(x: Any, seed: int = 7, offset: int = 3, **settings: Any) -> Any:
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("x0-settings0", "x1-settings5")
+@pytest.mark.sample("x0-settings0", "x0-settings2", "x1-settings5", "x3-settings7")
 @pytest.mark.parametrize(
     "settings",
     [{}, {"temperature": 0.5}, {"min_p": 0.1}, {"top_k": 3}, {"top_p": 0.6}, {"top_k": 20, "top_p": 0.7, "min_p": 0.05},
