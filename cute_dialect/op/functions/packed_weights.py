@@ -12,6 +12,7 @@ element, ``pack_gptq`` and ``pack_awq`` take the words of such checkpoints.
 from __future__ import annotations
 
 import sys
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm.mixed_input import mixed_input_text
@@ -24,6 +25,7 @@ from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.operands import check_overlap
 from cute_dialect.op.problems.packed_weights import (
     ACTIVATIONS,
     RESULTS,
@@ -81,8 +83,10 @@ def pack_weight(
     if run:
         check_keywords("pack_weight", pack_weight, run)
     bits, zero = check_bits("pack_weight", bits), None
-    if zeros is None or isinstance(zeros, int):
-        zero, zeros = zeros or 0, None
+    if isinstance(zeros, bool):
+        raise ArgumentError(f"pack_weight: zeros is {zeros}; pass an array, one integer, or None for 0")
+    if zeros is None or isinstance(zeros, Integral):
+        zero, zeros = int(zeros or 0), None
     arrays = {"w": w, "scales": scales, "zeros": zeros}
     one = RowCall("pack_weight", arrays, device, ("scales",), ("i8", "ui8"), stream=stream, run=run)
     if len(one.x.shape) != 2:
@@ -126,7 +130,8 @@ def pack_gptq(
         qzeros: (K / group, N * bits / 32), int32, packed along N; None: the middle of the range, 8 or 128.
         bits: 4 or 8.
         group: rows of K that share a scale; default: determined by the shape of ``scales``.
-        zero_offset: added to the zero points: 1 for the usual format, 0 for ``gptq_v2``.
+        zero_offset: added to the zero points: 1 for the usual format, 0 for ``gptq_v2``.  With 8 bits the sum is taken
+            modulo 256: a stored zero point of 255 means 0.  With 4 bits 15 means 16.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
     Raises:
@@ -362,6 +367,8 @@ def multiplied(
         if one.views["bias"].dtype != element:
             raise one.wrong_type("bias", f"{element}, like the result")
     m, n, k = one.count, *packed.shape
+    if given is not None:
+        check_overlap("mm_packed", one.views, c="")
     with one.on():
         y = one.result((*one.x.shape[:-1], n), element, "out")
         if m >= UNPACKED_ROWS:

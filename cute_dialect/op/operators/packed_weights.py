@@ -48,6 +48,7 @@ def backward(ctx: Context, dy: Tensor) -> tuple[Tensor | None, ...]:
     if ctx.needs_input_grad[0]:
         w = CUTE.unpack_weight(data, *ctx.packed, element_name(ctx.element))
         rows = dy.reshape(-1, dy.shape[-1]).to(ctx.element)
+        rows = rows if 1 in rows.stride() else rows.contiguous()  # the gradient of a sum is expanded
         of_x = CUTE.mm(rows, w, device=_device(dy) or "").reshape(*dy.shape[:-1], w.shape[1])
     if ctx.needs_input_grad[2]:
         of_bias = dy.reshape(-1, dy.shape[-1]).sum(0, dtype=torch.float32).to(ctx.bias)

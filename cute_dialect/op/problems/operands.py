@@ -362,14 +362,15 @@ def check_overlap(call: str, views: Mapping[str, ArrayView], out: str = "out", c
     """Check that a given result shares no memory with other arrays, unless it is the addend.
 
     Args:
-        out, c: names of the result and of the addend.
+        out, c: names of the result and of the addend; "" if the call has none.
 
     Raises LayoutError.
     """
     result = views[out]
     for name, view in views.items():
         if name not in (out, c) and overlap(view, result):
-            raise LayoutError(f"{call}: {out} shares memory with {name}; pass a separate {out} (only {c} may be {out})")
+            but = f" (only {c} may be {out})" if c else ""
+            raise LayoutError(f"{call}: {out} shares memory with {name}; pass a separate {out}{but}")
     if c in views and not same_matrix(views[c], result) and overlap(views[c], result):
         raise LayoutError(
             f"{call}: {out} shares memory with {c}, but is not the same matrix; pass {c} itself or a copy"

@@ -48,8 +48,8 @@ def test_one_integer_per_element(bits: int, group: int, scale: str, signed: bool
     np.testing.assert_allclose(op.unpack_weight(p, "f32", device="cpu"), w.exact(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("zeros", [None, 0, -3])
-def test_zero_point_of_all_groups(zeros: int | None) -> None:
+@pytest.mark.parametrize("zeros", [None, 0, -3, np.int64(-3)])
+def test_zero_point_of_all_groups(zeros: Any) -> None:
     p = op.pack_weight(W.signed, W.scales, zeros, device="cpu")
     assert p.format == ("ui4-g128-f16-z" if zeros else "ui4-g128-f16")
     exact = W._replace(zeros=np.full(W.scales.shape, 8 + (zeros or 0))).exact()
@@ -76,6 +76,19 @@ def test_checkpoints(zeros: bool) -> None:
     byte = weights(72, 128, 8, 128, "bf16", zeros=False)
     p = op.pack_gptq(*gptq(byte), bits=8, device="cpu")
     np.testing.assert_allclose(op.unpack_weight(p, "f32", device="cpu"), byte.exact(), rtol=1e-6)
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize(("bits", "zero"), [(4, 16), (8, 0)])
+def test_the_largest_stored_zero_point(bits: int, zero: int) -> None:
+    """Zero points have a byte: 255 + 1 is 0, as for readers that mask the sum, and 15 + 1 is 16."""
+    w = weights(72, 128, bits, 64, "f16", zeros=True)
+    q, s, z = gptq(w)
+    p = op.pack_gptq(q, s, np.full_like(z, -1), bits=bits, device="cpu")
+    exact = w._replace(zeros=np.full(w.zeros.shape, zero)).exact()
+    np.testing.assert_allclose(op.unpack_weight(p, "f32", device="cpu"), exact, rtol=1e-6)
+    x = normal(3, 128)
+    check(op.mm_packed(x, p, dtype="f32", device="cpu"), x, exact)
 
 
 @pytest.mark.end_to_end
@@ -125,6 +138,10 @@ def test_torch() -> None:
         y.backward(g)
         assert torch.allclose(x.grad.double(), 2 * g.double() @ w, atol=0.05, rtol=4e-3)
         assert torch.allclose(bias.grad.double(), 2 * g.double().sum((0, 1)), atol=0.02, rtol=4e-3)
+    for expanded in (torch.ones(()), torch.randn(72), torch.randn(3, 1), torch.randn(2, 1, 1)):
+        x.grad, g = None, expanded.half().expand(2, 3, 72)
+        op.mm_packed(x, p, device="cpu").backward(g)
+        assert torch.allclose(x.grad.double(), g.double() @ w, atol=0.05, rtol=4e-3)
     operator, schema = torch.ops.cute.mm_packed.default, ("test_schema", "test_faketensor")
     with pytest.MonkeyPatch.context() as m:
         m.setenv("CUTE_DEVICE", "cpu")
@@ -157,6 +174,7 @@ def test_chosen_kernels_fit_a_block(format: str, n: int, k: int) -> None:
 
 
 X = normal(2, 200)
+BOTH = normal(2, 80)
 GOOD = op.PackedWeight(np.zeros((2, 2 * (1024 + 32)), np.int32), 72, 200, "ui4-g128-f16")
 QWEIGHT, SCALES, QZEROS = gptq(weights(72, 256, 4, 128, "f16", zeros=False))
 
@@ -287,6 +305,21 @@ QWEIGHT, SCALES, QZEROS = gptq(weights(72, 256, 4, 128, "f16", zeros=False))
             lambda: op.mm_packed(X, GOOD, out=np.ones((2, 72), "f2"), dtype="f32"),
             op.DtypeError,
             "mm_packed: dtype is f32, but out has f16; omit dtype",
+        ),
+        (
+            lambda: op.pack_weight(W.signed, W.scales, True),
+            op.ArgumentError,
+            "pack_weight: zeros is True; pass an array, one integer, or None for 0",
+        ),
+        (
+            lambda: op.mm_packed(X, GOOD, out=X[:, 100:172]),
+            op.LayoutError,
+            "mm_packed: out shares memory with x; pass a separate out",
+        ),
+        (
+            lambda: op.mm_packed(X, GOOD, BOTH[0, :72], out=BOTH[:, :72]),
+            op.LayoutError,
+            "mm_packed: out shares memory with bias; pass a separate out",
         ),
         (
             lambda: op.mm_packed(X, GOOD, out=np.ones((2, 71), "f2")),
