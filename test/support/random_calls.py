@@ -1392,6 +1392,141 @@ def _append_kv(d: Draw) -> Call:
     return _simple(d, text, tensors, ours, exact, slack)
 
 
+# Mixtures of experts, and sampling
+
+
+@_family("route", 3)
+def _route(d: Draw) -> Call:
+    experts, score, dtype = d.rng.choice((8, 40, 64)), d.rng.choice(("softmax", "sigmoid")), d.rng.choice((F32, BF16))
+    lead = d.rng.choice([(d.size(1, 3, 33, 130),), (2, d.size(1, 5)), ()])
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    has_bias, k = d.rng.random() < 0.4, d.rng.choice((1, 2, 4))
+    scale: float = d.rng.choice((1.0, 2.5))
+    how: dict[str, Any] = {"normalise": d.rng.random() < 0.5, "scale": scale}
+    how |= {"groups": 4, "top_groups": 2} if d.rng.random() < 0.4 else {}
+    # Normal numbers: equal scores of groups, which a bias rounds, would be ambiguous.
+    tensors = {"logits": d.memory((*lead, experts), dtype, d.values((*lead, experts), dtype, 1.001))}
+    tensors |= {"bias": d.memory((experts,), F32, d.values((experts,), F32, 1.001))} if has_bias else {}
+
+    def ours(logits: Any, bias: Any = None) -> Any:
+        weights, chosen = op.route(logits, k, score, bias=bias, **how, **run)
+        return weights, logits.gather(-1, chosen.long())
+
+    def exact(logits: Any, bias: Any = None) -> Any:
+        scores = torch.softmax(logits, -1) if score == "softmax" else torch.sigmoid(logits)
+        ranked = scores.detach() if bias is None else scores.detach() + bias
+        if "groups" in how:
+            of_groups = ranked.unflatten(-1, (4, -1)).sort(dim=-1, descending=True).values
+            of_groups = of_groups[..., 0] if bias is None else of_groups[..., :2].sum(-1)
+            best = of_groups.sort(dim=-1, descending=True, stable=True).indices[..., :2]
+            inside = torch.zeros_like(of_groups).scatter(-1, best, 1.0).repeat_interleave(experts // 4, -1)
+            ranked = ranked.masked_fill(inside == 0, -math.inf)
+        chosen = ranked.sort(dim=-1, descending=True, stable=True).indices[..., :k]
+        weights = scores.gather(-1, chosen)
+        if how["normalise"]:
+            weights = weights / (weights.sum(-1, keepdim=True) + (1e-20 if score == "sigmoid" else 0.0))
+        return weights * scale, logits.gather(-1, chosen)
+
+    call = _simple(
+        d, f"op.route(k={k}, score={score!r}, {how})", tensors, ours, exact, lambda **_: (2.0**-16 * scale, 2.0**-16)
+    )
+    _learn(call, d, ("logits",))
+    call.gradient_floor = lambda **_: 2.0**-14 * scale
+    return call
+
+
+@_family("dispatch", 2)
+def _dispatch(d: Draw) -> Call:
+    experts, k, n, dtype = (
+        d.rng.choice((1, 8, 40)),
+        d.rng.choice((1, 2, 4)),
+        d.size(1, 7, 64, 333),
+        d.rng.choice((F16, BF16, F32)),
+    )
+    lead = d.rng.choice([(d.size(1, 3, 33, 130),), (2, d.size(1, 5)), ()])
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    # Numbers outside of the experts drop pairs.
+    chosen = torch.randint(-1, experts + 1, (*lead, k), generator=d.generator)
+    numbers = chosen.to(d.device, d.rng.choice((torch.int32, torch.int64)))
+    keys = torch.where((chosen < 0) | (chosen >= experts), experts, chosen).flatten()
+    pairs = keys.sort(stable=True).indices
+    order = torch.empty_like(pairs).scatter_(0, pairs, torch.arange(pairs.numel()))
+    order = torch.where(keys < experts, order, -1 - order).reshape(chosen.shape).to(d.device)
+    offs = torch.bincount(keys, minlength=experts + 1)[:experts].cumsum(0).to(d.device)
+    tokens, inside = (pairs // k).to(d.device), (keys[pairs] < experts).to(d.device)
+    call = Call(f"op.dispatch(num_experts={experts}, k={k})", d.device)
+    call.memory["x"] = d.memory((*lead, n), dtype)
+    _learn(call, d, ("x",))
+
+    def exact(x: Any) -> Any:
+        rows = x.reshape(math.prod(lead), n)[tokens] * inside[:, None]
+        return rows if call.learned else (rows, offs, order)
+
+    def ours(x: Any) -> Any:
+        found = op.dispatch(x, numbers, experts, **run)
+        return found[0] if call.learned else found
+
+    call.function, call.exact = ours, exact
+    return call
+
+
+@_family("combine", 2)
+def _combine(d: Draw) -> Call:
+    k, n, dtype = d.rng.choice((1, 2, 4)), d.size(1, 7, 64, 333), d.rng.choice((F16, BF16, F32))
+    lead = d.rng.choice([(d.size(1, 3, 33, 130),), (2, d.size(1, 5)), ()])
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    pairs = math.prod(lead) * k
+    rows = torch.randperm(pairs, generator=d.generator).reshape(*lead, k)
+    kept = torch.rand(rows.shape, generator=d.generator) < 0.8
+    order = torch.where(kept, rows, -1 - rows).to(d.device, torch.int32)
+    rows, kept = rows.to(d.device), kept.to(d.device)
+    tensors = {"y": d.memory((pairs, n), dtype)}
+    tensors |= {"weights": d.memory((*lead, k), F32, layouts=("contiguous",))} if d.rng.random() < 0.7 else {}
+
+    def exact(y: Any, weights: Any = None) -> Any:
+        factors = kept.double() if weights is None else weights * kept
+        return (y[rows] * factors[..., None]).sum(-2)
+
+    call = _simple(
+        d, f"op.combine(k={k})", tensors, lambda y, weights=None: op.combine(y, order, weights, **run), exact,
+        lambda y, weights=None: 2.0**-20 * exact(y.abs(), None if weights is None else weights.abs()),
+    )  # fmt: skip
+    _learn(call, d, tuple(tensors))
+    # The gradient of a weight is a sum over the columns.
+    call.gradient_floor = lambda y, weights=None: 2.0**-20 * n * float(y.abs().max()) if y.numel() else 0.0
+    return call
+
+
+@_family("sample", 2)
+def _sample(d: Draw) -> Call:
+    n, dtype = d.size(1, 7, 64, 1001, 5003, zero=False), d.rng.choice((F16, BF16, F32))
+    shape = (*d.rng.choice([(d.size(1, 3, 33),), (2, d.size(1, 5)), ()]), n)
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    how = d.rng.choice(({"temperature": 0}, {"temperature": 0.7, "top_k": 3}, {"temperature": 2.0, "min_p": 0.25}))
+    seed = d.rng.getrandbits(40)
+
+    def token(logits: Any) -> Any:
+        return op.sample(logits, **how, seed=seed, **run)
+
+    def is_kept(logits: Any) -> Any:
+        """Return 1 for each row whose token passes the filter, up to a rounding of min_p."""
+        found = logits.gather(-1, token(logits).long()[..., None])[..., 0].double()
+        if "top_k" in how:
+            least = logits.double().topk(min(3, n)).values[..., -1]
+        else:
+            least = logits.double().amax(-1) + how["temperature"] * math.log(how["min_p"]) - 2.0**-10
+        return (found >= least).to(I32)
+
+    is_greedy = how["temperature"] == 0
+    return _simple(
+        d, f"op.sample({how}, seed={seed})", {"logits": d.memory(shape, dtype)}, token if is_greedy else is_kept,
+        # Of equal logits the first one is the token.
+        lambda logits: logits.sort(dim=-1, descending=True, stable=True).indices[..., 0]
+        if is_greedy
+        else torch.ones(shape[:-1], dtype=I32, device=logits.device),
+    )  # fmt: skip
+
+
 def public_functions() -> set[str]:
     """Return the names of the functions of ``op`` that compute arrays from arrays."""
     others = {"explain", "choose", "prefetch", "tune", "load", "get_allocated_size", "get_memory_pool"}
