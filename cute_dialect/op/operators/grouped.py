@@ -100,7 +100,8 @@ def backward(ctx: Context, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...
     groups = _groups(offs, lengths, row_groups)
     s = shapes_of("grouped_mm", a.shape, b.shape, {n: x.shape for n, x in groups.items()})
     # Grouped GEMMs skip rows and columns of no group. Sums of the gradient and batched GEMMs do not, so mask them.
-    needs, mask = ctx.needs_input_grad, None
+    # In torch.compile, the arguments that end with defaults are not among those of the node.
+    needs, mask = (*ctx.needs_input_grad, *(False,) * 8)[:8], None
     if s.form == "rows" or needs[5] or needs[6]:
         mask = _inside(s.form, a, b, offs, lengths, row_groups)
         grad = grad if mask is None else torch.where(mask, grad, 0)
@@ -116,16 +117,16 @@ def backward(ctx: Context, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...
     of_a = of_b = None
     some = {"alpha": alpha, "rest": "zero", "dtype": a.dtype, **options}
     begins = None
-    if row_groups is not None and (ctx.needs_input_grad[1] or ctx.needs_input_grad[6]):
+    if row_groups is not None and (needs[1] or needs[6]):
         begins, ends = CUTE.group_bounds(row_groups, b.shape[0], options["device"])
     else:
         ends = offs
-    if ctx.needs_input_grad[0]:
+    if needs[0]:
         if s.form == "n":
             of_a = CUTE.grouped_mm(g, b.t(), offs, **some)
         else:
             of_a = CUTE.grouped_mm(g, b.mT, offs, lengths, row_groups, **some)
-    if ctx.needs_input_grad[1]:
+    if needs[1]:
         if s.form == "rows":  # Rows past the lengths are zeroed in both operands.
             x = torch.where(cast(torch.Tensor, mask), a, 0)
             of_b = CUTE.bmm(x.mT, g, alpha=alpha, dtype=b.dtype, **options)
@@ -133,9 +134,7 @@ def backward(ctx: Context, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...
             of_b = CUTE.grouped_mm(a.t(), g, ends, begins=begins, **some)
         else:
             of_b = CUTE.grouped_mm(a.mT, g, offs, **some)
-    of_c, of_bias = (
-        None if kind is None or not ctx.needs_input_grad[5 + i] else kind for i, kind in enumerate(ctx.added)
-    )
+    of_c, of_bias = (None if kind is None or not needs[5 + i] else kind for i, kind in enumerate(ctx.added))
     if of_c is not None:
         of_c = summed(grad if beta == 1.0 else grad * beta, *of_c)
     if of_bias is not None:

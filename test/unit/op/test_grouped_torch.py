@@ -53,6 +53,34 @@ def test_gradients_of_rows() -> None:
     assert same(gradients(found, (a, b, bias), grad), tuple(x.float() for x in exact))
 
 
+def _compiled_cases() -> dict[str, tuple[Any, ...]]:
+    """Return operands and groups of each kind of grouping."""
+    lengths, row_groups = torch.tensor([0, 3, 8], dtype=torch.int32), torch.full((24,), -1, dtype=torch.int32)
+    row_groups[2:9], row_groups[16:24] = 0, 2
+    return {
+        "rows": (small(40, 24), small(4, 24, 16), {"offs": ENDS}),
+        "bias": (small(40, 24), small(4, 24, 16), {"offs": ENDS, "bias": small(4, 16).detach()}),
+        "steps": (small(24, 40), small(40, 16), {"offs": ENDS}),
+        "columns": (small(4, 16, 24), small(24, 40), {"offs": ENDS}),
+        "lengths": (small(3, 8, 24), small(3, 24, 16), {"lengths": lengths}),
+        "row_groups": (small(24, 24), small(3, 24, 16), {"row_groups": row_groups}),
+    }
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("case", ["rows", *(pytest.param(c, marks=pytest.mark.slow) for c in [*_compiled_cases()][1:])])
+def test_gradients_inside_compile(case: str) -> None:
+    a, b, groups = _compiled_cases()[case]
+
+    def loss(a: Any, b: Any) -> Any:
+        return op.grouped_mm(a, b, **groups, rest="zero", device="cpu").float().square().sum()
+
+    torch._dynamo.reset()
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    found, wanted = (torch.autograd.grad(f(a, b), (a, b)) for f in (compiled, loss))
+    assert all(torch.equal(x, y) for x, y in zip(found, wanted, strict=True))
+
+
 @pytest.mark.slow
 def test_gradients_by_the_group_of_each_row() -> None:
     a, b, bias, grad = small(24, 24), small(3, 24, 16), small(3, 16), small(24, 16, seed=1).detach()
