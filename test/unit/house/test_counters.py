@@ -11,7 +11,7 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 684,
-    "lines": 197_244,
+    "lines": 197_243,
     "# fmt: skip": 917,
     "Any": 6_992,
     f"functions with {MANY} or more parameters": 126,
