@@ -1520,7 +1520,7 @@ def _sample(d: Draw) -> Call:
     is_greedy = how["temperature"] == 0
     return _simple(
         d, f"op.sample({how}, seed={seed})", {"logits": d.memory(shape, dtype)}, token if is_greedy else is_kept,
-        # Of equal logits the first one is the token.
+        # The token is the first one of equal logits.
         lambda logits: logits.sort(dim=-1, descending=True, stable=True).indices[..., 0]
         if is_greedy
         else torch.ones(shape[:-1], dtype=I32, device=logits.device),
