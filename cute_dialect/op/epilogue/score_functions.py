@@ -15,6 +15,7 @@ becomes an argument of the kernel.  Numbers of the scope are constants of the gr
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -162,6 +163,66 @@ class _Score(Proxy):
         """Return True where the value is not 0."""
         return self.to("i1")
 
+    def __and__(self, other: Any) -> Any:
+        return self._of_bools("logical_and", "&", other)
+
+    def __or__(self, other: Any) -> Any:
+        return self._of_bools("logical_or", "|", other)
+
+    def __xor__(self, other: Any) -> Any:
+        return self._of_bools("not_equal", "^", other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Any:
+        return self._of_bools("logical_not", "~")
+
+    def __lshift__(self, other: Any) -> Any:
+        return call("multiply", self, self._power("<<", other))
+
+    def __rshift__(self, other: Any) -> Any:
+        return call("floor_divide", self, self._power(">>", other))
+
+    def _of_bools(self, name: str, symbol: str, *others: Any) -> Any:
+        """Apply an operator of bits to Booleans.  Raises EpilogueError for other operands."""
+        for x in (self, *others):
+            if isinstance(x, _Part):
+                x.refuse()
+            node = x.node if isinstance(x, Proxy) else self.make.captured(x)
+            kind = type(x).__name__ if node is None else {"b": "bool", "i": "int", "f": "float"}[self.make.kind(node)]  # type: ignore[attr-defined]
+            if kind != "bool":
+                raise EpilogueError(
+                    f"{self.what}: an operand of {symbol} is {kind}; pass bool values, such as comparisons (for bits "
+                    "of integers, use // and %)"
+                )
+        return call(name, self, *others)
+
+    def _power(self, symbol: str, count: Any) -> Any:
+        """Return the factor of a shift.  Raises EpilogueError."""
+        if self._kind() != "i" or not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= 30:
+            raise EpilogueError(f"{self.what}: {symbol} needs an integer and a constant from 0 to 30; use // and *")
+        return 1 << count
+
+    def __index__(self) -> Any:
+        raise EpilogueError(
+            f"{self.what}: a list, a tuple or range() needs a value that is known while tracing, but this one is "
+            "computed by the kernel; to index by it, make a torch tensor of the list outside of the function"
+        )
+
+    def __array__(self, *args: object, **more: object) -> NoReturn:
+        raise EpilogueError(
+            f"{self.what}: a NumPy array is indexed by, or combined with, a traced value; make a torch tensor of it "
+            "outside of the function, such as torch.from_numpy(x)"
+        )
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: object, args: Any = (), kwargs: Any = None) -> Any:
+        of_bits = _OF_BITS.get(function.__name__.strip("_"))
+        if of_bits is None or kwargs:
+            return super().__torch_function__(function, types, args, kwargs)
+        first, *others = args if isinstance(args[0], Proxy) else reversed(args)
+        return of_bits(first, *others)
+
     def new_ones(self, *size: Any, **more: Any) -> _Score:
         """Return True: what torch's combinations of masks start from."""
         return self._again(self.make.constant(True))
@@ -172,6 +233,15 @@ class _Score(Proxy):
 
     def _again(self, node: Any) -> _Score:
         return type(self)(self.what, self.make, node, ())
+
+
+_OF_BITS = {
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "invert": operator.invert,
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
+    "bitwise_not": operator.invert, "logical_xor": operator.xor, "rand": operator.and_, "ror": operator.or_,
+    "rxor": operator.xor,
+}  # fmt: skip
+"""Torch functions on bits -> operators."""
 
 
 class _Part:
@@ -313,7 +383,14 @@ def _run(make: _Making, call: str, kind: str, function: Callable[..., Any]) -> i
         add_place(e, function, what)
         raise
     except TypeError as e:
-        raise EpilogueError(f"{what}: {e}; the function is called as {kind}{SIGNATURES[kind]}") from e
+        said = str(e).replace("'_Score'", "a traced value").replace("_Score", "a traced value")
+        if e.__traceback__ is None or e.__traceback__.tb_next is None:
+            raise EpilogueError(f"{what}: {said}; the function is called as {kind}{SIGNATURES[kind]}") from e
+        cure = "use arithmetic, comparisons, torch.where and the functions of op.epilogue"
+        error = EpilogueError(f"{what}: {said}; {cure}")
+        error.__traceback__ = e.__traceback__
+        add_place(error, function, what)
+        raise error from e
 
 
 # ---------------------------------------------------------------------------------------------------------- derivatives
