@@ -53,6 +53,18 @@ def check_keywords(
         raise ArgumentError(f"{call}() has no argument '{name}'{guess} Arguments: {', '.join(names)}{more}")
 
 
+def check_flag(call: str, name: str, value: object) -> None:
+    """Raise ArgumentError unless the value of a switch is a bool.
+
+    >>> check_flag("attention", "lse", "yes")
+    Traceback (most recent call last):
+        ...
+    cute_dialect.op.errors.ArgumentError: attention: lse is 'yes'; pass True or False
+    """
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{call}: {name} is {value!r}; pass True or False")
+
+
 def similar(name: str, known: Iterable[str]) -> list[str]:
     """Return the known name that is most similar to ``name`` in a list, or an empty list.
 

@@ -34,6 +34,7 @@ from cute_dialect.op.execute.attention_backward import (
     missing_feature,
 )
 from cute_dialect.op.explanations.gemm import Explanation, Line
+from cute_dialect.op.keywords import check_flag
 from cute_dialect.op.problems.attention import Form, form_of, is_readable, numbers_of
 from cute_dialect.op.problems.flex_attention import FLEX, fields_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
@@ -117,6 +118,8 @@ def explain_attention(
     sequences.  Offsets in CPU memory are read.  ``max_seqlen_k`` and ``deterministic`` only affect gradients.  Raises
     the errors of the function.
     """
+    if deterministic is not None:
+        check_flag("attention", "deterministic", deterministic)
     views = {"q": _view(q, element), "k": _view(k, element), "v": _view(k if v is None else v, element)}
     more = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "sinks": sinks, "alibi_slopes": alibi_slopes}
     more |= {"mask": mask, "seqused_k": seqused_k, "page_table": page_table}
@@ -144,6 +147,7 @@ def explain_flex(
 
     The lists of a block mask are read, also those on a GPU.  The FLOPs are those of the listed blocks.
     """
+    check_flag(FLEX, "return_lse", return_lse)
     mask = fields_of(block_mask)
     plain = explain_attention(query, key, value, scale=scale, lse=return_lse, element=element)
     functions = trace_scores(FLEX, score_mod, mask.mask_mod, keeps_score=scale is not None and scale <= 0).graph
@@ -210,6 +214,8 @@ def explain_backward(
         dlse: gradient of ``lse``; only its presence matters.
         q, k, v, kernel, element, more: as in :func:`explain_attention`.
     """
+    if deterministic is not None:
+        check_flag("attention_backward", "deterministic", deterministic)
     forward = explain_attention(q, k, v, lse=True, element=element, **more)
     form = forward.form
     way = choose_backward(AttentionBackwardProblem(form, dlse is not None, bool(deterministic), max_seqlen_k), kernel)

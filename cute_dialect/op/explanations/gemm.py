@@ -101,8 +101,9 @@ class Explanation:
         yield from self._layout()
         if self.microseconds:
             yield "predicted", f"{self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s"
-            if self.gpu and not has_costs(self.gpu):
-                yield "note", f"with the costs of an NVIDIA H200, because none are measured for {self.gpu!r}"
+        if self.gpu and not has_costs(self.gpu):
+            of = "the costs" if self.microseconds else "the kernel and the bound"
+            yield "note", f"with {of} of an NVIDIA H200, because none are measured for {self.gpu!r}"
         yield from self._occupancy()
         if self._limits():
             yield "bound", f"{self.bound:.1f} us: {self._limits()}"

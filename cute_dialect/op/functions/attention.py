@@ -32,7 +32,7 @@ from cute_dialect.op.execute.attention_backward import (
 )
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
-from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.keywords import check_flag, check_keywords
 from cute_dialect.op.problems.attention import CALL, SPELLINGS, direction_of, form_of, window_of
 from cute_dialect.runtime.settings import flag
 
@@ -120,6 +120,9 @@ def attention(
         done = _KNOWN.again(how, *tensors)
         if done is not None:
             return done
+    check_flag(CALL, "lse", lse)
+    if deterministic is not None:
+        check_flag(CALL, "deterministic", deterministic)
     if needs_gradients(alibi_slopes):
         raise UnsupportedError(f"{CALL}: alibi_slopes has no gradient; pass alibi_slopes.detach()")
     others = {"out": out, "kernel": kernel, "split_keys": split_keys, "device": device, **run}
@@ -299,7 +302,9 @@ def attention_backward(
     if run:
         check_keywords(BACKWARD_CALL, attention_backward, run)
     torch = sys.modules.get("torch")
-    if deterministic is None:
+    if deterministic is not None:
+        check_flag(BACKWARD_CALL, "deterministic", deterministic)
+    else:
         deterministic = torch is not None and torch.are_deterministic_algorithms_enabled()
     bounds: object = tuple(window) if isinstance(window, list) else window
     how = (causal, scale, bounds, softcap, layout, max_seqlen_q, max_seqlen_k, deterministic, kernel)

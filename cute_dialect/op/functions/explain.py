@@ -14,6 +14,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from types import FunctionType
@@ -30,6 +31,7 @@ from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeErro
 from cute_dialect.op.explanations.attention import explain_attention, explain_backward, explain_flex
 from cute_dialect.op.explanations.conv import explain_convolution
 from cute_dialect.op.explanations.gemm import (
+    Explanation,
     GemmExplanation,
     example_view,
     explain_dispatch,
@@ -136,10 +138,15 @@ def explain(
         without = [n for n in signature(explain).parameters if n not in options]
         spellings = SPELLINGS if name.startswith("attention") else None
         check_keywords(name, function, more, also=explain, without=without, interpreted=False, spellings=spellings)
+
+    def of_gpu(found: Explanation) -> Explanation:
+        """Return the explanation of a function whose kernels do not depend on the GPU."""
+        return replace(found, gpu=gpu) if gpu and not found.gpu else found
+
     if name in ("attention", "attention_backward", "flex_attention"):
         of_gemms = {"c": c, "bias": bias, "residual": residual, "activation": applied or None, "epilogue": epilogue}
         given = {key: value for key, value in of_gemms.items() if value is not None}
-        return _explained_attention(name, a, b, out, element, {**given, **more})
+        return of_gpu(_explained_attention(name, a, b, out, element, {**given, **more}))
     if is_convolution(function):
         how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": applied, "epilogue": epilogue}
         how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
@@ -151,30 +158,30 @@ def explain(
     if function is grouped_mm:
         return explain_grouped(a, b, out, more, dtype, math, gpu, others, element)
     if function is gated and not more:
-        return explain_gated(a, applied, element)
+        return of_gpu(explain_gated(a, applied, element))
     if function is route:
-        return explain_route(a, element, {"k": b, **more}, bias is not None)
+        return of_gpu(explain_route(a, element, {"k": b, **more}, bias is not None))
     if function is dispatch:
-        return explain_token_dispatch(a, more.get("experts", b), more.get("num_experts", out), element)
+        return of_gpu(explain_token_dispatch(a, more.get("experts", b), more.get("num_experts", out), element))
     if function is combine:
-        return explain_token_combine(a, more.get("order", b), more.get("weights", out), element)
+        return of_gpu(explain_token_combine(a, more.get("order", b), more.get("weights", out), element))
     if function is mm_packed and not more:
 
         def of_gemm(x: tuple[int, int], w: tuple[int, int]) -> GemmExplanation:
             transposed = example_view("mm_packed", "w", w, element)._replace(shape=w[::-1], strides=(1, w[1]))
             return explain(gemm.mm, x, transposed, element=element, gpu=gpu, others=0, dtype=dtype)
 
-        return explain_mm_packed(of_gemm, a, b, element, bias, dtype)
+        return of_gpu(explain_mm_packed(of_gemm, a, b, element, bias, dtype))
     if function is sample:
         values = [more.get(x, y) for x, y in (("temperature", 1.0), ("top_k", 0), ("top_p", 1.0), ("min_p", 0.0))]
         arrays = [x if hasattr(x, "shape") else None for x in values]
-        return explain_sample(a, filters_of(values, arrays), element)
+        return of_gpu(explain_sample(a, filters_of(values, arrays), element))
     if function in (rows.rms_norm, rows.layer_norm) and "quantize" in more:
         operands = (("w", b), ("b", bias), ("r", residual))
         takes = "".join([letter for letter, t in operands if t is not None])
-        return explain_norm_quantize(name, a, takes, more["quantize"], more.get("block"), element)
+        return of_gpu(explain_norm_quantize(name, a, takes, more["quantize"], more.get("block"), element))
     if function in (quantize, dequantize):
-        return explain_quantize(name, a, more.get("scale", b), element, dtype, more.get("block"))
+        return of_gpu(explain_quantize(name, a, more.get("scale", b), element, dtype, more.get("block")))
     chunk = more.pop("chunk", None) if function is linear_cross_entropy else None
     of_lists = {n: more.pop(n) for n in ("outs", "Cs", "shape", "layouts") if name == "mm_array" and n in more}
     if more:
@@ -183,7 +190,7 @@ def explain(
         target: Any = {"element": element, "gpu": gpu, "others": 0}
         return explain_linear_cross_entropy(partial(explain, gemm.mm, **target), a, b, bias, chunk, element=element)
     if function in _OF_ROWS:
-        return explain_rows(name, a, b, bias, residual, element=element)
+        return of_gpu(explain_rows(name, a, b, bias, residual, element=element))
     given: dict[str, Any] = {
         "hook": hook,
         "activation": applied,

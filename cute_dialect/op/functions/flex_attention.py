@@ -31,7 +31,7 @@ from cute_dialect.op.execute.attention_backward import (
 )
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
-from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.keywords import check_flag, check_keywords
 from cute_dialect.op.problems.attention import Form, form_of
 from cute_dialect.op.problems.flex_attention import (
     FLEX,
@@ -154,8 +154,9 @@ def flex_attention(
         query: (B, H, S, D), f16 or bf16.
         key, value: (B, H', S', D) and (B, H', S', D').
         score_mod: ``score_mod(score, b, h, q_idx, kv_idx)`` returns the score that softmax takes.  It may use
-            arithmetic, comparisons, ``torch.where`` and other elementwise functions, and index torch tensors of its
-            scope: ``score + bias[h, q_idx - kv_idx]``.  Negative indices count from the end.
+            arithmetic, comparisons, ``torch.where``, the functions of ``op.epilogue`` and torch's functions of the
+            same names, and index torch tensors of its scope: ``score + bias[h, q_idx - kv_idx]``.  Negative indices
+            count from the end.
         block_mask: mask of :func:`create_block_mask` or torch's ``BlockMask``.  Its ``mask_mod`` applies to the
             partial blocks.  Without lists of full blocks, it applies to all blocks.
         scale: factor of the scores; default: ``1 / sqrt(D)``.
@@ -178,6 +179,8 @@ def flex_attention(
         check_keywords(FLEX, flex_attention, run)
     if kernel_options is not None:
         raise UnsupportedError(f"{FLEX}: kernel_options are those of Triton kernels; omit them, or pass kernel=")
+    check_flag(FLEX, "return_lse", return_lse)
+    check_flag(FLEX, "enable_gqa", enable_gqa)
     aux = _wanted_aux(return_aux)
     if len(query.shape) == 4 and not enable_gqa and query.shape[1] != key.shape[1]:
         raise ShapeError(
@@ -298,6 +301,7 @@ def create_block_mask(
 
     if run:
         check_keywords(_CREATE, create_block_mask, run)
+    check_flag(_CREATE, "separate_full_blocks", separate_full_blocks)
     m, n = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
     if m % 64 or n % 64 or min(m, n) < 64:
         raise UnsupportedError(f"{_CREATE}: BLOCK_SIZE is {BLOCK_SIZE!r}; use multiples of 64")

@@ -35,7 +35,7 @@ from cute_dialect.op.execute.attention_backward import (
 )
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
-from cute_dialect.op.keywords import checks_keywords
+from cute_dialect.op.keywords import check_flag, checks_keywords
 from cute_dialect.op.plans.base import Recorded
 from cute_dialect.op.problems.attention import Form, direction_of, form_of, is_readable, window_of
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of
@@ -246,6 +246,7 @@ class Attention(Recorded):
         self, one: RowCall, longest: int | None, longest_keys: int | None, deterministic: bool
     ) -> BackwardDispatch:
         """Return the kernels of a backward pass.  Raises OpError."""
+        check_flag(one.name, "deterministic", deterministic)
         form = backward_form(one.views, self.causal, self.scale, self.window, self.layout, longest)
         form = form._replace(softcap=self.softcap)
         return choose_backward(AttentionBackwardProblem(form, "dlse" in one.views, deterministic, longest_keys))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from cute_dialect.kernels.attention.config import HEADS
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.keywords import check_flag
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -110,6 +111,7 @@ def form_of(
     longest: object, element: str, softcap: object = 0.0,
 ) -> Form:  # fmt: skip
     """Return the checked call.  Raises ShapeError, DtypeError, LayoutError, UnsupportedError."""
+    check_flag(CALL, "lse", lse)
     begins = [key for key in ("cu_seqlens_q", "cu_seqlens_k") if key in views]
     table = views.get("page_table")
     if table is not None and "cu_seqlens_k" in views:

@@ -114,6 +114,7 @@ Q, LSE = torch.zeros(1, 2, 8, 64).half(), torch.zeros(1, 2, 8)
         ({"out": Q[:, :1]}, op.ShapeError, r"out has shape \(1, 1, 8, 64\); it must have \(1, 2, 8, 64\)"),
         ({"dout": Q[..., :32]}, op.ShapeError, r"dout has shape \(1, 2, 8, 32\); it must have"),
         ({"lse": None}, op.ShapeError, r"lse is None; pass the lse of op.attention\(…, lse=True\)"),
+        ({"deterministic": "x"}, op.ArgumentError, "deterministic is 'x'; pass True or False"),
         ({"max_seqlen_k": 2.5}, op.ShapeError, "max_seqlen_k is 2.5; pass an int of 0 or more"),
         ({"lse": LSE[..., 1:]}, op.ShapeError, r"lse has shape \(1, 2, 7\); it must have \(1, 2, 8\)"),
         ({"dlse": LSE.half()}, op.DtypeError, "dlse has dtype f16; pass an array of f32"),

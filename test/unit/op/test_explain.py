@@ -124,8 +124,8 @@ def test_tensors_of_torch() -> None:
             {},
             (
                 r"explain: choose is not supported; pass op\.mm, op\.bmm, op\.mm_array, op\.grouped_mm, op\.mm_packed,"
-                r" op\.attention, op\.attention_backward, op\.linear_cross_entropy, op\.quantize, op\.route, a"
-                r" convolution or a function on rows"
+                r" op\.attention, op\.attention_backward, op\.flex_attention, op\.linear_cross_entropy, op\.quantize,"
+                r" op\.route, a convolution or a function on rows"
             ),
         ),
         (op.mm, ((4, 5), (4, 4)), {}, r"mm: b has shape \(4, 4\), but a has shape \(4, 5\); pass b of \(5, N\)"),
@@ -180,6 +180,22 @@ def test_times_without_measurements_are_noted(gpu: str, noted: bool) -> None:
         op.explain(op.conv2d, (8, 32, 32, 64), (64, 3, 3, 64), gpu=gpu),
     ):
         assert (said in str(found).splitlines()) == noted
+
+
+@pytest.mark.parametrize(("gpu", "noted"), [("NVIDIA H200", False), (GPU, True), ("", False)])
+def test_kernels_without_measurements_are_noted(gpu: str, noted: bool) -> None:
+    said = f"  note      with the kernel and the bound of an NVIDIA H200, because none are measured for {gpu!r}"
+    heads, packed = (1, 2, 256, 64), op.PackedWeight(None, 256, 256, "ui4-g128-f16")
+    for found in (
+        op.explain(op.attention, heads, heads, gpu=gpu), op.explain(op.attention_backward, heads, heads, gpu=gpu),
+        op.explain(op.flex_attention, heads, heads, gpu=gpu), op.explain(op.mm_packed, (2, 256), packed, gpu=gpu),
+        op.explain(op.softmax, (8, 64), gpu=gpu), op.explain(op.gated, (8, 64), gpu=gpu, activation="silu"),
+        op.explain(op.quantize, (8, 64), dtype="e4m3", gpu=gpu), op.explain(op.route, (8, 16), 2, gpu=gpu),
+        op.explain(op.sample, (8, 64), gpu=gpu), op.explain(op.rms_norm, (8, 64), quantize="e4m3", gpu=gpu),
+        op.explain(op.dispatch, (8, 64), (8, 2), 4, gpu=gpu),
+        op.explain(op.combine, (16, 64), (8, 2), (8, 2), gpu=gpu),
+    ):  # fmt: skip
+        assert found.gpu == gpu and (said in str(found).splitlines()) == noted, found
 
 
 def test_without_torch_and_the_compiler() -> None:

@@ -29,6 +29,7 @@ LENGTHS = torch.tensor([100])
 PREFIX = torch.tensor([30])
 SLOPES = torch.tensor([0.5, 0.25])
 BIAS = torch.linspace(-1, 1, HEADS * (2 * S - 1)).reshape(HEADS, -1).sin()
+VISIBLE = torch.tensor([True, False])
 WINDOWS = torch.tensor([10, 50], dtype=torch.int32)
 
 
@@ -51,6 +52,11 @@ def prefix(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
 def neighbourhood(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
     rows, columns = q_idx // 12 - kv_idx // 12, q_idx % 12 - kv_idx % 12
     return (abs(rows) <= 2) & (columns.abs() <= 3)
+
+
+def mixed(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    either = torch.logical_xor(q_idx >= kv_idx, kv_idx >> 3 == q_idx >> 3) ^ VISIBLE[h]
+    return True & (either | torch.bitwise_not(VISIBLE[h] & (kv_idx > 9))) & ~(h << 6 == q_idx)
 
 
 def jagged(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
@@ -86,6 +92,7 @@ USUAL = {
     "prefix": (None, or_masks(causal, prefix)), "alibi": (alibi, causal), "softcap": (softcap, None),
     "relative": (relative, None), "tanh": (tanh, document), "neighbourhood": (None, neighbourhood),
     "jagged": (None, jagged), "dilated": (None, dilated), "per_head": (None, per_head),
+    "mixed": (None, mixed),
 }  # fmt: skip
 """Functions in use -> score_mod and mask_mod."""
 
@@ -346,12 +353,22 @@ def test_errors_of_functions() -> None:
         (lambda s, b, h, i, j: "s", None, "the result is a str; return a value computed from (score, b, h, q_idx"),
         (lambda s: s, None, "the function is called as score_mod(score, b, h, q_idx, kv_idx)"),
         (None, lambda b, h, i, j: torch.sort(i), "torch.sort cannot be traced"),
+        (lambda s, b, h, i, j: s @ s, None, "for @: a traced value and a traced value; use arithmetic, comparisons"),
+        (None, lambda b, h, i, j: i & 1, "an operand of & is int; pass bool values, such as comparisons (for bits"),
+        (None, lambda b, h, i, j: (i > j) | h, "an operand of | is int; pass bool values"),
+        (None, lambda b, h, i, j: torch.bitwise_and(i, 3), "an operand of & is int; pass bool values"),
+        (None, lambda b, h, i, j: ~(i - j), "an operand of ~ is int; pass bool values"),
+        (lambda s, b, h, i, j: s * (s ^ True), None, "an operand of ^ is float; pass bool values"),
+        (None, lambda b, h, i, j: (i > j) & "s", "an operand of & is str; pass bool values"),
+        (lambda s, b, h, i, j: s >> 1, None, ">> needs an integer and a constant from 0 to 30"),
+        (lambda s, b, h, i, j: s + SLOPES.numpy()[h], None, "a NumPy array is indexed by, or combined with, a traced"),
+        (lambda s, b, h, i, j: s + [0.5, 0.25][h], None, "to index by it, make a torch tensor of the list outside"),
     ]
     for score_mod, mask_mod, message in calls:
         with pytest.raises(EpilogueError) as caught:
             trace_scores("flex_attention", score_mod, mask_mod)
         assert message in str(caught.value), str(caught.value)
-        assert str(caught.value).startswith("flex_attention: ")
+        assert str(caught.value).startswith("flex_attention: ") and "_Score'" not in str(caught.value)
     with pytest.raises(EpilogueError, match=r"score_mod branches \(.*test_flex_attention.py:\d+\): `if`"):
         trace_scores("flex_attention", branches, None)
 
@@ -380,6 +397,8 @@ def test_errors_of_arguments() -> None:
         ({"kernel_options": {}}, "kernel_options are those of Triton kernels"),
         ({"key": k[:, :1], "value": v[:, :1]}, "pass equal numbers, or enable_gqa=True"),
         ({"block_mask": mask, "kernel": AttentionConfig("f16", 64, tile_m=128)}, "must divide the blocks of the mask"),
+        ({"return_lse": "no"}, "flex_attention: return_lse is 'no'; pass True or False"),
+        ({"enable_gqa": 2}, "flex_attention: enable_gqa is 2; pass True or False"),
         ({"softcap": 3}, "flex_attention() has no argument 'softcap'"),
     ]
     for given, message in calls:
@@ -389,6 +408,7 @@ def test_errors_of_arguments() -> None:
     plain: dict[str, Any] = {"mask_mod": causal, "B": 1, "H": 1, "Q_LEN": 9, "KV_LEN": 9, "device": "cpu"}
     for more, message in (
         ({"BLOCK_SIZE": 96}, "BLOCK_SIZE is 96; use multiples of 64"), ({"Q_LEN": 0}, "both must be 1 or more"),
+        ({"separate_full_blocks": "no"}, "create_block_mask: separate_full_blocks is 'no'; pass True or False"),
         ({"steps": 1}, "create_block_mask() has no argument 'steps'"),
     ):  # fmt: skip
         with pytest.raises(OpError) as caught:
