@@ -109,6 +109,10 @@ _OF_ANY = (
 """Functions whose results have the kind of their operands."""
 
 
+_KINDS = {"b": "bool", "i": "int", "f": "float"}
+"""Kinds of values -> their types in errors."""
+
+
 class _Score(Proxy):
     """A traced score, index or element of a captured tensor: a tensor of one element."""
 
@@ -189,7 +193,7 @@ class _Score(Proxy):
             if isinstance(x, _Part):
                 x.refuse()
             node = x.node if isinstance(x, Proxy) else self.make.captured(x)
-            kind = type(x).__name__ if node is None else {"b": "bool", "i": "int", "f": "float"}[self.make.kind(node)]  # type: ignore[attr-defined]
+            kind = type(x).__name__ if node is None else _KINDS[self.make.kind(node)]  # type: ignore[attr-defined]
             if kind != "bool":
                 raise EpilogueError(
                     f"{self.what}: an operand of {symbol} is {kind}; pass bool values, such as comparisons (for bits "
@@ -202,6 +206,18 @@ class _Score(Proxy):
         if self._kind() != "i" or not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= 30:
             raise EpilogueError(f"{self.what}: {symbol} needs an integer and a constant from 0 to 30; use // and *")
         return 1 << count
+
+    def __float__(self) -> Any:
+        raise EpilogueError(
+            f"{self.what}: float() needs a value that is known while tracing, but this one is computed by the kernel; "
+            "use x.float()"
+        )
+
+    def __int__(self) -> Any:
+        raise EpilogueError(
+            f"{self.what}: int() needs a value that is known while tracing, but this one is computed by the kernel; "
+            "use x.int()"
+        )
 
     def __index__(self) -> Any:
         raise EpilogueError(
@@ -262,12 +278,16 @@ class _Part:
         """Raise EpilogueError because it is used as an operand."""
         shape, count = tuple(self.tensor.shape), len(self.indices)
         raise EpilogueError(
-            f"{self.make.what}: a captured tensor of shape {shape} has {count} indices, but one element is needed; "
-            f"pass {len(shape)} indices"
+            f"{self.make.what}: a captured tensor of shape {shape} has {_indices(count)}, but one element is needed; "
+            f"pass {_indices(len(shape))}"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = refuse
     __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rand__ = __or__ = __ror__ = __bool__ = __index__ = refuse
+
+
+def _indices(count: int) -> str:
+    return f"{count} {'index' if count == 1 else 'indices'}"
 
 
 def _is_tensor(x: Any) -> bool:
@@ -287,14 +307,16 @@ def _element(make: _Making, tensor: Any, indices: tuple[Any, ...]) -> Any:
         else:
             found = make.captured(x) if not isinstance(x, Proxy) else None
             if found is None or make.kind(found) != "i":
+                node = x.node if isinstance(x, Proxy) else found
+                kind = type(x).__name__ if node is None else _KINDS[make.kind(node)]
                 raise EpilogueError(
-                    f"{make.what}: a captured tensor has an index of type {type(x).__name__}; use integers: q_idx, "
-                    "kv_idx, h, b, and numbers computed from them"
+                    f"{make.what}: a captured tensor has an index of type {kind}; use integers: q_idx, kv_idx, h, b, "
+                    "and numbers computed from them"
                 )
             nodes.append(found)
     if len(nodes) > rank:
         raise EpilogueError(
-            f"{make.what}: a captured tensor of shape {tuple(tensor.shape)} has {len(nodes)} indices; pass {rank}"
+            f"{make.what}: a captured tensor of shape {tuple(tensor.shape)} has {_indices(len(nodes))}; pass {rank}"
         )
     if len(nodes) < rank:
         return _Part(make, tensor, indices)
@@ -362,6 +384,11 @@ def trace_scores(
 
 def _run(make: _Making, call: str, kind: str, function: Callable[..., Any]) -> int:
     """Run a function with proxies, and return the node of its result.  Raises EpilogueError."""
+    if not callable(function):
+        cure = "; pass the mask as block_mask" if hasattr(function, "kv_num_blocks") else ""
+        raise EpilogueError(
+            f"{call}: {kind} is of type {type(function).__name__}; pass a function {kind}{SIGNATURES[kind]}{cure}"
+        )
     what = make.what = f"{call}: {kind} {name_of(function)}"
     given = [_Score(what, make, make.place(index), ()) for index in _INDICES]
     if kind == "score_mod":

@@ -10,17 +10,21 @@ mask lists the blocks of keys that each block of queries sees; the kernel skips 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import wraps
+from math import isfinite
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from cute_dialect.kernels.attention.block_mask import block_counts_text
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.score_graph import ScoreGraph
-from cute_dialect.op.arrays.library import chosen_device, gpu_here
+from cute_dialect.op.arrays.library import check_options, chosen_device, gpu_here
 from cute_dialect.op.epilogue.score_functions import TracedScores, trace_scores
-from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.errors import EpilogueError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.attention import captured_operands, check_call, computed, way_of
 from cute_dialect.op.execute.attention_backward import (
@@ -32,7 +36,7 @@ from cute_dialect.op.execute.attention_backward import (
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords
-from cute_dialect.op.problems.attention import Form, form_of
+from cute_dialect.op.problems.attention import CALL, Form, form_of, is_number
 from cute_dialect.op.problems.flex_attention import (
     FLEX,
     KEY_LISTS,
@@ -41,6 +45,7 @@ from cute_dialect.op.problems.flex_attention import (
     check_lists,
     fields_of,
 )
+from cute_dialect.runtime.call_options import device_number
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -52,6 +57,29 @@ __all__ = ["FlexCall", "create_block_mask", "flex_attention"]
 
 _KNOWN = KnownCalls()
 """Cached calls."""
+
+
+_NAMES = {"q": "query", "k": "key", "v": "value"}
+"""Names of arrays in the kernels of attention -> arguments of ``flex_attention``."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _with_names(function: _F) -> _F:
+    """Decorate a function whose errors are those of ``attention``, to name the arguments of ``flex_attention``."""
+
+    @wraps(function)
+    def renamed(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except EpilogueError:  # has the names of the user's functions
+            raise
+        except OpError as e:
+            said = re.sub(r"(?<![\w.-])[qkv](?![\w.-])", lambda found: _NAMES[found[0]], str(e))
+            e.args = (re.sub(rf"^{CALL}: ", f"{FLEX}: ", said), *e.args[1:])
+            raise
+
+    return cast("_F", renamed)
 
 
 class FlexCall(NamedTuple):
@@ -91,6 +119,7 @@ class FlexCall(NamedTuple):
 
     # --------------------------------------------------------------------------------------------- calls with gradients
 
+    @_with_names
     def computed(self, tensors: Sequence[Any]) -> tuple[Any, Any]:
         """Return the result and ``lse`` of tensors and the lists of key blocks and of blocks of queries."""
         arrays = self.arrays(tensors, (*KEY_LISTS, *QUERY_LISTS))
@@ -174,7 +203,9 @@ def flex_attention(
     if torch is not None and torch.compiler.is_compiling():  # it cannot trace the tracing of the functions
         from torch.nn.attention.flex_attention import flex_attention as of_torch
 
-        return of_torch(query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options)
+        more = {} if return_aux is None else {"return_aux": return_aux}
+        arguments = (query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options)
+        return of_torch(*arguments, **more)
     if run:
         check_keywords(FLEX, flex_attention, run)
     if kernel_options is not None:
@@ -182,10 +213,12 @@ def flex_attention(
     check_flag(FLEX, "return_lse", return_lse)
     check_flag(FLEX, "enable_gqa", enable_gqa)
     aux = _wanted_aux(return_aux)
-    if len(query.shape) == 4 and not enable_gqa and query.shape[1] != key.shape[1]:
+    if scale is not None and (not is_number(scale) or not isfinite(scale)):
+        raise UnsupportedError(f"{FLEX}: scale is {scale!r}; pass a finite int or float")
+    heads = [x.shape[1] for x in (query, key) if len(getattr(x, "shape", ())) == 4]
+    if len(heads) == 2 and not enable_gqa and heads[0] != heads[1]:
         raise ShapeError(
-            f"{FLEX}: query has {query.shape[1]} heads and key has {key.shape[1]}; pass equal numbers, or "
-            "enable_gqa=True"
+            f"{FLEX}: query has {heads[0]} heads and key has {heads[1]}; pass equal numbers, or enable_gqa=True"
         )
     mask = fields_of(block_mask)
     traced = trace_scores(FLEX, score_mod, mask.mask_mod, keeps_score=scale is not None and scale <= 0)
@@ -209,6 +242,10 @@ def _wanted_aux(request: Any) -> Any:
     """Return the type of the second result for torch's ``return_aux``, or None.  Raises UnsupportedError."""
     if request is None:
         return None
+    if not hasattr(request, "lse"):
+        raise UnsupportedError(
+            f"{FLEX}: return_aux is {request!r}; pass torch's AuxRequest(lse=True), or return_lse=True instead"
+        )
     if getattr(request, "max_scores", False):
         raise UnsupportedError(f"{FLEX}: return_aux with max_scores is not supported; request lse only")
     return getattr(sys.modules[type(request).__module__], "AuxOutput")  # noqa: B009
@@ -233,6 +270,7 @@ def _with_full_lists(mask: BlockMaskFields, of_queries: bool) -> tuple[Any, ...]
     return tuple(found)
 
 
+@_with_names
 def _without_gradients(
     call: FlexCall, tensors: tuple[Any, ...], lse: bool, device: object, stream: object, run: Interpreted
 ) -> Any:
@@ -302,14 +340,20 @@ def create_block_mask(
     if run:
         check_keywords(_CREATE, create_block_mask, run)
     check_flag(_CREATE, "separate_full_blocks", separate_full_blocks)
-    m, n = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
-    if m % 64 or n % 64 or min(m, n) < 64:
-        raise UnsupportedError(f"{_CREATE}: BLOCK_SIZE is {BLOCK_SIZE!r}; use multiples of 64")
-    if min(Q_LEN, KV_LEN) < 1:
-        raise ShapeError(f"{_CREATE}: Q_LEN is {Q_LEN} and KV_LEN {KV_LEN}; both must be 1 or more")
+    sizes = BLOCK_SIZE if isinstance(BLOCK_SIZE, tuple | list) else (BLOCK_SIZE, BLOCK_SIZE)
+    if len(sizes) != 2 or not all([_is_count(x) and x % 64 == 0 for x in sizes]):
+        raise UnsupportedError(f"{_CREATE}: BLOCK_SIZE is {BLOCK_SIZE!r}; use multiples of 64, one or two")
+    m, n = sizes
+    for name, count in (("B", B), ("H", H), ("Q_LEN", Q_LEN), ("KV_LEN", KV_LEN)):
+        is_optional = name in ("B", "H")
+        if not _is_count(count) and not (is_optional and count is None):
+            none = ", or None for a mask that all share" if is_optional else ""
+            raise ShapeError(f"{_CREATE}: {name} is {count!r}; pass an integer of 1 or more{none}")
     traced: TracedScores = trace_scores(_CREATE, None, mask_mod)
     chosen = chosen_device(device)
-    where = torch.device("cuda" if chosen is None else chosen)
+    check_options(_CREATE, chosen, {})
+    number = device_number(chosen)
+    where = torch.device("cuda" if number is None else number)
     if where.type == "cuda":
         gpu_here(_CREATE)
     shape = (B or 1, H or 1, -(-Q_LEN // m), -(-KV_LEN // n))
@@ -332,6 +376,10 @@ def create_block_mask(
     return BlockMask.from_kv_blocks(
         *lists, *full_lists, BLOCK_SIZE=(m, n), mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN)
     )
+
+
+def _is_count(x: object) -> bool:
+    return isinstance(x, Integral) and not isinstance(x, bool) and int(x) >= 1
 
 
 def block_mask_kernel(graph: ScoreGraph) -> RowKernel:

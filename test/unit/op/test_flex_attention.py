@@ -260,7 +260,7 @@ def test_errors_of_gradients() -> None:
         ({"score_mod": lambda s, b, h, i, j: s + bias[i] + bias[j]}, "is read at several indices; read it once"),
         ({"score_mod": lambda s, b, h, i, j: s % 3.0}, "remainder() has no derivative"),
         ({"scale": 0.0}, "gradients are not supported with scale 0; use torch.no_grad()"),
-        ({"value": leaves[2][..., :32]}, "gradients are not supported with v with head size 32"),
+        ({"value": leaves[2][..., :32]}, "gradients are not supported with value with head size 32"),
     ]
     for given, message in calls:
         with pytest.raises(OpError) as caught:
@@ -345,14 +345,18 @@ def test_errors_of_functions() -> None:
     calls: list[tuple[Any, Any, str]] = [
         (branches, None, "use where(condition, x, y) to select per element"),
         (lambda s, b, h, i, j: s + BIAS, None, "a captured tensor of shape (2, 259) is an operand; index it"),
-        (lambda s, b, h, i, j: s + BIAS[h], None, "has 1 indices, but one element is needed; pass 2 indices"),
+        (lambda s, b, h, i, j: s + BIAS[h], None, "has 1 index, but one element is needed; pass 2 indices"),
         (lambda s, b, h, i, j: s + BIAS[h, i, j], None, "has 3 indices; pass 2"),
-        (lambda s, b, h, i, j: s + SLOPES[s], None, "an index of type _Score; use integers"),
+        (lambda s, b, h, i, j: s + SLOPES[s], None, "an index of type float; use integers"),
         (lambda s, b, h, i, j: s + SLOPES.double()[h], None, "a captured tensor has dtype f64; it must have one of"),
         (lambda s, b, h, i, j: s.to(torch.float64), None, "conversion to f64 is not supported"),
         (lambda s, b, h, i, j: "s", None, "the result is a str; return a value computed from (score, b, h, q_idx"),
         (lambda s: s, None, "the function is called as score_mod(score, b, h, q_idx, kv_idx)"),
         (None, lambda b, h, i, j: torch.sort(i), "torch.sort cannot be traced"),
+        (lambda s, b, h, i, j: s + SLOPES[h, i], None, "a captured tensor of shape (2,) has 2 indices; pass 1"),
+        (lambda s, b, h, i, j: s + float(i), None, "but this one is computed by the kernel; use x.float()"),
+        (lambda s, b, h, i, j: s + int(s), None, "but this one is computed by the kernel; use x.int()"),
+        (3, None, "score_mod is of type int; pass a function score_mod(score, b, h, q_idx, kv_idx)"),
         (lambda s, b, h, i, j: s @ s, None, "for @: a traced value and a traced value; use arithmetic, comparisons"),
         (None, lambda b, h, i, j: i & 1, "an operand of & is int; pass bool values, such as comparisons (for bits"),
         (None, lambda b, h, i, j: (i > j) | h, "an operand of | is int; pass bool values"),
@@ -395,6 +399,19 @@ def test_errors_of_arguments() -> None:
         ),
         ({"block_mask": wide}, "kv_num_blocks of the block mask has dtype i64; it must have i32"),
         ({"kernel_options": {}}, "kernel_options are those of Triton kernels"),
+        ({"score_mod": mask}, "score_mod(score, b, h, q_idx, kv_idx); pass the mask as block_mask"),
+        ({"return_aux": True}, "return_aux is True; pass torch's AuxRequest(lse=True)"),
+        ({"scale": "1"}, "flex_attention: scale is '1'; pass a finite int or float"),
+        ({"scale": float("nan")}, "flex_attention: scale is nan; pass a finite"),
+        ({"query": [1.0]}, "flex_attention: query: "),
+        ({"query": q[0]}, "flex_attention: query has shape (2, 130, 64); pass an array of rank 4"),
+        ({"query": q.float()}, "flex_attention: query has dtype f32; it must have one of bf16, f16"),
+        ({"value": v[:, :, :9]}, "flex_attention: value has shape (1, 2, 9, 64), but key has shape (1, 2, 130, 64)"),
+        (
+            {"query": q[:, [0, 0, 0]], "enable_gqa": True},
+            "flex_attention: query has 3 heads and key has 2; pass query with a multiple of the heads of key",
+        ),
+        ({"query": q.clone().requires_grad_(), "key": k[:, :1], "enable_gqa": True}, "flex_attention: value has shape"),
         ({"key": k[:, :1], "value": v[:, :1]}, "pass equal numbers, or enable_gqa=True"),
         ({"block_mask": mask, "kernel": AttentionConfig("f16", 64, tile_m=128)}, "must divide the blocks of the mask"),
         ({"return_lse": "no"}, "flex_attention: return_lse is 'no'; pass True or False"),
@@ -407,7 +424,15 @@ def test_errors_of_arguments() -> None:
         assert message in str(caught.value), str(caught.value)
     plain: dict[str, Any] = {"mask_mod": causal, "B": 1, "H": 1, "Q_LEN": 9, "KV_LEN": 9, "device": "cpu"}
     for more, message in (
-        ({"BLOCK_SIZE": 96}, "BLOCK_SIZE is 96; use multiples of 64"), ({"Q_LEN": 0}, "both must be 1 or more"),
+        ({"BLOCK_SIZE": 96}, "BLOCK_SIZE is 96; use multiples of 64"),
+        ({"Q_LEN": 0}, "Q_LEN is 0; pass an integer of 1 or more"),
+        ({"Q_LEN": "70"}, "Q_LEN is '70'; pass an integer of 1 or more"),
+        ({"KV_LEN": 70.0}, "KV_LEN is 70.0; pass an integer of 1 or more"),
+        ({"B": 0}, "B is 0; pass an integer of 1 or more, or None for a mask that all share"),
+        ({"H": -1}, "H is -1; pass an integer of 1 or more, or None"),
+        ({"BLOCK_SIZE": 64.0}, "BLOCK_SIZE is 64.0; use multiples of 64"),
+        ({"BLOCK_SIZE": (64, 64, 64)}, "BLOCK_SIZE is (64, 64, 64); use multiples of 64, one or two"),
+        ({"device": "tpu"}, "create_block_mask: device: "),
         ({"separate_full_blocks": "no"}, "create_block_mask: separate_full_blocks is 'no'; pass True or False"),
         ({"steps": 1}, "create_block_mask() has no argument 'steps'"),
     ):  # fmt: skip
