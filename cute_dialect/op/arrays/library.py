@@ -12,7 +12,7 @@ imported unless the caller has imported it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -217,6 +217,67 @@ def check_options(call: str, device: object, options: Mapping[str, object]) -> N
         raise OptionError(f"{call}: {e}") from None
 
 
+def call_operator(
+    call: str, compute: Callable[[], Any], x: Any, device: object = None, stream: object = None,
+    run: Mapping[str, object] | None = None, name: str = "x",
+) -> Any:  # fmt: skip
+    """Call a torch operator for a function of ``op``, whose options it checks.
+
+    Operators run on the device of their tensors, and have no options of the interpreter.
+
+    Args:
+        call: name of the function, for errors.
+        compute: calls the operator.
+        x: a tensor of the call.
+        device, stream, run: arguments of the function.
+        name: name of ``x``, for errors.
+
+    Raises:
+        UnsupportedError: if there are options of the interpreter.
+        OptionError, DeviceError: if the device or the stream is invalid.
+    """
+    refuse_options(call, run or {})
+    if device is not None:
+        check_options(call, device, {})
+        if not sys.modules["torch"].compiler.is_compiling():
+            # Tensors of torch.vmap have a device, but no memory.
+            place = ArrayView(0, (), (), "", x.device.index if x.is_cuda else -1, "torch", x)
+            _check_place(call, name, place, device_number(device))
+    with operator_stream(call, stream, x):
+        return compute()
+
+
+_REFUSED = (
+    "is not supported with gradients, torch.compile or torch.vmap; omit it, or call under torch.no_grad() with plain "
+    "tensors"
+)
+
+
+def refuse_options(call: str, options: Mapping[str, object], reason: str = _REFUSED) -> None:
+    """Raise UnsupportedError for an option that is not None, because torch operators do not have it."""
+    for name, given in options.items():
+        if given is not None:
+            raise UnsupportedError(f"{call}: {name} {reason}")
+
+
+def operator_stream(call: str, stream: object, x: Any) -> AbstractContextManager[object]:
+    """Make a stream current for torch operators on a tensor.  Raises OptionError."""
+    if stream is None:
+        return nullcontext()
+    torch = sys.modules["torch"]
+    if torch.compiler.is_compiling() and isinstance(stream, torch.cuda.Stream):
+        return torch.cuda.stream(stream)
+    _handle_of(call, stream)
+    return _Torch("torch").on(stream, x.device.index) if x.is_cuda else nullcontext()
+
+
+def _handle_of(call: str, stream: object) -> int:
+    try:
+        return stream_of(stream)
+    except TypeError as e:
+        raise OptionError(f"{call}: {e}") from None
+
+
 _REQUIRED = frozenset(("a", "b", "x", "f", "grad_y", "q", "k", "v", "target"))
 """Names of operands that no call can leave out."""
 
@@ -230,7 +291,7 @@ def read_all(
     Raises DeviceError if arrays belong to several libraries or devices, or are not on ``device``.
     """
     where = None if device is None else device_number(device)
-    raw = 0 if stream is None else stream_of(stream)
+    raw = 0 if stream is None else _handle_of(call, stream)
     views: dict[str, ArrayView] = {}
     first = library = None
     for name, value in arrays.items():

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 import sys
-from contextlib import nullcontext
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, check_call, computed, way_of
@@ -147,8 +147,7 @@ def attention(
         ):
             how, tensors = _key(q, k, v, more, out, numbers)
             return _KNOWN.differentiable(how, tensors, compute)
-        with nullcontext() if stream is None else sys.modules["torch"].cuda.stream(stream):
-            return compute()
+        return call_operator(CALL, compute, q, device, stream, name="q")
     return attended(q, k, v, numbers, more, out, device, stream, run)
 
 
@@ -367,7 +366,9 @@ def merge_attention(
             def compute() -> Any:
                 return CUTE.merge_attention(outs, lses)
 
-            return _MERGES.differentiable((), (outs, lses), compute) if usual and learns else compute()
+            if usual and learns:
+                return _MERGES.differentiable((), (outs, lses), compute)
+            return call_operator(_MERGE, compute, outs, device, stream, run, "outs")
     return merged(outs, lses, device, stream, run)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.elementwise.graph import elementwise_text
 from cute_dialect.kernels.rows.config import BITS
+from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -62,9 +63,12 @@ def gated(
     if torch is not None and (torch.compiler.is_compiling() or needs_gradients(x)):
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
+        def compute() -> Any:
+            return CUTE.gated(x, activation)
+
         if usual:
-            return _KNOWN.differentiable(activation, (x,), lambda: CUTE.gated(x, activation))
-        return CUTE.gated(x, activation)
+            return _KNOWN.differentiable(activation, (x,), compute)
+        return call_operator("gated", compute, x, device, stream, run)
     return activated(x, activation, device, stream, run)
 
 

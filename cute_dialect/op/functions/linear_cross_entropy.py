@@ -19,6 +19,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.rows.config import BITS
+from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.recording import needs_gradients
@@ -82,9 +83,10 @@ def linear_cross_entropy(
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
         needs = [learns and t is not None and bool(t.requires_grad) for t in (x, weight, bias)]
-        return CUTE.linear_cross_entropy(
-            x, weight, target, bias, ignore_index, reduction, float(label_smoothing), chunk or 0, *needs
-        )[0]
+        how = (ignore_index, reduction, float(label_smoothing), chunk or 0)
+        return call_operator(
+            CALL, lambda: CUTE.linear_cross_entropy(x, weight, target, bias, *how, *needs)[0], x, device
+        )
     how = Settings(ignore_index, reduction, float(label_smoothing), chunk or 0)
     return losses_and_gradients(x, weight, target, bias, how, device=device).loss
 

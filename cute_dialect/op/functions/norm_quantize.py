@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.rows.norm_quantize import choose_config
+from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls, number
@@ -73,7 +74,10 @@ def norm_quantized(
     if torch is not None and torch.compiler.is_compiling():
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        q, scales, total = CUTE.norm_quantize(call, *operands, eps, *to)
+        def compute() -> Any:
+            return CUTE.norm_quantize(call, *operands, eps, *to)
+
+        q, scales, total = call_operator(call, compute, operands.x, device)
         return (q, scales) if operands.residual is None else (q, scales, total)
     return computed(call, operands, eps, to, norm, device, how if usual else None)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.rows.quantize import BLOCK, quantize_text
 from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import DtypeError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -71,9 +72,12 @@ def quantize(
     if torch is not None and torch.compiler.is_compiling():
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        if scale is None:
-            return CUTE.quantize(x, element, regions)
-        return CUTE.quantize_scaled(x, element, scale), scale
+        def compute() -> Any:
+            if scale is None:
+                return CUTE.quantize(x, element, regions)
+            return CUTE.quantize_scaled(x, element, scale), scale
+
+        return call_operator("quantize", compute, x, device, stream, run)
     if scale is None:
         return with_own_scales(x, element, regions, device, stream, run)
     return with_given_scales(x, element, scale, device, stream, run), scale
@@ -103,7 +107,7 @@ def dequantize(
     if torch is not None and torch.compiler.is_compiling():
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        return CUTE.dequantize(q, scales, element)
+        return call_operator("dequantize", lambda: CUTE.dequantize(q, scales, element), q, device, stream, run, "q")
     return dequantized(q, scales, element, device, stream, run)
 
 

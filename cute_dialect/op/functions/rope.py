@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.attention.rope import RopeConfig, rope_text
+from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -82,8 +83,11 @@ def rope(
             raise UnsupportedError("rope: out is not supported with gradients or torch.compile; omit it")
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        found = [CUTE.rope(t, cos, sin, positions, offsets, interleaved, layout, False) for t in given]
-        return tuple(found) if given is x else found[0]
+        def compute() -> Any:
+            found = [CUTE.rope(t, cos, sin, positions, offsets, interleaved, layout, False) for t in given]
+            return tuple(found) if given is x else found[0]
+
+        return call_operator("rope", compute, given[0], device, stream, run)
     return rotated(x, Rotation(cos, sin, positions, offsets, interleaved, layout), out, device, stream, run)
 
 
@@ -163,8 +167,10 @@ def append_kv(
     if torch is not None and torch.compiler.is_compiling():
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        CUTE.append_kv(k_cache, v_cache, k, v, seqused_k, page_table, cos, sin, interleaved, layout)
-        return
+        def compute() -> None:
+            CUTE.append_kv(k_cache, v_cache, k, v, seqused_k, page_table, cos, sin, interleaved, layout)
+
+        return call_operator(call, compute, k, device, stream, run, "k")
     if (cos is None) != (sin is None):
         raise UnsupportedError(
             f"{call}: {'sin' if cos is None else 'cos'} is given alone; pass cos and sin, or neither"

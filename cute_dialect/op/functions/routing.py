@@ -15,6 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.rows.dispatch import CombineConfig, sort_blocks
+from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls, number
@@ -92,7 +93,9 @@ def route(
         def call() -> Any:
             return CUTE.route(logits, bias, *settings)
 
-        return known.differentiable(how, tensors, call) if usual else call()
+        if usual:
+            return known.differentiable(how, tensors, call)
+        return call_operator("route", call, logits, device, stream, run, "logits")
     return routed(logits, bias, settings, device, stream, run)
 
 
@@ -186,7 +189,9 @@ def dispatch(
         def call() -> Any:
             return CUTE.dispatch(x, experts, num_experts)
 
-        return known.differentiable(num_experts, (x, experts), call) if usual else call()
+        if usual:
+            return known.differentiable(num_experts, (x, experts), call)
+        return call_operator("dispatch", call, x, device, stream, run)
     return dispatched(x, experts, num_experts, device, stream, run)
 
 
@@ -226,7 +231,9 @@ def combine(
         def call() -> Any:
             return CUTE.combine(y, order, weights)
 
-        return known.differentiable(len(tensors), tensors, call) if usual else call()
+        if usual:
+            return known.differentiable(len(tensors), tensors, call)
+        return call_operator("combine", call, y, device, stream, run, "y")
     return combined(y, order, weights, device, stream, run)
 
 

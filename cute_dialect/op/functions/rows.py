@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 from cute_dialect.kernels.copies.transpose import BYTES
 from cute_dialect.kernels.rows.sums import loss_parts
 from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -65,11 +66,12 @@ def _is_last(x: Any, dim: int) -> bool:
     return dim in (-1, x.dim() - 1)
 
 
-def _differentiable(
-    known: KnownCalls, how: object, tensors: Sequence[Any], device: object, compute: Callable[[], Any]
-) -> Any:
+def _differentiable(call: str, how: object, tensors: Sequence[Any], device: object, compute: Callable[[], Any]) -> Any:
     """Compute a call whose result needs gradients, and cache it if it runs on the default device."""
-    return compute() if device is not None or known.is_traced() else known.differentiable(how, tensors, compute)
+    known = _KNOWN[call]
+    if device is not None or known.is_traced():
+        return call_operator(call, compute, tensors[0], device)
+    return known.differentiable(how, tensors, compute)
 
 
 # ------------------------------------------------------------------------------------------------------- row to row
@@ -112,7 +114,7 @@ def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
             return done
     operators = _operators(call, out, x)
     if operators is not None and _is_last(x, dim):
-        return _differentiable(known, dim, (x,), device, lambda: getattr(operators, call)(x))
+        return _differentiable(call, dim, (x,), device, lambda: getattr(operators, call)(x))
     return mapped(call, x, dim, out, device)
 
 
@@ -304,7 +306,7 @@ def _norm(
         vectors = (weight, bias) if "bias" in names else (weight,)
         return operator(*rows, *vectors, _EPS_OF_F32 if eps is None else eps)
 
-    return _differentiable(_KNOWN[call], *_norm_key(x, weight, bias, eps, residual), device, compute)
+    return _differentiable(call, *_norm_key(x, weight, bias, eps, residual), device, compute)
 
 
 def _norm_quantized(
@@ -459,7 +461,7 @@ def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
     operators = _operators(call, None, x)
     if operators is not None and _is_last(x, dim):
         how = (dim, keepdim)
-        return _differentiable(known, how, (x,), device, lambda: operators.row_number(call, x, keepdim))
+        return _differentiable(call, how, (x,), device, lambda: operators.row_number(call, x, keepdim))
     return summed(call, x, dim, keepdim, device)
 
 
@@ -531,7 +533,11 @@ def cross_entropy(
             )
         operators = _operators("cross_entropy", None, x)
         if operators is not None:
-            losses, lse, _ = operators.cross_entropy(x, target, ignore_index, "none")
+
+            def losses_of() -> Any:
+                return operators.cross_entropy(x, target, ignore_index, "none")
+
+            losses, lse, _ = call_operator("cross_entropy", losses_of, x, device)
         else:
             losses, lse, _ = cross_entropy_with_lse(x, target, ignore_index, "none", device)
         return of_classes(losses, lse, x, target, weight, label_smoothing, ignore_index, reduction)
@@ -541,7 +547,9 @@ def cross_entropy(
         def compute() -> Any:
             return operators.cross_entropy(x, target, ignore_index, reduction)[0]
 
-        return _LOSSES.differentiable(how, (x, target), compute) if usual else compute()
+        if usual:
+            return _LOSSES.differentiable(how, (x, target), compute)
+        return call_operator("cross_entropy", compute, x, device)
     return cross_entropy_with_lse(x, target, ignore_index, reduction, device)[0]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.rows.sample import SETTINGS, choose_config
+from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls, number
@@ -74,7 +75,9 @@ def sample(
     if torch is not None and torch.compiler.is_compiling():
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        return CUTE.sample(logits, *arrays, *numbers)
+        return call_operator(
+            "sample", lambda: CUTE.sample(logits, *arrays, *numbers), logits, device, stream, run, "logits"
+        )
     return sampled(logits, arrays, numbers, device, stream, run)
 
 

@@ -10,7 +10,6 @@ Each function converts its arguments to those of an operator.  Options that the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP
 from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.library import operator_stream, refuse_options
 from cute_dialect.op.arrays.operand_views import channels_first, first, last
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
@@ -45,11 +45,7 @@ def product(
 
     Raises UnsupportedError.
     """
-    _refuse(
-        call, {"hook": extras.hook, **others},
-        "is not supported with gradients, torch.compile or torch.vmap; omit it, or call under torch.no_grad() with "
-        "plain tensors",
-    )  # fmt: skip
+    refuse_options(call, {"hook": extras.hook, **others})
     given = (extras.c, extras.bias)
     if differentiates(a, b, out, *given):
         raise UnsupportedError(
@@ -59,7 +55,7 @@ def product(
     more = {"alpha": extras.alpha, "beta": extras.beta, "activation": extras.activation, "dtype": torch_dtype(dtype)}
     more |= {"device": "" if device is None else str(device), "math": extras.math}
     more["accumulator"] = "" if extras.accumulator is None else element_name(extras.accumulator)
-    with _on(stream):
+    with operator_stream(call, stream, a):
         if out is None:
             if extras.activation not in ("", "relu") and needs_gradients(a, b, *given):
                 return getattr(CUTE, f"{call}_kept")(a, b, *given, **more)[0]
@@ -73,7 +69,7 @@ def product(
 def grouped_product(name: str, g: GroupedArguments, device: Any, stream: Any, others: Mapping[str, Any]) -> Any:
     """Compute a grouped GEMM; ``others`` are options of the interpreter.  Raises UnsupportedError."""
     refused = {"epilogue": g.epilogue, "out": g.out, "kernel": g.kernel, "gather": g.gather, **others}
-    _refuse(
+    refuse_options(
         name, refused, "cannot be used when gradients are required, or in torch.compile; call it under torch.no_grad()"
     )
     if not isinstance(g.extras.alpha, int | float):
@@ -82,7 +78,7 @@ def grouped_product(name: str, g: GroupedArguments, device: Any, stream: Any, ot
     for n, x in groups.items():
         if isinstance(x, list | tuple):
             groups[n] = torch.tensor(x, dtype=torch.int32, device=g.a.device)
-    with _on(stream):
+    with operator_stream(name, stream, g.a):
         x = g.extras
         return CUTE.grouped_mm(
             g.a, g.b, *(groups.get(n) for n in GROUPS), x.c, x.bias, alpha=float(x.alpha), beta=float(x.beta),
@@ -102,7 +98,7 @@ def convolution(
 
     Raises UnsupportedError, ShapeError.
     """
-    _refuse(
+    refuse_options(
         name, {"out": arrays.get("out"), "split_k": given.split_k, "accumulator": extras.accumulator, **others},
         "is not supported with gradients or torch.compile; omit it, or call under torch.no_grad()",
     )  # fmt: skip
@@ -119,7 +115,7 @@ def convolution(
     how: dict[str, Any] = {"groups": given.groups, "flip": w.flip, "dtype": torch_dtype(given.dtype)}
     how |= {"device": "" if device is None else str(device), "math": extras.math}
     image, other = (torchs(arrays[n]) for n in NAMES[kind])
-    with _on(stream):
+    with operator_stream(name, stream, image):
         if kind == FPROP:
             more = {"alpha": extras.alpha, "beta": extras.beta, "activation": extras.activation}
             bias = extras.bias
@@ -139,16 +135,6 @@ def convolution(
         else:
             found = CUTE.conv_weight(image, list(size), other, *window, **how)  # type: ignore[arg-type]
     return found if turn else found.permute(last(axes, True))
-
-
-def _refuse(call: str, options: Mapping[str, Any], reason: str) -> None:
-    for name, given in options.items():
-        if given is not None:
-            raise UnsupportedError(f"{call}: {name} {reason}")
-
-
-def _on(stream: Any) -> AbstractContextManager[Any]:
-    return nullcontext() if stream is None else torch.cuda.stream(stream)
 
 
 # -------------------------------------------------------------------------------------------------------- linear layers

@@ -214,7 +214,7 @@ def multiplied(grad: torch.Tensor, k: torch.Tensor, v: torch.Tensor, factor: flo
 def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     """The backward pass calls a torch operator on views of saved tensors."""
 
-    def kernel(saved: Any, grad: Any, grad_lse: Any, mask: Any) -> Any:
+    def kernel(saved: Any, grad: Any, grad_lse: Any, mask: Any, of_bias: bool) -> Any:
         given = [x.transpose(1, 2) for x in (grad, saved.k, saved.v)]
         found = torch.ops.cute_test.attention_backward.default(*given, 2.0)
         return Gradients(*[x.transpose(1, 2) for x in found])

@@ -67,8 +67,10 @@ def test_weights_experts_and_gradients(rows: int, experts: int, settings: dict[s
         bias = torch.randint(-2, 3, (experts,)).float()
     x = torch.tensor(logits_of(rows, experts))
     given = x.clone().requires_grad_()
-    more: dict[str, Any] = {**settings, "bias": bias, "checks": "all"}
-    weights, chosen = op.route(given, **more, device="cpu")
+    more: dict[str, Any] = {**settings, "bias": bias, "device": "cpu"}
+    weights, chosen = op.route(given, **more)
+    checked = op.route(x, **more, checks="all")
+    assert torch.equal(weights, checked[0]) and torch.equal(chosen, checked[1])
     scores = x.double()
     if bias is not None:
         # Scores are rounded to f32 before the bias is added.
