@@ -7,6 +7,10 @@ The key has everything that the checks and the kernel choice depend on, except a
 strides, element types and devices of the tensors, and the other arguments.  The low bits of addresses and the sets of
 tensors that share memory must match as well; otherwise the call is checked and computed as a new one.
 
+When the C++ extension has been loaded (:mod:`cute_dialect.runtime.native`), all recordings are forgotten, and the next
+calls are recorded again for C++.  Another thread may be recording or looking up a call meanwhile, so each cached call
+names the extension for which it was recorded.  If a look-up finds a call of another extension, it clears the cache.
+
 Costs on one core of a shared virtual machine with torch 2.13, in ns: the guard 270, the key and its lookup 1000,
 ``empty_strided`` 1000 (``empty`` 1700, the function that :mod:`cute_dialect.op.execute.replay` calls 470),
 ``data_ptr`` 90.
@@ -21,6 +25,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakSet
 
@@ -89,6 +94,8 @@ class CachedCall(NamedTuple):
 
     With the C++ extension it is an entry of :attr:`KnownCalls.again`, which tries several calls.
     """
+    extension: Any = None
+    """The C++ extension for which the call was recorded; None for Python."""
 
 
 class AddressMismatch(Exception):
@@ -101,12 +108,19 @@ def _never(*tensors: object) -> bool:
 
 
 _CACHES: WeakSet[KnownCalls] = WeakSet()
+_CACHES_LOCK = Lock()
+"""Held while caches are added or listed, because a set must not change while it is listed."""
 
 
 def forget_calls() -> None:
-    """Remove the calls of all caches, so that later calls choose kernels again."""
-    for calls in list(_CACHES):
+    """Remove the calls of all caches, so that later calls choose kernels and are recorded again."""
+    with _CACHES_LOCK:
+        caches = list(_CACHES)
+    for calls in caches:
         calls.clear()
+
+
+native.when_loaded(forget_calls)
 
 
 class KnownCalls:
@@ -124,7 +138,8 @@ class KnownCalls:
     """
 
     def __init__(self, tf32: bool = True) -> None:
-        _CACHES.add(self)
+        with _CACHES_LOCK:
+            _CACHES.add(self)
         self._tf32 = tf32
         self._found: dict[object, CachedCall] = {}
         self._failed: set[object] = set()  # keys of calls whose first recording failed
@@ -139,7 +154,7 @@ class KnownCalls:
         """Returns True while ``torch.compile`` traces a call; such a call is not cached."""
 
     def __len__(self) -> int:
-        return sum([bool(x.runs) for x in self._found.values()])
+        return sum([bool(x.runs) for x in list(self._found.values())])
 
     def clear(self) -> None:
         """Remove all calls."""
@@ -157,6 +172,9 @@ class KnownCalls:
             return None
         if known is None:
             return None
+        if known.extension is not native.loaded():
+            self.clear()
+            return None
         self._use(known)
         if (known.allowed is not None and known.allowed is not tf32_allowed()) or CURRENT.recording is not None:
             return None
@@ -171,9 +189,11 @@ class KnownCalls:
 
     def _use(self, known: CachedCall) -> None:
         """Try a call first from now on."""
-        extension = native.loaded()
-        if extension is None or type(known.direct) is not extension.Call:
+        extension = known.extension
+        if extension is None or known.direct is None:
             self.again = known.direct or self._again
+            if native.loaded() is not extension:  # The thread that has just loaded it may have run clear() before.
+                self.again = self._again
             return
         again: Any = self.again
         if type(again) is not extension.Calls:
@@ -237,7 +257,8 @@ class KnownCalls:
         with recorded(tensors) as recording:
             result = compute()
         if recording is not None:
-            self._add(key, how, tensors, recording.again(result, views))
+            extension = _extension_for(tensors)
+            self._add(key, how, tensors, recording.again(result, views), extension)
         return result
 
     def computed(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
@@ -250,9 +271,10 @@ class KnownCalls:
         """Cache a call that ``recording`` describes and that returned ``result``, if it can be replayed."""
         if not self._can_remember(how, tensors):
             return
+        extension = _extension_for(tensors)
         run = recording.again(result)
         if run is not None:
-            self._add((how, key_of(tensors), False), how, tensors, run)
+            self._add((how, key_of(tensors), False), how, tensors, run, extension)
 
     def differentiable(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
         """Compute a call whose result needs gradients, and cache it with its backward pass.
@@ -267,10 +289,10 @@ class KnownCalls:
             return compute()
         with recorded(tensors) as recording:
             result = compute()
-        run = None
+        run, extension = None, _extension_for(tensors)
         if recording is not None and len(recording.nodes) == 1 and not recording.failed:
             run = recording.nodes[0].replayed(recording, tensors, result)
-        self._add(key, how, tensors, run)
+        self._add(key, how, tensors, run, extension)
         return result
 
     def _may_add(self, key: object) -> bool:
@@ -278,15 +300,19 @@ class KnownCalls:
         old = self._found.get(key)
         return old is None or len(old.runs) not in (0, _RUNS)
 
-    def _add(self, key: object, how: object, tensors: Sequence[Any], run: Callable[..., Any] | None) -> None:
+    def _add(
+        self, key: object, how: object, tensors: Sequence[Any], run: Callable[..., Any] | None, extension: Any
+    ) -> None:
         """Cache a recording, or that the call cannot be replayed (``run`` is None).
 
         The first recording of a call may fail because of work that is done once, so a call is recorded twice.
+
+        Args:
+            extension: the C++ extension before ``run`` was made.  If another thread has loaded it since, a part of
+                ``run`` may be in Python.
         """
         import torch
 
-        if tensors[0].is_cuda:
-            native.prepare()
         if len(self._found) >= _LIMIT or len(self._failed) >= _LIMIT:
             self.clear()
         if run is None and key not in self._failed:
@@ -295,10 +321,10 @@ class KnownCalls:
         allowed = tf32_allowed() if self._tf32 and tensors[0].dtype == torch.float32 else None
         old = self._found.get(key)
         runs = () if run is None else (run,)
-        if old is not None and old.allowed is allowed:
+        if old is not None and old.allowed is allowed and old.extension is extension:
             runs += old.runs[: _RUNS - 1]
         gradients = self._grad() if any([t.requires_grad for t in tensors]) else None
-        known = CachedCall(how, _guard_of(tensors), runs, allowed, gradients)
+        known = CachedCall(how, _guard_of(tensors), runs, allowed, gradients, extension=extension)
         self._found[key] = self._with_direct(known, tensors)
         self.again, self._recent = self._again, ()
 
@@ -306,7 +332,7 @@ class KnownCalls:
         """Add the code that replays a call of these tensors while it is the last one."""
         if known.guard is _never or not known.runs:
             return known._replace(direct=None)
-        extension = native.loaded()
+        extension = known.extension
         if extension is not None:
             settings = known.gradients, known.allowed, tf32_allowed, CURRENT
             call = extension.Call(known.how, tensors, known.runs[0], *settings, AddressMismatch)
@@ -336,6 +362,16 @@ class KnownCalls:
         except TypeError:  # a list may change
             return False
         return True
+
+
+def _extension_for(tensors: Sequence[Any]) -> Any:
+    """Return the C++ extension for which a call of tensors is recorded, or None for Python.
+
+    The first call on a GPU loads it, or starts to compile it.
+    """
+    if tensors[0].is_cuda:
+        native.prepare()
+    return native.loaded()
 
 
 _MISSING = object()

@@ -10,8 +10,9 @@
 
 They do what the generated functions of :mod:`cute_dialect.runtime.fast_call` and ``op.execute`` do, which remain in use
 without the extension.  :func:`prepare`, called when a call on a GPU is recorded, loads the extension from the cache.
-If it is not there, another process compiles it, tries it and puts it into the cache, while calls run in Python.  Calls
-that are recorded after that use it.
+If it is not there, another process compiles it, tries it and puts it into the cache, while calls run in Python.  A
+background thread then loads it, and the caches of calls forget their recordings (:func:`when_loaded`), so that the next
+call of each specialization is recorded again for C++.
 
 A wheel cannot contain the extension, because it depends on the releases of torch and Python.
 """
@@ -28,7 +29,7 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -41,7 +42,7 @@ from cute_dialect.errors import CuteError
 from cute_dialect.files import replace_file
 from cute_dialect.runtime.settings import flag, user_folder
 
-__all__ = ["BuildError", "build", "loaded", "prepare"]
+__all__ = ["BuildError", "build", "loaded", "prepare", "when_loaded"]
 
 _SOURCE = Path(__file__).with_name("replay.cpp")
 _NAME = "cute_replay"
@@ -59,11 +60,20 @@ class _State:
     module: Any = None
     is_prepared = False
     lock = Lock()
+    listeners: list[Callable[[], object]] = []
 
 
 def loaded() -> Any:
     """Return the extension, or None if it has not been loaded."""
     return _State.module
+
+
+def when_loaded(listener: Callable[[], object]) -> None:
+    """Call a function each time that this process loads the extension, in the thread that loads it.
+
+    :func:`loaded` returns the extension before the first listener runs.
+    """
+    _State.listeners.append(listener)
 
 
 def prepare() -> None:
@@ -83,7 +93,7 @@ def prepare() -> None:
     try:
         path = _path()
         if path.exists():
-            _State.module = _load(path)
+            _load_for_all(path)
         elif not _log_of(path).exists() and _compiler() is not None:
             Thread(target=_build_quietly, args=(path,), name="cute-native", daemon=True).start()
     except (OSError, CuteError, ImportError):
@@ -100,7 +110,7 @@ def build() -> Any:
                 # The process that compiles also tries the extension, and it outlives this one.
                 folders = os.pathsep.join(filter(None, sys.path))
                 _run([sys.executable, "-c", _BUILDER], {**os.environ, "PYTHONPATH": folders})
-            _State.module = _load(path)
+            _load_for_all(path)
         except (OSError, ImportError, subprocess.SubprocessError) as e:
             raise BuildError(f"the extension {_NAME} cannot be built: {e}") from e
     return _State.module
@@ -146,6 +156,16 @@ def _compiler() -> str | None:
     """Return the C++ compiler: ``$CXX``, or else the first of c++, g++ and clang++ in the search path."""
     names = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
     return next((found for name in names if (found := which(name))), None)
+
+
+def _load_for_all(path: Path) -> None:
+    """Load the extension for all calls of this process, and run the listeners."""
+    with _State.lock:
+        if _State.module is not None:  # Another thread loaded it.
+            return
+        _State.module = _load(path)
+    for listener in _State.listeners:
+        listener()
 
 
 def _load(path: Path) -> Any:

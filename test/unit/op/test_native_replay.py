@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from threading import Thread
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any
 from unittest.mock import patch
 from weakref import ref
@@ -21,10 +23,13 @@ from test_call_cache import *  # noqa: E402, F403
 from test_flash_attn import test_a_step_of_a_key_value_cache  # noqa: E402, F401
 from test_replayed_gradients import *  # noqa: E402, F403
 from test_replayed_gradients import leaves, step  # noqa: E402
+from torch.autograd.function import BackwardCFunction  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
+from cute_dialect.op.execute import call_cache  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls, key_of  # noqa: E402
+from cute_dialect.op.execute.recording import Recording  # noqa: E402
 from cute_dialect.runtime import native  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -147,7 +152,7 @@ def test_objects_are_freed(extension: Any) -> None:
     x = normal(4, 4)
     run = extension.Run(1, [], [], torch.empty(1), int, 15, [0], False, [0], [], [])
     calls._grad = torch.is_grad_enabled
-    calls._add(((), key_of((x,)), False), (), (x,), run)
+    calls._add(((), key_of((x,)), False), (), (x,), run, extension)
     assert [calls.again((), x) is x for _ in range(2)] == [True, True] and type(calls.again) is extension.Calls
     seen = ref(calls)
     del calls, run
@@ -181,3 +186,153 @@ def test_alternating_calls(seen: Seen) -> None:
             for x in shapes[-10:]:
                 op.mul(*x)
     assert len(looked_up) <= 10
+
+
+# ------------------------------------------------------------------------------- loading it after calls were recorded
+
+
+@contextmanager
+def not_loaded() -> Iterator[Callable[[], Any]]:
+    """A process that has not loaded the extension; yields a function that loads it."""
+    with patch.object(native._State, "module", None):
+        call_cache.forget_calls()
+        yield native.build
+    call_cache.forget_calls()
+
+
+def is_native(calls: KnownCalls, extension: Any) -> bool:
+    """Return True if a cache tries its calls in C++, and all its recordings are in C++."""
+    kinds = {type(run) for known in calls._found.values() for run in known.runs}
+    return type(calls.again) is extension.Calls and bool(kinds) and kinds <= {extension.Run, extension.Node}
+
+
+@pytest.mark.parametrize("name", ["mul", "softmax", "mm"])
+def test_calls_that_were_recorded_before_loading(extension: Any, seen: Seen, name: str) -> None:
+    """They move to C++ with equal results and gradients, and so do the backward passes of existing graphs."""
+    shapes = {"mul": ((4, 40), (4, 40)), "softmax": ((5, 33),), "mm": ((16, 24), (24, 32))}[name]
+    function, given = getattr(op, name), leaves(tuple([normal(*x) for x in shapes]))
+    with not_loaded() as load:
+        exact = [step(function, given) for _ in range(4)][-1]
+        old = [function(*given) for _ in range(3)]
+        assert all(isinstance(y.grad_fn, BackwardCFunction) for y in old)
+        plain = [function(*[x.detach() for x in given]) for _ in range(3)][-1]
+        load()
+        generator = torch.Generator().manual_seed(1)
+        grad = torch.randn(old[0].shape, generator=generator).to(old[0].dtype)
+        for y in old:
+            found = torch.autograd.grad(y, given, grad)
+            assert all(torch.equal(a, b) for a, b in zip(found, exact[1:]))
+        first = seen.first
+        for _ in range(3):
+            assert all(torch.equal(a, b) for a, b in zip(step(function, given), exact))
+            assert torch.equal(function(*[x.detach() for x in given]), plain)
+        assert seen.first > first  # They were recorded again,
+        first, again = seen.first, seen.again
+        for _ in range(3):
+            assert all(torch.equal(a, b) for a, b in zip(step(function, given), exact))
+            assert torch.equal(function(*[x.detach() for x in given]), plain)
+        assert seen.first == first and seen.again > again  # and are replayed now,
+        assert not isinstance(function(*given).grad_fn, BackwardCFunction)  # in C++.
+        kinds = {type(run) for calls in list(call_cache._CACHES) for x in calls._found.values() for run in x.runs}
+        assert kinds == {extension.Run, extension.Node}
+
+
+def test_a_recording_during_which_it_is_loaded(extension: Any) -> None:
+    """A recording that was made in Python is not kept with one in C++."""
+    calls, x = KnownCalls(tf32=False), normal(4, 6)
+    recorded = Recording.again
+    with not_loaded() as load:
+
+        def again(*given: Any) -> Any:
+            run = recorded(*given)
+            load()
+            return run
+
+        with patch.object(Recording, "again", again):
+            for _ in range(2):
+                assert torch.equal(calls.recorded((), (x,), x.clone, views=True), x)
+        assert [torch.equal(calls.again((), x), x) for _ in range(2)] == [True, True] and is_native(calls, extension)
+
+
+def test_it_is_loaded_at_any_moment(extension: Any) -> None:
+    """Loading between any two lines of a look-up, a replay or a recording leaves no call in Python."""
+    x, y = normal(4, 6), normal(3, 5)
+
+    def call(calls: KnownCalls, t: Any) -> None:
+        done = calls.again((), t)
+        if done is None:
+            done = calls.recorded((), (t,), t.clone, views=True)
+        assert torch.equal(done, t)
+
+    def moments(calls: KnownCalls, loads_at: int, load: Callable[[], Any]) -> int:
+        """Run calls, load the extension before one of the lines, and return the number of lines."""
+        count = 0
+
+        def line(frame: Any, event: str, _: Any) -> Any:
+            nonlocal count
+            if event == "line":
+                if count == loads_at:
+                    load()
+                count += 1
+            return line
+
+        sys.settrace(lambda frame, *_: line if frame.f_code.co_filename == call_cache.__file__ else None)
+        try:
+            for t in (x, x, y, y, x, y, x, x):
+                call(calls, t)
+        finally:
+            sys.settrace(None)
+        return count
+
+    with not_loaded() as load:
+        lines = moments(KnownCalls(tf32=False), -1, load)
+    assert lines > 200
+    for i in range(lines):
+        calls = KnownCalls(tf32=False)
+        with not_loaded() as load:
+            moments(calls, i, load)
+            assert native.loaded() is extension
+            for _ in range(3):
+                call(calls, x)
+            assert type(calls.again) is extension.Calls, i
+            for t in (x, y, x, y, x, y):
+                call(calls, t)
+            assert is_native(calls, extension) and len(calls) == 2, i
+
+
+def steps_of(given: Any, exact: Any, replays: Event, ends: Event, failed: list[object]) -> None:
+    """Run and compare steps until ``ends`` is set, at least 8; set ``replays`` when calls are replayed."""
+    try:
+        count = 0
+        while not ends.is_set() or count < 8:
+            KnownCalls()
+            found = step(op.mul, given)
+            if not all(torch.equal(a, b) for a, b in zip(found, exact)):
+                failed.append(found)
+            count += 1
+            if count == 5:
+                replays.set()
+    except Exception as e:
+        failed.append(e)
+        replays.set()
+
+
+def test_threads_while_it_is_loaded(extension: Any, seen: Seen) -> None:
+    given = leaves((normal(4, 40), normal(4, 40)))
+    exact = [step(op.mul, given) for _ in range(3)][-1]
+    failed: list[object] = []
+    for _ in range(4):
+        with not_loaded() as load:
+            ends, replays = Event(), [Event() for _ in range(3)]
+            threads = [Thread(target=steps_of, args=(given, exact, event, ends, failed)) for event in replays]
+            for t in threads:
+                t.start()
+            for event in replays:
+                event.wait()
+            load()
+            ends.set()
+            for t in threads:
+                t.join()
+            for _ in range(4):
+                step(op.mul, given)
+            assert not failed and is_native(op.mul._known, extension)

@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread, current_thread
 from threading import enumerate as threads
 from typing import Any
 from unittest.mock import patch
@@ -165,6 +166,22 @@ def extension() -> Any:
         return native.build()
     finally:
         native._State.module = None
+
+
+@pytest.mark.slow
+def test_the_extension_is_loaded_once(extension: Any) -> None:
+    """Listeners run once, in the thread that loads it, and see the extension."""
+    seen: list[Any] = []
+    state, listener = native._State, lambda: seen.append((native.loaded(), current_thread().name))
+    fresh = {"module": None, "is_prepared": False, "listeners": [listener]}
+    with patch.multiple(state, **fresh), patch.object(native, "flag", lambda *_: True):
+        many = [Thread(target=native.prepare, name="one") for _ in range(4)]
+        many += [Thread(target=native._build_quietly, args=(native._path(),), name="one") for _ in range(4)]
+        for thread in many:
+            thread.start()
+        for thread in many:
+            thread.join()
+        assert len(seen) == 1 and seen[0] == (native.loaded(), "one") and native.loaded() is not None
 
 
 @pytest.mark.slow
