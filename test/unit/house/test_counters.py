@@ -11,9 +11,9 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 684,
-    "lines": 197_519,
+    "lines": 197_575,
     "# fmt: skip": 918,
-    "Any": 7_024,
+    "Any": 7_028,
     f"functions with {MANY} or more parameters": 126,
 }
 
