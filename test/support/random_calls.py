@@ -1236,6 +1236,112 @@ def _attention_backward(d: Draw) -> Call:
     )  # fmt: skip
 
 
+def _functions_of_scores(d: Draw, queries: int, keys: int) -> tuple[str, Any, Any]:
+    """Draw ``score_mod`` and ``mask_mod``, or None, which take traced values as well as float64 tensors."""
+    slopes, bias = d.values((2,), F32, 1.001), d.values((2, queries + keys), F32, 1.001)
+    document = torch.arange(max(queries, keys), device=d.device) // d.rng.choice((5, 50))
+    width = d.rng.choice((0, 9, 70))
+    scores = {
+        "none": None,
+        "alibi": lambda s, b, h, i, j: s + slopes[h] * (j - i),
+        "relative": lambda s, b, h, i, j: s + bias[h, i - j + keys],
+        "softcap": lambda s, b, h, i, j: 2.0 * torch.tanh(s / 2.0),
+    }
+    masks = {
+        "none": None,
+        "causal": lambda b, h, i, j: i >= j,
+        "window": lambda b, h, i, j: (i >= j) & (i - j <= width),
+        "document": lambda b, h, i, j: document[i] == document[j],
+        "head": lambda b, h, i, j: torch.where(h == 0, i >= j, (i - j) % 3 == 0),
+    }
+    score, mask = d.rng.choice(list(scores)), d.rng.choice(list(masks))
+    return f"{score}, {mask}", scores[score], masks[mask]
+
+
+def _places(shape: Sequence[int], device: str) -> list[torch.Tensor]:
+    """Return the sequence, head, query and key of each score."""
+    return [torch.arange(n, device=device).reshape([n if k == i else 1 for k in range(4)]) for i, n in enumerate(shape)]
+
+
+@_family("flex_attention", 2)
+def _flex_attention(d: Draw) -> Call:
+    heads_k = d.rng.choice((1, 2))
+    queries, keys = d.size(1, 17, 64, 200, 300, zero=False), d.size(1, 40, 64, 177, 333, zero=False)
+    batch, dtype = d.rng.choice((1, 2)), d.rng.choice((F16, BF16))
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    text, score_mod, mask_mod = _functions_of_scores(d, queries, keys)
+    with_lse = d.rng.random() < 0.3
+    shapes = {"q": (batch, 2, queries, 64), "k": (batch, heads_k, keys, 64), "v": (batch, heads_k, keys, 64)}
+    layouts = ("contiguous", "padded", "odd rows", "misaligned", "strided")
+    tensors = {n: d.memory(s, dtype, d.values(s, dtype, 1.001), layouts=layouts) for n, s in shapes.items()}
+
+    def ours(q: Any, k: Any, v: Any) -> Any:
+        block = None
+        if mask_mod is not None:
+            # Gradients of heads of 64 need multiples of 128.
+            size = 128 if q.requires_grad else (128, 64)
+            block = op.create_block_mask(mask_mod, batch, 2, queries, keys, d.device, size)
+        return op.flex_attention(q, k, v, score_mod, block, enable_gqa=True, return_lse=with_lse, **run)
+
+    def exact(q: Any, k: Any, v: Any) -> Any:
+        places = _places((batch, 2, queries, keys), d.device)
+        k, v = (x.repeat_interleave(2 // heads_k, 1) for x in (k, v))
+        scores = q @ k.mT / 8
+        scores = scores if score_mod is None else score_mod(scores, *places)
+        seen = torch.ones_like(scores, dtype=torch.bool)
+        seen = seen if mask_mod is None else mask_mod(*places).expand(scores.shape)
+        scores = scores.masked_fill(~seen, -1e300)
+        logs = torch.where(seen.any(-1), torch.logsumexp(scores, -1), -math.inf)
+        y = (torch.softmax(scores, -1) * seen) @ v
+        return (y, logs) if with_lse else y
+
+    def slack(q: Any, k: Any, v: Any) -> Any:
+        # The softmax weights are rounded before the second GEMM.  Biases of up to 300 slopes are rounded to f32.
+        error = 2.0 * UNITS[dtype] * max(1.0, float(v.abs().max()))
+        return (error, 1e-3) if with_lse else error
+
+    call = _simple(d, f"op.flex_attention({text}, lse={with_lse})", tensors, ours, exact, slack)
+    if not with_lse:
+        _learn(call, d, ("q", "k", "v"), 0.4, 2.0**-5 if dtype == BF16 else 2.0**-8)
+        # As for op.attention: score gradients are differences of rounded numbers.
+        call.gradient_floor = lambda q, k, v: (
+            UNITS[dtype] * float(v.abs().max()) * max(float(q.abs().max()), float(k.abs().max()))
+        )
+    return call
+
+
+@_family("create_block_mask", 1)
+def _create_block_mask(d: Draw) -> Call:
+    queries, keys = d.size(1, 64, 130, 300, zero=False) * 4, d.size(1, 64, 130, 300, zero=False) * 4
+    mask_mod = None
+    while mask_mod is None:
+        text, _, mask_mod = _functions_of_scores(d, queries, keys)
+    batch, size = d.rng.choice((None, 1, 2)), d.rng.choice((64, 128, (128, 64)))
+    m, n = size if isinstance(size, tuple) else (size, size)
+    # Blocks of these rows and columns are counted.
+    tensors = {n: d.memory((1,), I32) for n in ("rows", "columns")}
+
+    def ours(**_: Any) -> Any:
+        found = op.create_block_mask(mask_mod, batch, 2, queries, keys, d.device, size)
+        shape = (batch or 1, 2, -(-queries // m), -(-keys // n))
+
+        def blocks(counts: Any, indices: Any) -> Any:
+            marked = torch.arange(shape[-1], device=d.device) < counts[..., None]
+            return torch.zeros(shape, dtype=torch.bool, device=d.device).scatter(-1, indices.long(), marked)
+
+        full = blocks(found.full_kv_num_blocks, found.full_kv_indices)
+        return blocks(found.kv_num_blocks, found.kv_indices) + 2 * full.to(I32)
+
+    def exact(**_: Any) -> Any:
+        places = _places((batch or 1, 2, queries, keys), d.device)
+        seen = mask_mod(*places).expand(batch or 1, 2, queries, keys)
+        seen = F.pad(seen.double(), (0, -keys % n, 0, -queries % m))
+        seen = seen.unflatten(-1, (-1, n)).unflatten(2, (-1, m)).sum((3, 5))
+        return torch.where(seen == m * n, 2.0, torch.where(seen > 0, 1.0, 0.0))
+
+    return _simple(d, f"op.create_block_mask({text}, {batch}, {size}, {queries}, {keys})", tensors, ours, exact)
+
+
 @_family("merge_attention", 2)
 def _merge_attention(d: Draw) -> Call:
     parts, head, dtype = d.size(1, 2, 5, 9), d.rng.choice((8, 40, 64, 128, 256)), d.rng.choice((F32, F16, BF16))
