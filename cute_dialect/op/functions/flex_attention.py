@@ -146,6 +146,15 @@ class FlexCall(NamedTuple):
                 f"{FLEX}: deterministic gradients are not supported with a block mask or with gradients of captured "
                 "tensors; use torch.use_deterministic_algorithms(False)"
             )
+        try:
+            choose_backward(found)
+        except UnsupportedError as e:
+            if not self.blocks[1]:
+                raise
+            raise UnsupportedError(
+                f"{FLEX}: gradients are not supported with blocks of {self.blocks[0]} queries and {self.blocks[1]} "
+                "keys; create the mask with BLOCK_SIZE=128, or use torch.no_grad()"
+            ) from e
         return found
 
     def gradients(self, saved: Sequence[Any], grad: Any, grad_lse: Any, needs: Sequence[bool]) -> list[Any]:
@@ -203,6 +212,9 @@ def flex_attention(
     if torch is not None and torch.compiler.is_compiling():  # it cannot trace the tracing of the functions
         from torch.nn.attention.flex_attention import flex_attention as of_torch
 
+        for name, given in {"kernel": kernel, "device": device, "stream": stream, **run}.items():
+            if given is not None and not (name == "device" and given == "cpu"):
+                raise UnsupportedError(f"{FLEX}: {name} is not supported in torch.compile; omit it")
         more = {} if return_aux is None else {"return_aux": return_aux}
         arguments = (query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options)
         return of_torch(*arguments, **more)
@@ -379,7 +391,7 @@ def create_block_mask(
 
 
 def _is_count(x: object) -> bool:
-    return isinstance(x, Integral) and not isinstance(x, bool) and int(x) >= 1
+    return type(x) is not bool and isinstance(x, Integral) and int(x) >= 1
 
 
 def block_mask_kernel(graph: ScoreGraph) -> RowKernel:

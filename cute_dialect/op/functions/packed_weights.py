@@ -188,7 +188,7 @@ def _from_words(one: RowCall, layout: str, bits: int, group: object, offset: int
     s = _scale_type(one)
     if s.shape[1] != n:
         raise ShapeError(f"{call}: scales has shape {s.shape}, but qweight holds {n} columns; pass (groups, {n})")
-    group = group_of(call, k, s.shape[0], group)
+    group = group_of(call, k, s.shape[0], group, "rows")
     c = PackConfig(stored_type(bits), group, s.dtype, layout, "ui8", "words" if "qzeros" in one.views else "", offset)
     s = s._replace(shape=s.shape[::-1], strides=s.strides[::-1])
     if not c.zeros:

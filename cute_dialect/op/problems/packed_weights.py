@@ -12,7 +12,8 @@ A format names the stored type, the elements of K that share a scale, and the ty
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple, TypeGuard
 
 from cute_dialect.kernels.gemm.mixed_input import GROUPS, ROWS, WEIGHTS, Chunk
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
@@ -107,37 +108,47 @@ def checked_packed(call: str, packed: object) -> Format:
     return found
 
 
-def group_of(call: str, k: int, groups: int, group: object) -> int:
+def group_of(call: str, k: int, groups: int, group: object, lines: str = "columns") -> int:
     """Return the elements of K that share a scale, 0 for a row.  Raises ArgumentError, ShapeError.
 
     Args:
         k: columns of the weights.
-        groups: columns of the scales.
+        groups: scales of a row of weights.
         group: the requested number, or None to derive it.
+        lines: "columns" or "rows" of the array of scales, whose number is ``groups``.
     """
     sizes = [g for g in GROUPS if g]
     if group is None:
         for size in (0, *reversed(sizes)):
             if groups == (-(-k // size) if size else 1):
                 return size
-    elif type(group) is not int or group not in sizes:
+    elif not _is_integer(group) or group not in sizes:
         allowed = ", ".join(map(str, sizes))
         raise ArgumentError(f"{call}: group={group!r} is not supported; use {allowed}, or None with one scale per row")
-    elif groups == -(-k // group):
-        return group
+    elif groups == -(-k // int(group)):
+        return int(group)
     else:
         raise ShapeError(
-            f"{call}: scales have {groups} columns, but groups of {group} of {k} columns need {-(-k // group)}"
+            f"{call}: scales has {groups} {lines}, but groups of {group} of K = {k} need {-(-k // int(group))}"
         )
-    known = ", ".join(f"{-(-k // size)} (groups of {size})" for size in sizes)
-    raise ShapeError(f"{call}: scales have {groups} columns, but w has {k}; pass 1 column, {known}")
+    counts: dict[int, str] = {}
+    for size in sizes:
+        counts.setdefault(-(-k // size), f"groups of {size}")
+    counts[1] = f"one group of K = {k}"
+    known = ", ".join(f"{count} ({what})" for count, what in counts.items())
+    raise ShapeError(f"{call}: scales has {groups} {lines}, but K is {k}; pass one of {known}")
 
 
 def check_bits(call: str, bits: object) -> int:
     """Return the bits of a weight.  Raises ArgumentError."""
-    if type(bits) is not int or bits not in WEIGHTS.values():
+    if not _is_integer(bits) or bits not in WEIGHTS.values():
         raise ArgumentError(f"{call}: bits={bits!r} is not supported; use 4 or 8")
-    return bits
+    return int(bits)
+
+
+def _is_integer(x: object) -> TypeGuard[int]:
+    """Return True for an integer of Python or NumPy, but not for a bool."""
+    return type(x) is not bool and isinstance(x, Integral)
 
 
 def check_zero(call: str, zero: int, bits: int, *, is_signed: bool) -> int:

@@ -254,6 +254,10 @@ def test_errors_of_gradients() -> None:
     without = torch_block_mask(causal, None, None, S, S, "cpu", 128)
     without.q_num_blocks = None
     calls: list[tuple[dict[str, Any], str]] = [
+        (
+            {"block_mask": torch_block_mask(causal, None, None, S, S, "cpu", 64)},
+            "gradients are not supported with blocks of 64 queries and 64 keys; create the mask with BLOCK_SIZE=128",
+        ),
         ({"block_mask": without}, "the block mask has no q_num_blocks, which gradients need"),
         ({"checks": ("race",)}, "checks is not supported with gradients"),
         ({"score_mod": lambda s, b, h, i, j: 2 * s + bias[i]}, "gradients of captured tensors are supported if they"),

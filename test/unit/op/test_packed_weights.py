@@ -73,6 +73,8 @@ def test_checkpoints(zeros: bool) -> None:
         op.pack_awq(*awq(w), group=64, device="cpu"),
     ):  # fmt: skip
         np.testing.assert_allclose(op.unpack_weight(p, "f32", device="cpu"), w.exact(), rtol=1e-6)
+    p = op.pack_weight(W.signed, W.scales, bits=np.int64(4), group=np.int32(128), device="cpu")  # type: ignore[arg-type]
+    np.testing.assert_allclose(op.unpack_weight(p, "f32", device="cpu"), W.exact(), rtol=1e-6)
     byte = weights(72, 128, 8, 128, "bf16", zeros=False)
     p = op.pack_gptq(*gptq(byte), bits=8, device="cpu")
     np.testing.assert_allclose(op.unpack_weight(p, "f32", device="cpu"), byte.exact(), rtol=1e-6)
@@ -190,17 +192,22 @@ QWEIGHT, SCALES, QZEROS = gptq(weights(72, 256, 4, 128, "f16", zeros=False))
         (
             lambda: op.pack_weight(W.signed, np.ones((72, 9), np.float16)),
             op.ShapeError,
-            "scales have 9 columns, but w has 200; pass 1 column, 7 (groups of 32), 4 (groups of 64),",
+            "pack_weight: scales has 9 columns, but K is 200; pass one of 7 (groups of 32), 4 (groups of 64), 2 (",
         ),
         (
             lambda: op.pack_weight(W.signed, W.scales, group=64),
             op.ShapeError,
-            "scales have 2 columns, but groups of 64 of 200 columns need 4",
+            "scales has 2 columns, but groups of 64 of K = 200 need 4",
         ),
         (
             lambda: op.pack_weight(W.signed, W.scales, group=48),
             op.ArgumentError,
             "group=48 is not supported; use 32, 64, 128, or None with one scale per row",
+        ),
+        (
+            lambda: op.pack_gptq(QWEIGHT[:5], np.ones((3, 72), np.float16)),
+            op.ShapeError,
+            "pack_gptq: scales has 3 rows, but K is 40; pass one of 2 (groups of 32), 1 (one group of K = 40)",
         ),
         (lambda: op.pack_weight(W.signed, W.scales, bits=3), op.ArgumentError, "bits=3 is not supported; use 4 or 8"),
         (
