@@ -11,7 +11,7 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 684,
-    "lines": 197_575,
+    "lines": 197_598,
     "# fmt: skip": 918,
     "Any": 7_028,
     f"functions with {MANY} or more parameters": 126,
