@@ -154,7 +154,7 @@ def _names(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 class Missing:
-    """Default of a required argument: raises ArgumentError when the function uses the argument.
+    """Default of a required argument: raises ArgumentError when the function uses or prints the argument.
 
     Attributes with two underscores do not raise, except those that exchange arrays: torch.compile reads such attributes
     of all defaults.
@@ -173,7 +173,7 @@ class Missing:
             raise AttributeError(name)
         self._raise()
 
-    __bool__ = __getitem__ = __iter__ = __len__ = __float__ = __index__ = _raise
+    __repr__ = __bool__ = __getitem__ = __iter__ = __len__ = __float__ = __index__ = _raise
     __lt__ = __le__ = __gt__ = __ge__ = _raise
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise
 

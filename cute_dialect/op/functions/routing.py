@@ -1,7 +1,7 @@
 """Mixtures of experts: ``op.route``, ``op.dispatch`` and ``op.combine``.
 
 ``op.route`` chooses the experts of each token and their weights.  ``op.dispatch`` copies the rows of the tokens in the
-order of experts, as ``op.grouped_mm`` multiplies them.  ``op.combine`` sums the results of each token.
+order of experts, ready for ``op.grouped_mm``.  ``op.combine`` sums the results of each token.
 """
 
 # torch is not installed where types are checked; arrays may belong to any library.
@@ -25,6 +25,7 @@ from cute_dialect.op.problems.routing import (
     DISPATCHED,
     NUMBERS,
     ROUTED,
+    SPELLINGS,
     RouteSettings,
     check_experts,
     rows_config,
@@ -56,7 +57,7 @@ def route(
     top_groups: int | None = None, normalise: bool = True, scale: float = 1.0, device: object = None,
     stream: object = None, **run: Unpack[Interpreted],
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Return the weights and the numbers of the best ``k`` experts of each token, as ``(weights, experts)``.
+    """Return the weights and the indices of the best ``k`` experts of each token, as ``(weights, experts)``.
 
     Experts are listed by decreasing score; of equal scores the lower expert precedes.  NaN is the greatest score.  The
     weights have gradients with respect to the logits.
@@ -66,7 +67,7 @@ def route(
         k: experts per token, at most 32.  The results are (…, k), f32 and i32.
         score: ``softmax`` over all experts, or ``sigmoid`` of each.
         bias: (E,), f32, added to the scores to choose experts.  It does not affect their weights, and has no gradient.
-        groups: number of groups of E / groups consecutive experts, at most 32; default: 1.
+        groups: number of groups of E / groups consecutive experts, at most 32; needs ``top_groups``.
         top_groups: number of groups from which the experts of a token are chosen.  The score of a group is its best
             score, or with ``bias`` the sum of its two best scores.
         normalise: divide the weights of a token by their sum, plus 1e-20 for ``sigmoid``.
@@ -84,8 +85,8 @@ def route(
         if done is not None:
             return done
     if run:
-        check_keywords("route", route, run)
-    settings = RouteSettings(k, score, groups, top_groups, normalise, scale)
+        check_keywords("route", route, run, spellings=SPELLINGS)
+    settings = RouteSettings.of(k, score, groups, top_groups, normalise, scale)
     torch = sys.modules.get("torch")
     if torch is not None and (torch.compiler.is_compiling() or needs_gradients(logits)):
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
@@ -155,14 +156,14 @@ def dispatch(
     x: Array, experts: Array, num_experts: int, *, device: object = None, stream: object = None,
     **run: Unpack[Interpreted],
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Return the rows of the tokens in the order of their experts, as ``(rows, offs, order)``.
+    """Return the rows of the tokens, sorted by expert for ``op.grouped_mm``, as ``(rows, offs, order)``.
 
     The sort is stable: the rows of an expert are in the order of the tokens.  ``x`` has a gradient.
 
     Args:
         x: (…, C), the tokens: f16, bf16, f32, e4m3, e5m2 or int8.
-        experts: (…, k), i32 or i64, the experts of each token, as :func:`route` returns them.  Numbers outside of
-            ``range(num_experts)`` drop a pair of token and expert: its row is zero and follows those of all experts.
+        experts: (…, k), i32 or i64, the experts of each token, as :func:`route` returns them.  Indices outside of
+            ``range(num_experts)`` drop a pair of token and expert: its row is zero, after the rows of all experts.
         num_experts: E, the number of experts, at most 512.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
@@ -187,7 +188,7 @@ def dispatch(
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
         def call() -> Any:
-            return CUTE.dispatch(x, experts, num_experts)
+            return CUTE.dispatch(x, experts, check_experts(num_experts))
 
         if usual:
             return known.differentiable(num_experts, (x, experts), call)
@@ -199,7 +200,7 @@ def combine(
     y: Array, order: Array, weights: Array = None, *, device: object = None, stream: object = None,
     **run: Unpack[Interpreted],
 ) -> Array:  # fmt: skip
-    """Return the weighted sum of the rows of each token, the inverse of :func:`dispatch`.
+    """Return the weighted sum of the rows of each token, the transpose of :func:`dispatch`.
 
     The rows of a token are added in f32, in the order of its experts, and rounded once: the result does not depend on
     the order of execution.  ``y`` and ``weights`` have gradients.
@@ -249,9 +250,9 @@ def dispatched(
     if found.dtype not in NUMBERS:
         raise one.wrong_type("experts", " or ".join(NUMBERS))
     if found.shape[:-1] != one.x.shape[:-1] or not found.shape:
+        wanted = ", ".join([*map(str, one.x.shape[:-1]), "k"])
         raise ShapeError(
-            f"dispatch: experts has shape {found.shape}; it must have {(*one.x.shape[:-1], 'k')}, because x has "
-            f"{one.x.shape}"
+            f"dispatch: experts has shape {found.shape}; it must have ({wanted}), because x has {one.x.shape}"
         )
     c, pairs = rows_config("dispatch", one.element, n, found.shape, False), prod(found.shape)
     blocks, rounds = sort_blocks(pairs)

@@ -36,6 +36,13 @@ _LIMITS: dict[str, tuple[float, float, str]] = {
 """Least and greatest value of each setting, in words for errors."""
 
 
+_SPELLINGS = {
+    "generator": "pass seed and offset", "num_samples": "a row gives one token; repeat the rows",
+    "do_sample": "pass temperature=0 for the most probable token", "replacement": "a row gives one token",
+}  # fmt: skip
+"""Arguments of ``torch.multinomial`` and of samplers of tokens."""
+
+
 def sample(
     logits: Array, *, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0, seed: Any = 0,
     offset: Any = 0, device: object = None, stream: object = None, **run: Any,
@@ -65,7 +72,7 @@ def sample(
     """
     given = (temperature, top_k, top_p, min_p, seed, offset)
     if run:
-        check_keywords("sample", sample, run)
+        check_keywords("sample", sample, run, spellings=_SPELLINGS)
     arrays = tuple([x if hasattr(x, "shape") and not isinstance(x, int | float) else None for x in given])
     numbers = tuple([
         _number(name, x) if array is None else default

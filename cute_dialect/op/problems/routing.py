@@ -11,11 +11,13 @@ cute_dialect.op.errors.ArgumentError: route: k=10 exceeds the 8 experts of top_g
 from __future__ import annotations
 
 from math import isfinite, prod
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 from cute_dialect.kernels.rows.dispatch import CombineConfig, SortConfig
 from cute_dialect.kernels.rows.route import MOST_CHOSEN, MOST_EXPERTS, RouteConfig
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
+from cute_dialect.runtime.call_options import index_of
 
 ROUTED = ("bf16", "f16", "f32")
 """Types of logits, and of rows that are combined."""
@@ -23,8 +25,15 @@ ROUTED = ("bf16", "f16", "f32")
 DISPATCHED = (*ROUTED, "f8E4M3FN", "f8E5M2", "i8")
 """Types of rows that are dispatched."""
 
+SPELLINGS = {
+    "topk": "pass k", "top_k": "pass k", "scoring_func": "pass score", "e_score_correction_bias": "pass bias",
+    "num_expert_group": "pass groups", "n_group": "pass groups", "topk_group": "pass top_groups",
+    "renormalize": "pass normalise", "norm_topk_prob": "pass normalise", "routed_scaling_factor": "pass scale",
+}  # fmt: skip
+"""Arguments of vLLM's and DeepSeek's routers."""
+
 NUMBERS = ("i32", "i64")
-"""Types of the numbers of experts."""
+"""Types of the indices of experts."""
 
 _LIMIT = 1 << 31
 """Vectors of all tokens, and pairs, are counted in 32 bits."""
@@ -39,6 +48,13 @@ class RouteSettings(NamedTuple):
     top_groups: int | None = None
     normalise: bool = True
     scale: float = 1.0
+
+    @staticmethod
+    def of(k: object, score: str, groups: object, top_groups: object, normalise: bool, scale: object) -> RouteSettings:
+        """Return the settings, with NumPy's numbers as those of Python."""
+        sizes: list[Any] = [_whole(x) for x in (k, groups, top_groups)]
+        factor: Any = scale if type(scale) in (int, float, bool) or not isinstance(scale, Real) else float(scale)
+        return RouteSettings(sizes[0], score, sizes[1], sizes[2], normalise, factor)
 
     def config(self, element: str, experts: int, has_bias: bool = False) -> RouteConfig:
         """Return the configuration of the kernel.  Raises ArgumentError, ShapeError, UnsupportedError."""
@@ -74,15 +90,28 @@ class RouteSettings(NamedTuple):
             if type(value) is not int or value < 1 or (name != "k" and value > MOST_CHOSEN):
                 allowed = "a positive number" if name == "k" else f"1 to {MOST_CHOSEN}, or None"
                 raise ArgumentError(f"route: {name} is {value!r}; pass {allowed}")
+        if self.groups is not None and self.top_groups is None:
+            raise ArgumentError(
+                f"route: groups={self.groups} needs top_groups; pass the number of groups to choose, or omit groups"
+            )
+        if type(self.normalise) is not bool:
+            raise ArgumentError(f"route: normalise is {self.normalise!r}; pass True or False")
         if type(self.scale) not in (int, float) or not isfinite(self.scale):
             raise ArgumentError(f"route: scale is {self.scale!r}; pass a finite number")
 
 
 def check_experts(num_experts: object) -> int:
     """Return the number of experts of ``op.dispatch``.  Raises ArgumentError."""
-    if type(num_experts) is not int or not 1 <= num_experts <= MOST_EXPERTS:
-        raise ArgumentError(f"dispatch: num_experts is {num_experts!r}; pass 1 to {MOST_EXPERTS}")
-    return num_experts
+    found = _whole(num_experts)
+    if type(found) is not int or not 1 <= found <= MOST_EXPERTS:
+        raise ArgumentError(f"dispatch: num_experts is {found!r}; pass 1 to {MOST_EXPERTS}")
+    return found
+
+
+def _whole(value: object) -> object:
+    """Return an integer of NumPy as one of Python, and any other value unchanged."""
+    found = None if value is None or type(value) is int else index_of(value)
+    return value if found is None else found
 
 
 def sort_config(element: str, num_experts: int, is_alone: bool) -> SortConfig:
@@ -99,7 +128,7 @@ def rows_config(call: str, element: str, columns: int, pairs: tuple[int, ...], h
 
     Args:
         columns: elements of a row.
-        pairs: shape (…, k) of the numbers of experts or rows.
+        pairs: shape (…, k) of the indices of experts or rows.
     """
     k = pairs[-1]
     if not 1 <= k <= MOST_CHOSEN:

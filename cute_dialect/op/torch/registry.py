@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Never
 
 import torch
 
+from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.recording import is_eager
 from cute_dialect.op.torch.autograd import Context, apply_of, node_of
 
@@ -56,6 +57,8 @@ class TorchOperator:
             self.registered.register_vmap(row.vmap)
         self._apply: Callable[..., Any] = self.registered
         if row.backward is None:
+            if row.name.endswith("_backward"):
+                self.registered.register_autograd(_no_second_derivative(row.name.removesuffix("_backward")))
             return
         self.registered.register_autograd(row.backward, setup_context=row.keep)
         arguments = self.registered._opoverload._schema.arguments
@@ -111,6 +114,17 @@ def register(table: Iterable[Operator]) -> None:
             _LIBRARY.impl(row.name, row.forward, "CompositeImplicitAutograd")
         else:
             setattr(CUTE, row.name, TorchOperator(row))
+
+
+def _no_second_derivative(call: str) -> Callable[..., Never]:
+    """Return the derivative of a gradient without one, which raises UnsupportedError."""
+
+    def refuse(*_: object) -> Never:
+        raise UnsupportedError(
+            f"{call}: second derivatives are not supported; omit create_graph=True, or use torch's functions"
+        )
+
+    return refuse
 
 
 def _apply(

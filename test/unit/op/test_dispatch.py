@@ -180,8 +180,9 @@ dispatch, combine = partial(op.dispatch, device="cpu"), partial(op.combine, devi
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
+        (lambda: dispatch(X, PAIRS), op.ArgumentError, r"dispatch\(\) needs an argument 'num_experts'; required"),
         (lambda: dispatch(X, PAIRS, 0), op.ArgumentError, "num_experts is 0; pass 1 to 512"),
-        (lambda: dispatch(X, PAIRS[1:], 2), op.ShapeError, r"experts has shape \(2, 2\); it must have \(3, 'k'\)"),
+        (lambda: dispatch(X, PAIRS[1:], 2), op.ShapeError, r"experts has shape \(2, 2\); it must have \(3, k\)"),
         (lambda: dispatch(X, PAIRS.astype("f4"), 2), op.DtypeError, "experts has dtype f32; it must have i32 or i64"),
         (lambda: dispatch(X.astype("f8"), PAIRS, 2), op.DtypeError, "x has dtype f64; it must have one of bf16, f16"),
         (lambda: dispatch(X, np.zeros((3, 33), "i4"), 2), op.ShapeError, "33 rows per token; 1 to 32 are supported"),
@@ -202,3 +203,8 @@ dispatch, combine = partial(op.dispatch, device="cpu"), partial(op.combine, devi
 def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_number_of_experts_of_numpy() -> None:
+    found, wanted = (dispatch(X, PAIRS, e) for e in (np.int64(8), 8))
+    assert all(np.array_equal(x, y) for x, y in zip(found, wanted, strict=True))

@@ -81,3 +81,17 @@ def test_devices_inside_compile() -> None:
     assert torch.equal(compiled("cpu"), op.route(Y, 2, device="cpu")[0])
     with pytest.raises(op.OptionError, match=r"^route: device: expected .*, got 'tpu'"):
         compiled("tpu")
+
+
+@pytest.mark.parametrize("name", ["softmax", "rms_norm", "layer_norm", "gated", "route", "combine"])
+def test_second_derivatives_are_refused(name: str) -> None:
+    x = torch.randn(8, 16, requires_grad=True)
+    calls: dict[str, Callable[[], Any]] = {
+        "gated": lambda: op.gated(x, "silu", device="cpu"),
+        "route": lambda: op.route(x, 2, device="cpu")[0],
+        "combine": lambda: op.combine(x, ORDER, torch.ones(4, 2).requires_grad_(), device="cpu"),
+    }
+    result = calls[name]() if name in calls else getattr(op, name)(x, device="cpu")
+    (grad,) = torch.autograd.grad(result.square().sum(), x, create_graph=True)
+    with pytest.raises(op.UnsupportedError, match=rf"^{name}: second derivatives are not supported; omit create_graph"):
+        grad.sum().backward()

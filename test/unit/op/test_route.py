@@ -171,9 +171,13 @@ BAD: dict[str, Any] = {"kk": 2}
         (lambda: op.route(np.zeros((1, 64), "f4"), 33), op.ArgumentError, "k=33 exceeds the limit of 32; pass at most"),
         (lambda: op.route(np.zeros((1, 513), "f4"), 2), op.ShapeError, "have 513 experts; 1 to 512 are supported"),
         (lambda: op.route(X, 2, "relu", device="cpu"), op.UnsupportedError, "score='relu' is not supported; use 'soft"),
-        (lambda: op.route(X, 2, groups=3, device="cpu"), op.ArgumentError, "groups=3 does not divide the 16 experts"),
+        (lambda: op.route(X, 2, groups=3, top_groups=1, device="cpu"), op.ArgumentError, "groups=3 does not divide"),
         (lambda: op.route(X, 2, groups=True, device="cpu"), op.ArgumentError, "groups is True; pass 1 to 32, or None"),
         (lambda: op.route(X, 2, top_groups=2, device="cpu"), op.ArgumentError, "top_groups=2 needs groups"),
+        (lambda: op.route(X, 2, groups=4, device="cpu"), op.ArgumentError, "groups=4 needs top_groups; pass"),
+        (lambda: op.route(X, 2, normalise="no", device="cpu"), op.ArgumentError, "normalise is 'no'; pass True or"),
+        (lambda: op.route(X, device="cpu"), op.ArgumentError, r"route\(\) needs an argument 'k'; required"),
+        (lambda: op.route(X, topk=2, device="cpu"), op.ArgumentError, r"route\(\) has no argument 'topk'; pass k"),
         (lambda: op.route(X, 2, groups=2, top_groups=4, device="cpu"), op.ArgumentError, "top_groups=4 exceeds groups"),
         (
             lambda: op.route(X, 9, groups=4, top_groups=2, device="cpu"), op.ArgumentError,
@@ -193,3 +197,9 @@ BAD: dict[str, Any] = {"kk": 2}
 def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_numbers_of_numpy() -> None:
+    found = op.route(X, np.int64(2), groups=np.int32(4), top_groups=np.int64(2), scale=np.float32(0.5), device="cpu")
+    wanted = op.route(X, 2, groups=4, top_groups=2, scale=0.5, device="cpu")
+    assert all(np.array_equal(x, y) for x, y in zip(found, wanted, strict=True))

@@ -154,6 +154,7 @@ BAD: dict[str, Any] = {"k": 3}
         (lambda: op.sample(X, seed=np.zeros(2, "i8"), device="cpu"), op.ShapeError, "seed has shape"),
         (lambda: op.sample(X.astype("i4"), device="cpu"), op.DtypeError, "logits has dtype i32; it must have one of"),
         (lambda: op.sample(X, device="cpu", **BAD), op.ArgumentError, r"sample\(\) has no argument 'k'"),
+        (lambda: op.sample(X, generator=1), op.ArgumentError, "no argument 'generator'; pass seed and offset"),
         (lambda: op.explain(op.sample, (1, 1 << 23)), op.UnsupportedError, "rows of 8388608 logits are too long"),
         (lambda: op.explain(op.sample, (0, 8)), op.ShapeError, "must not be empty"),
     ],
