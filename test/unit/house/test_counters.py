@@ -11,9 +11,9 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 684,
-    "lines": 197_598,
-    "# fmt: skip": 918,
-    "Any": 7_028,
+    "lines": 197_649,
+    "# fmt: skip": 920,
+    "Any": 7_031,
     f"functions with {MANY} or more parameters": 126,
 }
 
