@@ -503,8 +503,8 @@ def with_slopes(of: ScoreGraph | None, inputs: tuple[int, ...] = ()) -> ScoreGra
             outputs.append(Output(_node(make, value)))
     if inputs and "slope" in names:
         raise EpilogueError(
-            f"{make.what}: gradients of captured tensors are supported if they are added to the score, but this "
-            "function also scales it; pass tensor.detach(), or add the tensor last in a function that is score + f(…)"
+            f"{make.what}: gradients of captured tensors are supported if they are added to an unchanged score, so "
+            "that the derivative with respect to the score is 1; pass tensor.detach(), or return score + f(…)"
         )
     graph = make.graph(outputs)
     if make.kept != tuple(range(len(of.graph.inputs))):  # inputs keep their order, which launches rely on

@@ -55,7 +55,7 @@ class PackedExplanation(Explanation):
         yield "tile", f"{c.rows} rows of w, {c.columns} rows of x{split}, {c.stages} stages of 128"
 
     def _limits(self) -> str:
-        return f"{self.bytes / 1e9:.3g} GB, {self.flops / 1e9:.3g} GFLOP (an H200)"
+        return f"{self.bytes / 1e6:.3g} MB, {self.flops / 1e9:.3g} GFLOP (an H200)"
 
 
 def explain_mm_packed(

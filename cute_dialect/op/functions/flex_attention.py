@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import wraps
 from math import isfinite
 from numbers import Integral
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from cute_dialect.kernels.attention.block_mask import block_counts_text
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.score_graph import ScoreGraph
-from cute_dialect.op.arrays.library import check_options, chosen_device, gpu_here
+from cute_dialect.op.arrays.library import call_operator, check_options, chosen_device, gpu_here
 from cute_dialect.op.epilogue.score_functions import TracedScores, trace_scores
 from cute_dialect.op.errors import EpilogueError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
@@ -179,6 +178,16 @@ class FlexCall(NamedTuple):
         return found
 
 
+_MASK = "use block_mask=op.create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN)"
+_SPELLINGS = {
+    "mask_mod": _MASK, "mask": _MASK, "attn_mask": _MASK,
+    "causal": f"{_MASK} with a mask_mod that returns q_idx >= kv_idx", "is_causal": f"{_MASK}, q_idx >= kv_idx",
+    "q": "use query", "k": "use key", "v": "use value", "lse": "use return_lse", "sm_scale": "use scale",
+    "softmax_scale": "use scale", "softcap": "return softcap * tanh(score / softcap) from score_mod",
+}  # fmt: skip
+"""Arguments of other functions of attention -> what to use instead."""
+
+
 def flex_attention(
     query: Array, key: Array, value: Array, score_mod: Callable[..., Any] | None = None, block_mask: Any = None,
     scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False, kernel_options: Any = None, *,
@@ -219,7 +228,7 @@ def flex_attention(
         arguments = (query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options)
         return of_torch(*arguments, **more)
     if run:
-        check_keywords(FLEX, flex_attention, run)
+        check_keywords(FLEX, flex_attention, run, spellings=_SPELLINGS)
     if kernel_options is not None:
         raise UnsupportedError(f"{FLEX}: kernel_options are those of Triton kernels; omit them, or pass kernel=")
     check_flag(FLEX, "return_lse", return_lse)
@@ -304,10 +313,6 @@ def _with_gradients(
     call: FlexCall, tensors: tuple[Any, ...], lse: bool, device: object, stream: object, run: Interpreted
 ) -> Any:
     """Compute a call on torch tensors, and record it for autograd."""
-    if run:
-        raise UnsupportedError(
-            f"{FLEX}: {', '.join(run)} is not supported with gradients; omit it, or use torch.no_grad()"
-        )
     from cute_dialect.op.torch.flex_attention import attend  # late: torch
 
     call = call._replace(device=device)
@@ -319,8 +324,7 @@ def _with_gradients(
     if device is None and stream is None and not flag("CUTE_OP_CHECK", False):
         found = _KNOWN.again((call, lse), *tensors)
         return _KNOWN.differentiable((call, lse), tensors, compute) if found is None else found
-    with nullcontext() if stream is None else sys.modules["torch"].cuda.stream(stream):
-        return compute()
+    return call_operator(FLEX, compute, tensors[0], device, stream, run, "query")
 
 
 # ---------------------------------------------------------------------------------------------------------- block masks

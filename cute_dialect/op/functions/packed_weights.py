@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cute_dialect.kernels.gemm.mixed_input import mixed_input_text
 from cute_dialect.kernels.gemm.weight_packing import PackConfig, UnpackConfig, pack_text, unpack_text
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.arrays.library import gpu_here
+from cute_dialect.op.arrays.library import call_operator, gpu_here
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -107,6 +107,14 @@ def pack_weight(
     return _packed(one, c._replace(zeros="rows"), n, k, one.matrix("w"), s, z)
 
 
+_SPELLINGS = {
+    "g_idx": "omit it: groups of scattered rows (desc_act) are not supported, others have k // group",
+    "desc_act": "omit it: groups of scattered rows are not supported", "group_size": "use group", "wbits": "use bits",
+    "zeros": "use qzeros", "sym": "omit qzeros if the zero points are the middle of the range",
+}  # fmt: skip
+"""Arguments of other libraries -> what to use instead."""
+
+
 def pack_gptq(
     qweight: Array,
     scales: Array,
@@ -138,7 +146,7 @@ def pack_gptq(
         OpError: if the arguments are not supported.
     """
     if run:
-        check_keywords("pack_gptq", pack_gptq, run)
+        check_keywords("pack_gptq", pack_gptq, run, spellings=_SPELLINGS)
     if type(zero_offset) is not int or zero_offset not in (0, 1):
         raise ArgumentError(f"pack_gptq: zero_offset={zero_offset!r} is not supported; use 0 or 1")
     bits = check_bits("pack_gptq", bits)
@@ -170,7 +178,7 @@ def pack_awq(
         OpError: if the arguments are not supported.
     """
     if run:
-        check_keywords("pack_awq", pack_awq, run)
+        check_keywords("pack_awq", pack_awq, run, spellings=_SPELLINGS)
     arrays = {"qweight": qweight, "scales": scales, "qzeros": qzeros}
     one = RowCall("pack_awq", arrays, device, ("scales",), ("i32",), stream=stream, run=run)
     return _from_words(one, "awq", 4, group, 0)
@@ -259,7 +267,10 @@ def unpack_weight(
     if torch is not None and torch.compiler.is_compiling():
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        return CUTE.unpack_weight(packed.data, packed.n, packed.k, packed.format, element)
+        def unpack() -> Array:
+            return CUTE.unpack_weight(packed.data, packed.n, packed.k, packed.format, element)
+
+        return call_operator("unpack_weight", unpack, packed.data, device, stream, run, "packed.data")
     return unpacked(packed, element, device, stream, run)
 
 
@@ -324,7 +335,11 @@ def mm_packed(
             raise UnsupportedError("mm_packed: out is not supported with gradients or torch.compile; omit it")
         found = checked_packed("mm_packed", packed)
         element = "" if dtype is None else element_name(dtype)
-        return CUTE.mm_packed(x, packed.data, bias, packed.n, packed.k, str(found), element)
+
+        def compute() -> Array:
+            return CUTE.mm_packed(x, packed.data, bias, packed.n, packed.k, str(found), element)
+
+        return call_operator("mm_packed", compute, x, device, stream, run)
     return multiplied(x, packed, bias, out, dtype, device, stream, run)
 
 

@@ -420,7 +420,8 @@ def test_errors_of_arguments() -> None:
         ({"block_mask": mask, "kernel": AttentionConfig("f16", 64, tile_m=128)}, "must divide the blocks of the mask"),
         ({"return_lse": "no"}, "flex_attention: return_lse is 'no'; pass True or False"),
         ({"enable_gqa": 2}, "flex_attention: enable_gqa is 2; pass True or False"),
-        ({"softcap": 3}, "flex_attention() has no argument 'softcap'"),
+        ({"softcap": 3}, "flex_attention() has no argument 'softcap'; return softcap * tanh(score / softcap) from"),
+        ({"mask_mod": causal}, "flex_attention() has no argument 'mask_mod'; use block_mask=op.create_block_mask(mask"),
     ]
     for given, message in calls:
         with pytest.raises(OpError) as caught:

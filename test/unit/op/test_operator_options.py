@@ -17,6 +17,7 @@ CLASSES = torch.zeros(4, dtype=torch.int64)
 CHOSEN = torch.zeros(4, 2, dtype=torch.int32)
 ORDER = torch.arange(8, dtype=torch.int32).reshape(4, 2)
 HEADS = torch.ones(1, 2, 16, 64, dtype=torch.float16).requires_grad_()
+PACKED = op.PackedWeight(torch.zeros(1, 1056, dtype=torch.int32), 64, 128, "ui4-g128-f16")
 TABLE = torch.ones(16, 32)
 
 CALLS: dict[str, Callable[..., Any]] = {
@@ -36,6 +37,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "rope": lambda **o: op.rope(HEADS, TABLE, TABLE, **o),
     "attention": lambda **o: op.attention(HEADS, HEADS, HEADS, **o),
     "merge_attention": lambda **o: op.merge_attention(torch.ones(2, 3, 8).requires_grad_(), torch.ones(2, 3), **o),
+    "mm_packed": lambda **o: op.mm_packed(torch.ones(4, 128, dtype=torch.float16).requires_grad_(), PACKED, **o),
+    "flex_attention": lambda **o: op.flex_attention(HEADS, HEADS, HEADS, **o),
     "mm": lambda **o: op.mm(H, H.t(), **o),
     "grouped_mm": lambda **o: op.grouped_mm(H, H.t()[None], [4], **o),
     "conv2d": lambda **o: op.conv2d(HEADS, HEADS, **o),

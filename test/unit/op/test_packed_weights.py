@@ -253,6 +253,11 @@ QWEIGHT, SCALES, QZEROS = gptq(weights(72, 256, 4, 128, "f16", zeros=False))
             "pack_gptq: qzeros has shape (32, 72); it must have (2, 9)",
         ),
         (
+            lambda: op.pack_gptq(QWEIGHT, SCALES, g_idx=QWEIGHT),  # type: ignore[call-arg]
+            op.ArgumentError,
+            "pack_gptq() has no argument 'g_idx'; omit it: groups of scattered rows (desc_act) are not supported",
+        ),
+        (
             lambda: op.pack_gptq(QWEIGHT, SCALES, zero_offset=2),
             op.ArgumentError,
             "pack_gptq: zero_offset=2 is not supported; use 0 or 1",
