@@ -11,8 +11,8 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 684,
-    "lines": 197_649,
-    "# fmt: skip": 920,
+    "lines": 197_668,
+    "# fmt: skip": 922,
     "Any": 7_031,
     f"functions with {MANY} or more parameters": 126,
 }
