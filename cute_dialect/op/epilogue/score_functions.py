@@ -148,7 +148,7 @@ class _Score(Proxy):
         return self if element == "f32" and self._kind() == "f" else self._again(self.make.cast(self.node, element))
 
     def type(self, dtype: Any) -> _Score:
-        """Return :meth:`to`."""
+        """Convert the value, like :meth:`to`."""
         return self.to(dtype)
 
     def float(self) -> _Score:

@@ -82,7 +82,7 @@ def _with_names(function: _F) -> _F:
 
 
 class FlexCall(NamedTuple):
-    """The arguments of a call other than arrays."""
+    """Non-array arguments of ``flex_attention``."""
 
     functions: ScoreGraph | None
     captured: int  # number of captured tensors

@@ -69,10 +69,11 @@ def pack_weight(
     """Pack integer weights for :func:`mm_packed`: ``(w - zeros) * scales``.
 
     Args:
-        w: (N, K), int8 or uint8, one weight per element.  With ``bits=4`` int8 holds -8 to 7 and uint8 0 to 15; higher
-            bits are ignored.
+        w: (N, K), int8 or uint8, one weight per element.  With ``bits=4`` int8 holds -8 to 7 and uint8 0 to 15; other
+            values wrap.
         scales: (N, K / group), rounded up, or (N, 1) or (N,) for one scale per row: f16, bf16 or f32.
         zeros: zero points of the type of ``w`` with the shape of ``scales``, or one integer; None: 0.
+            The middle of the range of uint8 is 8, or 128 with 8 bits.
         bits: 4 or 8.
         group: columns that share a scale: 32, 64 or 128; default: determined by the shape of ``scales``.
         device, stream, run: as in :func:`cute_dialect.op.mm`.

@@ -28,7 +28,7 @@ _WHOLE = 1 << 30
 
 
 class BlockMaskFields(NamedTuple):
-    """The attributes of a block mask that calls read."""
+    """Attributes of a block mask that ``flex_attention`` uses."""
 
     mask_mod: Any  # function of visible keys, or None
     sizes: tuple[int, int] = (0, 0)  # queries and keys of a block; 0 without lists
