@@ -11,7 +11,7 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 684,
-    "lines": 197_668,
+    "lines": 197_674,
     "# fmt: skip": 922,
     "Any": 7_031,
     f"functions with {MANY} or more parameters": 126,
