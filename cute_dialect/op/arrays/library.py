@@ -267,11 +267,12 @@ def operator_stream(call: str, stream: object, x: Any) -> AbstractContextManager
     torch = sys.modules["torch"]
     if torch.compiler.is_compiling() and isinstance(stream, torch.cuda.Stream):
         return torch.cuda.stream(stream)
-    _handle_of(call, stream)
+    stream_handle(call, stream)
     return _Torch("torch").on(stream, x.device.index) if x.is_cuda else nullcontext()
 
 
-def _handle_of(call: str, stream: object) -> int:
+def stream_handle(call: str, stream: object) -> int:
+    """Return the driver handle of a stream.  Raises OptionError."""
     try:
         return stream_of(stream)
     except TypeError as e:
@@ -291,7 +292,7 @@ def read_all(
     Raises DeviceError if arrays belong to several libraries or devices, or are not on ``device``.
     """
     where = None if device is None else device_number(device)
-    raw = 0 if stream is None else _handle_of(call, stream)
+    raw = 0 if stream is None else stream_handle(call, stream)
     views: dict[str, ArrayView] = {}
     first = library = None
     for name, value in arrays.items():

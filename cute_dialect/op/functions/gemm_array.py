@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.op.arrays.dtypes import both, checked_arithmetic, element_name, layout_name, result_of, tf32_allowed
+from cute_dialect.op.arrays.library import stream_handle
 from cute_dialect.op.epilogue.bind import alone, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced, current
@@ -111,6 +112,8 @@ def mm_array(
         check_keywords("mm_array", mm_array, run)
     applied, tell = spelled(activation), run.pop("report", None)
     options = cast("CallOptions", dict(run) | ({} if device is None else {"device": device}))
+    if stream is not None:
+        stream_handle("mm_array", stream)
     given = _listed(As, Bs, outs, Cs)
     hook, traced = current(hook), None
     if args and epilogue is None:

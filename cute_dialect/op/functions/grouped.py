@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.op.arrays.dtypes import both, can_mix, checked_arithmetic, element_name, result_of, tf32_allowed
+from cute_dialect.op.arrays.library import stream_handle
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
@@ -72,6 +73,8 @@ def listed_mm(
 
     Raises subclasses of OpError before anything is compiled or written.
     """
+    if stream is not None:
+        stream_handle(NAME, stream)
     how = _how(g) if device is None and stream is None and not run else None
     torch = sys.modules.get("torch")
     if torch is not None and torch.is_grad_enabled():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.rows.sample import SETTINGS, choose_config
@@ -18,6 +19,7 @@ from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.rows import WIDE
 from cute_dialect.op.rows.kernels import sample_kernel
+from cute_dialect.runtime.call_options import index_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array
@@ -73,7 +75,7 @@ def sample(
     given = (temperature, top_k, top_p, min_p, seed, offset)
     if run:
         check_keywords("sample", sample, run, spellings=_SPELLINGS)
-    arrays = tuple([x if hasattr(x, "shape") and not isinstance(x, int | float) else None for x in given])
+    arrays = tuple([x if _is_array(x) else None for x in given])
     numbers = tuple([
         _number(name, x) if array is None else default
         for name, x, array, default in zip(SETTINGS, given, arrays, (1.0, 0, 1.0, 0.0, 0, 0))
@@ -88,11 +90,19 @@ def sample(
     return sampled(logits, arrays, numbers, device, stream, run)
 
 
+def _is_array(x: Any) -> bool:
+    """Return True for an array, and False for a number of Python or NumPy."""
+    return hasattr(x, "shape") and (type(x).__module__ != "numpy" or type(x).__name__ == "ndarray")
+
+
 def _number(name: str, x: Any) -> float | int:
     """Return a setting.  Raises ArgumentError."""
     least, most, words = _LIMITS[name]
     is_whole = name in ("top_k", "seed", "offset")
     kinds = (int,) if is_whole else (int, float)
+    x = found if type(x) is not int and (found := index_of(x)) is not None else x
+    if not is_whole and type(x) not in kinds and isinstance(x, Real):
+        x = float(x)
     if type(x) not in kinds or not least <= x <= most:
         raise ArgumentError(f"sample: {name} is {x!r}; pass {words}, or an array")
     return x if is_whole else float(x)

@@ -14,13 +14,13 @@ the derivative (:mod:`~cute_dialect.op.epilogue.derivative`) recomputes the accu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 
 from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.library import operator_stream
 from cute_dialect.op.epilogue.bind import traced_of
 from cute_dialect.op.epilogue.derivative import (
     Kept,
@@ -200,7 +200,7 @@ def product_with_gradients(
     kept = {n: str(v) for n, v in how.items() if v is not None} | ({} if device is None else {"device": str(device)})
     numbers = {n: v for n, v in args.items() if n not in names}
     of = _Call(function, traced, shape, names, numbers, {"dtype": dtype, **kept, **others}, kept, keeps, narrow)
-    with nullcontext() if stream is None else torch.cuda.stream(stream):
+    with operator_stream(call, stream, a):
         apply = _APPLY if is_eager([a, b, *[args[n] for n in names]]) else _NODE.apply
         found = apply(of, a, b, *[args[n] for n in names])
     return traced.formed(dict(zip(traced.results, found)))

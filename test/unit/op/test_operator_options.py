@@ -56,6 +56,19 @@ def test_devices_are_checked(name: str) -> None:
         CALLS[name](device="tpu")
 
 
+@pytest.mark.parametrize("learns", [False, True])
+def test_streams_of_lists_and_epilogues_are_checked(learns: bool) -> None:
+    a = H.detach().requires_grad_(learns)
+    calls: dict[str, Callable[..., Any]] = {
+        "mm": lambda **o: op.mm(a, a.t(), epilogue=lambda accum: 2 * accum, **o),
+        "mm_array": lambda **o: op.mm_array([a], [a.t()], **o),
+        "grouped_mm": lambda **o: op.grouped_mm([a], [a.t()], **o),
+    }
+    for name, call in calls.items():
+        with pytest.raises(op.OptionError, match=f"^{name}: stream: expected a stream of torch"):
+            call(device="cpu", stream="foo")
+
+
 @pytest.mark.parametrize("name", [n for n in CALLS if n not in WITHOUT_A_STREAM])
 def test_streams_and_options_of_the_interpreter_are_not_ignored(name: str) -> None:
     with pytest.raises(op.OptionError, match=f"^{name}: stream: expected a stream of torch"):

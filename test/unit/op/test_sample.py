@@ -162,3 +162,8 @@ BAD: dict[str, Any] = {"k": 3}
 def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_numbers_of_numpy() -> None:
+    found = op.sample(X, temperature=np.float32(0.5), top_k=np.int64(3), seed=np.uint8(7), device="cpu")
+    assert np.array_equal(found, op.sample(X, temperature=0.5, top_k=3, seed=7, device="cpu"))
