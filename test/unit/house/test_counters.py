@@ -11,9 +11,9 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 684,
-    "lines": 197_674,
+    "lines": 197_691,
     "# fmt: skip": 922,
-    "Any": 7_031,
+    "Any": 7_032,
     f"functions with {MANY} or more parameters": 126,
 }
 
