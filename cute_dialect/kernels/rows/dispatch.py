@@ -63,7 +63,7 @@ class SortConfig(NamedTuple):
     'dispatch-sort-i32-64-alone'
     """
 
-    element: str = "i32"  # of the numbers of experts
+    element: str = "i32"  # of the indices of experts
     experts: int = 128
     is_alone: bool = False  # one block has all pairs, and there are no counts of others
 
@@ -320,7 +320,7 @@ def _combine_vector(
             held.append(_loaded(y, cute.max(row, 0), column, w, row >= 0))
         for j, values in enumerate(held):
             part = values.load().to(cute.Float32)
-            # A dropped pair has no part in the sum, whatever its weight is.
+            # A dropped pair contributes nothing, whatever its weight is.
             if c.weights:
                 row = order[token, start + j]
                 part = part * cute.where(row >= 0, weights[token, start + j], 0.0)

@@ -194,7 +194,7 @@ def _counts(own: _Row, most: Any, candidates: list[Any], is_sum: bool) -> list[A
 
 
 def _bisected(own: _Row, most: Any, wanted: Any, is_sum: bool, floor: Any) -> Any:
-    """Return the largest key of which at least a wanted count or sum is not less; keys up to ``floor`` are so, too."""
+    """Return the largest threshold that keeps at least the requested count or sum; every key up to ``floor`` does."""
     bits = 32 - _SHIFTS[own.config.element]
     found, step = cute.Uint32(0), cute.Uint32(1 << (bits - 2))
     for _ in range(bits // 2):

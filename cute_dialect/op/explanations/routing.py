@@ -107,7 +107,7 @@ def explain_token_dispatch(x: Any, experts: Any, num_experts: Any, element: str)
     """Explain ``dispatch``.  Raises the errors of the function.
 
     Args:
-        x, experts: arrays, or their shapes; numbers of experts are i32 if they are a shape.
+        x, experts: arrays, or their shapes; indices of experts are i32 if given as a shape.
         element: type of ``x`` if it is a shape.
     """
     shape, element = _described("dispatch", "x", x, element, DISPATCHED)

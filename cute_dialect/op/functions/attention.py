@@ -72,7 +72,7 @@ def attention(
         softcap: replace scores by ``softcap * tanh(score / softcap)``; 0 for none.
         sinks: (H,), f32 or the type of ``q``: the score of a further key of each head, whose value is zero.
         alibi_slopes: (H,) or (B, H), f32: subtract ``slope * |i + S' - S - j|`` from the score of query i and key j.
-            They have no gradient.
+            Slopes that require gradients are refused.
         mask: an array that expands to (B, H, S, S'): bool, True for visible keys, or f32 or the type of ``q``, added
             to the scores.
         lse: return a pair, with the logarithm of the sum of the exponentials of each row, (B, H, S) in f32.

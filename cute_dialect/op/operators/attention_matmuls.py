@@ -142,7 +142,7 @@ class _Part(NamedTuple):
     bias: Tensor | None
 
     def some(self, batch: slice, rows: slice) -> _Scored:
-        """Return some sequences and queries."""
+        """Slice the batch and query dimensions."""
         at = slice(None) if self.slopes is None or self.slopes.dim() == 1 else batch
         slopes = None if self.slopes is None else self.slopes[at]
         bias = self.bias

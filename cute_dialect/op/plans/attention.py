@@ -85,7 +85,7 @@ class _Bound(_Planned):
             raise DeviceError(f"{name}: the arrays are in CPU memory; pass arrays on a GPU")
 
     def _copied(self, view: ArrayView, strides: tuple[int, ...] | None = None) -> ArrayView:
-        """Raise LayoutError, because a copy would keep the values of now."""
+        """Raise LayoutError, because a copy would keep the current values."""
         name = next(n for n, x in self.views.items() if x is view)
         raise LayoutError(f"{self.name}: {name} has strides {view.strides}, which the kernel cannot read; pass a copy")
 
