@@ -23,7 +23,7 @@ from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.explanations.gemm import Explanation, GemmExplanation, Line
 from cute_dialect.op.explanations.rows import DRAM
 from cute_dialect.op.problems.packed_weights import ACTIVATIONS, RESULTS, PackedWeight, checked_packed
-from cute_dialect.op.select.mixed_input import UNPACKED_ROWS, choose_config
+from cute_dialect.op.select.mixed_input import choose_plan
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array
@@ -41,6 +41,7 @@ class PackedExplanation(Explanation):
     element: str
     config: MixedConfig | None  # None if the weights are unpacked
     gemm: GemmExplanation | None  # explanation of the ordinary GEMM, or None
+    other: float  # predicted time of the other way in microseconds
 
     def _title(self) -> str:
         p = self.packed
@@ -56,6 +57,9 @@ class PackedExplanation(Explanation):
 
     def _limits(self) -> str:
         return f"{self.bytes / 1e6:.3g} MB, {self.flops / 1e9:.3g} GFLOP (an H200)"
+
+    def _after(self) -> Iterator[Line]:
+        yield "else", f"{self.other:.1f} us  {'unpacked weights and a GEMM' if self.config else 'packed weights'}"
 
 
 def explain_mm_packed(
@@ -88,19 +92,21 @@ def explain_mm_packed(
         if kind not in allowed:
             raise DtypeError(f"mm_packed: {name} has dtype {kind}; it must have one of {', '.join(allowed)}")
     m, (n, k) = prod(shape[:-1]), packed.shape
-    size, gemm, c = 4 * prod(found.shape(n, k)) + 2 * m * k + 2 * m * n, None, None
-    if m >= UNPACKED_ROWS and mm is not None:
+    size, gemm = 4 * prod(found.shape(n, k)) + 2 * m * k + 2 * m * n, None
+    plan = choose_plan(m, n, k, found, element, result, bias is not None)
+    c = plan.config
+    if c is None:
         u = UnpackConfig(*found, output=element)
-        gemm = mm((m, k), (n, k))
-        kernels = (RowKernel(u.name, unpack_text, (u,), "unpack"), *(gemm.kernels or ()))
+        gemm = mm((m, k), (n, k)) if mm is not None else None
+        kernels = (RowKernel(u.name, unpack_text, (u,), "unpack"), *((gemm and gemm.kernels) or ()))
     else:
-        c = choose_config(m, n, k, found, element, result, bias is not None)
         kernels = (RowKernel(c.name, mixed_input_text, (c,)),)
     flops = 2 * m * n * k
     return PackedExplanation(
         operation="mm_packed",
         kernel=kernels[0].name,
-        why="" if c else f"for {UNPACKED_ROWS} rows or more",
+        why="" if c else "unpacked weights and a GEMM are predicted to be faster",
+        microseconds=plan.microseconds,
         flops=flops,
         bytes=size,
         bound=max(size / DRAM, flops / _FLOPS) / 1e6,
@@ -110,4 +116,5 @@ def explain_mm_packed(
         element=element,
         config=c,
         gemm=gemm,
+        other=plan.other,
     )

@@ -40,7 +40,7 @@ from cute_dialect.op.problems.packed_weights import (
     stored_type,
 )
 from cute_dialect.op.select.gemm_dispatch import gpu_of
-from cute_dialect.op.select.mixed_input import UNPACKED_ROWS, choose_config
+from cute_dialect.op.select.mixed_input import choose_plan
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -312,8 +312,9 @@ def mm_packed(
 ) -> Array:
     """Return ``x @ w.T + bias`` for packed weights ``w``.
 
-    Weights are converted to the type of ``x`` without rounding, and scales multiply f32 sums of groups.  From 1536 rows
-    of ``x`` on, the weights are unpacked to the type of ``x`` first, for an ordinary GEMM.
+    Weights are converted to the type of ``x`` without rounding, and scales multiply f32 sums of groups.  With many rows
+    of ``x``, the weights are unpacked to the type of ``x`` first, for an ordinary GEMM, if that is predicted to be
+    faster; ``op.explain(op.mm_packed, x, packed)`` reports the choice.
 
     Args:
         x: (…, K), f16 or bf16.
@@ -387,7 +388,13 @@ def multiplied(
         check_overlap("mm_packed", one.views, c="")
     with one.on():
         y = one.result((*one.x.shape[:-1], n), element, "out")
-        if m >= UNPACKED_ROWS:
+        c = None
+        if m:
+            if not one.cpu:
+                gpu_here("mm_packed")
+            sms = 132 if one.cpu else gpu_of(one.gpu)[1]
+            c = choose_plan(m, n, k, found, one.element, element, bias is not None, sms).config
+        if m and c is None:
             w = unpacked(packed, one.element, device, stream, run)
             mm(
                 one.native(one.matrix("x")),
@@ -399,11 +406,7 @@ def multiplied(
                 **(run or {}),
             )
             return y
-        if m:
-            if not one.cpu:
-                gpu_here("mm_packed")
-            sms = 132 if one.cpu else gpu_of(one.gpu)[1]
-            c = choose_config(m, n, k, found, one.element, element, bias is not None, sms)
+        if c is not None:
             kernel = RowKernel(c.name, mixed_input_text, (c,))
             operands = one.aligned_matrix("x"), one.aligned_matrix("packed.data"), one.matrix_of(y)
             one.launch(kernel, *operands, one.vector("bias"))

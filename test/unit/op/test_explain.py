@@ -178,6 +178,7 @@ def test_times_without_measurements_are_noted(gpu: str, noted: bool) -> None:
     for found in (
         op.explain(op.mm, (64, 64), (64, 64), gpu=gpu),
         op.explain(op.conv2d, (8, 32, 32, 64), (64, 3, 3, 64), gpu=gpu),
+        op.explain(op.mm_packed, (2, 256), op.PackedWeight(None, 256, 256, "ui4-g128-f16"), gpu=gpu),
     ):
         assert (said in str(found).splitlines()) == noted
 
@@ -185,10 +186,10 @@ def test_times_without_measurements_are_noted(gpu: str, noted: bool) -> None:
 @pytest.mark.parametrize(("gpu", "noted"), [("NVIDIA H200", False), (GPU, True), ("", False)])
 def test_kernels_without_measurements_are_noted(gpu: str, noted: bool) -> None:
     said = f"  note      with the kernel and the bound of an NVIDIA H200, because none are measured for {gpu!r}"
-    heads, packed = (1, 2, 256, 64), op.PackedWeight(None, 256, 256, "ui4-g128-f16")
+    heads = (1, 2, 256, 64)
     for found in (
         op.explain(op.attention, heads, heads, gpu=gpu), op.explain(op.attention_backward, heads, heads, gpu=gpu),
-        op.explain(op.flex_attention, heads, heads, gpu=gpu), op.explain(op.mm_packed, (2, 256), packed, gpu=gpu),
+        op.explain(op.flex_attention, heads, heads, gpu=gpu),
         op.explain(op.softmax, (8, 64), gpu=gpu), op.explain(op.gated, (8, 64), gpu=gpu, activation="silu"),
         op.explain(op.quantize, (8, 64), dtype="e4m3", gpu=gpu), op.explain(op.route, (8, 16), 2, gpu=gpu),
         op.explain(op.sample, (8, 64), gpu=gpu), op.explain(op.rms_norm, (8, 64), quantize="e4m3", gpu=gpu),

@@ -14,7 +14,7 @@ from cute_dialect import op
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.op.functions import packed_weights
 from cute_dialect.op.problems.packed_weights import format_of
-from cute_dialect.op.select.mixed_input import choose_config
+from cute_dialect.op.select.mixed_input import choose_config, choose_plan
 
 BF16 = ml_dtypes.bfloat16
 W = weights(72, 200, 4, 128, "f16", zeros=False)
@@ -113,7 +113,10 @@ def test_shapes_and_strides() -> None:
 
 @pytest.mark.end_to_end
 def test_many_rows_are_multiplied_by_unpacked_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed_weights, "UNPACKED_ROWS", 64)
+    def unpacks(*problem: Any) -> Any:
+        return choose_plan(*problem)._replace(config=None)
+
+    monkeypatch.setattr(packed_weights, "choose_plan", unpacks)
     p, w = op.pack_weight(W.signed, W.scales, device="cpu"), W.exact()
     rounded = w.astype(np.float16).astype(np.float64)
     x, bias = normal(2, 40, 200), normal(72)
@@ -121,6 +124,41 @@ def test_many_rows_are_multiplied_by_unpacked_weights(monkeypatch: pytest.Monkey
     out = np.full((2, 40, 72), np.nan, np.float32)
     assert op.mm_packed(x, p, out=out, device="cpu") is out
     check(out, x, rounded)
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch, is_packed: bool) -> None:
+    """Weights that bf16 holds exactly: unpacking does not round, so that both ways have one reference."""
+    w = weights(72, 136, 4, 32, "f16", zeros=True)
+    w = w._replace(scales=np.full_like(w.scales, 0.25))
+    p = op.pack_weight(w.q.astype("u1"), w.scales, w.zeros.astype("u1"), device="cpu")
+    launched = choose_config(5, 72, 136, format_of("", p.format), "bf16", "f32") if is_packed else None
+
+    def forced(*problem: Any) -> Any:
+        return choose_plan(*problem)._replace(config=launched)
+
+    monkeypatch.setattr(packed_weights, "choose_plan", forced)
+    x, out = normal(5, 136, dtype=BF16), np.full((5, 72), np.nan, np.float32)
+    assert op.mm_packed(x, p, out=out, device="cpu") is out
+    check(out, x, w.exact())
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "format", "is_packed"),
+    [
+        (1, 8192, 8192, "ui4-g128-bf16", True),
+        (64, 14336, 4096, "ui4-g32-bf16", True),
+        (1024, 8192, 8192, "ui4-g128-bf16", True),
+        (2048, 8192, 8192, "ui4-g128-bf16", False),
+        (1028, 7424, 2752, "i8-g32-bf16", False),
+        (300, 2048, 8191, "ui4-g32-f16", False),
+        (144, 256, 2048, "i8-g32-bf16", False),
+        (8, 131, 131, "ui4-g32-f32-z", True),
+    ],
+)
+def test_the_way_that_is_predicted_to_be_faster(m: int, n: int, k: int, format: str, is_packed: bool) -> None:
+    plan = choose_plan(m, n, k, format_of("", format), "bf16", "bf16")
+    assert (plan.config is not None) is is_packed and 0 < plan.microseconds < plan.other + 1.5
 
 
 @pytest.mark.end_to_end
@@ -157,8 +195,11 @@ def test_explanation() -> None:
     found = op.explain(op.mm_packed, (4, 8192), PACKED, element="bf16")
     assert "mm_packed of 4 x 8192 bf16 and 8192 x 8192 ui4-g128-bf16" in str(found)
     assert found.config.columns == 8 and found.kernels[0].name == found.kernel
+    assert f"predicted {found.microseconds:.1f} us" in str(found) and "34.7 MB" in str(found)
+    assert f"else      {found.other:.1f} us  unpacked weights and a GEMM" in str(found)
     many = op.explain(op.mm_packed, (4096, 8192), PACKED, element="bf16", bias=(8192,))
     assert many.kernel == "unpack-ui4-g128-bf16-bf16" and len(many.kernels) == 2 and many.gemm.kernel in str(many)
+    assert "us  packed weights" in str(many) and many.microseconds < many.other
 
 
 @pytest.mark.parametrize("format", ["ui4-g128-bf16", "ui4-g32-f32-z", "i8-row-f32", "i8-g64-f16-z"])

@@ -14,7 +14,6 @@ from cute_dialect import op
 from cute_dialect.kernels.gemm.weight_packing import PackConfig, pack_text
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.problems.packed_weights import PackedWeight, format_of
-from cute_dialect.op.select.mixed_input import UNPACKED_ROWS
 from cute_dialect.tools.bench.runner import Text, Trial, check_limit, dtype
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -46,13 +45,16 @@ class Mixed(NamedTuple):
         return self._replace(m=min(self.m, 9), n=64 + self.n % 64, k=128 + self.k % 128)
 
     def kernels(self) -> Mapping[str, Text]:
-        packed = PackedWeight(None, self.n, self.k, self.format)
-        bias = (self.n,) if self.bias else None
-        found: Any = op.explain(op.mm_packed, (self.m, self.k), packed, element=self.element, bias=bias)
         f = format_of("mixed", self.format)
         c = PackConfig(f.weight, f.group, f.scale, source="ui8", zeros="rows" if f.zeros else "")
         packs = RowKernel(c.name, pack_text, (c,), "pack")
-        return {kernel.name: partial(_text, kernel) for kernel in (packs, *found.kernels)}
+        return {kernel.name: partial(_text, kernel) for kernel in (packs, *self._explained().kernels)}
+
+    def _explained(self) -> Any:
+        """Explain the call."""
+        packed = PackedWeight(None, self.n, self.k, self.format)
+        bias = (self.n,) if self.bias else None
+        return op.explain(op.mm_packed, (self.m, self.k), packed, element=self.element, bias=bias)
 
     def trial(self, device: str = "cuda", compiled: bool = False) -> Trial:
         """Create random integers, scales around one, and normally distributed rows."""
@@ -81,8 +83,8 @@ class Mixed(NamedTuple):
         def check() -> float:
             found, worst, wide = ours(), 0.0, x[:: max(1, self.m // 64)].double()
             unit = 2.0**-8 if self.element == "bf16" else 2.0**-11
-            # Many rows are multiplied by unpacked weights, which are rounded.
-            rounds = 1.0 if self.m < UNPACKED_ROWS else 6.0
+            # Unpacked weights are rounded.
+            rounds = 1.0 if self._explained().config is not None else 6.0
             for start in range(0, self.n, 2048):
                 part = slice(start, min(self.n, start + 2048))
                 w = exact(part)
