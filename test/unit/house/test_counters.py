@@ -11,8 +11,8 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 684,
-    "lines": 197_691,
-    "# fmt: skip": 922,
+    "lines": 197_784,
+    "# fmt: skip": 923,
     "Any": 7_032,
     f"functions with {MANY} or more parameters": 126,
 }
