@@ -93,7 +93,7 @@ def explain_mm_packed(
             raise DtypeError(f"mm_packed: {name} has dtype {kind}; it must have one of {', '.join(allowed)}")
     m, (n, k) = prod(shape[:-1]), packed.shape
     size, gemm = 4 * prod(found.shape(n, k)) + 2 * m * k + 2 * m * n, None
-    plan = choose_plan(m, n, k, found, element, result, bias is not None)
+    plan = choose_plan(m, n, k, found, element, result, bias is not None, exact=True)
     c = plan.config
     if c is None:
         u = UnpackConfig(*found, output=element)

@@ -35,7 +35,7 @@ class PackedPlan(NamedTuple):
 
     config: MixedConfig | None  # kernel that reads packed weights; None: unpack them for an ordinary GEMM
     microseconds: float  # predicted time
-    other: float  # predicted time of the other way
+    other: float  # predicted time of the other way, or a lower bound of it
 
 
 class _Costs(NamedTuple):
@@ -49,6 +49,7 @@ class _Costs(NamedTuple):
     bytes: float = 2.8e6  # of packed weights, per microsecond
     unpack: float = 3.5  # start of the kernel that unpacks weights
     unpacked_bytes: float = 3.3e6  # that it reads and writes, per microsecond
+    gemm: float = 5.0  # least time of a GEMM
     margin: float = 1.5  # least predicted gain of unpacking, for the host time of its second launch
 
 
@@ -94,12 +95,31 @@ def choose_config(
 
 @lru_cache(maxsize=1024)
 def choose_plan(
-    m: int, n: int, k: int, format: Format, element: str, output: str, bias: bool = False, sms: int = 132
+    m: int,
+    n: int,
+    k: int,
+    format: Format,
+    element: str,
+    output: str,
+    bias: bool = False,
+    sms: int = 132,
+    *,
+    exact: bool = False,
 ) -> PackedPlan:
-    """Return the way that is predicted to be faster; arguments as of :func:`choose_config`."""
+    """Return the way that is predicted to be faster.
+
+    With few rows of x the least time of a GEMM decides, without the milliseconds of host time of its cost model.
+
+    Args:
+        m, n, k, format, element, output, bias, sms: as in :func:`choose_config`.
+        exact: predict both times even if a lower bound decides; the choice is the same.
+    """
     c = choose_config(m, n, k, format, element, output, bias, sms)
     packed = _predict_packed(c, m, n, k, format, sms)
-    unpacked = _predict_unpacked(m, n, k, format, element, output, sms)
+    unpacked = _COSTS.unpack + (_bytes(n, k, format) + 2 * n * k) / _COSTS.unpacked_bytes
+    if not exact and unpacked + _COSTS.gemm + _COSTS.margin >= packed:
+        return PackedPlan(c, packed, unpacked + _COSTS.gemm)
+    unpacked += max(_COSTS.gemm, _predict_gemm(Problem(m, n, k, element, output, "k", "k"), sms))
     if unpacked + _COSTS.margin < packed:
         return PackedPlan(None, unpacked, packed)
     return PackedPlan(c, packed, unpacked)
@@ -123,14 +143,13 @@ def _predict_packed(c: MixedConfig, m: int, n: int, k: int, format: Format, sms:
     return x.start + x.part * (c.parts.bit_length() - 1) + max(_bytes(n, k, format) / x.bytes, computed)
 
 
-def _predict_unpacked(m: int, n: int, k: int, format: Format, element: str, output: str, sms: int) -> float:
-    """Return the predicted time to unpack the weights and of the ordinary GEMM, in microseconds."""
-    x, p = _COSTS, Problem(m, n, k, element, output, "k", "k")
-    unpack = x.unpack + (_bytes(n, k, format) + 2 * n * k) / x.unpacked_bytes
-    direct = n * BITS[output] % 128 != 0
-    if k % 8 == 0:
-        return unpack + predict_padded(p, [], "", sms, direct=direct)
-    return unpack + min(predict_padded(p, [2 * m * k, 2 * n * k], "", sms, direct=direct), predict_unaligned(p, sms))
+def _predict_gemm(p: Problem, sms: int) -> float:
+    """Return the predicted time of the ordinary GEMM, in microseconds."""
+    direct = p.n * BITS[p.output] % 128 != 0
+    if p.k % 8 == 0:
+        return predict_padded(p, [], "", sms, direct=direct)
+    sizes = [2 * p.m * p.k, 2 * p.n * p.k]
+    return min(predict_padded(p, sizes, "", sms, direct=direct), predict_unaligned(p, sms))
 
 
 def _bytes(n: int, k: int, format: Format) -> int:

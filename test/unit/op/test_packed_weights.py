@@ -158,7 +158,9 @@ def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch, is_packed: bool) -> No
 )
 def test_the_way_that_is_predicted_to_be_faster(m: int, n: int, k: int, format: str, is_packed: bool) -> None:
     plan = choose_plan(m, n, k, format_of("", format), "bf16", "bf16")
+    exact = choose_plan(m, n, k, format_of("", format), "bf16", "bf16", exact=True)
     assert (plan.config is not None) is is_packed and 0 < plan.microseconds < plan.other + 1.5
+    assert plan.config == exact.config and plan.other <= exact.other
 
 
 @pytest.mark.end_to_end
