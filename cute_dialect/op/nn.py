@@ -41,6 +41,12 @@ def _like(parameter: torch.Tensor | None, x: torch.Tensor) -> torch.Tensor | Non
     return parameter if parameter is None or parameter.dtype == x.dtype else parameter.to(x.dtype)
 
 
+def _check_size(layer: str, name: str, size: object) -> None:
+    """Raise ArgumentError if a size is not a positive int."""
+    if type(size) is not int or size < 1:
+        raise ArgumentError(f"{layer}: {name} is {size!r}; pass a positive int")
+
+
 class Linear(torch.nn.Linear):
     """A layer ``activation(x @ weight.T + bias)``: ``torch.nn.Linear`` with a fused activation.
 
@@ -64,7 +70,12 @@ class Linear(torch.nn.Linear):
 
     def add(self, input: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
         """Return ``residual`` plus the result without its activation; the GEMM's epilogue adds them."""
-        a, c = input.reshape(-1, self.in_features), residual.reshape(-1, self.out_features)
+        if residual.shape != (*input.shape[:-1], self.out_features) or residual.dtype != input.dtype:
+            raise ArgumentError(
+                f"Linear.add: residual has shape {tuple(residual.shape)} and dtype {residual.dtype}; it must be "
+                f"{(*input.shape[:-1], self.out_features)} of {input.dtype}"
+            )
+        a, c = input.flatten(0, -2), residual.flatten(0, -2)
         weight, bias = _like(self.weight, input), _like(self.bias, input)
         return mm(a, weight.t(), c=c, bias=bias, device=self.run_on).view(residual.shape)
 
@@ -213,7 +224,9 @@ class Attention(torch.nn.Module):
     ):  # fmt: skip
         super().__init__()
         shared = heads if kv_heads is None else kv_heads
-        if heads < 1 or shared < 1 or heads % shared:
+        for name, number in {"dim": dim, "heads": heads, "kv_heads": shared, "head_dim": head_dim}.items():
+            _check_size("Attention", name, 1 if number is None else number)
+        if heads % shared:
             raise ArgumentError(f"Attention: heads={heads} is not a multiple of kv_heads={kv_heads}; change one")
         if head_dim is None and dim % heads:
             raise ArgumentError(f"Attention: dim={dim} is not a multiple of heads={heads}; pass head_dim")
@@ -232,7 +245,12 @@ class Attention(torch.nn.Module):
 
     def forward(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
         """Return (B, S, dim) for tokens (B, S, dim), plus ``residual`` if there is one."""
-        joined = self.qkv(x).view(*x.shape[:2], -1, self.head_dim)
+        if x.ndim != 3 or x.dtype not in (torch.float16, torch.bfloat16):
+            raise ArgumentError(
+                f"Attention: x has shape {tuple(x.shape)} and dtype {x.dtype}; pass (B, S, {self.qkv.in_features}) of "
+                "f16 or bf16 (the parameters may stay f32)"
+            )
+        joined = self.qkv(x).view(*x.shape[:2], self.heads + 2 * self.kv_heads, self.head_dim)
         q, k, v = joined.split([self.heads, self.kv_heads, self.kv_heads], 2)
         if self.rope_base is not None:
             q, k = rope((q, k), *self.angles(x.shape[1], x.device), layout="bshd", device=self.run_on)
@@ -272,6 +290,8 @@ class MLP(torch.nn.Module):
         device: Any = None, dtype: Any = None, run_on: str | None = None,
     ):  # fmt: skip
         super().__init__()
+        _check_size("MLP", "dim", dim)
+        _check_size("MLP", "hidden", hidden)
         more: dict[str, Any] = {"device": device, "dtype": dtype, "run_on": run_on}
         self.gate, self.run_on = activation if gated else "", run_on
         self.up = Linear(dim, 2 * hidden if gated else hidden, bias, activation="" if gated else activation, **more)
@@ -307,6 +327,12 @@ class Experts(torch.nn.Module):
         normalise: bool = True, device: Any = None, dtype: Any = None, run_on: str | None = None,
     ):  # fmt: skip
         super().__init__()
+        for name, number in {"dim": dim, "hidden": hidden, "experts": experts, "top_k": top_k}.items():
+            _check_size("Experts", name, number)
+        if top_k > experts:
+            raise ArgumentError(
+                f"Experts: top_k={top_k} exceeds the number of experts, {experts}; pass at most {experts}"
+            )
         more: dict[str, Any] = {"device": device, "dtype": dtype, "run_on": run_on}
         self.top_k, self.activation, self.run_on = top_k, activation, run_on
         self.score, self.normalise = score, normalise

@@ -8,7 +8,7 @@ graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -95,8 +95,8 @@ OF_NUMPY = {
     "fabs": "abs", "sqrt": "sqrt", "exp": "exp", "exp2": "exp2", "log": "log", "maximum": "maximum",
     "minimum": "minimum", "tanh": "tanh", "less": "less", "less_equal": "less_equal", "greater": "greater",
     "greater_equal": "greater_equal", "equal": "equal", "not_equal": "not_equal", "logical_and": "logical_and",
-    "logical_or": "logical_or", "logical_not": "logical_not", "bitwise_and": "logical_and", "where": "where",
-    "bitwise_or": "logical_or", "invert": "logical_not",
+    "logical_or": "logical_or", "logical_not": "logical_not", "bitwise_and": "bitwise_and", "where": "where",
+    "bitwise_or": "bitwise_or", "invert": "bitwise_not", "bitwise_not": "bitwise_not",
 }  # fmt: skip
 """NumPy functions -> functions of the graph."""
 
@@ -420,13 +420,15 @@ class Proxy:
         return call("not_equal", self, other)
 
     def __and__(self, other: Any) -> Any:
-        return call("logical_and", self, other)
+        return call("bitwise_and", self, other)
 
     def __or__(self, other: Any) -> Any:
-        return call("logical_or", self, other)
+        return call("bitwise_or", self, other)
+
+    __rand__, __ror__ = __and__, __or__
 
     def __invert__(self) -> Any:
-        return call("logical_not", self)
+        return call("bitwise_not", self)
 
 
 INTEGERS = ("i32", "i64", "ui8")
@@ -477,6 +479,8 @@ def call(name: str, *operands: Any) -> Any:
         if isinstance(x, Integer):
             raise Needed(frozenset((x.name,)))
     what, make = proxies[0].what, proxies[0].make
+    if name in _OF_BITS:
+        name = _of_bools(what, name, operands)
     origin = proxies[0].origin if len(proxies) == 1 and all([_plain(x) for x in operands]) else None
     if origin is not None:
         origin = origin._replace(build=partial(_again, origin.build, make, name, operands))
@@ -509,6 +513,34 @@ def call(name: str, *operands: Any) -> Any:
         name, nodes = _scaled(proxies, nodes)
     shape = _shape(what, proxies) if modes is None else extents(modes)
     return type(proxies[0])(what, make, make.call(name, *nodes), shape, _needs(proxies), "", modes, origin)
+
+
+_OF_BITS = {
+    "bitwise_and": ("&", "logical_and"),
+    "bitwise_or": ("|", "logical_or"),
+    "bitwise_not": ("~", "logical_not"),
+}
+"""Functions of bits -> their operator, and the function that they are for Booleans."""
+
+
+def _of_bools(what: str, name: str, operands: Sequence[Any]) -> str:
+    """Return the logical function of an operator of bits.  Raises EpilogueError if an operand is not Boolean."""
+    symbol, logical = _OF_BITS[name]
+    for x in operands:
+        if not (x.node < 0 or _is_bool(x.make, x.node) if isinstance(x, Proxy) else isinstance(x, bool)):
+            raise EpilogueError(
+                f"{what}: an operand of {symbol} is not Boolean; pass comparisons, such as x != 0, or arrays of bool "
+                "(for bits of integers, use // and %)"
+            )
+    return logical
+
+
+def _is_bool(make: Builder, node: int) -> bool:
+    """Return True if the values of a node are Booleans."""
+    found = make.nodes[node]
+    if found.op == "where":
+        return all([_is_bool(make, i) for i in found.operands[1:]])
+    return found.op in FUNCTIONS and FUNCTIONS[found.op].result == "b"
 
 
 def _plain(x: Any) -> bool:

@@ -92,7 +92,7 @@ def computed(
     one.expect("weight", (n,))
     one.expect("bias", (n,))
     c = choose_config(call, one.element, to.element, to.regions, n, operands.takes)
-    if c is None:
+    if c is None or n == 0:
         found = norm()
         y, *total = found if isinstance(found, tuple) else (found,)
         return (*with_own_scales(y, to.element, to.regions, device), *total)

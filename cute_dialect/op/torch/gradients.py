@@ -21,6 +21,7 @@ import torch
 
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.elementwise.sums import ROWS, SumsPlan, elementwise_sums_text
+from cute_dialect.kernels.epilogue.activations import is_activation, unknown_activation
 from cute_dialect.kernels.epilogue.graph import Graph, Input, Output
 from cute_dialect.kernels.epilogue.reductions import combine_parts_text
 from cute_dialect.op.arrays.dtypes import element_name, result_of, torch_name
@@ -29,7 +30,7 @@ from cute_dialect.op.epilogue.derivative import Slope, reading
 from cute_dialect.op.epilogue.functions import abs, activated, clamp, where
 from cute_dialect.op.epilogue.functions import sum as sum_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, trace
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.torch.registry import CUTE
@@ -263,8 +264,10 @@ def keeping_function(activation: str, c: bool, bias: bool, element: str) -> Any:
     """Return the epilogue that returns an activation and its operand, rounded to ``element``; cached.
 
     Rounding must not move the operand across a discontinuity of the derivative.  For example, -2.9927 as bf16 would be
-    -3, where the derivative of hardswish is 0 instead of -0.5.
+    -3, where the derivative of hardswish is 0 instead of -0.5.  Raises EpilogueError for an unknown activation.
     """
+    if not is_activation(activation):
+        raise EpilogueError(unknown_activation(activation))
     function: Any = activated(activation)
     jump, bits = _JUMPS.get(activation.partition("(")[0]), _BITS.get(element)
     within = 0.0 if jump is None or bits is None else jump - 2.0 ** (floor(log2(jump)) - bits)

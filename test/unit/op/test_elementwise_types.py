@@ -183,7 +183,10 @@ def test_dropout_of_any_rank(shape: tuple[int, ...]) -> None:
 REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: op.add(MASK, MASK, **CPU), op.EpilogueError, r"add: add\(\) does not take booleans only"),
     (lambda: op.where(X, X, 0.0, **CPU), op.EpilogueError, r"condition of where\(\) is a number; compare it"),
-    (lambda: op.elementwise(lambda x, y: x & y, X, X, **CPU), op.EpilogueError, r"logical_and\(\) does not take"),
+    (lambda: op.elementwise(lambda x, y: x & y, X, X, **CPU), op.EpilogueError, "an operand of & is not Boolean"),
+    (lambda: op.elementwise(lambda x: x | 3, X.astype(np.int32), **CPU), op.EpilogueError, r"operand of \| is not"),
+    (lambda: op.elementwise(lambda x: np.bitwise_and(x, 3), X.astype(np.int32), **CPU), op.EpilogueError, "of & is"),
+    (lambda: op.elementwise(lambda x: ~x, X.astype(np.int32), **CPU), op.EpilogueError, "of ~ is not Boolean"),
     (lambda: op.add(X, X, dtype="i64", **CPU), op.DtypeError, "cannot be stored as i64"),
     (lambda: op.add(F64, F64, dtype="i8", **CPU), op.DtypeError, "a result in f64 cannot be stored as i8"),
     (lambda: op.add(X.astype(np.int16), 1, **CPU), op.DtypeError, "argument 0 has dtype i16"),

@@ -169,6 +169,8 @@ def test_mismatched_arguments_are_rejected(launched: list[str]) -> None:
         op.mm(a, b, epilogue=graph, args={**args, "aux": args["aux"].to("meta")})
     with pytest.raises(EpilogueError, match=r'activation "swish" is not supported; silu is x \* sigmoid'):
         op.mm(integers(3, 5), integers(5, 7), activation="swish")
+    with pytest.raises(EpilogueError, match=r'activation "swish" is not supported; silu is x \* sigmoid'):
+        op.linear(torch.ones(3, 5).half().requires_grad_(), torch.ones(7, 5).half(), activation="swish", device="cpu")
     assert launched == []
 
 

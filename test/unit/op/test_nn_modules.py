@@ -125,5 +125,26 @@ def test_arguments() -> None:
         op.nn.Attention(66, 4)
     with pytest.raises(op.ArgumentError, match="heads of 24 elements cannot have rotary positions"):
         op.nn.Attention(96, 4)
+    for heads in (0, 4.0, -1):
+        with pytest.raises(op.ArgumentError, match=r"Attention: heads is .*; pass a positive int"):
+            op.nn.Attention(64, heads)  # type: ignore[arg-type]
+    with pytest.raises(op.ArgumentError, match="MLP: hidden is -1; pass a positive int"):
+        op.nn.MLP(64, -1)
+    with pytest.raises(op.ArgumentError, match="top_k=5 exceeds the number of experts, 4"):
+        op.nn.Experts(64, 64, 4, 5)
+    layer = op.nn.Attention(64, 4, run_on="cpu")
+    with pytest.raises(op.ArgumentError, match=r"Attention: x has shape \(2, 3, 64\) and dtype torch.float32; pass"):
+        layer(torch.ones(2, 3, 64))
+    with pytest.raises(op.ArgumentError, match=r"x has shape \(3, 64\)"):
+        layer(torch.ones(3, 64).half())
+    x = torch.ones(2, 64).half()
+    with pytest.raises(op.ArgumentError, match=r"residual has shape .* and dtype torch.float32; it must be"):
+        op.nn.MLP(64, 32, run_on="cpu")(x, x.float())
     with pytest.raises(op.OpError, match="gate"):
         op.nn.MLP(64, 128, gate=True)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("shape", [(1, 0, 64), (0, 3, 64)])
+def test_no_tokens(shape: tuple[int, ...]) -> None:
+    x = torch.ones(shape).half()
+    assert op.nn.Attention(64, 4, run_on="cpu")(x, x).shape == shape

@@ -152,3 +152,11 @@ X = np.zeros((3, 8), np.float32)
 def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_rows_without_elements_have_scale_1() -> None:
+    torch = pytest.importorskip("torch")
+    for element in ("int8", "f8E4M3FN"):
+        q, scales = op.rms_norm(torch.empty(3, 0).bfloat16(), quantize=element, device="cpu")
+        assert q.shape == (3, 0)
+        assert scales.tolist() == [[1.0]] * 3
