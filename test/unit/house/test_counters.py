@@ -11,9 +11,9 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 684,
-    "lines": 197_803,
+    "lines": 197_864,
     "# fmt: skip": 923,
-    "Any": 7_032,
+    "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
 }
 
