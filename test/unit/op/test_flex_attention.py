@@ -138,7 +138,7 @@ def exact(q: Any, k: Any, v: Any, score_mod: Any, visible: Any) -> tuple[Any, An
     return torch.where(lse[..., None] > -torch.inf, x - lse[..., None], -torch.inf).exp() @ v, lse
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_heads_that_share_keys_and_queries_that_see_none() -> None:
     """Lists for all sequences, blocks of 128 x 64, a mask without lists of full blocks, and values of another size."""
     q, k, _ = arrays(2, 4, 2, 48)
@@ -203,8 +203,7 @@ GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("dense")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name: str) -> None:
     """Gradients of the result and of lse, for two query heads with masks of their own that share keys."""

@@ -163,7 +163,7 @@ def test_the_way_that_is_predicted_to_be_faster(m: int, n: int, k: int, format: 
     assert plan.config == exact.config and plan.other <= exact.other
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_torch() -> None:
     torch: Any = pytest.importorskip("torch")
     p = op.pack_weight(torch.tensor(W.signed), torch.tensor(W.scales), device="cpu")

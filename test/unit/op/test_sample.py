@@ -69,7 +69,7 @@ def test_tokens(x: Any, settings: dict[str, Any]) -> None:
     check(x, **settings)
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_settings_of_rows() -> None:
     """Arrays with an element per row, and arrays of seed and offset."""
     x = logits_of(4, 64, BF16)
@@ -104,6 +104,7 @@ def test_special_values() -> None:
 
 
 @pytest.mark.end_to_end
+@pytest.mark.sample("random")
 @pytest.mark.parametrize("schedule", ["adversarial", "reverse", "random"])
 def test_schedules(schedule: str) -> None:
     x, c = logits_of(2, 2100, BF16), choose_config("bf16", 2100, "kp")

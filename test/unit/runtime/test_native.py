@@ -51,7 +51,7 @@ def compiler_at(path: Path, script: str) -> str:
     return str(path)
 
 
-@pytest.mark.end_to_end  # Another process imports torch.
+@pytest.mark.slow  # Another process imports torch.
 def test_a_compiler_that_fails_runs_once(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", compiler_at(fresh / "cxx", f"echo called >> {fresh}/calls; echo no headers >&2; exit 3"))
     prepared()
@@ -65,7 +65,7 @@ def test_a_compiler_that_fails_runs_once(fresh: Path, monkeypatch: pytest.Monkey
         native.build()
 
 
-@pytest.mark.end_to_end  # Another process imports torch.
+@pytest.mark.slow  # Another process imports torch.
 def test_a_file_that_is_no_extension_is_not_used(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler's result is loaded in another process before it is put into the cache."""
     monkeypatch.setenv("CXX", compiler_at(fresh / "cxx", 'while [ "$1" != -o ]; do shift; done; echo text > "$2"'))
@@ -82,6 +82,7 @@ def test_settings_that_turn_it_off(fresh: Path, monkeypatch: pytest.MonkeyPatch,
     assert native.loaded() is None and not (fresh / "called").exists()
 
 
+@pytest.mark.end_to_end
 def test_no_compiler(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(fresh))
     prepared()

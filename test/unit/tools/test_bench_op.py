@@ -266,7 +266,7 @@ def test_routing_is_checked(backward: bool) -> None:
     assert len(case.kernels()) == 1
 
 
-@pytest.mark.parametrize("filters", [(0, 1.0), (3, 0.8)])
+@pytest.mark.parametrize("filters", [(0, 1.0), pytest.param((3, 0.8), marks=pytest.mark.slow)])
 def test_samples_are_checked(filters: tuple[int, float]) -> None:
     case = Sample("bf16", 3, 40, *filters)
     assert 0 <= case.trial("cpu").check() <= 1
