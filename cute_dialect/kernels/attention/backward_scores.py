@@ -1,4 +1,4 @@
-"""Functions of scores in the backward of attention: probabilities, their slopes, and gradients of captured arrays.
+"""Functions of scores in the backward of attention: probabilities, derivatives, and gradients of captured arrays.
 
 A thread has two keys, eight apart, and two of every eight queries of a tile. With ``s = f(x)`` and ``x = scale q k``::
 

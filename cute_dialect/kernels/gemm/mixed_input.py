@@ -225,7 +225,7 @@ def mixed_input(
 ):
     """Compute one tile, or this block's split-K slice of it."""
     c = config
-    place = _Place(c, k_tiles)
+    place = _WorkTile(c, k_tiles)
     if cute.arch.thread_idx().x == 0:
         cpasync.prefetch_descriptor(tma[0])
     sX = cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner)
@@ -263,7 +263,7 @@ def mixed_input(
             exchange.receive(sums, group, store)
 
 
-class _Place:
+class _WorkTile:
     """Coordinates of a tile and of this block's slice of K. Adjacent blocks share a tile."""
 
     def __init__(self, c: MixedConfig, k_tiles: Int):
@@ -282,7 +282,7 @@ def _produce(
     sX: cute.Tensor,
     sW: cute.Tensor,
     ring: pipeline.PipelineProducer,
-    place: _Place,
+    place: _WorkTile,
 ) -> None:
     """Load the chunks of all consumers and the tile of X of each stage."""
     atom, coords = tma
@@ -317,7 +317,7 @@ class _Products:
         sW: cute.Tensor,
         W: cute.Tensor,
         group: Int,
-        place: _Place,
+        place: _WorkTile,
     ):
         self.c, self.mma, self.place, self.group = c, mma, place, group
         part = mma.get_slice(group * 128)
@@ -514,7 +514,7 @@ class _Store:
     """Epilogue of a warpgroup, for a piece of 64 x 8 at a time."""
 
     def __init__(
-        self, c: MixedConfig, D: cute.Tensor, bias: cute.Tensor | None, W: cute.Tensor, group: Int, place: _Place
+        self, c: MixedConfig, D: cute.Tensor, bias: cute.Tensor | None, W: cute.Tensor, group: Int, place: _WorkTile
     ):
         self.c, self.D = c, D
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
@@ -549,7 +549,7 @@ class _Store:
 class _Exchange:
     """Split-K reduction through distributed shared memory. Each piece of 64 x 8 has an owner, which reduces it."""
 
-    def __init__(self, c: MixedConfig, place: _Place):
+    def __init__(self, c: MixedConfig, place: _WorkTile):
         self.c, self.place = c, place
         size = 512 * c.owned * (c.parts - 1)
         self.inbox = cute.smem_tensor(cute.Float32, cute.make_layout(size), 16).iterator

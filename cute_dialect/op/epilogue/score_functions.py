@@ -50,7 +50,7 @@ class TracedScores(NamedTuple):
     captured: tuple[Any, ...]
 
 
-class _Making(Builder):
+class _ScoreBuilder(Builder):
     """Builds a graph whose inputs are captured tensors."""
 
     def __init__(self, what: str) -> None:
@@ -263,7 +263,7 @@ _OF_BITS = {
 class _Part:
     """A captured tensor with fewer indices than dimensions, as ``bias[h]`` of ``bias[h][q_idx]``."""
 
-    def __init__(self, make: _Making, tensor: Any, indices: tuple[Any, ...]) -> None:
+    def __init__(self, make: _ScoreBuilder, tensor: Any, indices: tuple[Any, ...]) -> None:
         self.make, self.tensor, self.indices = make, tensor, indices
 
     def __getitem__(self, index: Any) -> Any:
@@ -295,7 +295,7 @@ def _is_tensor(x: Any) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
-def _element(make: _Making, tensor: Any, indices: tuple[Any, ...]) -> Any:
+def _element(make: _ScoreBuilder, tensor: Any, indices: tuple[Any, ...]) -> Any:
     """Return an element of a captured tensor, or a part of it if there are fewer indices than dimensions."""
     rank = len(tensor.shape)
     nodes: list[int] = []
@@ -324,7 +324,7 @@ def _element(make: _Making, tensor: Any, indices: tuple[Any, ...]) -> Any:
 
 
 @contextmanager
-def _captures(make: _Making) -> Generator[None]:
+def _captures(make: _ScoreBuilder) -> Generator[None]:
     """Let torch tensors be indexed by traced values."""
     torch = sys.modules.get("torch")
     if torch is None:
@@ -359,7 +359,7 @@ def trace_scores(
     Raises:
         EpilogueError: if a function cannot be traced.
     """
-    make = _Making(call)
+    make = _ScoreBuilder(call)
     outputs: list[Output] = []
     names: list[str] = []
     score = make.accum()
@@ -382,7 +382,7 @@ def trace_scores(
     return TracedScores(ScoreGraph(graph, tuple(names)), tuple([make.tensors[i] for i in make.kept]))
 
 
-def _run(make: _Making, call: str, kind: str, function: Callable[..., Any]) -> int:
+def _run(make: _ScoreBuilder, call: str, kind: str, function: Callable[..., Any]) -> int:
     """Run a function with proxies, and return the node of its result.  Raises EpilogueError."""
     if not callable(function):
         cure = "; pass the mask as block_mask" if hasattr(function, "kv_num_blocks") else ""
@@ -446,7 +446,7 @@ def native_scores(softcap: bool, alibi: bool, bias: str) -> NativeScores:
     >>> native_scores(True, False, "").inputs, native_scores(False, False, "").graph
     (('softcap', '1 / softcap'), None)
     """
-    make, names = _Making("attention"), list[str]()
+    make, names = _ScoreBuilder("attention"), list[str]()
 
     def number(name: str) -> int:
         names.append(name)
@@ -492,7 +492,7 @@ def with_slopes(of: ScoreGraph | None, inputs: tuple[int, ...] = ()) -> ScoreGra
     """
     if of is None or not of.has("score"):
         return of
-    make = _Making("flex_attention: score_mod")
+    make = _ScoreBuilder("flex_attention: score_mod")
     make.inputs += of.graph.inputs
     values, slopes = _slopes(make, of, inputs)
     outputs = [Output(_node(make, values[of.node(name)])) for name in of.names]
@@ -515,11 +515,11 @@ def with_slopes(of: ScoreGraph | None, inputs: tuple[int, ...] = ()) -> ScoreGra
     return ScoreGraph(graph, tuple(names))
 
 
-def _node(make: _Making, value: Any) -> int:
+def _node(make: _ScoreBuilder, value: Any) -> int:
     return value.node if isinstance(value, Proxy) else make.constant(value)
 
 
-def _slopes(make: _Making, of: ScoreGraph, inputs: tuple[int, ...]) -> tuple[list[Any], dict[str, Any]]:
+def _slopes(make: _ScoreBuilder, of: ScoreGraph, inputs: tuple[int, ...]) -> tuple[list[Any], dict[str, Any]]:
     """Return the values of all nodes, and the derivatives of the score by name."""
     graph, what = of.graph, make.what
     values: list[Any] = []

@@ -165,8 +165,8 @@ def rms_norm(
         residual: an array like ``x`` that is added to ``x`` first. The result is then a pair: the norm and the sum.
         out: memory for the norm; may be ``x``.
         quantize: 8-bit type of the result: e4m3 (``"f8E4M3FN"``), e5m2 or int8.  The results are then the quantized
-            norm and its scales, as of :func:`cute_dialect.op.quantize`, and the sum with a residual.  They have no
-            gradient.
+            norm and its scales, as of :func:`cute_dialect.op.quantize`, and the sum with a residual.  Inputs
+            that need gradients are refused.
         block: elements that share a scale: None or ``"row"`` for a row, 128 for 128 columns of a row.
         device: ``"cpu"`` runs on the interpreter.
     """
@@ -230,8 +230,8 @@ def layer_norm(
         residual: an array like ``x`` that is added to ``x`` first. The result is then a pair: the norm and the sum.
         out: memory for the norm; may be ``x``.
         quantize: 8-bit type of the result: e4m3 (``"f8E4M3FN"``), e5m2 or int8.  The results are then the quantized
-            norm and its scales, as of :func:`cute_dialect.op.quantize`, and the sum with a residual.  They have no
-            gradient.
+            norm and its scales, as of :func:`cute_dialect.op.quantize`, and the sum with a residual.  Inputs
+            that need gradients are refused.
         block: elements that share a scale: None or ``"row"`` for a row, 128 for 128 columns of a row.
         device: ``"cpu"`` runs on the interpreter.
     """

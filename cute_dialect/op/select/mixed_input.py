@@ -31,7 +31,7 @@ from cute_dialect.op.select.mma_sync_model import predict_unaligned
 
 
 class PackedPlan(NamedTuple):
-    """The way to compute ``op.mm_packed`` that is predicted to be faster."""
+    """Plan of an ``op.mm_packed`` call: packed or unpacked weights, whichever is predicted to be faster."""
 
     config: MixedConfig | None  # kernel that reads packed weights; None: unpack them for an ordinary GEMM
     microseconds: float  # predicted time
