@@ -19,8 +19,9 @@ import operator
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any, NamedTuple, NoReturn
+from functools import cache, lru_cache, partial
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from cute_dialect.kernels.attention.score_graph import ARRAYS, PLACES, ScoreGraph
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS
@@ -31,6 +32,9 @@ from cute_dialect.op.epilogue.derivative import WITHOUT, rule_of
 from cute_dialect.op.epilogue.tracer_values import Proxy, call
 from cute_dialect.op.epilogue.tracing import add_place, name_of
 from cute_dialect.op.errors import EpilogueError
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.lang.calls.cache.dependencies import Watched
 
 __all__ = ["NativeScores", "TracedScores", "native_scores", "trace_scores", "with_slopes"]
 
@@ -56,6 +60,8 @@ class _ScoreBuilder(Builder):
     def __init__(self, what: str) -> None:
         super().__init__()
         self.what, self.tensors = what, list[Any]()
+        self.computes = False
+        """True if a function computes with tensors while it is traced, so that each call must trace it."""
 
     def number_of(self, tensor: Any) -> int:
         """Return the input of a captured tensor.  Raises EpilogueError."""
@@ -323,6 +329,14 @@ def _element(make: _ScoreBuilder, tensor: Any, indices: tuple[Any, ...]) -> Any:
     return _Score(make.what, make, make.element(make.number_of(tensor), *nodes), ())
 
 
+@cache
+def _metadata() -> frozenset[Any]:
+    """Return torch's functions whose results depend only on the type and the shape of a tensor."""
+    of = sys.modules["torch"].Tensor
+    properties = [getattr(of, name).__get__ for name in ("shape", "dtype", "ndim", "is_cuda")]
+    return frozenset((*properties, of.size, of.dim, of.numel, of.nelement, of.ndimension, of.__len__))
+
+
 @contextmanager
 def _captures(make: _ScoreBuilder) -> Generator[None]:
     """Let torch tensors be indexed by traced values."""
@@ -339,6 +353,7 @@ def _captures(make: _ScoreBuilder) -> Generator[None]:
                     return _element(make, args[0], index)
             if any([isinstance(x, Proxy) for x in (*args, *(kwargs or {}).values())]):
                 return _Score.__torch_function__(function, types, args, kwargs)
+            make.computes = make.computes or function not in _metadata()
             return function(*args, **(kwargs or {}))
 
     with Captures():
@@ -348,7 +363,10 @@ def _captures(make: _ScoreBuilder) -> Generator[None]:
 def trace_scores(
     call: str, score_mod: Callable[..., Any] | None, mask_mod: Callable[..., Any] | None, *, keeps_score: bool = False
 ) -> TracedScores:
-    """Trace the functions.
+    """Trace the functions, or return the graph of an earlier trace.
+
+    A trace is used again for functions of the same code whose closures hold equal numbers, and tensors of the same
+    types and shapes, until something else that they read changes.
 
     Args:
         call: name of the operation, for errors.
@@ -359,7 +377,32 @@ def trace_scores(
     Raises:
         EpilogueError: if a function cannot be traced.
     """
+    held = _Held([], [], [])
+    try:
+        key = keeps_score, _key(score_mod, held), _key(mask_mod, held)
+    except ValueError:  # an empty cell
+        return _trace(_ScoreBuilder(call), call, score_mod, mask_mod, keeps_score)
+    known = _traces.get(key)
+    if known is not None and known.watched is not None and not known.watched.has_changed():
+        return TracedScores(known.graph, tuple([held.tensors[x] if type(x) is int else x for x in known.captured]))
     make = _ScoreBuilder(call)
+    found = _trace(make, call, score_mod, mask_mod, keeps_score)
+    if known is not None and known.watched is None:
+        return found
+    if len(_traces) >= _MOST:
+        _traces.clear()
+    watched = None if make.computes else _watched(score_mod, mask_mod, held.functions)
+    places = [next((i for i, t in enumerate(held.tensors) if t is x), x) for x in found.captured]
+    captured = () if watched is None else tuple(places)
+    _traces[key] = _Trace(found.graph, captured, watched, tuple(held.others))
+    return found
+
+
+def _trace(
+    make: _ScoreBuilder, call: str, score_mod: Callable[..., Any] | None, mask_mod: Callable[..., Any] | None,
+    keeps_score: bool,
+) -> TracedScores:  # fmt: skip
+    """Return :func:`trace_scores` of functions that have not been traced."""
     outputs: list[Output] = []
     names: list[str] = []
     score = make.accum()
@@ -418,6 +461,98 @@ def _run(make: _ScoreBuilder, call: str, kind: str, function: Callable[..., Any]
         error.__traceback__ = e.__traceback__
         add_place(error, function, what)
         raise error from e
+
+
+# --------------------------------------------------------------------------------------------------------------- traces
+
+
+_MOST = 256
+"""Maximum number of traces that are kept."""
+
+_PARTS = 64
+"""Maximum number of parts of mutable objects that a kept trace compares at each call; tracing would be faster."""
+
+_DEPTH = 8
+"""Functions in closures of functions, up to which closures are compared by their contents."""
+
+
+class _Trace(NamedTuple):
+    """A trace that is used again."""
+
+    graph: ScoreGraph | None
+    captured: tuple[Any, ...]  # places among the tensors of the closures, or other tensors
+    watched: Watched | None  # what the functions read, apart from their closures; None to trace them at each call
+    others: tuple[Any, ...]  # objects of which the key has the id
+
+
+_traces: dict[object, _Trace] = {}
+
+
+class _Held(NamedTuple):
+    """Objects in a cache key."""
+
+    tensors: list[Any]  # of which the key has the type and the shape
+    others: list[Any]  # of which the key has the id
+    functions: list[Any]  # of which the key has the closures
+
+
+def _key(x: Any, held: _Held, depth: int = 0) -> object:
+    """Return the cache key of a function, or of an object that it holds.  Raises ValueError for an empty cell.
+
+    Args:
+        held: the objects in the key are appended.
+        depth: number of functions and tuples around the object.
+    """
+    kind = type(x)
+    if x is None or kind is int or kind is bool or kind is str:
+        return kind, x
+    if kind is float:
+        return kind, x if x and x == x else repr(x)
+    if _is_tensor(x):
+        place = next((i for i, t in enumerate(held.tensors) if t is x), len(held.tensors))
+        held.tensors.append(x)
+        return place, x.dtype, x.shape
+    if kind is FunctionType and depth < _DEPTH:
+        code, space = x.__code__, x.__globals__
+        held.functions.append(x)
+        held.others.extend((code, space))
+        parts = [id(code), id(space)]
+        if x.__defaults__ or x.__kwdefaults__ or x.__dict__:
+            defaults = x.__defaults__, tuple((x.__kwdefaults__ or {}).items())
+            parts += [_key(defaults, held, depth + 1), _key(x.__dict__ or None, held)]
+        return (*parts, *[_key(cell.cell_contents, held, depth + 1) for cell in x.__closure__ or ()])
+    if depth < _DEPTH:
+        inner: tuple[Any, ...] | None = x if kind is tuple else None
+        if kind is MethodType:
+            inner = x.__func__, x.__self__
+        elif kind is partial:
+            inner = x.func, x.args, *x.keywords.items()
+        if inner is not None:
+            return (kind, *[_key(part, held, depth + 1) for part in inner])
+    held.others.append(x)
+    return id(x)
+
+
+def _watched(score_mod: Any, mask_mod: Any, functions: Sequence[Any]) -> Watched | None:
+    """Return what the functions read, apart from closures that :func:`_key` compares; None if it is slow to compare.
+
+    Args:
+        functions: the functions whose closures are compared.
+    """
+    # imported late: other calls do not need the language
+    from cute_dialect.lang.calls.cache.dependencies import Watched, watched_by  # late: start-up
+
+    found = watched_by(*[x for x in (score_mod, mask_mod) if x is not None], objects=True)
+    if sum([_count(held) for _, held in found.contents]) > _PARTS:
+        return None
+    compared = {id(x) for f in functions for x in (f, *(f.__closure__ or ()))}
+    entries = tuple([e for e in found.entries if id(e.owner) not in compared])
+    return Watched(entries, found.contents, found.same)
+
+
+def _count(held: object) -> int:
+    """Return the number of parts of an object's contents."""
+    return sum(map(_count, cast("tuple[object, ...]", held))) if isinstance(held, tuple) else 1
 
 
 # ---------------------------------------------------------------------------------------------------------- derivatives

@@ -507,7 +507,7 @@ def current(function: Any) -> Any:
         _versions.clear()
         _forgotten = True
     made = function if known is None and not _forgotten else _copied(function)
-    _versions[id(function)] = _Version(function, watched_by(function), made)
+    _versions[id(function)] = _Version(function, watched_by(function, objects=True), made)
     return made
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -294,6 +295,91 @@ def test_equal_functions_have_one_kernel() -> None:
     assert found.graph == again.graph and found.captured[0] is SLOPES and again.captured[0] is twice
     assert str(found.graph) == str(again.graph) and found.graph is not None
     assert found.graph.names == ("score", "visible") and found.graph.ranks == (1,)
+
+
+def relative_to(bias: Any, shift: Any, inner: Any = None) -> Any:
+    def score_mod(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return (score if inner is None else inner(score, b, h, q_idx, kv_idx)) + bias[h, q_idx - kv_idx + shift]
+
+    return score_mod
+
+
+class Slopes:
+    """An object whose method and call are functions of scores."""
+
+    def __init__(self) -> None:
+        self.slopes, self.factor = torch.ones(4), 3
+
+    def score_mod(self, score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return score + self.slopes[h] * self.factor
+
+    __call__ = score_mod
+
+
+def traced(score_mod: Any, mask_mod: Any = None) -> tuple[Any, list[Any]]:
+    found = trace_scores("flex_attention", score_mod, mask_mod)
+    return found.graph, list(found.captured)
+
+
+def test_a_function_is_traced_again_only_after_a_change() -> None:
+    """Functions of one code share a trace if their closures hold equal numbers, and tensors of equal types."""
+    x, y = torch.ones(4, 9), torch.zeros(4, 9)
+    graph, captured = traced(relative_to(x, 3), causal)
+    assert captured[0] is x
+    again, captured = traced(relative_to(y, 3), causal)
+    assert again is graph and captured[0] is y
+    halved = [functools.partial(lambda of, *indices: of * alibi(*indices), factor) for factor in (0.5, 0.5, 0.25)]
+    graphs = [traced(score_mod)[0] for score_mod in halved]
+    assert graphs[0] is graphs[1] and graphs[0] != graphs[2]
+    others: list[tuple[Any, ...]] = [(y, 4), (y.half(), 3), (torch.ones(4, 10), 3), (y, 3, relative_to(x, 2))]
+    for given in others:
+        again, captured = traced(relative_to(*given), causal)
+        assert again is not graph and captured[-1] is given[0]
+    nested = [traced(relative_to(x, 1, relative_to(held, 2))) for held in (y, x, y.clone())]
+    assert nested[0][0] is nested[2][0] and nested[1][0] is not nested[0][0] and len(nested[1][1]) == 1
+
+
+def test_changes_of_what_a_function_reads_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(*, to: Any, of: Any = "SLOPES") -> None:
+        monkeypatch.setitem(globals(), of, to)
+
+    def doubled(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return 2 * alibi(score, b, h, q_idx, kv_idx)
+
+    graph, captured = traced(doubled)
+    assert captured[0] is SLOPES and traced(doubled)[0] is graph
+    change(to=torch.ones(2))
+    again, captured = traced(doubled)
+    assert captured[0] is SLOPES and again == graph and again is not graph
+    change(of="alibi", to=lambda s, b, h, i, j: s + i)
+    assert traced(doubled)[0] != graph
+    doubled.__code__ = tanh.__code__
+    assert traced(doubled)[0] == traced(tanh)[0]
+    held = Slopes()
+    for score_mod in (lambda: held.score_mod, lambda: held):
+        graph, captured = traced(score_mod())
+        assert traced(score_mod())[0] is graph and captured[0] is held.slopes
+        held.slopes, held.factor = torch.zeros(4), held.factor + 1
+        again, captured = traced(score_mod())
+        assert again != graph and captured[0] is held.slopes
+
+
+def test_functions_that_compute_with_tensors_are_traced_at_each_call() -> None:
+    """Shapes are part of a trace, values are not."""
+    slopes = torch.ones(2)
+
+    def computes(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return score * float(slopes[0]) + (2 * slopes)[h]
+
+    def reads_shapes(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return score * len(slopes) * slopes.shape[0] * slopes.size(0) + slopes[h]
+
+    first = traced(computes)
+    assert traced(computes)[0] is not first[0]
+    slopes.fill_(3)
+    again, (captured,) = traced(computes)
+    assert again != first[0] and captured.tolist() == [6, 6]
+    assert traced(reads_shapes)[0] is traced(reads_shapes)[0]
 
 
 def test_functions_that_change_nothing_have_no_graph() -> None:

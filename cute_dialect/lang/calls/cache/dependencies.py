@@ -103,14 +103,24 @@ _OWN = __name__.partition(".")[0]
 _CODE, _DEFAULTS, _KEYWORD_DEFAULTS = "__code__", "__defaults__", "__kwdefaults__"
 
 
-def watched_by(*roots: object) -> Watched:
+def watched_by(*roots: object, objects: bool = False) -> Watched:
     """Return the objects that a trace of functions may read: ``roots`` are these functions and constant arguments.
 
     The walk goes through the user's functions that are named, held in containers and objects, or methods of the
     user's classes.  Functions of installed packages and of this one are not inspected. For those among ``roots`` the
     names that they read are watched, but not their code.
+
+    Args:
+        roots: functions and constant arguments.
+        objects: watch the contents of objects among ``roots``, or whose methods are, which the caller does not compare.
     """
-    return _Walk(roots).watched()
+    walk = _Walk(roots)
+    if not objects:
+        return walk.watched()
+    walk.look_into(roots)
+    found = walk.watched()
+    found.same = unchanged_since([x for x, _ in found.contents], others=lambda x: not can_change(x))
+    return found
 
 
 class _Walk:
@@ -140,6 +150,14 @@ class _Walk:
             else:
                 self._left += self._parts_of(x)
         return Watched(tuple(self._entries.values()), tuple(self._contents.values()))
+
+    def look_into(self, roots: Iterable[object]) -> None:
+        """Watch the contents of objects and of those that methods and partial functions are bound to."""
+        for x in roots:
+            if isinstance(x, types.MethodType | functools.partial):
+                self.look_into(self._parts_of(cast("object", x)))
+            else:
+                self._look(x)
 
     def _entry(self, owner: Any, name: str, value: object) -> None:
         self._entries[id(owner), name] = Entry(owner, name, value)
