@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache, partial
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, TypeGuard, cast
 
 from cute_dialect.kernels.attention.score_graph import ARRAYS, PLACES, ScoreGraph
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS
@@ -34,6 +34,8 @@ from cute_dialect.op.epilogue.tracing import add_place, name_of
 from cute_dialect.op.errors import EpilogueError
 
 if TYPE_CHECKING:  # pragma: no cover
+    from torch import Tensor
+
     from cute_dialect.lang.calls.cache.dependencies import Watched
 
 __all__ = ["NativeScores", "TracedScores", "native_scores", "trace_scores", "with_slopes"]
@@ -43,6 +45,8 @@ SIGNATURES = {"score_mod": "(score, b, h, q_idx, kv_idx)", "mask_mod": "(b, h, q
 
 _INDICES = ("matrix", "head", "row", "column")
 """Indices in the order of the parameters."""
+
+_Function: TypeAlias = Callable[..., Any]
 
 _INTEGERS = ("i8", "ui8", "i32", "i64")
 
@@ -296,7 +300,7 @@ def _indices(count: int) -> str:
     return f"{count} {'index' if count == 1 else 'indices'}"
 
 
-def _is_tensor(x: Any) -> bool:
+def _is_tensor(x: object) -> TypeGuard[Tensor]:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
@@ -330,7 +334,7 @@ def _element(make: _ScoreBuilder, tensor: Any, indices: tuple[Any, ...]) -> Any:
 
 
 @cache
-def _metadata() -> frozenset[Any]:
+def _metadata() -> frozenset[object]:
     """Return torch's functions whose results depend only on the type and the shape of a tensor."""
     of = sys.modules["torch"].Tensor
     properties = [getattr(of, name).__get__ for name in ("shape", "dtype", "ndim", "is_cuda")]
@@ -361,7 +365,7 @@ def _captures(make: _ScoreBuilder) -> Generator[None]:
 
 
 def trace_scores(
-    call: str, score_mod: Callable[..., Any] | None, mask_mod: Callable[..., Any] | None, *, keeps_score: bool = False
+    call: str, score_mod: _Function | None, mask_mod: _Function | None, *, keeps_score: bool = False
 ) -> TracedScores:
     """Trace the functions, or return the graph of an earlier trace.
 
@@ -399,9 +403,8 @@ def trace_scores(
 
 
 def _trace(
-    make: _ScoreBuilder, call: str, score_mod: Callable[..., Any] | None, mask_mod: Callable[..., Any] | None,
-    keeps_score: bool,
-) -> TracedScores:  # fmt: skip
+    make: _ScoreBuilder, call: str, score_mod: _Function | None, mask_mod: _Function | None, keeps_score: bool
+) -> TracedScores:
     """Return :func:`trace_scores` of functions that have not been traced."""
     outputs: list[Output] = []
     names: list[str] = []
@@ -425,7 +428,7 @@ def _trace(
     return TracedScores(ScoreGraph(graph, tuple(names)), tuple([make.tensors[i] for i in make.kept]))
 
 
-def _run(make: _ScoreBuilder, call: str, kind: str, function: Callable[..., Any]) -> int:
+def _run(make: _ScoreBuilder, call: str, kind: str, function: _Function) -> int:
     """Run a function with proxies, and return the node of its result.  Raises EpilogueError."""
     if not callable(function):
         cure = "; pass the mask as block_mask" if hasattr(function, "kv_num_blocks") else ""
@@ -480,9 +483,9 @@ class _Trace(NamedTuple):
     """A trace that is used again."""
 
     graph: ScoreGraph | None
-    captured: tuple[Any, ...]  # places among the tensors of the closures, or other tensors
+    captured: tuple[object, ...]  # places among the tensors of the closures, or other tensors
     watched: Watched | None  # what the functions read, apart from their closures; None to trace them at each call
-    others: tuple[Any, ...]  # objects of which the key has the id
+    others: tuple[object, ...]  # objects of which the key has the id
 
 
 _traces: dict[object, _Trace] = {}
@@ -491,12 +494,12 @@ _traces: dict[object, _Trace] = {}
 class _Held(NamedTuple):
     """Objects in a cache key."""
 
-    tensors: list[Any]  # of which the key has the type and the shape
-    others: list[Any]  # of which the key has the id
-    functions: list[Any]  # of which the key has the closures
+    tensors: list[object]  # of which the key has the type and the shape
+    others: list[object]  # of which the key has the id
+    functions: list[FunctionType]  # of which the key has the closures
 
 
-def _key(x: Any, held: _Held, depth: int = 0) -> object:
+def _key(x: object, held: _Held, depth: int = 0) -> object:
     """Return the cache key of a function, or of an object that it holds.  Raises ValueError for an empty cell.
 
     Args:
@@ -506,13 +509,13 @@ def _key(x: Any, held: _Held, depth: int = 0) -> object:
     kind = type(x)
     if x is None or kind is int or kind is bool or kind is str:
         return kind, x
-    if kind is float:
+    if isinstance(x, float):
         return kind, x if x and x == x else repr(x)
     if _is_tensor(x):
         place = next((i for i, t in enumerate(held.tensors) if t is x), len(held.tensors))
         held.tensors.append(x)
         return place, x.dtype, x.shape
-    if kind is FunctionType and depth < _DEPTH:
+    if isinstance(x, FunctionType) and depth < _DEPTH:
         code, space = x.__code__, x.__globals__
         held.functions.append(x)
         held.others.extend((code, space))
@@ -522,18 +525,20 @@ def _key(x: Any, held: _Held, depth: int = 0) -> object:
             parts += [_key(defaults, held, depth + 1), _key(x.__dict__ or None, held)]
         return (*parts, *[_key(cell.cell_contents, held, depth + 1) for cell in x.__closure__ or ()])
     if depth < _DEPTH:
-        inner: tuple[Any, ...] | None = x if kind is tuple else None
-        if kind is MethodType:
+        inner: tuple[object, ...] = x if isinstance(x, tuple) else ()
+        if isinstance(x, MethodType):
             inner = x.__func__, x.__self__
-        elif kind is partial:
+        elif isinstance(x, partial):
             inner = x.func, x.args, *x.keywords.items()
-        if inner is not None:
+        if inner or kind is tuple:
             return (kind, *[_key(part, held, depth + 1) for part in inner])
     held.others.append(x)
     return id(x)
 
 
-def _watched(score_mod: Any, mask_mod: Any, functions: Sequence[Any]) -> Watched | None:
+def _watched(
+    score_mod: _Function | None, mask_mod: _Function | None, functions: Sequence[FunctionType]
+) -> Watched | None:
     """Return what the functions read, apart from closures that :func:`_key` compares; None if it is slow to compare.
 
     Args:
